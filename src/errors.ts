@@ -64,6 +64,26 @@ export function codeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? error.extensions['code'] : undefined;
 }
 
+/** What says that a request was too big, or may have been: with fewer records it may be answered. */
+export interface TooBig {
+  /** Whether the service said so, or a proxy in front of it. Otherwise an outage looks the same. */
+  readonly isSaid: boolean;
+  /** How much of the request the service would have accepted, from 0 to 1, if it gave the numbers. */
+  readonly share?: number | undefined;
+  /** The words of the service, if it gave any. */
+  readonly message?: string | undefined;
+}
+
+/** The `cause` of an error whose request may have been too big. */
+export class PerhapsTooBig extends Error implements TooBig {
+  override name = 'PerhapsTooBig';
+  readonly isSaid: boolean;
+  constructor(isSaid: boolean) {
+    super();
+    this.isSaid = isSaid;
+  }
+}
+
 /** A mistake that the operator must correct before the gateway can start. The message says how. */
 export class OperatorMistake extends Error {
   override name = 'OperatorMistake';

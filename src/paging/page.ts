@@ -17,6 +17,11 @@ export interface Page<R> {
   readonly endCursor: string | null;
   /** The page size that was really used, where the upstream tells it. */
   readonly limit?: number | undefined;
+  /**
+   * Whether it has fewer records than were requested because the service refuses so many for what is selected of them.
+   * Then its size tells nothing about the service's page limit.
+   */
+  readonly isPart?: boolean | undefined;
   /** Errors that came with the page and belong to none of its records. */
   readonly unplacedErrors?: readonly unknown[];
   /** How many records it has, where the page knows it without making them. */

@@ -55,7 +55,9 @@ export interface UpstreamRequest<T> {
   readonly pages: number;
   /** Returns undefined for an answer that only `read` can take. Default: `read` takes all. */
   readonly scan?: ((bytes: Buffer) => Pausable<T | undefined>) | undefined;
-  readonly read: (answer: Json) => Pausable<T>;
+  readonly read: (answer: Json, status: number) => Pausable<T>;
+  /** For a trial: see `OutgoingRequest`. */
+  readonly trialMs?: number | undefined;
 }
 
 /** Results are shared by all callers who send the same request: they must not be changed. */

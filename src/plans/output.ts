@@ -51,7 +51,10 @@ export interface PageBytes {
   readonly identities: () => PageIdentities;
 }
 
-interface PageFacts extends Pick<Page<ListRecord>, 'hasNextPage' | 'endCursor' | 'limit'> {
+interface PageFacts extends Pick<
+  Page<ListRecord>,
+  'hasNextPage' | 'endCursor' | 'limit' | 'isPart'
+> {
   readonly count: number;
 }
 
@@ -62,16 +65,25 @@ export class ScannedPage implements Page<ListRecord> {
   readonly hasNextPage: boolean;
   readonly endCursor: string | null;
   readonly limit: number | undefined;
+  readonly isPart: boolean | undefined;
   readonly #contents: PageBytes;
   #items: readonly ScannedRecord[] | undefined;
   #identities: PageIdentities | undefined;
 
-  constructor({ count, hasNextPage, endCursor, limit }: PageFacts, contents: PageBytes) {
+  constructor({ count, hasNextPage, endCursor, limit, isPart }: PageFacts, contents: PageBytes) {
     this.count = count;
     this.hasNextPage = hasNextPage;
     this.endCursor = endCursor;
     this.limit = limit;
+    this.isPart = isPart;
     this.#contents = contents;
+  }
+
+  /** The same page, which others may have requested in this size: see `Page.isPart`. */
+  asPart(): ScannedPage {
+    const { count, hasNextPage, endCursor } = this;
+    const facts = { count, hasNextPage, endCursor, limit: undefined, isPart: true };
+    return new ScannedPage(facts, this.#contents);
   }
 
   get items(): readonly ScannedRecord[] {

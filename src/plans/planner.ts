@@ -9,6 +9,7 @@ import {
   type OperationPlan,
   type PlannedDocument,
 } from './operation/plan-operation.ts';
+import { createAcceptedSizes } from './requests/accepted-sizes.ts';
 import { nodeSelections } from './requests/node-selections.ts';
 import type { ReadingTelemetry } from './telemetry.ts';
 
@@ -101,6 +102,7 @@ export function createPlanner(parts: PlannerParts): Planner {
     snapshot: served.snapshot,
     drains,
     telemetry,
+    sizes: createAcceptedSizes(parts.drains.clock, telemetry),
     connectionMax,
     variantBytes: operationBytes / 8,
     local: createLocalFields(schema, served.subgraphSdl),

@@ -9,6 +9,10 @@ export interface ReadingTelemetry {
   walkBegun(kind: WalkKind, list: string, cause: Cause | undefined): ReportedWalk;
   /** @param hasIndex whether a page index lets the walk read pages in parallel */
   walkPlanned(hasIndex: boolean): void;
+  /** The service refused a request for as many records as this, because of its size. */
+  tooBig(list: string): void;
+  /** Pages of the list have another size from now on, for one selection of its records. */
+  sizeChanged(list: string, size: number): void;
   /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
   positionsLookedUp(known: number, unknown: number): void;
 }

@@ -53,6 +53,8 @@ export interface Adapter extends PagedField {
     | undefined;
   /** The number of records that adapters.json expects it to have. */
   readonly size: number | undefined;
+  /** The number of records of a page to begin with, from adapters.json. */
+  readonly page: number | undefined;
 }
 
 /** An adapter whose parent is not the query root. */
@@ -115,6 +117,7 @@ export interface FieldOverride {
   readonly all?: string | undefined;
   readonly connection?: string | undefined;
   readonly size?: number | undefined;
+  readonly page?: number | undefined;
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */

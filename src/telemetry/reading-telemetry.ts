@@ -1,4 +1,5 @@
 import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api';
+import type { Logger } from 'pino';
 import { knownCode } from '../errors.ts';
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
 import type { MetricRegistry } from './metrics.ts';
@@ -8,6 +9,7 @@ import { end, spanOf, type Spans } from './spans.ts';
 export interface ReadingTelemetryParts extends ReadingLoad {
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
+  readonly log: Logger;
 }
 
 export interface ReadingLoad {
@@ -42,6 +44,9 @@ export function readingTelemetry(parts: ReadingTelemetryParts): ReadingTelemetry
       };
     },
     walkPlanned: (hasIndex) => metrics.plans(1, hasIndex ? 'used' : 'unused'),
+    tooBig: (list) => metrics.tooBig(1, list),
+    sizeChanged: (list, size) =>
+      parts.log.info({ list, size }, 'the service accepts pages of another size'),
     positionsLookedUp: (known, unknown) => {
       metrics.lookups(known, 'hit');
       metrics.lookups(unknown, 'miss');
@@ -101,5 +106,10 @@ function readingMetrics({
     help: 'Records looked up by their ids, by whether a page index had a position for them.',
     labelNames: ['result'],
   });
-  return { walks, pages, plans, lookups };
+  const tooBig = counter({
+    name: 'recruiting_too_big_total',
+    help: 'Requests for records of a list that failed for their size, and were sent again with fewer records.',
+    labelNames: ['list'],
+  });
+  return { walks, pages, plans, lookups, tooBig };
 }

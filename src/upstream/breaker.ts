@@ -14,6 +14,8 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 export interface Breaker {
   /** Follows one request through all its attempts. */
   follow(kind: OutgoingRequest['kind']): FollowedRequest;
+  /** Returns what follows a request that may be sent in any state, and of which only an answer counts. */
+  ignore(): FollowedRequest;
 }
 
 export interface FollowedRequest {
@@ -61,6 +63,15 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
   /** When the next query is let through. */
   let pausedUntil = 0;
   let probe: object | undefined;
+
+  const unfollowed: FollowedRequest = {
+    refusal: () => undefined,
+    begin: () => undefined,
+    end: (answer) => {
+      if (answer && !isOutage(answer)) answered();
+    },
+    gaveUp: () => {},
+  };
 
   class Followed implements FollowedRequest {
     readonly #kind: OutgoingRequest['kind'];
@@ -112,7 +123,7 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
     }
   }
 
-  return { follow: (kind) => new Followed(kind) };
+  return { follow: (kind) => new Followed(kind), ignore: () => unfollowed };
 
   function beginProbe(): object {
     const own = {};

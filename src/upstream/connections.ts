@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import { ByteLimit } from '../byte-limit.ts';
 import type { Clock } from '../clock.ts';
-import { codedError } from '../errors.ts';
+import { codedError, PerhapsTooBig } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
@@ -257,6 +257,7 @@ function timedOut(timeoutMs: number): UpstreamFailure {
       'UPSTREAM_TIMEOUT',
       `The recruiting service did not answer within ${timeoutMs} ms. ` +
         'Request fewer records or fields at a time, or try again later.',
+      { cause: new PerhapsTooBig(false) },
     ),
   };
 }

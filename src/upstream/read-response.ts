@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { codedError } from '../errors.ts';
+import { codedError, PerhapsTooBig } from '../errors.ts';
 import { MAX_LEVELS } from '../json-grammar.ts';
 import { jsonIn, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
@@ -31,6 +31,7 @@ export function* readResponse(
   if (!body) {
     return unusable(
       `it is larger than ${MAX_RESPONSE_BYTES / MEGABYTE} MB. Request fewer records or fields at a time.`,
+      new PerhapsTooBig(true),
     );
   }
   // Never decompressed, so that a small answer cannot become a large one. For 429 and 5xx the status is enough.
@@ -54,15 +55,24 @@ export function* readResponse(
   if (status === 429) {
     return { kind: 'rate-limited', retryAfter: parseRetryAfter(headers['retry-after'], now()) };
   }
-  const result = json && isGraphQL(json) ? yield* resultOf(json, request) : undefined;
+  const result = json && isGraphQL(json) ? yield* resultOf(json, status, request) : undefined;
   if (status >= 500) {
     return {
-      ...unusable(`it has status ${status}. Try again later.`),
+      ...unusable(
+        `it has status ${status}. Try again later.`,
+        MAY_BE_OF_SIZE.has(status) ? new PerhapsTooBig(false) : undefined,
+      ),
       isTemporary: true,
       ...(result && { result }),
     };
   }
   if (result) return result;
+  if (status === 413) {
+    return unusable(
+      'it has status 413, which says that too much was requested. Request fewer records or fields at a time.',
+      new PerhapsTooBig(true),
+    );
+  }
   if (status >= 300 && status < 400) {
     return unusable(`it is a redirect (${status}). The operator has to check RECRUITING_URL.`);
   }
@@ -71,10 +81,17 @@ export function* readResponse(
   );
 }
 
-function* resultOf(json: Json, request: AnswerReader<unknown>): Pausable<UpstreamResult> {
+/** What a proxy says of an answer that took too long, and also of a service that is down. */
+const MAY_BE_OF_SIZE: ReadonlySet<number> = new Set([502, 504]);
+
+function* resultOf(
+  json: Json,
+  status: number,
+  request: AnswerReader<unknown>,
+): Pausable<UpstreamResult> {
   return {
     kind: 'result',
-    value: yield* request.read(json),
+    value: yield* request.read(json, status),
     hasErrors: json.get('errors')?.isEmpty === false,
     readAs: 'general',
   };
@@ -93,13 +110,14 @@ function isCompressed(headers: HttpAnswer['headers']): boolean {
 }
 
 /** @param why completes "The answer of the recruiting service cannot be used: " and says what to do */
-function unusable(why: string): UpstreamFailure {
+function unusable(why: string, cause?: PerhapsTooBig): UpstreamFailure {
   return {
     kind: 'failure',
     isTemporary: false,
     error: codedError(
       'UPSTREAM_BAD_RESPONSE',
       `The answer of the recruiting service cannot be used: ${why}`,
+      { cause },
     ),
   };
 }

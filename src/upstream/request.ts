@@ -13,6 +13,11 @@ export interface OutgoingRequest<T = unknown> extends AnswerReader<T> {
   readonly body: string;
   /** Distinguishes requests with the same body whose answers are read in different ways. */
   readonly key?: string;
+  /**
+   * For a trial, which shows whether the service answers this request at all: it is sent once, even if the circuit
+   * breaker is open, and ends after this time, ms.
+   */
+  readonly trialMs?: number | undefined;
 }
 
 /** For whom a request is sent. */
@@ -38,7 +43,7 @@ export interface AnswerReader<T> {
   /** Returns undefined for an answer that only `read` can take. Default: `read` takes all. */
   readonly scan?: ((bytes: Buffer) => Pausable<T | undefined>) | undefined;
   /** @param answer an object with `data`, or a list of `errors`, or both */
-  readonly read: (answer: Json) => Pausable<T>;
+  readonly read: (answer: Json, status: number) => Pausable<T>;
 }
 
 /** What one HTTP answer of the service, or its absence, means. */

@@ -52,7 +52,11 @@ export function createUpstream<Token extends { readonly value: string }>(
   const turns = createTurns({ concurrency, fields, clock });
   const breaker = createBreaker({ clock, onChange: telemetry.breakerChanged });
   const connections = openConnections({ ...parts, telemetry });
-  const queries = shareQueries((query, sender) => holdAndSend(query, sender, MAX_ATTEMPTS));
+  const queries = shareQueries((query, sender) =>
+    query.trialMs === undefined
+      ? holdAndSend(query, sender, MAX_ATTEMPTS)
+      : sendTrial(query, sender, query.trialMs),
+  );
 
   return {
     send: <T>(request: OutgoingRequest<T>, sender: Sender) =>
@@ -120,6 +124,19 @@ export function createUpstream<Token extends { readonly value: string }>(
       telemetry.retrying(sender.cause, error.extensions['code'], attempt);
       await clock.sleep(wait, sender.signal);
     }
+  }
+
+  /** Its failures say nothing about the service that the request before did not say; its answer does. */
+  async function sendTrial(
+    request: OutgoingRequest,
+    sender: Sender,
+    ms: number,
+  ): Promise<UpstreamResult> {
+    const signal = AbortSignal.any([sender.signal, AbortSignal.timeout(ms)]);
+    const until = clock.elapsed() + ms;
+    const answer = await sendInTurn(request, { ...sender, signal }, breaker.ignore(), until);
+    if (answer.kind === 'result') return answer;
+    throw failureOf(answer, 1).error;
   }
 
   /**

@@ -3,7 +3,7 @@ import type { PageBounds, Position } from '../cursor.ts';
 import type { DrainedPage } from '../drain/drain.ts';
 import type { Tail } from '../drain/list-walk.ts';
 import { cursorLost, mayBeOfRecords } from '../failures.ts';
-import { readPage } from '../find/find.ts';
+import { readAsFar } from '../find/find.ts';
 import { locate, type IndexedList, type Located } from '../find/locate.ts';
 import { firstBehind, mayHaveSlid, walkBehind } from '../find/resume.ts';
 import type { FetchPage, Identified } from '../page.ts';
@@ -272,14 +272,17 @@ async function pageUpTo<R extends Identified>(
   const first = identity === undefined ? offset : offset + 1;
   if (first === 0) return { edges: [], unplacedErrors: [], isStart };
   const request = { after, first };
-  const read = await readPage(fetchPage, request, signal, (error) => mayBeOfRecords(error, signal));
+  const mayFail = (error: unknown) => mayBeOfRecords(error, signal);
+  const read = await readAsFar(fetchPage, request, signal, mayFail);
   if ('error' in read) return undefined;
-  const { items, endCursor, unplacedErrors = [] } = read.page;
-  if (items.length < first) return undefined;
-  if (identity !== undefined && identity !== null && items[offset]!.identity !== identity)
+  const edges = read.pages.flatMap(({ after: from, page: { items, endCursor } }) =>
+    edgesOf({ after: from, endCursor, size: items.length }, items),
+  );
+  if (edges.length < first) return undefined;
+  if (identity !== undefined && identity !== null && edges[offset]!.record.identity !== identity)
     return undefined;
-  const edges = edgesOf({ after, endCursor, size: items.length }, items.slice(0, offset));
-  return { edges, unplacedErrors, isStart };
+  const unplacedErrors = read.pages.flatMap(({ page }) => page.unplacedErrors ?? []);
+  return { edges: edges.slice(0, offset), unplacedErrors, isStart };
 }
 
 interface WantedRun extends Pick<BackwardOptions, 'last' | 'after'> {
@@ -352,10 +355,10 @@ async function readWindow<R extends Identified>(
   if (!head) return { edges, unplacedErrors, isSame: true };
   const { page, record } = head;
   // Only the last record of a page has a cursor of the service.
+  const request = { after: page.after, first: record.index };
   const inFront =
-    record.index > 0 &&
-    (await list.fetchIdentities({ after: page.after, first: record.index }, signal));
-  const start = inFront ? inFront.endCursor : page.after;
+    record.index > 0 && (await readAsFar(list.fetchIdentities, request, signal, NEVER));
+  const start = inFront && 'pages' in inFront ? inFront.pages.at(-1)!.page.endCursor : page.after;
   if (inFront && start === null) return { edges, unplacedErrors, isSame: false };
   for await (const part of edgesFrom(
     walk(fetchPage, { after: start, limit: named.length, signal }),
@@ -367,6 +370,8 @@ async function readWindow<R extends Identified>(
   const records = named.map((edge) => edge.record);
   return { edges, unplacedErrors, isSame: areSame(edges, records) };
 }
+
+const NEVER = () => false;
 
 /** Whether these are the records that were located before: the list may have changed. One that is null may be any. */
 function areSame(edges: readonly Edge<Identified>[], located: readonly Identified[]): boolean {

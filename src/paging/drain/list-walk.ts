@@ -17,6 +17,8 @@ export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   readonly field: string;
   readonly indexes: PageIndexes;
   readonly pace: Pace;
+  /** The largest page that the service accepts for what is selected of the records; undefined: its page limit. */
+  readonly sizeNow?: () => number | undefined;
   /**
    * The list is below another record: probably short, and walked once. It is read in full pages, so that its first
    * index has no overlaps, and the index is kept only of a long list.
@@ -67,6 +69,7 @@ function learningLimit<R extends Identified>({
 }: WalkableList<R>): FetchPage<R> {
   return async (request, signal) => {
     const page = await fetchPage(request, signal);
+    if (page.isPart) return page;
     const limit = page.limit ?? (page.hasNextPage ? sizeOf(page) : undefined);
     const isCut = request.first !== undefined && limit !== undefined && limit < request.first;
     if (limit !== undefined && limit > 0 && (request.first === undefined || isCut)) {
@@ -83,11 +86,16 @@ function walkFrom<R extends Identified>(
 ): WalkedPages<R> {
   const { fetchPage, key, field, indexes, pace, isNested = false, onIndex } = list;
   const index = indexes.get(key);
-  const limit = indexes.limitOf(field);
+  const sizeNow = list.sizeNow?.();
+  const limitNow = () => leastOf(indexes.limitOf(field), list.sizeNow?.());
+  const limit = limitNow();
   const progress = new Progress<R>();
   const builder = createIndexBuilder(indexes.maxRecords);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
-  const isKnown = index !== undefined && overlappingSize(limit) !== undefined;
+  const isKnown =
+    index !== undefined &&
+    overlappingSize(limit) !== undefined &&
+    (sizeNow === undefined || index.pages.every(({ count }) => count < limit!));
   const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.
@@ -95,7 +103,7 @@ function walkFrom<R extends Identified>(
   const onEnd = (ended: boolean) => {
     // The index of a walk that was left half-way is better than none.
     if (!leavesIndex || (!ended && indexes.get(key))) return;
-    const left = builder.finish({ complete: ended, limit: indexes.limitOf(field) });
+    const left = builder.finish({ complete: ended, limit: limitNow() });
     const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
     if (isWorthIt) indexes.set(key, left);
     else indexes.drop(key);
@@ -107,12 +115,16 @@ function walkFrom<R extends Identified>(
   }
   const part = {
     progress,
-    pageSize: () =>
-      leavesIndex && !isNested ? overlappingSize(indexes.limitOf(field)) : undefined,
+    pageSize: () => (leavesIndex && !isNested ? overlappingSize(limitNow()) : undefined),
     ...(leavesIndex && { onPage: (at: string | null, page: Page<R>) => builder.add(at, page) }),
     onEnd,
   };
   return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);
+}
+
+function leastOf(limit: number | undefined, size: number | undefined): number | undefined {
+  const least = Math.min(limit ?? Infinity, size ?? Infinity);
+  return least === Infinity ? undefined : least;
 }
 
 /** Pages from which on the index of a nested list is kept. */

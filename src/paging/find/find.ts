@@ -53,6 +53,31 @@ export async function readPage<R>(
   }
 }
 
+/**
+ * Reads as many records as requested from a cursor on: in several pages, where the service accepts no page of that size.
+ *
+ * @param mayFail as for `readPage`
+ */
+export async function readAsFar<R>(
+  fetchPage: FetchPage<R>,
+  { after, first = 0 }: PageRequest,
+  signal: AbortSignal,
+  mayFail?: (error: unknown) => boolean,
+): Promise<{ readonly pages: readonly ReadPage<R>[] } | { readonly error: unknown }> {
+  const pages: ReadPage<R>[] = [];
+  let from = after;
+  for (let left = first; ;) {
+    const read = await readPage(fetchPage, { after: from, first: left }, signal, mayFail);
+    if ('error' in read) return read;
+    pages.push(read);
+    const { isPart, items, hasNextPage, endCursor } = read.page;
+    left -= items.length;
+    if (!isPart || left <= 0 || items.length === 0 || !hasNextPage) return { pages };
+    if (endCursor === null || endCursor === from) return { pages };
+    from = endCursor;
+  }
+}
+
 /** Pages in a row. */
 export type Way<R> = AsyncGenerator<ReadPage<R>, void, undefined>;
 

@@ -6,7 +6,7 @@ import {
   type PageIndex,
   type PagePosition,
 } from '../page-index/page-index.ts';
-import { readByTurns, readOnward, readPage, type ReadPage, type Way } from './find.ts';
+import { readAsFar, readByTurns, readOnward, type ReadPage, type Way } from './find.ts';
 
 /** A list, and what the last walk remembers of it. */
 export interface IndexedList {
@@ -46,13 +46,14 @@ export async function locate(
   signal: AbortSignal,
 ): Promise<Located | Gone> {
   const { after, offset, identity } = position;
-  const own = await readPage(fetchIdentities, { after, first: offset + 1 }, signal);
-  const page = 'page' in own ? own.page : undefined;
-  const atPosition = 'page' in own && foundIn(own, identity, offset);
+  const own = await readAsFar(fetchIdentities, { after, first: offset + 1 }, signal);
+  const parts = 'pages' in own ? own.pages : [];
+  const page = parts.at(-1)?.page;
+  const atPosition = foundInParts(parts, identity, offset);
   if (atPosition) return atPosition;
 
   const refusal = 'error' in own ? own : undefined;
-  const onward = page?.items.map((record) => record.identity) ?? [];
+  const onward = parts.flatMap((part) => part.page.items.map((record) => record.identity));
   const isNear = { start: after === null, end: page?.hasNextPage === false };
   if (identity === null) return { refusal, onward, isNear };
   const [head] = onward;
@@ -89,6 +90,22 @@ export async function locate(
       if (meetsOther) return;
     }
   }
+}
+
+/** @param offset from the start of the first part */
+function foundInParts(
+  parts: readonly ReadPage<Identified>[],
+  identity: string | null,
+  offset: number,
+): Located | undefined {
+  let own = offset;
+  for (const { page } of parts.slice(0, -1)) own -= page.items.length;
+  return parts
+    .toReversed()
+    .reduce<Located | undefined>(
+      (found, part, index) => found ?? foundIn(part, identity, index === 0 ? own : -1),
+      undefined,
+    );
 }
 
 /** Its own offset comes first: in some lists an id occurs twice. A record without an id has only its offset. */

@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import { isOutage, OutageDetector } from '../failures.ts';
 import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
 import type { PagePosition } from '../page-index/page-index.ts';
-import { readByTurns, readOnward, readPage } from './find.ts';
+import { readAsFar, readByTurns, readOnward } from './find.ts';
 
 /** A record that was looked up; null: there is no such record. */
 export type LookedUp<R> =
@@ -104,18 +104,19 @@ export class PageReader<R extends Identified> {
     return this.#found;
   }
 
-  /** @returns the first page read */
-  async #readFrom(start: string | null, needed: number): Promise<Page<R>> {
+  /** @returns the records that were read */
+  async #readFrom(start: string | null, needed: number): Promise<readonly R[]> {
     const { fetchPage } = this.#list;
     let page = await fetchPage({ after: start, first: needed }, this.#signal);
-    const first = page;
+    let read = page.items;
     for (let left = needed; ;) {
       this.#take(page);
       const { items, hasNextPage, endCursor: after } = page;
       left -= items.length;
       // Pages can be shorter than they were when the record was met.
-      if (left <= 0 || items.length === 0 || !hasNextPage || after === null) return first;
+      if (left <= 0 || items.length === 0 || !hasNextPage || after === null) return read;
       page = await fetchPage({ after, first: left }, this.#signal);
+      read = [...read, ...page.items];
     }
   }
 
@@ -132,16 +133,19 @@ export class PageReader<R extends Identified> {
   async #takeNulls(
     after: string | null,
     expected: readonly [string, PagePosition][],
-    { items }: Page<R>,
+    items: readonly R[],
   ): Promise<void> {
     const nulls = expected.filter(
       ([identity, { offset }]) => this.missing.has(identity) && items[offset]?.identity === null,
     );
     if (nulls.length === 0) return;
     const request = { after, first: lastOf(nulls) + 1 };
-    const named = await this.#queue.add(() => this.#list.fetchIdentities(request, this.#signal));
+    const read = await this.#queue.add(() =>
+      readAsFar(this.#list.fetchIdentities, request, this.#signal, () => false),
+    );
+    const named = 'pages' in read ? read.pages.flatMap(({ page }) => page.items) : [];
     for (const [identity, { offset }] of nulls) {
-      if (named.items[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
+      if (named[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
       this.#found.set(identity, { record: items[offset]!, unplacedErrors: [] });
     }
   }
@@ -183,9 +187,9 @@ export class PageReader<R extends Identified> {
     const { fetchPage, fetchIdentities } = this.#list;
     try {
       const request = { after, first: Math.max(offset, 1) };
-      const before = await readPage(fetchIdentities, request, this.#signal);
+      const before = await readAsFar(fetchIdentities, request, this.#signal);
       if ('error' in before) return 'refused';
-      const from = offset === 0 ? after : before.page.endCursor;
+      const from = offset === 0 ? after : before.pages.at(-1)!.page.endCursor;
       this.#take(await fetchPage({ after: from, first: 1 }, this.#signal));
       return this.missing.has(identity) ? 'failed' : 'found';
     } catch (error) {

@@ -16,6 +16,8 @@ import {
   type TypenameShape,
 } from '../../answers/shape.ts';
 import { cut, type Tape } from '../../answers/tape.ts';
+import { tooBigIn } from '../../answers/too-big.ts';
+import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Pausable } from '../../pausable.ts';
 import { isPlaceholder } from '../output.ts';
@@ -31,6 +33,8 @@ export interface ForwardedAnswer {
   readonly extensions: string | undefined;
   /** The keys of the inlined pages whose failure also nulled their parent. */
   readonly nullingPages: ReadonlySet<string>;
+  /** Why the request was refused as a whole, if that was for its size. */
+  readonly tooBig?: TooBig | undefined;
   /** Bytes. */
   readonly size: number;
 }
@@ -86,14 +90,21 @@ const NOTHING: readonly never[] = [];
 export function* readForwarded(
   answer: Json,
   fields: readonly ForwardedShape[],
-  isQuery: boolean,
+  { isQuery, status }: { readonly isQuery: boolean; readonly status: number },
 ): Pausable<ForwardedAnswer> {
   const { data, errors, extensions } = yield* readAnswer(answer);
   const nullingPages = isQuery ? yield* nullingPagesOf(data, errors) : NO_PAGES;
   const size = answer.length;
   const isNull = data === undefined || data.isNull;
   if (isNull && errors.length > 0) {
-    return { data: data && null, errors: errors.map(asCallerSees), extensions, nullingPages, size };
+    return {
+      data: data && null,
+      errors: errors.map(asCallerSees),
+      extensions,
+      nullingPages,
+      tooBig: tooBigIn({ data, errors }, status),
+      size,
+    };
   }
   const keys = new Set(fields.map(({ key }) => key));
   const unplaced = errors.filter(({ path }) => !path || !keys.has(String(path[0])));

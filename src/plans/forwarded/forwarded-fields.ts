@@ -2,6 +2,7 @@ import { OperationTypeNode, type SelectionNode } from 'graphql';
 import type { ShapeScope } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
+import type { SizedList } from '../requests/accepted-sizes.ts';
 import {
   writeRequest,
   type PagesToInline,
@@ -17,6 +18,8 @@ import {
 
 /** The root fields that the service answers itself: requested together, as the caller wrote them. */
 export interface ForwardedFields {
+  /** What tells whether its first pages of nested lists are too much for the service. */
+  readonly sized: SizedList;
   request(variables: CallVariables, pages?: PagesToInline): UpstreamRequest<ForwardedAnswer>;
 }
 
@@ -42,8 +45,14 @@ export function forwardedFields({
   // A mutation cannot be sent again without the inlined pages that failed.
   const whole = write(isQuery ? 'all' : 'safe');
   const scan = forwardedScanner(fields);
-  const read = (answer: Json) => readForwarded(answer, fields, isQuery);
+  const read = (answer: Json, status: number) => readForwarded(answer, fields, { isQuery, status });
   return {
+    sized: {
+      list: `${scope.schema.getQueryType()!.name}.${whole.field}`,
+      selection: whole.selection,
+      begin: undefined,
+      hasInlinedPages: whole.hasInlinedPages,
+    },
     request: (variables, pages = 'all') => {
       const written = pages === 'all' || !isQuery ? whole : write(pages);
       return {

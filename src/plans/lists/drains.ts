@@ -49,6 +49,8 @@ export interface DrainedList {
   readonly fetcher: (requester: Requester) => FetchPage<ListRecord>;
   /** The same pages, with nothing of the records but their identities: see `IndexedList`. */
   readonly identities: (requester: Requester) => FetchPage<Identified>;
+  /** The largest page that the service accepts for what is selected; undefined: it never refused one. */
+  readonly sizeNow: () => number | undefined;
   /** Names what is selected of the records, so that equal drains can share a walk; undefined: no sharing. */
   readonly selection: string | undefined;
   readonly isNested: boolean;
@@ -57,7 +59,10 @@ export interface DrainedList {
 }
 
 /** A list at the root in which records are looked up by their ids. */
-export interface LookupSource extends Pick<DrainedList, 'key' | 'field' | 'identities'> {
+export interface LookupSource extends Pick<
+  DrainedList,
+  'key' | 'field' | 'identities' | 'sizeNow'
+> {
   /** For messages. */
   readonly name: string;
   /** The caller of the lookup. */
@@ -172,7 +177,10 @@ export function createDrains(
         return walkList({ ...walkable, ...fetched }, { position, limit, signal });
       }
       const budget = isSearch ? pages.forSearch : pages;
-      budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
+      // What pages of another size cost is known when they are read.
+      if (list.sizeNow() === undefined) {
+        budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
+      }
       const begin: BeginWalk<ListRecord> = (from, readers) =>
         reportedWalk({ telemetry, kind: 'drain', list: list.field, cause }, (own) => {
           const { signal: ofReaders } = readers;

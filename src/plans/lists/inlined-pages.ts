@@ -176,6 +176,7 @@ export function itemsKey(edgesKey: string, nodeKey?: string): string {
 
 function isInlined(adapter: NestedAdapter, node: FieldNode, pages: PagesToInline): boolean {
   if (pages === 'all') return true;
+  if (pages === 'none') return false;
   if (pages === 'safe') return isNullableType(adapter.field.type);
   return !pages.has(keyOf(adapter, node));
 }
@@ -212,7 +213,8 @@ function inlinedPage(
   { first }: { first: number | undefined },
   lists: readonly FieldNode[],
 ): FieldNode {
-  const size = first ?? pageSizeOf(adapter);
+  const wanted = first ?? pageSizeOf(adapter);
+  const size = adapter.page === undefined ? wanted : Math.min(wanted ?? Infinity, adapter.page);
   const filters = new Set(adapter.filters.map(({ name }) => name));
   const alias = keyOf(adapter, node);
   const pageInfo = fieldNode('pageInfo', {

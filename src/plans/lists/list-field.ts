@@ -11,6 +11,7 @@ import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, type PageRequests } from '../pages/page-request.ts';
 import type { PageAnswer } from '../pages/read-page.ts';
 import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
+import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
@@ -26,6 +27,7 @@ export interface FieldParts {
   readonly writer: RequestWriter;
   readonly drains: Drains;
   readonly telemetry: ReadingTelemetry;
+  readonly sizes: AcceptedSizes;
   readonly connectionMax: number;
 }
 
@@ -121,6 +123,7 @@ export function openList(field: ListField, call: Call, placeholder?: Placeholder
     adapter,
     variables,
     telemetry: parts.telemetry,
+    sizes: parts.sizes,
     requests: what === 'shown' ? field.shown : field.bare(),
     ...parent?.source,
     ...(what === 'shown' && parent && { inlinedPage: parent.inlinedPage }),
@@ -138,6 +141,7 @@ export function openList(field: ListField, call: Call, placeholder?: Placeholder
       fetcher: (requester) => pageFetcher(source, requester),
       identities: (requester) => pageFetcher(sourceOf('bare'), requester),
       selection,
+      sizeNow: () => parts.sizes.of(source.requests.sized),
       isNested: placeholder !== undefined,
       hasInlinedPage: source.inlinedPage !== undefined,
     }),

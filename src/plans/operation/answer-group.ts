@@ -11,7 +11,8 @@ import type { Drains } from '../lists/drains.ts';
 import { openList } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import { isFilled, type FieldValue, type OperationAnswer, type Output } from '../output.ts';
-import { requestSparingParents } from '../requests/request-text.ts';
+import type { AcceptedSizes, Attempt } from '../requests/accepted-sizes.ts';
+import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
 import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
 
 /** The root fields of a variant that are sent together: those without `@defer`, or those of one `@defer`. */
@@ -27,6 +28,7 @@ export interface FieldGroup {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly isQuery: boolean;
   readonly drains: Pick<Drains, 'separate'>;
+  readonly sizes: AcceptedSizes;
 }
 
 /** Answers an operation of which the service answers every field. */
@@ -112,7 +114,35 @@ function requestForwarded(
 ): Promise<ForwardedAnswer> {
   const { service, isQuery } = group;
   if (!isQuery) return mutate(group, call);
-  return requestSparingParents(requester, (pages) => service!.request(call.variables, pages));
+  const request = (pages: PagesToInline) => service!.request(call.variables, pages);
+  return service!.sized.hasInlinedPages
+    ? requestWithPages(group, call, requester)
+    : requestSparingParents(requester, request);
+}
+
+/**
+ * Leaves out the first pages of nested lists where the service refuses the request with them. What it answers to the
+ * rest, which is as the caller wrote it, is the answer.
+ */
+async function requestWithPages(
+  { service, sizes }: FieldGroup,
+  call: Call,
+  requester: Pick<Requester, 'request'>,
+): Promise<ForwardedAnswer> {
+  const send = async ({ pages: wanted, isRepeated }: Attempt) => {
+    const write = (pages: PagesToInline) => {
+      const request = service!.request(call.variables, pages);
+      return isRepeated ? { ...request, pages: 0 } : request;
+    };
+    const sent = requestSparingParents(requester, write, wanted);
+    if (wanted === 'none') return { sent: await Promise.allSettled([sent]) };
+    const answer = await sent;
+    return { sent: [{ status: 'fulfilled', value: answer }] as const, tooBig: answer.tooBig };
+  };
+  const { answer } = await sizes.request(service!.sized, 1, send);
+  const [outcome] = answer.sent;
+  if (outcome.status === 'rejected') throw outcome.reason;
+  return outcome.value;
 }
 
 /** Reads that start after the mutation was sent, or after it was answered, must not share what was read before. */

@@ -106,6 +106,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
       fragments,
       isQuery,
       drains,
+      sizes: parts.sizes,
     };
   }
 

@@ -7,6 +7,7 @@ import type { PageInlining } from '../lists/inlined-pages.ts';
 import type { ListField } from '../lists/list-field.ts';
 import type { FieldValue, OperationAnswer } from '../output.ts';
 import type { RequestWriter } from '../requests/request-text.ts';
+import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import type { LocalFields } from './local-fields.ts';
 import type { RootRules } from './root-rules.ts';
@@ -51,6 +52,7 @@ export interface PlanParts extends RootRules {
   readonly snapshot: GraphQLSchema;
   readonly drains: Drains;
   readonly telemetry: ReadingTelemetry;
+  readonly sizes: AcceptedSizes;
   readonly connectionMax: number;
   /** Bytes of memory that the variants of one operation may take. */
   readonly variantBytes: number;

@@ -2,10 +2,11 @@ import { GraphQLError } from 'graphql';
 import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
 import { unlessAborted } from '../../paging/failures.ts';
-import type { FetchPage, Identified } from '../../paging/page.ts';
+import { sizeOf, type FetchPage, type Identified, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
 import { ScannedPage, type ListRecord } from '../output.ts';
+import type { Accepted, AcceptedSizes, Attempt } from '../requests/accepted-sizes.ts';
 import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import { pageSizeOf, type PageRequests } from './page-request.ts';
@@ -17,6 +18,7 @@ export interface PageSource {
   readonly requests: PageRequests;
   readonly variables: CallVariables;
   readonly telemetry: ReadingTelemetry;
+  readonly sizes: AcceptedSizes;
   /** As JSON, for a nested list that is reached by its parent's id. */
   readonly parentId?: string | undefined;
   /** The first page, if the request for the parent had it inlined. */
@@ -43,29 +45,73 @@ export class NullList extends Error {
 
 /** Makes a function that fetches the pages of a list. Other operations may share the pages. */
 export function pageFetcher(
-  { adapter, requests, variables, telemetry, parentId, inlinedPage, unreachable }: PageSource,
+  {
+    adapter,
+    requests,
+    variables,
+    telemetry,
+    sizes,
+    parentId,
+    inlinedPage,
+    unreachable,
+  }: PageSource,
   requester: Requester,
 ): FetchPage<ListRecord> {
   const pageSize = pageSizeOf(adapter);
+  const { sized } = requests;
   let inlined = inlinedPage;
   return async ({ first, after }, signal) => {
     // Nobody would wait for the request any more, so its failure would be an unhandled rejection.
     signal.throwIfAborted();
     let answer = after === null ? inlined : undefined;
-    if (answer) inlined = undefined;
-    else if (unreachable) answer = unreachable;
+    if (answer) {
+      inlined = undefined;
+      const { page: begin = Infinity } = adapter;
+      if (begin < (first ?? Infinity)) {
+        return partOf({ answer, records: begin, isPart: true }, after);
+      }
+    } else if (unreachable) answer = unreachable;
     else {
-      // Leaving out a variable leaves out its argument, so the upstream's default applies.
-      const page = { first: first ?? pageSize, after, parentId };
-      const write = (pages: PagesToInline) => requests.request(variables, page, pages);
-      answer = await unlessAborted(requestSparingParents(requester, write), signal);
+      const send = ({ records, pages: wanted, isPart, isRepeated, trialMs }: Attempt) => {
+        // Leaving out a variable leaves out its argument, so the upstream's default applies.
+        const page = { first: records, after, parentId, isPart };
+        const write = (pages: PagesToInline) => {
+          const request = requests.request(variables, page, pages);
+          if (!isRepeated) return request;
+          const key = trialMs === undefined ? request.key : `${request.key} trial`;
+          return { ...request, pages: 0, key, trialMs };
+        };
+        return requestSparingParents(requester, write, wanted);
+      };
+      const accepted = await unlessAborted(sizes.request(sized, first ?? pageSize, send), signal);
       telemetry.pageRead(requester.cause);
+      if (accepted.isPart) return partOf(accepted, after);
+      ({ answer } = accepted);
     }
-    const { page, errors, isNull } = answer;
-    if (page) return page;
-    if (errors.length > 0) throw new PageFailure(errors);
-    throw isNull && after === null ? new NullList() : noPage();
+    return pageIn(answer, after);
   };
+
+  /** A page that has fewer records than requested, but as many as that: the service's own limit may be smaller. */
+  function partOf(
+    { answer, records = 0 }: Accepted<PageAnswer>,
+    after: string | null,
+  ): Page<ListRecord> {
+    const page = pageIn(answer, after);
+    const limit = page.limit ?? (page.hasNextPage ? sizeOf(page) : records);
+    if (limit < records) {
+      sizes.exceedsLimit(sized);
+      return page;
+    }
+    return page instanceof ScannedPage
+      ? page.asPart()
+      : { ...page, limit: undefined, isPart: true };
+  }
+}
+
+function pageIn({ page, errors, isNull }: PageAnswer, after: string | null): Page<ListRecord> {
+  if (page) return page;
+  if (errors.length > 0) throw new PageFailure(errors);
+  throw isNull && after === null ? new NullList() : noPage();
 }
 
 /**

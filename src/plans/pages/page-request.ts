@@ -10,6 +10,7 @@ import {
 } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { descend, readAnswer } from '../../answers/service-answer.ts';
+import { tooBigIn } from '../../answers/too-big.ts';
 import {
   keyBytesOf,
   shapeOf,
@@ -29,6 +30,7 @@ import {
   orTypename,
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
+import type { SizedList } from '../requests/accepted-sizes.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
 import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
@@ -50,6 +52,8 @@ export interface PageRequests {
   readonly hasIdentities: boolean;
   /** Equal for operations that select the same fields of the same records. */
   name(variables: CallVariables): string;
+  /** How large its pages may be: see accepted-sizes.ts. */
+  readonly sized: SizedList;
   request(
     variables: CallVariables,
     page: PageArguments,
@@ -66,6 +70,8 @@ export interface PageRequests {
 export interface PageArguments {
   readonly first: number | undefined;
   readonly after: string | null;
+  /** Fewer records than wanted: the page costs its share of a whole one. */
+  readonly isPart?: boolean;
   /** The parent's id as JSON, for a nested list. */
   readonly parentId?: string | undefined;
 }
@@ -140,7 +146,13 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     keyBytes: keyBytesOf(shapes),
     hasIdentities: identity.selections.length > 0 || identity.ownKey !== undefined,
     name: whole.name,
-    request: (variables, { first, after, parentId }, pages = 'all') => {
+    sized: {
+      list: `${adapter.parent}.${adapter.name}`,
+      selection: whole.selection,
+      begin: adapter.page,
+      hasInlinedPages: whole.hasInlinedPages,
+    },
+    request: (variables, { first, after, parentId, isPart = false }, pages = 'all') => {
       const written = pages === 'all' ? whole : write(pages);
       const values: Record<string, unknown> = {};
       const own: Record<string, string> = {};
@@ -152,9 +164,11 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
         field: written.field,
         key: written.key(variables),
         body: written.body(variables, own),
-        pages: written.pages(variables, values),
+        pages: isPart
+          ? (written.pages(variables, { [FIRST]: LARGEST_PAGE }) * (first ?? 1)) / LARGEST_PAGE
+          : written.pages(variables, values),
         scan,
-        read: function* read(answer) {
+        read: function* read(answer, status) {
           const { data: value, errors } = yield* readAnswer(answer);
           const found = way
             ? way.descend({ value, errors }, { key: adapter.name, parentId })
@@ -162,6 +176,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
           return {
             ...(yield* readPage(reading, found, keys)),
             nullingPages: yield* nullingPagesOf(value, errors),
+            tooBig: tooBigIn({ data: value, errors }, status),
           };
         },
       };

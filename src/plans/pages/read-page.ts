@@ -4,6 +4,7 @@ import { readValue } from '../../answers/read.ts';
 import type { Reading } from '../../answers/reading.ts';
 import type { Found } from '../../answers/service-answer.ts';
 import type { Shape } from '../../answers/shape.ts';
+import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Pausable } from '../../pausable.ts';
 import { MAX_SERVICE_CURSOR } from '../../paging/cursor.ts';
@@ -22,6 +23,8 @@ export interface PageAnswer {
   readonly errors: readonly UpstreamError[];
   /** The keys of the inlined pages whose failure also nulled their parent. */
   readonly nullingPages: ReadonlySet<string>;
+  /** Why the page was refused as a whole, if that was for its size. */
+  readonly tooBig?: TooBig | undefined;
 }
 
 export interface PageReading {
@@ -35,7 +38,7 @@ export function* readPage(
   { adapter, identity, shapes }: PageReading,
   { value, errors }: Found,
   keys: readonly string[],
-): Pausable<Omit<PageAnswer, 'nullingPages'>> {
+): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
   const nullable = isNullableType(adapter.field.type) && value?.isNull === true;
   // A list that is null without an error, as its type allows, has no records.
   const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;

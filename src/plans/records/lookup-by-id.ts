@@ -4,11 +4,13 @@ import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
+import { tooBigIn } from '../../answers/too-big.ts';
 import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import { PAGES_PER_OPERATION } from '../../paging/page.ts';
 import type { EntityLookup } from '../../schema/derived.ts';
-import type { Call } from '../call.ts';
+import { codeOf, type TooBig } from '../../errors.ts';
+import type { Call, UpstreamRequest } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';
 import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
@@ -18,6 +20,7 @@ import {
   orTypename,
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
+import type { Attempt, SizedList } from '../requests/accepted-sizes.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
@@ -33,6 +36,8 @@ type ById = Extract<EntityLookup, { kind: 'id' }>;
 /** A failed batch of so many ids or fewer is sent again as single requests. */
 const FEW = 6;
 
+const WHOLE: Attempt = { records: undefined, pages: 'all', isPart: false, isRepeated: false };
+
 /** The answer for one id: bytes where the scanner took the record, null without one, otherwise what is read in general. */
 type Answered = Buffer | Found | null;
 
@@ -43,13 +48,15 @@ interface BatchAnswer {
   /** Whether the upstream refused to execute the request: a variable, or the request itself, is invalid. */
   readonly isRefused: boolean;
   readonly nullingPages: ReadonlySet<string>;
+  /** Why the request was refused as a whole, if that was for its size. */
+  readonly tooBig?: TooBig | undefined;
   /** Bytes. */
   readonly size: number;
 }
 
 /** Finds records with the upstream's by-id field: many ids in one request, under aliases. */
 export function lookupById(
-  { writer, scope, operation }: FieldParts,
+  { writer, scope, operation, sizes }: FieldParts,
   by: ById,
   { selections, places }: PlacedSelections,
 ): (call: Call) => RecordLookup {
@@ -69,6 +76,9 @@ export function lookupById(
     return known;
   };
 
+  let made: SizedList | undefined;
+  const sized = () => (made ??= sizedBatch());
+
   return (call) => ({
     name: `${by.field} ${textFor(1, 'all').name(call.variables)}`,
     aliasBytes,
@@ -76,7 +86,7 @@ export function lookupById(
       // The text of a request is long, so none is written long before it is sent.
       const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
       const values = await queue.addAll(
-        batches(ids).map((batch) => () => {
+        batches(ids, sizes.of(sized())).map((batch) => () => {
           const found = findBatch(batch, call);
           return found.catch((error: Error) => batch.map(() => error));
         }),
@@ -94,8 +104,28 @@ export function lookupById(
     ids: readonly RecordId[],
     call: Call,
   ): Promise<readonly (Answered | Error)[]> {
-    const { values, isRefused } = await send(ids, call);
-    if (values) return values;
+    let found: readonly (Answered | Error)[];
+    let count = 1;
+    try {
+      const sent = (attempt: Attempt) => send(ids.slice(0, attempt.records), call, attempt);
+      const { answer, records = ids.length } = await sizes.request(sized(), ids.length, sent);
+      count = records;
+      found = answer.values ?? (await separately(ids.slice(0, count), answer, call));
+    } catch (error) {
+      if (codeOf(error) !== 'OPERATION_TOO_COMPLEX') throw error;
+      found = [error as Error];
+    }
+    if (count >= ids.length) return found;
+    const rest = ids.slice(count);
+    const others = findBatch(rest, call).catch((error: Error) => rest.map(() => error));
+    return [...found, ...(await others)];
+  }
+
+  async function separately(
+    ids: readonly RecordId[],
+    { isRefused }: BatchAnswer,
+    call: Call,
+  ): Promise<readonly (Answered | Error)[]> {
     if (!isRefused) return inParts(ids, call);
     const some = await alone(ids.slice(0, 2), call);
     // If two ids fail for the same reason, the request itself is invalid, whatever the ids are.
@@ -133,22 +163,35 @@ export function lookupById(
     return (await Promise.all(each)).flat();
   }
 
-  async function send(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
+  async function send(
+    ids: readonly RecordId[],
+    call: Call,
+    { pages: inlined, isPart, isRepeated, trialMs }: Attempt = WHOLE,
+  ): Promise<BatchAnswer> {
     const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), id]));
-    const answer = await requestSparingParents<BatchAnswer>(call, (pages) => {
+    const write = (pages: PagesToInline): UpstreamRequest<BatchAnswer> => {
       const text = textFor(ids.length, pages);
+      const key = text.key(call.variables);
+      const cost = text.pages(call.variables);
       return {
         kind: 'query',
         field: text.field,
         body: text.body(call.variables, own),
-        key: text.key(call.variables),
-        pages: text.pages(call.variables),
+        key: trialMs === undefined ? key : `${key} trial`,
+        pages: isRepeated ? 0 : isPart && cost === 1 ? ids.length / BATCH : cost,
+        trialMs,
         scan: (bytes) => scanned(scan(bytes), ids.length),
-        read: (json) => readBatch(json, ids.length),
+        read: (json, status) => readBatch(json, ids.length, status),
       };
-    });
+    };
+    const answer = await requestSparingParents<BatchAnswer>(call, write, inlined);
     await call.hold(answer, answer.size);
     return answer;
+  }
+
+  function sizedBatch(): SizedList {
+    const { selection, hasInlinedPages } = textFor(1, 'all');
+    return { list: `${root.name}.${by.field}`, selection, begin: undefined, hasInlinedPages };
   }
 
   function written(count: number, pages: PagesToInline): RequestText {
@@ -190,7 +233,7 @@ function* scanned(
   return { values, isRefused: false, nullingPages: NO_PAGES, size };
 }
 
-function* readBatch(answer: Json, count: number): Pausable<BatchAnswer> {
+function* readBatch(answer: Json, count: number, status: number): Pausable<BatchAnswer> {
   const { data, errors } = yield* readAnswer(answer);
   const keys = Array.from({ length: count }, (_, at) => keyFor(at));
   const isWhole = data !== undefined && (!data.isNull || errors.length === 0);
@@ -198,6 +241,7 @@ function* readBatch(answer: Json, count: number): Pausable<BatchAnswer> {
     values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
     isRefused: data === undefined,
     nullingPages: yield* nullingPagesOf(data, errors),
+    tooBig: tooBigIn({ data, errors }, status),
     size: answer.length,
   };
 }
@@ -240,9 +284,10 @@ function areAlike([one, other]: readonly (Answered | Error)[]): boolean {
   return reason !== undefined && reason === otherReason;
 }
 
-function batches(ids: readonly RecordId[]): (readonly RecordId[])[] {
-  return Array.from({ length: Math.ceil(ids.length / BATCH) }, (_, at) =>
-    ids.slice(at * BATCH, (at + 1) * BATCH),
+function batches(ids: readonly RecordId[], most = BATCH): (readonly RecordId[])[] {
+  const size = Math.min(most, BATCH);
+  return Array.from({ length: Math.ceil(ids.length / size) }, (_, at) =>
+    ids.slice(at * size, (at + 1) * size),
   );
 }
 

@@ -16,7 +16,7 @@ import type { PlacedSelections } from '../requests/field-places.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
 export function lookupInList(
-  { writer, scope, operation, drains, telemetry }: FieldParts,
+  { writer, scope, operation, drains, telemetry, sizes }: FieldParts,
   { type }: Entity,
   adapter: Adapter,
   { selections, places }: PlacedSelections,
@@ -27,11 +27,13 @@ export function lookupInList(
   const bare = requests([[]]);
   // This is the list that drains without filters read, so both share its page index.
   const keyOf = walkKeys(adapter.name, defaultsOf(adapter), { operation, places });
+  // Created here: see `fetcherOf`.
+  const sizeNow = () => sizes.of(bare.sized);
 
   return (call) => {
     const { variables } = call;
-    const fetchShown = fetcherOf({ adapter, requests: shown, variables, telemetry });
-    const fetchBare = fetcherOf({ adapter, requests: bare, variables, telemetry });
+    const fetchShown = fetcherOf({ adapter, requests: shown, variables, telemetry, sizes });
+    const fetchBare = fetcherOf({ adapter, requests: bare, variables, telemetry, sizes });
     return {
       name: `${type.name} ${shown.name(variables)}`,
       aliasBytes: shown.keyBytes.ofAliases,
@@ -47,6 +49,7 @@ export function lookupInList(
             name: adapter.name,
             origin: { caller: call.caller, cause: call.cause },
             identities: fetchBare,
+            sizeNow,
           }),
         };
         const { signal, pages } = call;

@@ -33,14 +33,20 @@ export interface RequestText {
   key(variables: CallVariables): string;
   /** Equal for requests that differ only in the variables that the gateway adds, such as two pages of a list. */
   name(variables: CallVariables): string;
+  /** Names what is selected, whatever the names of the operation and the values of its variables. */
+  selection(): string;
+  /** Whether it has first pages of nested lists. */
+  readonly hasInlinedPages: boolean;
   /** Cost in pages. */
   pages(variables: CallVariables, own?: Readonly<Record<string, unknown>>): number;
 }
 
 export type OwnVariables = Readonly<Record<string, string>>;
 
-/** All first pages of nested lists; all but those with these keys; or `safe`: only those whose type may be null. */
-export type PagesToInline = 'all' | 'safe' | ReadonlySet<string>;
+/**
+ * All first pages of nested lists, or none; all but those with these keys; or `safe`: only those whose type may be null.
+ */
+export type PagesToInline = 'all' | 'none' | 'safe' | ReadonlySet<string>;
 
 export interface RequestWriter {
   /** The upstream's schema under served names. */
@@ -100,17 +106,27 @@ export function writeRequest(
   if (pages === 'all') writer.onWritten(open.length);
   const cost = writer.cost(document);
   const isAsSent = rewritten === selected && isReadAsSent(selected, scope);
+  let selection: string | undefined;
   const key = isAsSent ? () => '' : keyOf(whatIsRead(selected, scope));
   return {
     field: fieldOf(document),
     body: (variables, own = NONE) => `${open}${members(used, variables, own)}}}`,
     key,
+    selection: () => (selection ??= hash('sha256', withoutName(open, name?.value), 'base64')),
+    hasInlinedPages: inlined !== selected,
     name: (variables) => `${open}${members(used, variables, NONE)}${key(variables)}`,
     pages: ({ values }, own = NONE) => cost({ ...values, ...own }),
   };
 }
 
 const NONE = {};
+
+function withoutName(open: string, name: string | undefined): string {
+  if (name === undefined) return open;
+  return open
+    .replace(`{"query":"query ${name}`, '{"query":"query ')
+    .replace(`,"operationName":${JSON.stringify(name)}`, '');
+}
 
 function keyOf(read: DocumentNode): RequestText['key'] {
   const digest = hash('sha256', print(read), 'base64');
@@ -232,8 +248,9 @@ function fragmentOf(
 export async function requestSparingParents<T extends InliningAnswer>(
   requester: Pick<Requester, 'request'>,
   write: (wanted: PagesToInline) => UpstreamRequest<T>,
+  pages: PagesToInline = 'all',
 ): Promise<T> {
-  let answer = await requester.request(write('all'));
+  let answer = await requester.request(write(pages));
   if (answer.nullingPages.size > 0) answer = await requester.request(write(answer.nullingPages));
   // The first failures may have hidden others.
   if (answer.nullingPages.size > 0) answer = await requester.request(write('safe'));

@@ -66,6 +66,7 @@ const FIELD = z.strictObject({
   all: NAME.optional(),
   connection: NAME.optional(),
   size: z.int().positive().optional(),
+  page: z.int().positive().optional(),
 });
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
@@ -81,7 +82,7 @@ const FILE = z.strictObject({
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
-  fields: '"skip", "all", "connection" and "size"',
+  fields: '"skip", "all", "connection", "size" and "page"',
   types: '"byId", "list", "connection" and "edge"',
 };
 

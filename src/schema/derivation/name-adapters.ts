@@ -72,6 +72,7 @@ export function derivedNames(
       all: hasAll ? all : undefined,
       connection,
       size: override.size,
+      page: override.page,
     };
     return { adapter, why: [...(named?.why ?? []), ...taken] };
   };

@@ -1,0 +1,365 @@
+import type { Clock } from '../../clock.ts';
+import { codedError, PerhapsTooBig, type TooBig } from '../../errors.ts';
+import type { PagesToInline } from './request-text.ts';
+
+/*
+ * How many records the service accepts to be asked for
+ *
+ * A service may refuse a page for its size: it counts what a request costs before it executes it, or a proxy gives up
+ * waiting. The limit depends on what is selected, and is published nowhere, so it is learned for each list and selection
+ * from what is refused, and shared by all operations:
+ *
+ *   the service says so    "maximum query complexity exceeded 5200 > 1000", or status 413. The same page is requested
+ *                          with fewer records: the share of the limit where both numbers are known, otherwise half, down
+ *                          to a single one. At last the first pages of nested lists are left out of the request.
+ *   it may be so           502, 504, or no answer in time. A service that is down does the same, so one trial decides:
+ *                          the page with a single record, sent once. If it is answered, it is the page, and the next
+ *                          pages grow from there. A list has one trial at a time, and after a failed one a pause.
+ *
+ * Pages that are accepted for a while are followed by larger ones; each refusal makes that while longer. The page that
+ * a caller of FetchPage gets has fewer records than it requested, as where the service has a smaller limit for its
+ * pages: nothing is put together. So each page is still an unbroken run of the list, and its cursors hold.
+ *
+ * Nothing is kept for a selection that was never refused, and its requests are sent as if this file did not exist.
+ */
+
+/** What is requested from the service. */
+export interface SizedList {
+  /** For telemetry, and to have one trial at a time: the upstream's field. */
+  readonly list: string;
+  /** Names the list and what is selected of its records. */
+  readonly selection: () => string;
+  /** The size to begin with, from adapters.json. */
+  readonly begin: number | undefined;
+  /** Whether its request has first pages of nested lists. */
+  readonly hasInlinedPages: boolean;
+}
+
+/** One attempt. */
+export interface Attempt {
+  /** Undefined: as many as the service gives. */
+  readonly records: number | undefined;
+  readonly pages: PagesToInline;
+  /** Whether fewer records are requested than were wanted. */
+  readonly isPart: boolean;
+  /** Whether the attempt before was charged for, and brought nothing. */
+  readonly isRepeated: boolean;
+  readonly trialMs?: number;
+}
+
+export interface SizedAnswer {
+  readonly tooBig?: TooBig | undefined;
+}
+
+export interface Accepted<T> {
+  readonly answer: T;
+  /** As many records were requested; undefined: as many as the service gives. */
+  readonly records: number | undefined;
+  readonly isPart: boolean;
+}
+
+export interface AcceptedSizes {
+  /** The most records that are requested at a time; undefined: as many as are wanted. */
+  of(sized: SizedList): number | undefined;
+  /**
+   * Requests as many of the wanted records as the service accepts.
+   *
+   * @param wanted undefined: as many as the service gives
+   * @throws OPERATION_TOO_COMPLEX where it refuses a single one, and what `send` throws
+   */
+  request<T extends SizedAnswer>(
+    sized: SizedList,
+    wanted: number | undefined,
+    send: (attempt: Attempt) => Promise<T>,
+  ): Promise<Accepted<T>>;
+  /** To be called where the service gave fewer records than this size: it is no limit. */
+  exceedsLimit(sized: SizedList): void;
+}
+
+export interface SizeTelemetry {
+  /** A request was refused for its size. */
+  tooBig(list: string): void;
+  /** Pages of the list have another size from now on. */
+  sizeChanged(list: string, size: number): void;
+}
+
+/** Selections. Each takes about 200 bytes. */
+const MAX_KEPT = 1_000;
+/** Of a page that was requested without a size. */
+const ASSUMED = 50;
+const TRIAL_MS = 10_000;
+/** No further trial of the list after one that failed. */
+const PAUSE_MS = 5_000;
+/** A page for which this much time has passed since its first attempt failed is not requested in smaller parts. */
+const PATIENCE_MS = 60_000;
+
+export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): AcceptedSizes {
+  const kept = new Map<string, AcceptedSize>();
+  const trials = createTrials(clock);
+
+  return {
+    of: (sized) => known(sized)?.size ?? sized.begin,
+    request: async (sized, wanted, send) => {
+      const size = known(sized) ?? (sized.begin === undefined ? undefined : keep(sized));
+      const first = attemptOf(size, wanted, Infinity);
+      let failure: Failure;
+      try {
+        const answer = await send(first);
+        if (!answer.tooBig) {
+          if (size) worked(sized, size, first);
+          return { answer, ...first };
+        }
+        failure = { tooBig: answer.tooBig, answer };
+      } catch (error) {
+        failure = failureFrom(error);
+      }
+      return requestLess(sized, wanted, send, { failed: first, failure });
+    },
+    exceedsLimit: (sized) => {
+      const size = known(sized);
+      if (size) size.size = Infinity;
+    },
+  };
+
+  function known({ selection }: SizedList): AcceptedSize | undefined {
+    return kept.size > 0 ? kept.get(selection()) : undefined;
+  }
+
+  function keep(sized: SizedList): AcceptedSize {
+    const size = known(sized) ?? new AcceptedSize(sized.begin ?? Infinity);
+    const key = sized.selection();
+    kept.delete(key);
+    kept.set(key, size);
+    const [oldest] = kept.keys();
+    if (kept.size > MAX_KEPT) kept.delete(oldest!);
+    return size;
+  }
+
+  async function requestLess<T extends SizedAnswer>(
+    sized: SizedList,
+    wanted: number | undefined,
+    send: (attempt: Attempt) => Promise<T>,
+    first: { readonly failed: Attempt; readonly failure: Failure },
+  ): Promise<Accepted<T>> {
+    const until = clock.elapsed() + PATIENCE_MS;
+    const size = keep(sized);
+    for (let { failed, failure } = first; ;) {
+      const { tooBig } = failure;
+      const records = failed.records ?? ASSUMED;
+      telemetry.tooBig(sized.list);
+      if (tooBig.isSaid) {
+        if (records > 1) size.refused(records, tooBig.share);
+        else if (sized.hasInlinedPages && failed.pages === 'all') size.leaveOutPages();
+        else return settled(failure, failed);
+      } else {
+        if (records <= 1 || clock.elapsed() > until) return settled(failure, failed);
+        if (!size.isRefused(records)) {
+          const trial: Attempt = { ...failed, records: 1, isPart: true, isRepeated: true };
+          const tried = await trials.of(sized.list, () => send({ ...trial, trialMs: TRIAL_MS }));
+          if (tried === 'failed') {
+            if (size.isUnknown) kept.delete(sized.selection());
+            return settled(failure, failed);
+          }
+          size.failed(records);
+          if (tried !== 'passed') {
+            worked(sized, size, trial);
+            return { answer: tried, ...trial };
+          }
+        }
+      }
+      // Each attempt requests less than the one before, whatever other operations have learned since.
+      const most = failed.pages === size.pages ? Math.max(1, records - 1) : Infinity;
+      const less = { ...attemptOf(size, wanted, most), isRepeated: true };
+      try {
+        const answer = await send(less);
+        if (!answer.tooBig) {
+          worked(sized, size, less);
+          return { answer, ...less };
+        }
+        failure = { tooBig: answer.tooBig, answer };
+      } catch (error) {
+        failure = failureFrom(error);
+      }
+      failed = less;
+    }
+  }
+
+  function worked({ list }: SizedList, size: AcceptedSize, { records = Infinity }: Attempt): void {
+    const changed = size.worked(records);
+    if (changed !== undefined) telemetry.sizeChanged(list, changed);
+  }
+}
+
+interface Failure {
+  readonly tooBig: TooBig;
+  /** What the service answered; undefined if there was no answer. */
+  readonly answer?: unknown;
+  readonly error?: unknown;
+}
+
+/** @throws the error if it says nothing about the size */
+function failureFrom(error: unknown): Failure {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!(cause instanceof PerhapsTooBig)) throw error;
+  return { tooBig: cause, error };
+}
+
+/** @throws the failure, unless it is an answer without a word about its size */
+function settled<T>({ tooBig, answer, error }: Failure, attempt: Attempt): Accepted<T> {
+  if (!tooBig.isSaid) {
+    if (answer === undefined) throw error;
+    return { answer: answer as T, ...attempt };
+  }
+  const said = tooBig.message || (error as Error).message;
+  const words = /[.!?]$/.test(said) ? said : `${said}.`;
+  throw codedError(
+    'OPERATION_TOO_COMPLEX',
+    `The recruiting service refuses even a single record with these fields: ${words} ` +
+      'Request fewer fields of the records, and fewer lists below them.',
+    { cause: error },
+  );
+}
+
+function attemptOf(size: AcceptedSize | undefined, wanted: number | undefined, most: number) {
+  const largest = Math.min(size?.size ?? Infinity, most);
+  const isPart = largest < (wanted ?? Infinity);
+  return {
+    records: isPart ? largest : wanted,
+    pages: size?.pages ?? 'all',
+    isPart,
+    isRepeated: false,
+  } satisfies Attempt;
+}
+
+/** Accepted pages until a larger one is requested. */
+const FIRST_WHILE = 50;
+const LONGEST_WHILE = 1_024;
+
+/** What is known of one selection. */
+class AcceptedSize {
+  size: number;
+  pages: PagesToInline = 'all';
+  /** The smallest size that failed, as far as that is still believed. */
+  #refused = Infinity;
+  #while = FIRST_WHILE;
+  #good = 0;
+  /** The size after the latest refusal. Pages were accepted since then, or not. */
+  #settled = 0;
+  #hasWorked = false;
+  /** Whether each accepted page is followed by a larger one: after a trial, which had a single record. */
+  #isGrowing = false;
+  #lastWorked = 0;
+  #withoutPages = 0;
+  #reported: number;
+
+  constructor(size: number) {
+    this.size = size;
+    this.#reported = size;
+  }
+
+  get isUnknown(): boolean {
+    return this.size === Infinity && this.pages === 'all';
+  }
+
+  isRefused(records: number): boolean {
+    return records >= this.#refused;
+  }
+
+  /** The service says that so many records are too many. @param share of which it would have accepted */
+  refused(records: number, share: number | undefined): void {
+    // Other pages may have been refused at the same time.
+    if (records > this.size) return;
+    this.#lower(records, Math.floor(records * (share ?? 0.5)));
+    // The limit is known, and so is that any larger page exceeds it.
+    if (share !== undefined) this.#refused = this.size + 1;
+    this.#isGrowing = false;
+  }
+
+  /** So many records failed where a single one did not. */
+  failed(records: number): void {
+    if (records > this.size) return;
+    this.#lower(records, this.#lastWorked < records ? this.#lastWorked : 1);
+    this.#isGrowing = true;
+  }
+
+  /** A single record is refused with the first pages of its lists. These are read on their own from now on. */
+  leaveOutPages(): void {
+    this.pages = 'none';
+    this.size = Infinity;
+    this.#refused = Infinity;
+    this.#lastWorked = 0;
+    this.#withoutPages = 0;
+  }
+
+  /** @returns the size if it is a new one */
+  worked(records: number): number | undefined {
+    if (this.pages === 'none' && (this.#withoutPages += 1) > LONGEST_WHILE) this.pages = 'all';
+    this.#lastWorked = Math.max(Math.min(records, this.size), this.#lastWorked);
+    // The overlap of pages is left out of some.
+    if (this.size === Infinity || 2 * records < this.size) return undefined;
+    const changed = this.size === this.#reported ? undefined : this.size;
+    this.#reported = this.size;
+    this.#hasWorked = true;
+    this.#good += 1;
+    if (records > this.#settled) {
+      // The limit has risen.
+      this.#settled = records;
+      this.#while = FIRST_WHILE;
+    }
+    const mayDouble = 2 * this.size < this.#refused;
+    if (this.#good < (this.#isGrowing && mayDouble ? 1 : this.#while)) return changed;
+    this.#good = 0;
+    if (mayDouble) this.size *= 2;
+    else if (this.#refused - this.size > Math.max(1, this.size / 8)) {
+      this.size += Math.ceil((this.#refused - this.size) / 2);
+    } else this.#refused = Infinity;
+    return changed;
+  }
+
+  #lower(refused: number, size: number): void {
+    this.#refused = refused;
+    this.size = Math.max(1, Math.min(size, refused - 1));
+    if (this.#hasWorked) this.#while = Math.min(this.#while * 4, LONGEST_WHILE);
+    this.#hasWorked = false;
+    this.#settled = this.size;
+    this.#good = 0;
+  }
+}
+
+/** The trials of all lists: one at a time for each. */
+function createTrials(clock: Clock) {
+  const running = new Map<string, Promise<'passed' | 'failed' | 'left'>>();
+  const pausedUntil = new Map<string, number>();
+
+  return { of };
+
+  /** @returns the answer; `passed` if the trial was that of another page */
+  async function of<T extends SizedAnswer>(
+    list: string,
+    send: () => Promise<T>,
+  ): Promise<T | 'passed' | 'failed'> {
+    for (let other = running.get(list); other; other = running.get(list)) {
+      const outcome = await other;
+      if (outcome !== 'left') return outcome;
+    }
+    if ((pausedUntil.get(list) ?? -Infinity) > clock.elapsed()) return 'failed';
+    const sent = send();
+    const outcome = sent.then(
+      ({ tooBig }) => (tooBig ? 'failed' : 'passed'),
+      (error: unknown) => (isLeaving(error) ? 'left' : 'failed'),
+    );
+    running.set(list, outcome);
+    try {
+      if ((await outcome) === 'passed') return await sent;
+      if ((await outcome) === 'failed') pausedUntil.set(list, clock.elapsed() + PAUSE_MS);
+      return 'failed';
+    } finally {
+      running.delete(list);
+    }
+  }
+}
+
+/** The caller of the trial left, which says nothing about the service. */
+function isLeaving(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
