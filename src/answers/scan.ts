@@ -7,6 +7,8 @@ export interface Marks {
   readonly lists?: ReadonlySet<Shape>;
   /** Fields whose start and end are noted. */
   readonly noted?: readonly FieldShape[];
+  /** How many values identify a record together. Default: 1. */
+  readonly idValues?: number;
 }
 
 /**
@@ -26,7 +28,10 @@ function scannerOf(shape: Shape, marks: Marks): Scan {
   switch (shape.kind) {
     case 'list':
       if (shape.refusal) return () => -1;
-      return listScanner(scanner(shape.of, marks), marks.lists?.has(shape) === true);
+      return listScanner(
+        scanner(shape.of, marks),
+        marks.lists?.has(shape) ? Math.max(1, marks.idValues ?? 1) : 0,
+      );
     case 'object':
       return objectScanner(shape, marks);
     case 'abstract': {
@@ -52,8 +57,9 @@ function scannerOf(shape: Shape, marks: Marks): Scan {
   }
 }
 
-function listScanner(of: Scan, isMarked: boolean): Scan {
-  if (isMarked) return recordsScanner(of);
+/** @param idValues of each element, if the elements are records; otherwise 0 */
+function listScanner(of: Scan, idValues: number): Scan {
+  if (idValues > 0) return recordsScanner(of, idValues);
   return (bytes, at, tape) => {
     const { places } = tape;
     let end = at + 1;
@@ -81,7 +87,7 @@ function listScanner(of: Scan, isMarked: boolean): Scan {
   };
 }
 
-function recordsScanner(of: Scan): Scan {
+function recordsScanner(of: Scan, idValues: number): Scan {
   return (bytes, at, tape) => {
     const { places } = tape;
     let end = at + 1;
@@ -106,7 +112,7 @@ function recordsScanner(of: Scan): Scan {
         return end;
       }
       tape.addRecord(start, end);
-      if (tape.idCount === idsBefore) tape.addId(0, 0, '');
+      if (tape.idCount - idsBefore !== idValues) tape.withoutId(idsBefore, idValues);
       idsBefore = tape.idCount;
       count += 1;
       const byte = bytes[end];

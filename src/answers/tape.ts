@@ -53,14 +53,17 @@ export class Tape {
     return firstOf(this.#records, 2 * this.#recordCount);
   }
 
-  /** Copies start and end of the id of each record, as it was written; 0 and 0 for a record without one. */
+  /**
+   * Copies start and end of the id of each record, as it was written, or of each of the values that identify it; 0 and 0
+   * for a record without them.
+   */
   copyIds(): number[] {
     return firstOf(this.#ids, 2 * this.#idCount);
   }
 
-  /** The type of a record; empty for one without an id. */
-  typeOf(record: number): string {
-    return this.#types[record]!;
+  /** The type of a record, by the index of its id; empty for one without an id. */
+  typeOf(id: number): string {
+    return this.#types[id]!;
   }
 
   addRecord(start: number, end: number): void {
@@ -76,6 +79,12 @@ export class Tape {
     this.#ids[2 * record] = start;
     this.#ids[2 * record + 1] = end;
     this.#types[record] = type;
+  }
+
+  /** Replaces what was noted of a record that lacks one of these values. @param before the count before the record */
+  withoutId(before: number, values: number): void {
+    this.#idCount = before;
+    for (let value = 0; value < values; value += 1) this.addId(0, 0, '');
   }
 
   reset(): void {

@@ -1,6 +1,12 @@
 import { Kind, parse, print, visit, type FieldNode, type SelectionSetNode } from 'graphql';
 import { OperatorMistake } from '../errors.ts';
-import { chooseList, readLists, usualName } from './exportable-lists.ts';
+import {
+  chooseList,
+  readLists,
+  USUAL_ARGUMENTS,
+  usualName,
+  type OwnArguments,
+} from './exportable-lists.ts';
 import { GatewayFailure } from './gateway-failure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -42,13 +48,15 @@ export async function exportOperation(
   const list = lists && chooseList(field, lists);
   if (!list && fields === undefined) throw new OperatorMistake(NO_SCHEMA);
   const name = list?.name ?? usualName(field);
-  const selection = selectionOf(name, fields ?? list!.plainFields.join(' '), args);
+  const names = list?.names ?? USUAL_ARGUMENTS;
+  const selection = selectionOf(name, fields ?? list!.plainFields.join(' '), args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
   const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
   return {
     keys: keysOf(selection),
     text: (limit) => {
-      const given = [args, 'after: $after', limit === undefined ? undefined : `limit: ${limit}`];
+      const most = limit === undefined ? undefined : `${names.limit}: ${limit}`;
+      const given = [args, `${names.after}: $after`, most];
       const all = given.filter((one) => one !== undefined).join(', ');
       return `query Export($after: String) { ${LIST_KEY}: ${name}(${all}) @stream ${record} }`;
     },
@@ -60,10 +68,17 @@ const NO_SCHEMA =
   '--fields "id …", or have the operator set INTROSPECTION=on.';
 
 /** @throws OperatorMistake unless it is arguments of one field, and the selection of its records */
-function selectionOf(field: string, fields: string, args: string | undefined): SelectionSetNode {
+function selectionOf(
+  field: string,
+  fields: string,
+  args: string | undefined,
+  names?: OwnArguments,
+): SelectionSetNode {
   const node = onlyField(`{ ${field}${args === undefined ? '' : `(${args})`} { ${fields} } }`);
   if (!node?.selectionSet) throw new OperatorMistake(NOT_GRAPHQL);
-  const own = node.arguments?.find(({ name }) => ['after', 'limit'].includes(name.value));
+  const own = node.arguments?.find(
+    ({ name }) => name.value === names?.after || name.value === names?.limit,
+  );
   if (own) {
     throw new OperatorMistake(
       `--args takes the filters of the list. Remove ${own.name.value}, which an export sets itself.`,

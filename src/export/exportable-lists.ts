@@ -8,7 +8,16 @@ export interface ExportableList {
   /** The fields of a record that need neither a selection nor an argument. */
   readonly plainFields: readonly string[];
   readonly hasId: boolean;
+  readonly names: OwnArguments;
 }
+
+/** The names of the gateway's own arguments of an `all…` field. */
+export interface OwnArguments {
+  readonly after: string;
+  readonly limit: string;
+}
+
+export const USUAL_ARGUMENTS: OwnArguments = { after: 'after', limit: 'limit' };
 
 /** @returns undefined if the gateway does not show its schema */
 export async function readLists(
@@ -23,12 +32,12 @@ export async function readLists(
   const { queryType, types } = (JSON.parse(answer.raw) as { __schema: Schema }).__schema;
   return queryType.fields.flatMap(({ name, args, type }): ExportableList[] => {
     const record = types.find((one) => one.name === named(type).name);
-    const takes = (arg: RegExp) => args.some((one) => arg.test(one.name));
-    // A service with a filter `limit` has ours as `drainLimit`.
-    const isAll = takes(/^after$/) && takes(/^(limit|drainLimit_*)$/) && isList(type);
-    if (!isAll || !record?.fields) return [];
+    // Ours come first: a service with a filter `limit` has ours as `drainLimit`.
+    const called = (own: RegExp) => args.find((one) => own.test(one.name))?.name;
+    const [after, limit] = [called(/^(after|drainAfter_*)$/), called(/^(limit|drainLimit_*)$/)];
+    if (!after || !limit || !isList(type) || !record?.fields) return [];
     const plain = record.fields.filter(isPlain).map((field) => field.name);
-    return [{ name, plainFields: plain, hasId: plain.includes('id') }];
+    return [{ name, plainFields: plain, hasId: plain.includes('id'), names: { after, limit } }];
   });
 }
 

@@ -25,13 +25,22 @@ export function isPage(type: GraphQLNamedType): boolean {
 export interface PagedField {
   readonly name: string;
   readonly field: GraphQLField<unknown, unknown>;
+  /** The argument with the number of records. */
+  readonly first: GraphQLArgument;
+  /** The argument with the cursor, whatever its name is. */
+  readonly after: GraphQLArgument;
   /** The arguments that are not for paging. The derived fields have them too. */
   readonly filters: readonly GraphQLArgument[];
   readonly itemsType: GraphQLOutputType;
   /** One element of `items`, with the upstream's nullability. */
   readonly recordType: GraphQLOutputType;
   readonly nodeType: GraphQLCompositeType;
+  /** What identifies a record together: `id`, unless adapters.json says otherwise. Empty if nothing does. */
+  readonly identity: readonly FieldPath[];
 }
+
+/** The names of fields that lead from a record to one of its values. */
+export type FieldPath = readonly string[];
 
 /** The fields that are derived from a paged field, with their names and those of their arguments and types. */
 export interface Adapter extends PagedField {
@@ -40,13 +49,14 @@ export interface Adapter extends PagedField {
   /** Undefined if the parent already has a field of that name. */
   readonly all:
     { readonly field: string; readonly limit: string; readonly after: string } | undefined;
-  /** Undefined for the same reason. */
+  /** Undefined for the same reason, and if nothing identifies a record. */
   readonly connection:
     | {
         readonly field: string;
         readonly type: string;
         readonly edge: string;
-        /** The names of our own arguments: other than `last` and `before` if a filter has these names. */
+        /** The names of our own arguments: other than `after`, `last` and `before` if a filter has these names. */
+        readonly after: string;
         readonly last: string;
         readonly before: string;
       }
@@ -118,6 +128,7 @@ export interface FieldOverride {
   readonly connection?: string | undefined;
   readonly size?: number | undefined;
   readonly page?: number | undefined;
+  readonly identity?: readonly FieldPath[] | undefined;
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */

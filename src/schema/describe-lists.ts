@@ -18,11 +18,12 @@ export function describeLists({
   readonly entities: readonly Entity[];
 }) {
   return adapters
-    .filter(({ field }) => !field.args.some(isRequiredArgument))
-    .map(({ name, all, connection, nodeType, field }) => {
+    .filter(({ filters }) => !filters.some(isRequiredArgument))
+    .map(({ name, after, all, connection, nodeType, field }) => {
       const entity = entities.find(({ type }) => type.name === nodeType.name);
       return {
         field: name,
+        after: after.name,
         ...(all && { all }),
         ...(connection && { connection }),
         ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),

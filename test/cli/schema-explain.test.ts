@@ -55,7 +55,7 @@ describe('a schema with many lists that are not paged, and many types that canno
   why         The service already has a type PersonConnection.
 
 Query.near
-  omitted     it has no argument after: String.
+  omitted     it has no argument after: String, nor one of another name for a cursor.
 
 Person
   entity      found by Query.persons

@@ -370,7 +370,7 @@ describe('examples', () => {
         {
           field: 'persons',
           all: { field: 'allPersons', limit: 'drainLimit' },
-          connection: { field: 'personsConnection', last: 'connectionLast' },
+          connection: { field: 'personsConnection', after: 'after', last: 'connectionLast' },
           entity: { type: 'Person', field: 'personByNumber', argument: 'number', idType: 'Int!' },
           selection: 'id',
         },
@@ -431,7 +431,7 @@ function body(query: string): string {
 const persons = {
   field: 'persons',
   all: { field: 'allPersons', limit: 'limit' },
-  connection: { field: 'personsConnection', last: 'last' },
+  connection: { field: 'personsConnection', after: 'after', last: 'last' },
   entity: { type: 'Person', field: 'person', argument: 'id', idType: 'ID!' },
   selection: 'id firstName',
 } as const;

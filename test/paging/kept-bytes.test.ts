@@ -41,7 +41,13 @@ test('of a page whose ids are cut out, the bytes as they came are not kept', asy
 });
 
 function scanned() {
-  const scan = pageScanner('persons', ['items'], [PERSON], []);
+  const scan = pageScanner({
+    name: 'persons',
+    keys: ['items'],
+    shapes: [PERSON],
+    sizes: [],
+    idValues: 1,
+  });
   const items = '[{"id":"1","firstName":"Ada"},{"id":"2","firstName":"Bo"}]';
   const info = '{"hasNextPage":false,"endCursor":null}';
   const bytes = ownBuffer(`{"data":{"persons":{"items":${items},"pageInfo":${info}}}}`);

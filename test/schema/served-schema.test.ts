@@ -75,7 +75,6 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
     'allVacancies(limit: Int, after: String): [Vacancy]',
     'applicantsConnection(first: Int, after: String, last: Int, before: String): ApplicantConnection',
     'candidatesConnection(first: Int, after: String, last: Int, before: String, filter: CandidateFilter, stage: Stage = "NEW", limit: Int): NullableCandidateConnection',
-    'eventsConnection(first: Int, after: String, last: Int, before: String, candidate: Int!): EventConnection',
     'namedConnection(first: Int, after: String, last: Int, before: String): NamedConnection',
     'openingsConnection(first: Int, after: String, last: Int, before: String, open: Boolean): VacancyConnection',
     'vacanciesConnection(first: Int, after: String, last: Int, before: String): NullableVacancyConnection',

@@ -420,6 +420,10 @@ function startRich(config: TestGatewayOptions['config'] = {}) {
   const { schema } = fullService();
   return startGatewayOverFake(
     { schema },
-    { snapshot: fullSdl, config: { mutations: 'all', ...config } },
+    {
+      snapshot: fullSdl,
+      overrides: { fields: { 'Query.events': { identity: ['at', 'text'] } } },
+      config: { mutations: 'all', ...config },
+    },
   );
 }

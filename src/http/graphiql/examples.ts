@@ -10,10 +10,16 @@ export type Example = {
 export type ExampleList = {
   /** The paged field of the service: `persons`. */
   readonly field: string;
+  /** Its argument with the cursor. Default: `after`. */
+  readonly after?: string;
   /** `allPersons`, if it is served, and its argument. */
   readonly all?: { readonly field: string; readonly limit: string };
   /** `personsConnection`, if it is served, and its argument. */
-  readonly connection?: { readonly field: string; readonly last: string };
+  readonly connection?: {
+    readonly field: string;
+    readonly after: string;
+    readonly last: string;
+  };
   /** How one of its records is found by its id, if it is. */
   readonly entity?: ExampleEntity;
   /** The fields to request of each record: `id firstName`. */
@@ -80,9 +86,12 @@ function drained({ field, limit }: NonNullable<ExampleList['all']>, selection: s
   );
 }
 
-function paged({ field, selection, pageInfo }: ExampleList, others: readonly string[]): Example {
+function paged(
+  { field, after = 'after', selection, pageInfo }: ExampleList,
+  others: readonly string[],
+): Example {
   return example(
-    `${field} is the list as the service itself serves it: page by page, forward only. For the next page, add after: "…" with the endCursor of this one.
+    `${field} is the list as the service itself serves it: page by page, forward only. For the next page, add ${after}: "…" with the endCursor of this one.
 
     ${others.length > 0 ? alsoServed(others) : ''}`,
     `query ${capitalized(field)} {
@@ -99,13 +108,16 @@ function alsoServed(others: readonly string[]): string {
   return `Similar lists: ${others.slice(0, 5).join(', ')}${more > 0 ? ` and ${more} more` : ''}.`;
 }
 
-function forward({ field }: NonNullable<ExampleList['connection']>, selection: string): Example {
+function forward(
+  { field, after }: NonNullable<ExampleList['connection']>,
+  selection: string,
+): Example {
   return example(
     `${field} is a Relay connection: every edge has its own cursor, and first may be more than a page of the service. totalCount reads the whole list once to count it.
 
     For the next edges, put the endCursor into "after" in the variables below.`,
     `query ${capitalized(field)}($first: Int, $after: String) {
-      ${field}(first: $first, after: $after) {
+      ${field}(first: $first, ${after}: $after) {
         totalCount
         edges { cursor node { ${selection} } }
         pageInfo { hasNextPage hasPreviousPage startCursor endCursor }

@@ -17,7 +17,7 @@ export interface CursorPlaces {
 }
 
 /**
- * Adds a hint to errors of the service about lists whose `after` is a cursor of the gateway: the service cannot know
+ * Adds a hint to errors of the service about lists with a cursor of the gateway among their arguments: the service cannot know
  * what it is, and a caller may take the cursors of a connection and of the plain list for the same.
  */
 export function withCursorHints(
@@ -42,11 +42,13 @@ function hintFor({ selections, fragments, variables }: CursorPlaces, keys: reado
     nodes = fieldsIn(below, fragments).filter(({ alias, name }) => (alias ?? name).value === key);
     below = selectionsOf(nodes);
   }
-  const after = nodes[0]?.arguments?.find(({ name }) => name.value === 'after');
-  const cursor: unknown = after && valueFromASTUntyped(after.value, { ...variables });
-  if (typeof cursor !== 'string' || !isOwnCursor(cursor)) return '';
+  const after = nodes[0]?.arguments?.find(({ value }) => {
+    const cursor: unknown = valueFromASTUntyped(value, { ...variables });
+    return typeof cursor === 'string' && isOwnCursor(cursor);
+  });
+  if (!after) return '';
   const name = nodes[0]!.name.value;
-  return `The gateway adds: this \`after\` is a cursor of a connection, which does not fit into ${name}. Pass an endCursor of ${name} itself, or use the connection.`;
+  return `The gateway adds: this \`${after.name.value}\` is a cursor of a connection, which does not fit into ${name}. Pass an endCursor of ${name} itself, or use the connection.`;
 }
 
 function fieldsIn(

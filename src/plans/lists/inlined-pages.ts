@@ -117,7 +117,7 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
     const { parent, all, connection } = adapter;
     const fields = byParent.get(parent) ?? new Map<string, DerivedField>();
     byParent.set(parent, fields);
-    const identity = identifying(upstream, adapter.nodeType).selections;
+    const identity = identifying(upstream, adapter).selections;
     const items = (alias: string, selections: readonly SelectionNode[]) =>
       fieldNode('items', { alias, selections: orTypename([...identity, ...selections]) });
     const derived = (firstPage: FirstPage, lists: Lists): DerivedField => ({
@@ -147,7 +147,7 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
         connection.field,
         derived(
           (args) =>
-            isGiven(args['after']) || isGiven(args[connection.before])
+            isGiven(args[connection.after]) || isGiven(args[connection.before])
               ? undefined
               : firstOfConnection(args['first'], args[connection.last], connectionMax),
           (node, scope) => {
@@ -225,7 +225,7 @@ function inlinedPage(
     arguments: [
       ...(size === undefined
         ? []
-        : [argumentNode('first', { kind: Kind.INT, value: String(size) })]),
+        : [argumentNode(adapter.first.name, { kind: Kind.INT, value: String(size) })]),
       ...(node.arguments ?? []).filter(({ name }) => filters.has(name.value)),
     ],
     ...(node.directives && { directives: node.directives }),

@@ -162,7 +162,7 @@ function ownArguments(
 ): (string | undefined)[] {
   return kind === 'all'
     ? [all!.limit, all!.after]
-    : ['first', 'after', connection!.last, connection!.before];
+    : ['first', connection!.after, connection!.last, connection!.before];
 }
 
 interface Parent {

@@ -51,8 +51,8 @@ export function openListConnection(list: OpenedList): OpenedConnection {
   const { field, call, args, keys } = list;
   const { adapter, parts } = field;
   const shape = field.connection!;
-  const { last: lastName, before: beforeName } = adapter.connection!;
-  const { first, after, [lastName]: last, [beforeName]: before } = args;
+  const { after: afterName, last: lastName, before: beforeName } = adapter.connection!;
+  const { first, [afterName]: after, [lastName]: last, [beforeName]: before } = args;
   const counts = checkedCounts(first, last, { max: parts.connectionMax, lastName });
   const [from, to] = [decodeCursor(keys.cursors, after), decodeCursor(keys.cursors, before)];
   if (shape.refusal) throw shape.refusal;
@@ -83,8 +83,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
     const source = to ? { ...shown, inlinedPage: undefined } : shown;
     const fetcher = (requester: Requester) => {
       const fetchPage = pageFetcher(source, requester);
-      const isNamed = source.requests.hasIdentities && writesCursors(shape);
-      return isNamed ? namingFailed(fetchPage, fetchIdentities) : fetchPage;
+      return writesCursors(shape) ? namingFailed(fetchPage, fetchIdentities) : fetchPage;
     };
     if (counts.last === undefined) {
       return readForward(

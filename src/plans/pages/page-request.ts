@@ -4,6 +4,8 @@ import {
   GraphQLInt,
   isRequiredArgument,
   type ArgumentNode,
+  type GraphQLArgument,
+  type GraphQLInputType,
   type GraphQLObjectType,
   type SelectionNode,
   type VariableDefinitionNode,
@@ -48,8 +50,6 @@ import type { WayToParent } from './way-to-parent.ts';
 export interface PageRequests {
   /** The bytes that the keys of one record take, and how many of them are due to aliases. */
   readonly keyBytes: KeyBytes;
-  /** Whether its records have ids. */
-  readonly hasIdentities: boolean;
   /** Equal for operations that select the same fields of the same records. */
   name(variables: CallVariables): string;
   /** How large its pages may be: see accepted-sizes.ts. */
@@ -99,7 +99,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   const { writer, scope, operation, adapter, recordSelections, way } = parts;
   const identity = identifyingFor(
     writer.schema,
-    adapter.nodeType,
+    adapter,
     recordSelections[0] ?? [],
     scope.globalIds,
   );
@@ -116,8 +116,8 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   });
   const filters = new Set(adapter.filters.map(({ name }) => name));
   const args = [
-    argumentNode('first', FIRST),
-    argumentNode('after', AFTER),
+    argumentNode(adapter.first.name, FIRST),
+    argumentNode(adapter.after.name, AFTER),
     ...parts.args.filter(({ name }) => filters.has(name.value)),
   ];
   const { selections: root, fragments } = parts.places.select(({ directives, isFirst }) => {
@@ -139,12 +139,13 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   const shapes = recordSelections.map((selections, i) =>
     recordShape(parts, i === 0 ? identity : undefined, selections),
   );
-  const scan = way ? undefined : pageScanner(adapter.name, keys, shapes, sizes);
+  const scan = way
+    ? undefined
+    : pageScanner({ name: adapter.name, keys, shapes, sizes, idValues: identity.values });
   const reading: PageReading = { adapter, identity, shapes };
 
   return {
     keyBytes: keyBytesOf(shapes),
-    hasIdentities: identity.selections.length > 0 || identity.ownKey !== undefined,
     name: whole.name,
     sized: {
       list: `${adapter.parent}.${adapter.name}`,
@@ -191,10 +192,8 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
 }
 
 /** The `first` to send for the largest page; undefined to leave it out, so that the upstream's own limit applies. */
-export function pageSizeOf({ field: list }: Adapter): number | undefined {
-  return list.args.some((arg) => arg.name === 'first' && isRequiredArgument(arg))
-    ? LARGEST_PAGE
-    : undefined;
+export function pageSizeOf({ first }: Adapter): number | undefined {
+  return isRequiredArgument(first) ? LARGEST_PAGE : undefined;
 }
 
 /** The field of `pageInfo` with the page size that the upstream used, if there is one. */
@@ -205,16 +204,16 @@ function sizeFields({ field: list }: Adapter): readonly string[] {
   return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
 }
 
-function definitions({ field: list }: Adapter): VariableDefinitionNode[] {
-  return list.args
-    .filter(({ name }) => name === 'first' || name === 'after')
-    .map((arg) =>
-      // An argument with a default may be left out, and so may its variable.
-      variableDefinitionNode(
-        `_rs_${arg.name}`,
-        isRequiredArgument(arg) ? arg.type : getNullableType(arg.type),
-      ),
-    );
+function definitions({ first, after }: Adapter): VariableDefinitionNode[] {
+  return [
+    variableDefinitionNode(FIRST, variableType(first)),
+    variableDefinitionNode(AFTER, variableType(after)),
+  ];
+}
+
+/** An argument with a default may be left out, and so may its variable. */
+function variableType(arg: GraphQLArgument): GraphQLInputType {
+  return isRequiredArgument(arg) ? arg.type : getNullableType(arg.type);
 }
 
 function recordShape(

@@ -1,30 +1,36 @@
 import {
+  isAbstractType,
   isObjectType,
   Kind,
   type FieldNode,
-  type GraphQLCompositeType,
   type GraphQLObjectType,
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import { globalIdKey, type FieldShape, type GlobalIds } from '../../answers/shape.ts';
+import { globalIdKey, objectShape, type FieldShape, type GlobalIds } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import { idOf } from '../../schema/derivation/reach-parent.ts';
+import { isIdentified } from '../../schema/derivation/identity.ts';
+import type { FieldPath, PagedField } from '../../schema/derived.ts';
 import { fieldNode } from '../requests/added-fields.ts';
 
 /**
- * Selects and reads what identifies the records of a list: `id`, under an alias of the gateway, since a caller may use
- * the name `id` as an alias of another field. In a list of several types each type has its own alias, because GraphQL
- * does not allow one response name for ids of different types.
+ * Selects and reads what identifies the records of a list: `id`, or the values that adapters.json names. They are
+ * selected under aliases of the gateway, since a caller may use the name `id` as an alias of another field. In a list of
+ * several types each type has its own aliases, because GraphQL does not allow one response name for values of different
+ * types.
  */
 export interface RecordIdentity {
   /** To be selected before the caller's selections. */
   readonly selections: readonly SelectionNode[];
   /** The fields of these selections in a record of this type. */
   readonly silentFields: (type: GraphQLObjectType) => readonly FieldShape[];
-  /** Returns `Type:id`; null for a record without an id. */
+  /** How many values identify a record together. */
+  readonly values: number;
+  /** Returns the identity; null for a record that lacks one of the values. */
   of(record: Json): string | null;
 }
+
+type IdentifiedList = Pick<PagedField, 'nodeType' | 'identity'>;
 
 const KEY = '_rsId';
 
@@ -32,20 +38,37 @@ export function idKey(type: string): string {
   return `${KEY}_${type}`;
 }
 
-export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeType): RecordIdentity {
-  if (isObjectType(nodeType)) return ofOneType(nodeType);
-  const types = schema.getPossibleTypes(nodeType).filter(idOf);
-  const keys = types.map((type) => [type.name, idKey(type.name)] as const);
+export function identifying(
+  schema: GraphQLSchema,
+  { nodeType, identity: paths }: IdentifiedList,
+): RecordIdentity {
+  const values = paths.length;
+  if (values === 0) return NO_IDENTITY;
+  if (isObjectType(nodeType)) {
+    const own = valuesOf(nodeType, paths, (index) => (values === 1 ? KEY : `${KEY}${index}`));
+    return { ...own, values, silentFields: () => own.silentFields };
+  }
+  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [];
+  const ofType = new Map(
+    types
+      .filter((type) => isIdentified(type, paths))
+      .map((type) => {
+        const { name } = type;
+        const keyOf = (index: number) => (values === 1 ? idKey(name) : `${KEY}${index}_${name}`);
+        return [name, valuesOf(type, paths, keyOf)] as const;
+      }),
+  );
   return {
-    selections: keys.map(([type, alias]) => ({
+    selections: Array.from(ofType, ([type, { selections }]) => ({
       kind: Kind.INLINE_FRAGMENT,
       typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
-      selectionSet: { kind: Kind.SELECTION_SET, selections: [fieldNode('id', { alias })] },
+      selectionSet: { kind: Kind.SELECTION_SET, selections },
     })),
-    silentFields: (type) => (idOf(type) ? [silentId(idKey(type.name), type)] : []),
+    silentFields: ({ name }) => ofType.get(name)?.silentFields ?? [],
+    values,
     of: (record) => {
-      for (const [type, key] of keys) {
-        const identity = identityFrom(record.get(key), type);
+      for (const one of ofType.values()) {
+        const identity = one.of(record);
         if (identity !== null) return identity;
       }
       return null;
@@ -53,48 +76,102 @@ export function identifying(schema: GraphQLSchema, nodeType: GraphQLCompositeTyp
   };
 }
 
-/** Uses the caller's own `id` if it is selected, and requested, under that name. */
+/** Uses the caller's own field if it is the only value, and selected and requested under its name. */
 export function identifyingFor(
   schema: GraphQLSchema,
-  nodeType: GraphQLCompositeType,
+  list: IdentifiedList,
   selections: readonly SelectionNode[],
   globalIds?: GlobalIds,
 ): RecordIdentity & { readonly ownKey: string | undefined } {
-  const identity = identifying(schema, nodeType);
-  const id = globalIds?.ids.get(nodeType.name);
+  const identity = identifying(schema, list);
+  const { nodeType, identity: paths } = list;
+  const name = paths.length === 1 && paths[0]!.length === 1 ? paths[0]![0]! : undefined;
+  const id = name === 'id' ? globalIds?.ids.get(nodeType.name) : undefined;
   const isRequested = !id || globalIdKey(id, nodeType.name, 'id') === undefined;
-  const isSelected =
-    isObjectType(nodeType) && idOf(nodeType) && isRequested && selections.some(isPlainId);
-  if (!isSelected) return { ...identity, ownKey: undefined };
+  const isSelected = isObjectType(nodeType) && isRequested && selections.some(isPlain(name));
+  if (name === undefined || !isSelected) return { ...identity, ownKey: undefined };
   return {
-    ownKey: 'id',
+    ownKey: name,
     selections: [],
     silentFields: () => [],
-    of: (record) => identityFrom(record.get('id'), nodeType.name),
+    values: 1,
+    of: (record) => identityFrom(nodeType.name, [textOf(record.get(name))]),
   };
 }
 
-function ofOneType(type: GraphQLObjectType): RecordIdentity {
-  if (!idOf(type)) return { selections: [], silentFields: () => [], of: () => null };
+/**
+ * Returns `Type:value` for one value. The values of several have their lengths before them, so that no two records get
+ * one identity; undefined is a missing value.
+ */
+export function identityFrom(type: string, values: readonly (string | undefined)[]): string | null {
+  const [first] = values;
+  if (values.length === 1) return first === undefined ? null : `${type}:${first}`;
+  let identity = `${type}:`;
+  for (const value of values) {
+    if (value === undefined) return null;
+    identity += `${value.length}:${value}`;
+  }
+  return identity;
+}
+
+const NO_IDENTITY: RecordIdentity = {
+  selections: [],
+  silentFields: () => [],
+  values: 0,
+  of: () => null,
+};
+
+/** @param keyOf the alias of each value */
+function valuesOf(
+  { name }: GraphQLObjectType,
+  paths: readonly FieldPath[],
+  keyOf: (index: number) => string,
+) {
+  const keys = paths.map((_, index) => keyOf(index));
   return {
-    selections: [fieldNode('id', { alias: KEY })],
-    silentFields: () => [silentId(KEY, type)],
-    of: (record) => identityFrom(record.get(KEY), type.name),
+    selections: paths.map((path, index) => selectionOf(path, keys[index]!)),
+    silentFields: paths.map((path, index) => ({
+      ...valueShape(path, keys[index]!, name),
+      isSilent: true,
+    })),
+    of: (record: Json) =>
+      identityFrom(
+        name,
+        paths.map((path, index) => textOf(valueIn(record.get(keys[index]!), path.length - 1))),
+      ),
   };
 }
 
-function isPlainId(selection: SelectionNode): selection is FieldNode {
-  if (selection.kind !== Kind.FIELD || selection.name.value !== 'id') return false;
-  return !selection.alias && !selection.directives?.length && !selection.arguments?.length;
+/** Below the first field, each has the same alias. */
+function selectionOf([name, ...path]: FieldPath, alias: string): FieldNode {
+  const selections = path.length > 0 ? [selectionOf(path, KEY)] : undefined;
+  return fieldNode(name!, { alias, ...(selections && { selections }) });
 }
 
 /** The scalar does not matter: ids are compared as they were written. */
-function silentId(key: string, type: GraphQLObjectType): FieldShape {
-  const shape = { kind: 'any', nullable: true, type: 'ID' } as const;
-  return { key, shape, isSilent: true, idOf: type.name };
+function valueShape([, ...path]: FieldPath, key: string, idOf: string): FieldShape {
+  if (path.length > 0) {
+    const inner = { nullable: true, type: '' };
+    return { key, shape: objectShape(inner, [valueShape(path, KEY, idOf)]), isSilent: false };
+  }
+  return { key, shape: { kind: 'any', nullable: true, type: 'ID' }, isSilent: false, idOf };
 }
 
-function identityFrom(id: Json | undefined, type: string): string | null {
-  const text = id?.kind === 'number' ? id.raw : id?.string;
-  return text === undefined ? null : `${type}:${text}`;
+function valueIn(value: Json | undefined, depth: number): Json | undefined {
+  let inner = value;
+  for (let left = depth; left > 0; left -= 1) {
+    inner = inner?.kind === 'object' ? inner.get(KEY) : undefined;
+  }
+  return inner;
+}
+
+function isPlain(name: string | undefined) {
+  return (selection: SelectionNode): boolean => {
+    if (selection.kind !== Kind.FIELD || selection.name.value !== name) return false;
+    return !selection.alias && !selection.directives?.length && !selection.arguments?.length;
+  };
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return value?.kind === 'number' ? value.raw : value?.string;
 }

@@ -10,14 +10,16 @@ import type { Pausable } from '../../pausable.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
 import { NO_PAGES } from '../requests/nulling-pages.ts';
 import type { PageAnswer } from './read-page.ts';
+import { identityFrom } from './record-identity.ts';
 
 /** Makes a function that takes a page as bytes; it returns undefined for a page that has to be read in general. */
-export function pageScanner(
-  name: string,
-  keys: readonly string[],
-  shapes: readonly Shape[],
-  sizes: readonly string[],
-): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
+export function pageScanner({
+  name,
+  keys,
+  shapes,
+  sizes,
+  idValues,
+}: ScannedForm): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
   const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
   const noted = [
     member('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
@@ -30,15 +32,16 @@ export function pageScanner(
   ]);
   const data = objectShape(OF, [member(name, page)]);
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
+  const contentsOf = idValues > 1 ? composed(idValues) : identified;
   return envelopeScanner({
     shape: data,
-    scan: scanner(data, { lists: new Set(lists), noted }),
+    scan: scanner(data, { lists: new Set(lists), noted, idValues }),
     take: function* take(bytes, tape) {
       if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
       // Possibly too long: with escapes, it has more bytes than characters.
       if (tape.noted[3]! - tape.noted[2]! > MAX_SERVICE_CURSOR + QUOTES) return undefined;
       return {
-        page: yield* scannedPage(bytes, tape, hashing),
+        page: yield* scannedPage(bytes, tape, (read) => contentsOf(read, tape, hashing)),
         isNull: false,
         errors: NO_ERRORS,
         nullingPages: NO_PAGES,
@@ -47,9 +50,26 @@ export function pageScanner(
   });
 }
 
+/** What a page consists of. */
+interface ScannedForm {
+  /** The root field. */
+  readonly name: string;
+  /** The keys of its lists of records, and the shapes of the records in each. */
+  readonly keys: readonly string[];
+  readonly shapes: readonly Shape[];
+  /** Fields of `pageInfo` with the page's size. */
+  readonly sizes: readonly string[];
+  /** How many values identify a record together. */
+  readonly idValues: number;
+}
+
 const QUOTES = 2;
 
-function* scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<ScannedPage> {
+function* scannedPage(
+  bytes: Buffer,
+  tape: Tape,
+  contentsOf: (bytes: Buffer) => Pausable<PageBytes>,
+): Pausable<ScannedPage> {
   const { noted, counts } = tape;
   const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
   const facts = {
@@ -58,29 +78,53 @@ function* scannedPage(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<Sca
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
   };
-  return new ScannedPage(facts, yield* contentsOf(bytes, tape, hashing));
+  return new ScannedPage(facts, yield* contentsOf(bytes));
 }
 
 /**
  * Copies the records if something has to be cut out of them, or if the extensions are larger than they are; otherwise
  * refers to the bytes as they came.
  */
-function* contentsOf(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<PageBytes> {
+function* identified(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<PageBytes> {
   const count = tape.counts[0]!;
   const ids: PlacedIds = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
   const at = tape.copyRecords();
   const records = [at[0] ?? 0, at.at(-1) ?? 0] as const;
   if (isKeptAsCame(records, tape)) return contentsAsCame(ids, at, hashing);
-  const texts = Array.from({ length: count }, (_, i) => identityFrom(identityBytesIn(ids, i)));
+  const texts = Array.from({ length: count }, (_, i) => identityText(identityBytesIn(ids, i)));
   const copy = yield* cut(bytes, records, tape, at);
   return contentsOfCopy(copy, texts, hashed(ids, hashing));
+}
+
+/** The same for records that several values identify together. These are always cut out, so nothing refers to them. */
+function composed(values: number) {
+  return function* contents(bytes: Buffer, tape: Tape, { scratch }: Hashing): Pausable<PageBytes> {
+    const [ids, at] = [tape.copyIds(), tape.copyRecords()];
+    const texts: (string | null)[] = [];
+    const found: (string | undefined)[] = [];
+    for (let record = 0; record < tape.counts[0]!; record += 1) {
+      for (let value = 0; value < values; value += 1) {
+        const place = 2 * (record * values + value);
+        found[value] = idAt(bytes, ids[place]!, ids[place + 1]!);
+      }
+      texts.push(identityFrom(tape.typeOf(record * values), found));
+    }
+    const copy = yield* cut(bytes, [at[0] ?? 0, at.at(-1) ?? 0], tape, at);
+    return contentsOfCopy(copy, texts, identitiesFrom(texts.map(hashOf), scratch));
+  };
+}
+
+/** The text of a string or a number; undefined for any other value. */
+function idAt(bytes: Buffer, start: number, end: number): string | undefined {
+  if (bytes[start] === 34 && end > start) return textAt(bytes, start + 1, end - 1);
+  return isNumberAt(bytes, start, end) ? bytes.toString('latin1', start, end) : undefined;
 }
 
 function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
   return {
     bytes: ids.bytes,
     at,
-    identityAt: (index) => identityFrom(identityBytesIn(ids, index)),
+    identityAt: (index) => identityText(identityBytesIn(ids, index)),
     identityBytesAt: (index) => identityBytesIn(ids, index),
     // Later, so that the next page is requested first.
     identities: () => hashed(ids, hashing),
@@ -138,7 +182,7 @@ function hashed(ids: PlacedIds, { hashers, scratch }: Hashing): PageIdentities {
     if (typeOf(i) !== type) hash = hasherOf((type = typeOf(i)), hashers);
     hashes[i] =
       hashAt(bytes, at[2 * i]!, at[2 * i + 1]!, hash) ??
-      hashOf(identityFrom(identityBytesIn(ids, i)));
+      hashOf(identityText(identityBytesIn(ids, i)));
   }
   return identitiesFrom(hashes, scratch);
 }
@@ -175,7 +219,7 @@ function identityBytesIn(
   return isNumberAt(bytes, start, end) ? { prefix, bytes, start, end } : undefined;
 }
 
-function identityFrom(identity: IdentityBytes | undefined): string | null {
+function identityText(identity: IdentityBytes | undefined): string | null {
   if (!identity) return null;
   const { prefix, bytes, start, end } = identity;
   return prefix + textAt(bytes as Buffer, start, end);

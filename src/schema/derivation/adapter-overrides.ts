@@ -9,9 +9,16 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import type { FoundList } from './find-lists.ts';
+import { identityToWrite, identityMistake } from './identity.ts';
 import { OperatorMistake } from '../../errors.ts';
 import { idArgument, idOf } from './reach-parent.ts';
-import type { FieldOverride, TypeOverride, TypeOverrides } from '../derived.ts';
+import type {
+  FieldOverride,
+  FieldPath,
+  PagedField,
+  TypeOverride,
+  TypeOverrides,
+} from '../derived.ts';
 
 /** The checked content of adapters.json, by which the operator overrides what detection decides. */
 export interface AdapterOverrides {
@@ -46,11 +53,19 @@ export function checkOverrides(
   const paged = lists
     .filter(({ verdict }) => 'paged' in verdict)
     .map(({ parent, name }) => `${parent.name}.${name}`);
-  for (const key of fields.keys()) {
-    if (!paged.includes(key)) mistakes.push(unknownList(key, lists, paged));
+  for (const [key, field] of fields) {
+    const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
+    if (!list || 'why' in list.verdict) {
+      mistakes.push(unknownList(key, lists, paged));
+      continue;
+    }
+    const ofIdentity = mistakesOfIdentity(schema, key, list.verdict.paged, field);
+    mistakes.push(...ofIdentity);
+    if (ofIdentity.length > 0) fields.set(key, { ...field, identity: undefined });
   }
+  const connected = connectedTypes(lists, fields);
   for (const [name, type] of types) {
-    const found = mistakesOfType(schema, name, type, lists);
+    const found = mistakesOfType(schema, name, type, { lists, connected });
     mistakes.push(...found);
     if (found.length > 0) types.delete(name);
   }
@@ -61,12 +76,18 @@ const NAME = z
   .string()
   .regex(/^(?!__|_rs)[_A-Za-z]\w*$/, 'must be a GraphQL name that begins neither with __ nor _rs');
 
+const PATH = z
+  .string()
+  .regex(/^[_A-Za-z]\w*(\.[_A-Za-z]\w*)*$/, 'must be names of fields joined by dots')
+  .transform((path): FieldPath => path.split('.'));
+
 const FIELD = z.strictObject({
   skip: z.boolean().optional(),
   all: NAME.optional(),
   connection: NAME.optional(),
   size: z.int().positive().optional(),
   page: z.int().positive().optional(),
+  identity: z.array(PATH).min(1).optional(),
 });
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
@@ -82,7 +103,7 @@ const FILE = z.strictObject({
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
-  fields: '"skip", "all", "connection", "size" and "page"',
+  fields: '"skip", "all", "connection", "size", "page" and "identity"',
   types: '"byId", "list", "connection" and "edge"',
 };
 
@@ -118,15 +139,59 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
   return `fields.${key}: there is no such list. ${instead}`;
 }
 
+function mistakesOfIdentity(
+  schema: GraphQLSchema,
+  key: string,
+  { nodeType, identity: known }: PagedField,
+  { identity, connection }: FieldOverride,
+): string[] {
+  const types = (isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType]).filter(
+    (type) => isObjectType(type),
+  );
+  if (!identity) {
+    return known.length === 0 && connection !== undefined
+      ? [
+          `fields.${key}.connection: it gets no connection, because ${nodeType.name} has no plain field id. ` +
+            `Remove it, or write what identifies its records: ${identityToWrite(key, types)}.`,
+        ]
+      : [];
+  }
+  return identity.flatMap((path) => {
+    const mistakes = types.flatMap((type) => identityMistake(type, path) ?? []);
+    return [...new Set(mistakes)].map((mistake) => `fields.${key}.identity: ${mistake}`);
+  });
+}
+
+/** The types of the lists that get a connection. */
+function connectedTypes(
+  lists: readonly FoundList[],
+  fields: ReadonlyMap<string, FieldOverride>,
+): ReadonlySet<GraphQLNamedType> {
+  return new Set(
+    lists.flatMap(({ parent, name, verdict }) => {
+      if ('why' in verdict) return [];
+      const { nodeType, identity } = verdict.paged;
+      const given = fields.get(`${parent.name}.${name}`)?.identity ?? identity;
+      return given.length > 0 ? [nodeType] : [];
+    }),
+  );
+}
+
 function mistakesOfType(
   schema: GraphQLSchema,
   name: string,
   { byId, list, ...types }: TypeOverride,
-  lists: readonly FoundList[],
+  {
+    lists,
+    connected,
+  }: {
+    readonly lists: readonly FoundList[];
+    readonly connected: ReadonlySet<GraphQLNamedType>;
+  },
 ): string[] {
   const type = schema.getType(name);
   if (isAbstractType(type) && byId === undefined && list === undefined) {
-    return mistakesOfNames(type, types, lists);
+    return mistakesOfNames(type, types, connected);
   }
   if (!isObjectType(type))
     return [`types.${name}: there is no object type of that name. Remove it, or correct the name.`];
@@ -134,11 +199,11 @@ function mistakesOfType(
   if (!idOf(type)) {
     return [
       ...given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Remove it.`),
-      ...mistakesOfNames(type, types, lists),
+      ...mistakesOfNames(type, types, connected),
     ];
   }
   return [
-    ...mistakesOfNames(type, types, lists),
+    ...mistakesOfNames(type, types, connected),
     ...(byId ? mistakesOfById(schema, type, byId) : []),
     ...(list ? mistakesOfList(schema, type, list, lists) : []),
   ];
@@ -148,15 +213,13 @@ function mistakesOfType(
 function mistakesOfNames(
   type: GraphQLNamedType,
   { connection, edge }: TypeOverride,
-  lists: readonly FoundList[],
+  connected: ReadonlySet<GraphQLNamedType>,
 ): string[] {
-  const isListed = lists.some(
-    ({ verdict }) => 'paged' in verdict && verdict.paged.nodeType === type,
-  );
   const given = Object.entries({ connection, edge }).filter(([, name]) => name !== undefined);
-  if (!isListed) {
+  if (!connected.has(type)) {
     return given.map(
-      ([key]) => `types.${type.name}.${key}: no paged field lists ${type.name}. Remove it.`,
+      ([key]) =>
+        `types.${type.name}.${key}: no paged field lists ${type.name} in a connection. Remove it.`,
     );
   }
   return connection === undefined || connection.endsWith('Connection')

@@ -4,6 +4,8 @@ import {
   GraphQLBoolean,
   GraphQLFloat,
   GraphQLInt,
+  GraphQLString,
+  isAbstractType,
   isCompositeType,
   isInterfaceType,
   isIntrospectionType,
@@ -12,6 +14,8 @@ import {
   isObjectType,
   isRequiredArgument,
   isScalarType,
+  type GraphQLArgument,
+  type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputType,
   type GraphQLInterfaceType,
@@ -19,6 +23,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { isPage, type PagedField } from '../derived.ts';
+import { isIdentified } from './identity.ts';
 
 /** A field that returns several records, page by page or not. */
 export interface FoundList {
@@ -41,7 +46,7 @@ export function findLists(schema: GraphQLSchema): FoundList[] {
     Object.values(parent.getFields())
       .filter(looksLikeList)
       .map((field) => {
-        const found = judgeField(field);
+        const found = judgeField(field, schema);
         return {
           parent,
           name: field.name,
@@ -66,11 +71,15 @@ function givesPages(field: GraphQLField<unknown, unknown>): boolean {
 
 /**
  * Recognizes a paged field by its shape alone:
- * `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`. No other name matters.
+ * `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`. No other name matters, and
+ * the cursor's argument may have another one: see cursorArgument.
  *
  * @returns the reason, as text, if the field is not a paged field
  */
-function judgeField(field: GraphQLField<unknown, unknown>): PagedField | string {
+function judgeField(
+  field: GraphQLField<unknown, unknown>,
+  schema: GraphQLSchema,
+): PagedField | string {
   const page = getNullableType(field.type);
   if (!isObjectType(page)) return 'it does not return a page (an object with items and pageInfo)';
   const items = page.getFields()['items'];
@@ -85,20 +94,48 @@ function judgeField(field: GraphQLField<unknown, unknown>): PagedField | string 
   if (missing) return missing;
   const first = field.args.find(({ name }) => name === 'first');
   if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
-  const after = field.args.find(({ name }) => name === 'after');
-  if (!after || !isCursorType(after.type)) return 'it has no argument after: String';
-  if (isRequiredArgument(after)) {
-    return 'its argument after is required, so the first page cannot be requested';
-  }
+  const after = cursorArgument(field);
+  if (typeof after === 'string') return after;
   const filters = field.args.filter((argument) => argument !== first && argument !== after);
   return {
     name: field.name,
     field,
+    first,
+    after,
     filters,
     itemsType: items.type,
     recordType: list.ofType,
     nodeType,
+    identity: hasIds(nodeType, schema) ? [['id']] : [],
   };
+}
+
+/** In a list of several types, those without an id have only the records of the others around them. */
+function hasIds(nodeType: GraphQLCompositeType, schema: GraphQLSchema): boolean {
+  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType];
+  return types.some((type) => isIdentified(type, [['id']]));
+}
+
+/**
+ * Finds the argument with the cursor: `after`, or else the only nullable String whose name contains `after` or `cursor`,
+ * such as `afterCursor`. One for the other direction, such as `beforeCursor`, does not count.
+ *
+ * @returns the reason, as text, if there is none
+ */
+function cursorArgument({ args }: GraphQLField<unknown, unknown>): GraphQLArgument | string {
+  const after = args.find(({ name }) => name === 'after');
+  if (after && isCursorType(after.type)) {
+    if (!isRequiredArgument(after)) return after;
+    return 'its argument after is required, so the first page cannot be requested';
+  }
+  const [found, ...others] = args.filter(
+    ({ name, type }) =>
+      type === GraphQLString && /after|cursor/i.test(name) && !/before/i.test(name),
+  );
+  if (!found) return 'it has no argument after: String, nor one of another name for a cursor';
+  if (others.length === 0) return found;
+  const names = [found, ...others].map(({ name }) => name).join(', ');
+  return `it has no argument after: String, and each of ${names} may be the one for the cursor`;
 }
 
 function missingOfPageInfo(page: GraphQLObjectType): string | undefined {

@@ -11,7 +11,7 @@ import { ROUTER_TYPES } from '../names/served-names.ts';
 
 /**
  * Names the derived fields and types, each name once. If a name is taken, the field is not derived and a warning says
- * so; if adapters.json gave the name, that is a mistake.
+ * so; if adapters.json gave the name, that is a mistake. A list whose records cannot be told apart gets no connection.
  *
  * @param lists all paged fields that get adapters: together they decide the names of the connection types
  */
@@ -22,7 +22,7 @@ export function derivedNames(
   overrides: TypeOverrides,
 ) {
   const warnings: string[] = [];
-  const types = connectionTypeNames(schema, lists, names, overrides);
+  const types = connectionTypeNames(schema, lists.filter(hasIdentity), names, overrides);
   const { mistakes } = types;
   const fields = new Map<string, Set<string>>();
   /** Where in adapters.json each name was given. */
@@ -53,17 +53,21 @@ export function derivedNames(
     const derived = (name: string) => (isRoot ? names.derived(name) : name);
     const all = {
       field: override.all ?? derived(`all${capitalized(plain)}`),
-      ...freeArguments(list, { limit: 'drainLimit' }),
-      after: 'after',
+      ...freeArguments(list, { limit: 'drainLimit', after: 'drainAfter' }),
     };
     const connectionField = override.connection ?? derived(`${plain}Connection`);
     const hasAll = takeField('all', all.field);
-    const named = takeField('connection', connectionField) ? types.of(list) : undefined;
+    const isConnected = hasIdentity(list) && takeField('connection', connectionField);
+    const named = isConnected ? types.of(list) : undefined;
     const connection = named && {
       field: connectionField,
       type: named.type,
       edge: named.edge,
-      ...freeArguments(list, { last: 'connectionLast', before: 'connectionBefore' }),
+      ...freeArguments(list, {
+        after: 'connectionAfter',
+        last: 'connectionLast',
+        before: 'connectionBefore',
+      }),
     };
     warnings.push(...taken);
     const adapter: Adapter = {
@@ -79,6 +83,11 @@ export function derivedNames(
   return { of, warnings, mistakes };
 }
 
+/** An edge needs a cursor, and a cursor names its record. */
+function hasIdentity({ identity }: PagedField): boolean {
+  return identity.length > 0;
+}
+
 function fieldNames(schema: GraphQLSchema, parent: string): Set<string> {
   const type = schema.getType(parent);
   const hasFields = isObjectType(type) || isInterfaceType(type);
@@ -87,7 +96,7 @@ function fieldNames(schema: GraphQLSchema, parent: string): Set<string> {
 
 /**
  * Our own arguments are renamed if a filter has the same name: `limit` to `drainLimit`, `last` to `connectionLast`
- * and `before` to `connectionBefore`, with `_` appended as long as that is taken too.
+ * and so on, with `_` appended as long as that is taken too.
  */
 function freeArguments<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
   const taken = new Set(filters.map(({ name }) => name));

@@ -1,4 +1,10 @@
-import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
+import {
+  isAbstractType,
+  isInterfaceType,
+  isNonNullType,
+  isObjectType,
+  type GraphQLSchema,
+} from 'graphql';
 import type {
   Adapter,
   FieldOverride,
@@ -11,6 +17,7 @@ import { type AdapterOverrides, checkOverrides, OverridesError } from './adapter
 import { describeReach, reachParent } from './reach-parent.ts';
 import type { RootNames } from '../names/root-names.ts';
 import { findLists, type FoundList } from './find-lists.ts';
+import { identityToWrite, isIdentified } from './identity.ts';
 import { derivedNames } from './name-adapters.ts';
 
 /** What was derived from one list, and why, for `schema explain`. */
@@ -67,7 +74,8 @@ export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unk
     const { adapter, why } = given.of(list.parent.name, field, override);
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
-    return derived(adapter, reach, [...reasons(adapter, override), ...why]);
+    const ofIdentity = identityReasons(adapter, override, schema);
+    return derived(adapter, reach, [...reasons(adapter, override), ...ofIdentity, ...why]);
   });
   const all = [...mistakes, ...given.mistakes];
   if (all.length > 0) throw new OverridesError(all);
@@ -80,8 +88,9 @@ type Choice =
 function choose(list: FoundList, overrides: AdapterOverrides, schema: GraphQLSchema): Choice {
   const { parent, verdict } = list;
   if ('why' in verdict) return { why: `${verdict.why}.` };
-  if (overrides.fields.get(keyOf(list))?.skip) return { why: 'adapters.json skips it.' };
-  const { paged } = verdict;
+  const { skip, identity } = overrides.fields.get(keyOf(list)) ?? {};
+  if (skip) return { why: 'adapters.json skips it.' };
+  const paged = identity ? { ...verdict.paged, identity } : verdict.paged;
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
   if (isInterfaceType(parent)) {
     return {
@@ -115,9 +124,15 @@ function derived(
   why: readonly string[],
 ): ListReport {
   const ours = [
-    ...(all ? [[`${all.field}(limit)`, 'limit', all.limit] as const] : []),
+    ...(all
+      ? [
+          [`${all.field}(limit)`, 'limit', all.limit] as const,
+          [`${all.field}(after)`, 'after', all.after] as const,
+        ]
+      : []),
     ...(connection
       ? [
+          [`${connection.field}(after)`, 'after', connection.after] as const,
           [`${connection.field}(last)`, 'last', connection.last] as const,
           [`${connection.field}(before)`, 'before', connection.before] as const,
         ]
@@ -137,10 +152,35 @@ function derived(
   };
 }
 
-function reasons({ recordType, nodeType }: Adapter, override: FieldOverride): string[] {
+function reasons({ after, recordType, nodeType }: Adapter, override: FieldOverride): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
   return [
-    `it takes first and after, and returns pages of ${kind}.`,
+    `it takes first and ${after.name}, and returns pages of ${kind}.`,
     ...(override.all || override.connection ? ['adapters.json names it.'] : []),
+  ];
+}
+
+/** Says what identifies its records, where that is not simply their id. */
+function identityReasons(
+  { parent, name, nodeType, identity }: Adapter,
+  override: FieldOverride,
+  schema: GraphQLSchema,
+): string[] {
+  if (override.identity) {
+    const paths = identity.map((path) => path.join('.')).join(', ');
+    return [`adapters.json identifies its records by ${paths}.`];
+  }
+  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType];
+  const without = types.filter((type) => isObjectType(type) && !isIdentified(type, [['id']]));
+  if (identity.length > 0) {
+    return without.map(
+      (type) =>
+        `${type.name} has no plain field id: if the list changes meanwhile, some of its records may come twice.`,
+    );
+  }
+  return [
+    `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
+      'If other fields together identify a record, write them in adapters.json: ' +
+      `${identityToWrite(`${parent}.${name}`, without)}.`,
   ];
 }

@@ -117,7 +117,9 @@ function lookupOf(
     return { lookup: undefined, why: ['adapters.json sets list to null.'] };
   }
   const holding = adapters.filter((adapter) => holds(schema, adapter, type));
-  const usable = holding.filter(({ filters }) => !filters.some(isRequiredArgument));
+  const usable = holding.filter(
+    ({ filters, identity }) => !filters.some(isRequiredArgument) && isById(identity),
+  );
   const [adapter, ...others] =
     override.list === undefined
       ? usable.toSorted(byRank(type, names))
@@ -141,6 +143,11 @@ function holds(schema: GraphQLSchema, { nodeType }: Adapter, type: GraphQLObject
   return nodeType === type || (isAbstractType(nodeType) && schema.isSubType(nodeType, type));
 }
 
+/** A walk notes its records by what identifies them. */
+function isById([path, ...others]: Adapter['identity']): boolean {
+  return path?.join('.') === 'id' && others.length === 0;
+}
+
 function byRank(type: GraphQLObjectType, names: RootNames) {
   const own = fieldName(names.unprefixed(type.name)).toLowerCase();
   const isOwn = ({ nodeType }: Adapter) => Number(nodeType === type);
@@ -157,7 +164,7 @@ function byRank(type: GraphQLObjectType, names: RootNames) {
 function whyNot(type: GraphQLObjectType, root: string, holding: readonly Adapter[]): string {
   const needing = holding.map(({ name }) => `${root}.${name}`).join(', ');
   return holding.length > 0
-    ? `no root field returns it by its id alone, and the lists of it (${needing}) need arguments.`
+    ? `no root field returns it by its id alone, and the lists of it (${needing}) need arguments${holding.every(({ identity }) => isById(identity)) ? '' : ', or are identified otherwise in adapters.json'}.`
     : `no root field returns it by its id alone, and no paged field of the root lists ${type.name}.`;
 }
 

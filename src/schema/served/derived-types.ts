@@ -64,7 +64,7 @@ function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
   ${field}(
     """The largest number of records to return. Default: all."""
     ${limit}: Int
-    """Start after this record: a cursor of \`${connection?.field ?? `${name}Connection`}\`, or the \`resumeAfter\` of an error."""
+    """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
     ${after}: String
     ${carriedOver(filters, schema)}
   ): ${list}`;
@@ -72,7 +72,7 @@ function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
 
 function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
   const { name, connection, filters } = adapter;
-  const { field, type, last, before } = connection!;
+  const { field, type, after, last, before } = connection!;
   return `
   """
   The records of \`${name}\` as a Relay connection: up to ${max} at a time, with a cursor on every edge that resumes
@@ -82,7 +82,7 @@ function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
     """The number of edges, 0 to ${max}. Above the page limit of the service, several pages are read. Default: one page."""
     first: Int
     """Start after the edge with this cursor. Default: the start of the list."""
-    after: String
+    ${after}: String
     """The number of edges counted back from \`${before}\`, or from the end of the list. Cannot be combined with \`first\`."""
     ${last}: Int
     """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
