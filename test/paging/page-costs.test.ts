@@ -1,15 +1,20 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import {
+  altered,
   startGatewayOverFake,
-  text,
+  impatientClock,
   json,
+  text,
   type FakeUpstreamOptions,
   type Reply,
 } from '../support/imitations/fake-upstream.ts';
 import { costlyService, costOf } from '../support/imitations/costly-service.ts';
 import { startTeams } from '../support/imitations/teams.ts';
-import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 interface People {
@@ -165,6 +170,20 @@ describe('a list whose full page costs too much', () => {
     expect(data._entities.map(({ id }) => id)).toEqual(wanted);
   });
 
+  test('is read in the same way where its pages have errors', async () => {
+    await using world = await startWorld({ persons: 130 }, 60);
+    world.costs.answer = altered((answer) => {
+      answer.errors = [{ message: 'Hidden.', path: ['persons', 'items', 0, 'firstName'] }];
+      answer.data['persons']!.items[0]!['firstName'] = null;
+    });
+    for (let drains = 0; drains < 2; drains += 1) {
+      const { data, errors } = await world.ask<People>(ALL);
+      expect(data.allPersons.map(({ id }) => id)).toEqual(world.ids());
+      expect(errors!.length).toBeGreaterThan(6);
+      expect(errors![0]).toEqual({ message: 'Hidden.', path: ['allPersons', 0, 'firstName'] });
+    }
+  });
+
   test('begins with the size of adapters.json', async () => {
     const overrides = { fields: { 'Query.persons': { page: 5 } } };
     await using world = await startWorld({ persons: 40 }, 40, { overrides });
@@ -239,6 +258,25 @@ describe('a proxy that gives up', () => {
     expect(world.costs.accepted[0]).toBe(1);
   });
 
+  test('is asked for less where many pages fail at the same time', async () => {
+    await using world = await startWorld({ persons: 1_000 }, 1_000);
+    await world.drain();
+    await world.drain();
+    world.costs.max = 60;
+    let failing = 0;
+    let most = 0;
+    world.costs.refuse = () => async (response, request, sandbox) => {
+      failing += 1;
+      most = Math.max(most, failing);
+      await setTimeout(20);
+      failing -= 1;
+      return text('Bad', 504)(response, request, sandbox);
+    };
+    expect(await world.drain()).toEqual(world.ids());
+    expect(most).toBeGreaterThan(3);
+    expect(world.costs.refused.length).toBeLessThan(100);
+  });
+
   test('is down where a single record fails too: one trial, and the failure stays what it was', async () => {
     await using world = await startWorld({ persons: 120 }, 1_000);
     const received: (number | null)[] = [];
@@ -290,6 +328,20 @@ describe('first pages of nested lists', () => {
   });
 });
 
+test('an outage costs one trial more, also with first pages of nested lists, and teaches nothing', async () => {
+  await using world = await startTeams({ teams: 5 });
+  const ask = () =>
+    world.ask<{ teams: object }>('{ teams(first: 3) { items { number allMembers { id } } } }');
+  world.upstream.answer(text('Bad', 502));
+  const { length } = world.upstream.received;
+  expect((await ask()).errors?.[0]?.message).toMatch(/status 502/);
+  expect(world.upstream.received.length - length).toBe(4 + 1);
+  const costs = costlyService(10_000);
+  world.upstream.answer(costs.reply);
+  expect((await ask()).errors).toBeUndefined();
+  expect(costs.accepted).toHaveLength(1);
+});
+
 test('records by id are requested as many at a time as the service accepts', async () => {
   await using world = await startTeams({ teams: 60 });
   const costs = costlyService(40);
@@ -313,6 +365,28 @@ test('records by id are requested as many at a time as the service accepts', asy
 function nodes({ edges }: Edges['personsConnection']): string[] {
   return edges.map(({ node }) => node.id);
 }
+
+test.each(['error', 413, 502, 504] as const)(
+  'lists of a service that refuses what costs too much are read whole: %s',
+  async (tooCostly) => {
+    const snapshot = readFileSync('schema/rich.graphql', 'utf8');
+    const query = `{
+      allPersons { id firstName }
+      allVacancies { id title allCandidates { id } }
+    }`;
+    const read = async (habits: SandboxOptions) => {
+      await using world = await startGatewayOverSandbox(
+        { rich: true, persons: 120, ...habits },
+        { snapshot, clock: impatientClock() },
+      );
+      const { data, errors } = await world.ask(query);
+      expect(errors).toBeUndefined();
+      return data;
+    };
+    expect(await read({ maxCost: 60, tooCostly })).toEqual(await read({}));
+  },
+  20_000,
+);
 
 interface Teams {
   allTeams: { allMembers: { id: string }[] }[];

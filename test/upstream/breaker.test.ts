@@ -94,6 +94,22 @@ test('failures that are gone when the query is sent again do not open the breake
   expect(gateway.said(/is down/)).toEqual([]);
 });
 
+test('pages that are too large open the breaker only until a single record is answered', async () => {
+  await using gateway = await start();
+  gateway.upstream.answer((response, received, sandbox) => {
+    const { variables = {} } = JSON.parse(received.body) as { variables?: { _rs_first?: number } };
+    const reply = variables._rs_first === 1 ? honest : text('<html>', 504);
+    return reply(response, received, sandbox);
+  });
+  for (let asked = 0; asked < 4; asked += 1) await gateway.ask(anyPersons());
+  gateway.clock.jump(2 * SECOND);
+  const { data, errors } = await gateway.ask('{ personsConnection(first: 3) { nodes { id } } }');
+  expect(errors).toBeUndefined();
+  expect(data).toMatchObject({ personsConnection: { nodes: { length: 3 } } });
+  expect(gateway.said(/is down/)).toHaveLength(1);
+  expect(gateway.said(/answers again/)).toHaveLength(1);
+});
+
 test('callers who leave do not open the breaker', async () => {
   await using gateway = await start();
   gateway.upstream.answer(silence);

@@ -11,7 +11,7 @@ import type { Drains } from '../lists/drains.ts';
 import { openList } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import { isFilled, type FieldValue, type OperationAnswer, type Output } from '../output.ts';
-import type { AcceptedSizes, Attempt } from '../requests/accepted-sizes.ts';
+import { repeated, type AcceptedSizes, type Attempt } from '../requests/accepted-sizes.ts';
 import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
 import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
 
@@ -129,13 +129,14 @@ async function requestWithPages(
   call: Call,
   requester: Pick<Requester, 'request'>,
 ): Promise<ForwardedAnswer> {
-  const send = async ({ pages: wanted, isRepeated }: Attempt) => {
+  const send = async ({ pages: wanted, isRepeated, trialMs }: Attempt) => {
     const write = (pages: PagesToInline) => {
       const request = service!.request(call.variables, pages);
-      return isRepeated ? { ...request, pages: 0 } : request;
+      return isRepeated ? repeated(request, trialMs) : request;
     };
     const sent = requestSparingParents(requester, write, wanted);
-    if (wanted === 'none') return { sent: await Promise.allSettled([sent]) };
+    if (wanted === 'none' && trialMs === undefined)
+      return { sent: await Promise.allSettled([sent]) };
     const answer = await sent;
     return { sent: [{ status: 'fulfilled', value: answer }] as const, tooBig: answer.tooBig };
   };

@@ -6,7 +6,12 @@ import { sizeOf, type FetchPage, type Identified, type Page } from '../../paging
 import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
 import { ScannedPage, type ListRecord } from '../output.ts';
-import type { Accepted, AcceptedSizes, Attempt } from '../requests/accepted-sizes.ts';
+import {
+  repeated,
+  type Accepted,
+  type AcceptedSizes,
+  type Attempt,
+} from '../requests/accepted-sizes.ts';
 import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import { pageSizeOf, type PageRequests } from './page-request.ts';
@@ -77,9 +82,7 @@ export function pageFetcher(
         const page = { first: records, after, parentId, isPart };
         const write = (pages: PagesToInline) => {
           const request = requests.request(variables, page, pages);
-          if (!isRepeated) return request;
-          const key = trialMs === undefined ? request.key : `${request.key} trial`;
-          return { ...request, pages: 0, key, trialMs };
+          return isRepeated ? repeated(request, trialMs) : request;
         };
         return requestSparingParents(requester, write, wanted);
       };

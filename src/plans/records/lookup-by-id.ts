@@ -20,7 +20,7 @@ import {
   orTypename,
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
-import type { Attempt, SizedList } from '../requests/accepted-sizes.ts';
+import { repeated, type Attempt, type SizedList } from '../requests/accepted-sizes.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
@@ -171,18 +171,17 @@ export function lookupById(
     const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), id]));
     const write = (pages: PagesToInline): UpstreamRequest<BatchAnswer> => {
       const text = textFor(ids.length, pages);
-      const key = text.key(call.variables);
       const cost = text.pages(call.variables);
-      return {
+      const request: UpstreamRequest<BatchAnswer> = {
         kind: 'query',
         field: text.field,
         body: text.body(call.variables, own),
-        key: trialMs === undefined ? key : `${key} trial`,
-        pages: isRepeated ? 0 : isPart && cost === 1 ? ids.length / BATCH : cost,
-        trialMs,
+        key: text.key(call.variables),
+        pages: isPart && cost === 1 ? ids.length / BATCH : cost,
         scan: (bytes) => scanned(scan(bytes), ids.length),
         read: (json, status) => readBatch(json, ids.length, status),
       };
+      return isRepeated ? repeated(request, trialMs) : request;
     };
     const answer = await requestSparingParents<BatchAnswer>(call, write, inlined);
     await call.hold(answer, answer.size);

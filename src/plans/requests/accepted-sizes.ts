@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts';
 import { codedError, PerhapsTooBig, type TooBig } from '../../errors.ts';
+import type { UpstreamRequest } from '../call.ts';
 import type { PagesToInline } from './request-text.ts';
 
 /*
@@ -146,27 +147,29 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
     for (let { failed, failure } = first; ;) {
       const { tooBig } = failure;
       const records = failed.records ?? ASSUMED;
+      const mayLeaveOut = sized.hasInlinedPages && failed.pages === 'all';
       telemetry.tooBig(sized.list);
       if (tooBig.isSaid) {
         if (records > 1) size.refused(records, tooBig.share);
-        else if (sized.hasInlinedPages && failed.pages === 'all') size.leaveOutPages();
+        else if (mayLeaveOut) size.leaveOutPages();
         else return settled(failure, failed);
-      } else {
-        if (records <= 1 || clock.elapsed() > until) return settled(failure, failed);
-        if (!size.isRefused(records)) {
-          const trial: Attempt = { ...failed, records: 1, isPart: true, isRepeated: true };
-          const tried = await trials.of(sized.list, () => send({ ...trial, trialMs: TRIAL_MS }));
-          if (tried === 'failed') {
-            if (size.isUnknown) kept.delete(sized.selection());
-            return settled(failure, failed);
-          }
-          size.failed(records);
-          if (tried !== 'passed') {
-            worked(sized, size, trial);
-            return { answer: tried, ...trial };
-          }
+      } else if (failed.pages === size.pages && !size.isRefused(records)) {
+        if ((records <= 1 && !mayLeaveOut) || clock.elapsed() > until) {
+          return settled(failure, failed);
         }
-      }
+        const trial = trialOf(sized);
+        const tried = await trials.of(sized.list, () => send(trial));
+        if (tried === 'failed') {
+          if (size.isUnknown) kept.delete(sized.selection());
+          return settled(failure, failed);
+        }
+        if (records > 1) size.failed(records);
+        else size.leaveOutPages();
+        if (tried !== 'passed') {
+          worked(sized, size, trial);
+          return { answer: tried, ...trial };
+        }
+      } else if (clock.elapsed() > until) return settled(failure, failed);
       // Each attempt requests less than the one before, whatever other operations have learned since.
       const most = failed.pages === size.pages ? Math.max(1, records - 1) : Infinity;
       const less = { ...attemptOf(size, wanted, most), isRepeated: true };
@@ -218,6 +221,21 @@ function settled<T>({ tooBig, answer, error }: Failure, attempt: Attempt): Accep
       'Request fewer fields of the records, and fewer lists below them.',
     { cause: error },
   );
+}
+
+/** The request of a repeated attempt: the one before was charged for, and no other request joins a trial. */
+export function repeated<T>(
+  request: UpstreamRequest<T>,
+  trialMs: number | undefined,
+): UpstreamRequest<T> {
+  const key = trialMs === undefined ? request.key : `${request.key} trial`;
+  return { ...request, pages: 0, key, trialMs };
+}
+
+/** First pages of nested lists may be what is too much. */
+function trialOf({ hasInlinedPages }: SizedList): Attempt {
+  const pages = hasInlinedPages ? 'none' : 'all';
+  return { records: 1, pages, isPart: true, isRepeated: true, trialMs: TRIAL_MS };
 }
 
 function attemptOf(size: AcceptedSize | undefined, wanted: number | undefined, most: number) {

@@ -14,6 +14,8 @@ export interface Costs {
   max: number;
   /** How a request above it is answered. */
   refuse: (cost: number, max: number) => Reply;
+  /** How all other requests are answered. */
+  answer: Reply;
   /** `first` of each request that was accepted; null where it had none. */
   readonly accepted: (number | null)[];
   readonly refused: (number | null)[];
@@ -30,13 +32,14 @@ export function costlyService(
   const costs: Costs & { reply: Reply } = {
     max,
     refuse,
+    answer: honest,
     accepted: [],
     refused: [],
     reply: (response, received, sandbox) => {
       const { cost, first } = costOf(received);
       if (cost <= costs.max) {
         costs.accepted.push(first);
-        return honest(response, received, sandbox);
+        return costs.answer(response, received, sandbox);
       }
       costs.refused.push(first);
       return costs.refuse(cost, costs.max)(response, received, sandbox);
