@@ -272,6 +272,7 @@ function worldOf(model: ModelList) {
             list: searched,
             fetchPage,
             walk: (tail) => walk(null, tail),
+            isCostly: false,
             walkIdentities: (tail) => walk(null, tail),
           },
           { last, before, after: null, signal },

@@ -195,6 +195,8 @@ type WalkToEnd<R> = (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, v
 
 export interface BackwardSource<R> extends ForwardSource<R> {
   readonly walk: WalkToEnd<R>;
+  /** Whether the service gives fewer records at a time than identities: then only the edges are read. */
+  readonly isCostly: boolean;
   /** The same with nothing of the records but their identities. */
   readonly walkIdentities: WalkToEnd<Identified>;
 }
@@ -223,7 +225,8 @@ export async function* readBackward<R extends Identified>(
     if (isFront && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
   }
   const wanted = { border, last, after };
-  const run = await runTo(source.walk, wanted, false).catch((error: unknown) => {
+  const walked = source.isCostly ? undefined : runTo(source.walk, wanted, false);
+  const run = await walked?.catch((error: unknown) => {
     if (!mayBeOfRecords(error, signal)) throw error;
     return undefined;
   });

@@ -95,7 +95,7 @@ function walkFrom<R extends Identified>(
   const isKnown =
     index !== undefined &&
     overlappingSize(limit) !== undefined &&
-    (sizeNow === undefined || index.pages.every(({ count }) => count < limit!));
+    (sizeNow === undefined || index.pages.every(({ count }) => count <= limit!));
   const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.

@@ -98,6 +98,7 @@ export function openListConnection(list: OpenedList): OpenedConnection {
         list: searched,
         fetchPage: fetcher(call.forSearch),
         walk: walkOf('shown'),
+        isCostly: parts.sizes.of(shown.requests.sized) !== undefined,
         walkIdentities: walkOf('bare'),
       },
       { last: counts.last, before: to, after: from, signal },

@@ -100,7 +100,9 @@ export function pageFetcher(
     after: string | null,
   ): Page<ListRecord> {
     const page = pageIn(answer, after);
-    const limit = page.limit ?? (page.hasNextPage ? sizeOf(page) : records);
+    // Without a word of the service, a page that lacks a few records says nothing.
+    const isCut = page.hasNextPage && 2 * sizeOf(page) < records;
+    const limit = page.limit ?? (isCut ? sizeOf(page) : records);
     if (limit < records) {
       sizes.exceedsLimit(sized);
       return page;

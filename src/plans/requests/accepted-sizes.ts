@@ -1,3 +1,4 @@
+import { GraphQLError } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import { codedError, PerhapsTooBig, type TooBig } from '../../errors.ts';
 import type { UpstreamRequest } from '../call.ts';
@@ -379,5 +380,5 @@ function createTrials(clock: Clock) {
 
 /** The caller of the trial left, which says nothing about the service. */
 function isLeaving(error: unknown): boolean {
-  return error instanceof DOMException && error.name === 'AbortError';
+  return !(error instanceof GraphQLError) && (error as Error).name !== 'TimeoutError';
 }
