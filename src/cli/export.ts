@@ -23,11 +23,13 @@ export interface ExportOptions {
   readonly output?: string;
   readonly resume: boolean;
   readonly force: boolean;
+  readonly allowFewer: boolean;
   readonly url?: string;
 }
 
 const NOT_WHOLE = 1;
 const WITH_FAULTS = 3;
+const WITH_FEWER = 4;
 const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
@@ -84,6 +86,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
         ids: records.map(({ id }) => id),
         faults: page.faults.length,
         after: page.resumeAfter,
+        counted: page.counted,
       });
       fault ??= page.faults[0];
       line.show(output.progress.records, page.listLength);
@@ -95,13 +98,24 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw new CommandError(notWhole(error as Error, output, options, signal), NOT_WHOLE);
   }
   line.end();
-  const { records, faults } = output.progress;
+  const { records, faults, counted } = output.progress;
   stderr.write(`${count(records)} records${path === undefined ? '' : ` in ${path}`}.\n`);
-  if (faults === 0) return 0;
-  stderr.write(
-    `${count(faults)} values could not be read, and are null${fault === undefined ? '' : `: ${fault}`}\n`,
-  );
-  return WITH_FAULTS;
+  const hasFewer = counted !== undefined && records < counted;
+  if (hasFewer) stderr.write(fewerThan(counted, options.allowFewer));
+  if (faults > 0) {
+    stderr.write(
+      `${count(faults)} values could not be read, and are null${fault === undefined ? '' : `: ${fault}`}\n`,
+    );
+  }
+  if (hasFewer && !options.allowFewer) return WITH_FEWER;
+  return faults > 0 ? WITH_FAULTS : 0;
+}
+
+function fewerThan(counted: number, isAllowed: boolean): string {
+  const what = `The service counts ${count(counted)}, at the beginning and at the end of the export, but its pages ended before.`;
+  return isAllowed
+    ? `${what}\n`
+    : `${what} Export again; if it stays so, report it to the support of the service. With --allow-fewer, this is no failure.\n`;
 }
 
 /** Says why the export ended, and how to continue it. */

@@ -146,6 +146,11 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .option('--output <file>', 'write to this file; otherwise to the standard output')
     .option('--resume', 'continue an export to this file that was interrupted', false)
     .option('--force', 'replace the file, or what an interrupted export has left of it', false)
+    .option(
+      '--allow-fewer',
+      'exit with 0 even if the service counts more records than it gave',
+      false,
+    )
     .option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY')
     .action(async (field, options) => {
       const { exportList } = await import('./export.ts');

@@ -38,6 +38,8 @@ export interface ExportProgress {
   /** Values that could not be read. */
   readonly faults: number;
   readonly after: string | undefined;
+  /** The least number of records that the service said the list has, with the first and with the latest page. */
+  readonly counted: number | undefined;
 }
 
 export interface AddedPage {
@@ -46,6 +48,8 @@ export interface AddedPage {
   readonly bytes: number;
   readonly faults: number;
   readonly after: string;
+  /** How many records the service said that the list has. */
+  readonly counted: number | undefined;
 }
 
 export interface PageToCheck<R> {
@@ -54,7 +58,7 @@ export interface PageToCheck<R> {
   readonly isResumed: boolean;
 }
 
-const NOTHING: ExportProgress = { records: 0, bytes: 0, faults: 0, after: undefined };
+const NOTHING = { records: 0, bytes: 0, faults: 0, after: undefined };
 
 /** Exclusive, so that the log of writes needs no shared memory, and a second export of the file is refused. */
 const OPEN = `
@@ -67,6 +71,7 @@ const OPEN = `
     number INTEGER PRIMARY KEY, records INTEGER NOT NULL, bytes INTEGER NOT NULL, faults INTEGER NOT NULL,
     after TEXT NOT NULL, ids TEXT NOT NULL
   );
+  CREATE TABLE IF NOT EXISTS counted (first INTEGER NOT NULL);
 `;
 
 /** @param path `:memory:` for an export that cannot be resumed @throws the errors of SQLite */
@@ -85,7 +90,10 @@ export function openExportState(path: string): ExportState {
   let begun = row && (JSON.parse(String(row['begun'])) as Begun);
   let progress = (database
     .prepare('SELECT records, bytes, faults, after FROM page ORDER BY number DESC LIMIT 1')
-    .get() ?? NOTHING) as unknown as ExportProgress;
+    .get() ?? NOTHING) as unknown as Omit<ExportProgress, 'counted'>;
+  let firstCount = database.prepare('SELECT first FROM counted').get()?.['first'] as
+    number | undefined;
+  let lastCount: number | undefined;
 
   let seen: IdentitySet | 'not unique' | undefined;
 
@@ -94,17 +102,23 @@ export function openExportState(path: string): ExportState {
       return begun;
     },
     get progress() {
-      return progress;
+      const counts = [firstCount, lastCount].filter((count) => count !== undefined);
+      return { ...progress, counted: lastCount === undefined ? undefined : Math.min(...counts) };
     },
     isFinished: row?.['finished'] === 1,
     begin: (given) => {
-      database.exec('DELETE FROM export; DELETE FROM page');
+      database.exec('DELETE FROM export; DELETE FROM page; DELETE FROM counted');
       database.prepare('INSERT INTO export VALUES (?, 0)').run(JSON.stringify(given));
       begun = given;
       progress = NOTHING;
+      firstCount = lastCount = undefined;
       commit();
     },
-    add: ({ ids, bytes, faults, after }) => {
+    add: ({ ids, bytes, faults, after, counted }) => {
+      lastCount = counted;
+      if (firstCount === undefined && counted !== undefined) {
+        database.prepare('INSERT INTO counted VALUES (?)').run((firstCount = counted));
+      }
       progress = {
         records: progress.records + ids.length,
         bytes: progress.bytes + bytes,

@@ -11,6 +11,8 @@ export interface ExportedPage {
   readonly resumeAfter: string;
   /** How many records the list had when the gateway last read it whole. */
   readonly listLength: number | undefined;
+  /** How many records the service said that the list has. */
+  readonly counted: number | undefined;
   /** Why values are null that the service could not give. */
   readonly faults: readonly string[];
   /** Whether it is not known to begin exactly behind the page before: another operation was sent in between. */
@@ -125,11 +127,15 @@ function pageOf(increment: Json, items: Json): PageOfOperation {
   if (resumeAfter === undefined) {
     throw new GatewayFailure(TOO_OLD, { isTemporary: false });
   }
-  const length = Number(extensions?.get('listLength')?.raw);
+  const wholeOf = (key: string) => {
+    const number = Number(extensions?.get(key)?.raw);
+    return Number.isInteger(number) ? number : undefined;
+  };
   return {
     records: Array.from(items.elements(), (value) => ({ id: idOf(value), value })),
     resumeAfter,
-    listLength: Number.isInteger(length) ? length : undefined,
+    listLength: wholeOf('listLength'),
+    counted: wholeOf('counted'),
     faults: Array.from(
       increment.get('errors')?.elements() ?? [],
       (error) => error.get('message')?.string ?? 'The gateway gave no reason.',

@@ -24,6 +24,8 @@ export interface Page<R> {
   readonly isPart?: boolean | undefined;
   /** Errors that came with the page and belong to none of its records. */
   readonly unplacedErrors?: readonly unknown[];
+  /** How many records the service says that all pages have. */
+  readonly total?: number | undefined;
   /** How many records it has, where the page knows it without making them. */
   readonly count?: number;
   /** The memory that it takes, in bytes, where the page knows it. */

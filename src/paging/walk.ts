@@ -17,6 +17,8 @@ export interface WalkedPage<R> extends PageBounds {
   /** Its records that no earlier page had. */
   readonly records: PageRecords<R>;
   readonly hasNextPage: boolean;
+  /** See `Page.total`. */
+  readonly total?: number | undefined;
   readonly unplacedErrors?: readonly unknown[];
 }
 
@@ -130,8 +132,8 @@ export function walkedPage<R extends Identified>(
   records: PageRecords<R>,
   after: string | null,
 ): WalkedPage<R> {
-  const { hasNextPage, endCursor, unplacedErrors = NO_ERRORS } = page;
-  return { records, after, endCursor, size: sizeOf(page), hasNextPage, unplacedErrors };
+  const { hasNextPage, endCursor, total, unplacedErrors = NO_ERRORS } = page;
+  return { records, after, endCursor, size: sizeOf(page), hasNextPage, total, unplacedErrors };
 }
 
 const NO_ERRORS: readonly unknown[] = [];
@@ -151,6 +153,12 @@ export class Progress<R extends Identified> {
   #seen: IdentitySet | undefined;
   #idsAreUnique = true;
   #isProved = false;
+  #given = 0;
+
+  /** How many records all pages had that no earlier one had. */
+  get given(): number {
+    return this.#given;
+  }
 
   /** False once an id occurred twice in one page: then no record is dropped any more. */
   get idsAreUnique(): boolean {
@@ -166,6 +174,12 @@ export class Progress<R extends Identified> {
 
   /** The records of the page that no earlier one had. */
   of(page: Page<R>): PageRecords<R> {
+    const records = this.#newOf(page);
+    this.#given += records.length;
+    return records;
+  }
+
+  #newOf(page: Page<R>): PageRecords<R> {
     if (!this.#seen && !this.#first) {
       this.#first = page;
       return new PageRecords(page, 0, sizeOf(page));

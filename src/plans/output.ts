@@ -53,7 +53,7 @@ export interface PageBytes {
 
 interface PageFacts extends Pick<
   Page<ListRecord>,
-  'hasNextPage' | 'endCursor' | 'limit' | 'isPart'
+  'hasNextPage' | 'endCursor' | 'limit' | 'total' | 'isPart'
 > {
   readonly count: number;
 }
@@ -65,24 +65,29 @@ export class ScannedPage implements Page<ListRecord> {
   readonly hasNextPage: boolean;
   readonly endCursor: string | null;
   readonly limit: number | undefined;
+  readonly total: number | undefined;
   readonly isPart: boolean | undefined;
   readonly #contents: PageBytes;
   #items: readonly ScannedRecord[] | undefined;
   #identities: PageIdentities | undefined;
 
-  constructor({ count, hasNextPage, endCursor, limit, isPart }: PageFacts, contents: PageBytes) {
+  constructor(
+    { count, hasNextPage, endCursor, limit, total, isPart }: PageFacts,
+    contents: PageBytes,
+  ) {
     this.count = count;
     this.hasNextPage = hasNextPage;
     this.endCursor = endCursor;
     this.limit = limit;
+    this.total = total;
     this.isPart = isPart;
     this.#contents = contents;
   }
 
   /** The same page, which others may have requested in this size: see `Page.isPart`. */
   asPart(): ScannedPage {
-    const { count, hasNextPage, endCursor } = this;
-    const facts = { count, hasNextPage, endCursor, limit: undefined, isPart: true };
+    const { count, hasNextPage, endCursor, total } = this;
+    const facts = { count, hasNextPage, endCursor, total, limit: undefined, isPart: true };
     return new ScannedPage(facts, this.#contents);
   }
 

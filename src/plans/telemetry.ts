@@ -13,6 +13,8 @@ export interface ReadingTelemetry {
   tooBig(list: string): void;
   /** Pages of the list have another size from now on, for one selection of its records. */
   sizeChanged(list: string, size: number): void;
+  /** A whole walk found fewer records than the service counted, at its beginning and at its end. */
+  walkFellShort(list: string, found: number, counted: number): void;
   /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
   positionsLookedUp(known: number, unknown: number): void;
 }

@@ -37,6 +37,8 @@ export interface PagedField {
   readonly nodeType: GraphQLCompositeType;
   /** What identifies a record together: `id`, unless adapters.json says otherwise. Empty if nothing does. */
   readonly identity: readonly FieldPath[];
+  /** The field of a page with the number of records of all pages, as the service counts them; undefined without one. */
+  readonly count: string | undefined;
 }
 
 /** The names of fields that lead from a record to one of its values. */
@@ -129,6 +131,8 @@ export interface FieldOverride {
   readonly size?: number | undefined;
   readonly page?: number | undefined;
   readonly identity?: readonly FieldPath[] | undefined;
+  /** Null: no field of the page has the number of records of all pages. */
+  readonly count?: string | null | undefined;
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */

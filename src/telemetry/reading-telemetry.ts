@@ -47,6 +47,13 @@ export function readingTelemetry(parts: ReadingTelemetryParts): ReadingTelemetry
     tooBig: (list) => metrics.tooBig(1, list),
     sizeChanged: (list, size) =>
       parts.log.info({ list, size }, 'the service accepts pages of another size'),
+    walkFellShort: (list, found, counted) => {
+      metrics.short(1, list);
+      parts.log.warn(
+        { list, found, counted },
+        'a list ended early: the service counted more records than its pages had',
+      );
+    },
     positionsLookedUp: (known, unknown) => {
       metrics.lookups(known, 'hit');
       metrics.lookups(unknown, 'miss');
@@ -96,6 +103,11 @@ function readingMetrics({
     name: 'recruiting_pages_read_total',
     help: 'Pages of lists requested from the service.',
   });
+  const short = counter({
+    name: 'recruiting_short_walks_total',
+    help: 'Walks of a whole list that found fewer records than the service counted, by list.',
+    labelNames: ['list'],
+  });
   const plans = counter({
     name: 'recruiting_walk_plans_total',
     help: 'Drains and lookups, by whether a page index let them read several pages at a time.',
@@ -111,5 +123,5 @@ function readingMetrics({
     help: 'Requests for records of a list that failed for their size, and were sent again with fewer records.',
     labelNames: ['list'],
   });
-  return { walks, pages, plans, lookups, tooBig };
+  return { walks, pages, short, plans, lookups, tooBig };
 }

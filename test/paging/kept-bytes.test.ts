@@ -47,6 +47,7 @@ function scanned() {
     shapes: [PERSON],
     sizes: [],
     idValues: 1,
+    hasCount: false,
   });
   const items = '[{"id":"1","firstName":"Ada"},{"id":"2","firstName":"Bo"}]';
   const info = '{"hasNextPage":false,"endCursor":null}';

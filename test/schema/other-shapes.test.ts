@@ -82,7 +82,7 @@ test('a derived name that is taken is omitted with a warning, and the rest is se
       odd(first: Int, after: String): OddPage!
     }
     type MaybePage { items: [Person]! pageInfo: PageInfo! }
-    type NullablePerson { code: String }
+    type NullablePerson { id: ID code: String }
     type OddPage { items: [NullablePerson!]! pageInfo: PageInfo! }
   `;
   await using gateway = await over(sdl + PAGE, {

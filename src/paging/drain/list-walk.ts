@@ -1,11 +1,19 @@
 import type { Position } from '../cursor.ts';
-import { overlappingSize, sizeOf, type FetchPage, type Identified, type Page } from '../page.ts';
+import {
+  overlappingSize,
+  sizeOf,
+  type FetchPage,
+  type Identified,
+  type Page,
+  type PageRequest,
+} from '../page.ts';
 import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-index.ts';
 import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
 import type { Pace } from '../page-index/prefetch-pages.ts';
 import type { IndexedList } from '../find/locate.ts';
 import { walkBehind } from '../find/resume.ts';
+import type { ServiceCounts } from './service-counts.ts';
 import { Progress, walk, type WalkedPages } from '../walk.ts';
 
 /** A list that leaves an index when it is walked. */
@@ -26,6 +34,9 @@ export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   readonly isNested?: boolean;
   /** Called for each walk with whether an index lets it read pages ahead. */
   readonly onIndex?: (hasIndex: boolean) => void;
+  readonly counts?: ServiceCounts;
+  /** Called when a whole walk found fewer records than the service counted at its beginning and at its end. */
+  readonly onShort?: (found: number, counted: number) => void;
 }
 
 export interface ListWalkOptions {
@@ -84,7 +95,9 @@ function walkFrom<R extends Identified>(
   list: WalkableList<R>,
   { position, limit: wanted, tail, signal }: ListWalkOptions,
 ): WalkedPages<R> {
-  const { fetchPage, key, field, indexes, pace, isNested = false, onIndex } = list;
+  const { key, field, indexes, pace, isNested = false, onIndex } = list;
+  const counted = countedPages(list);
+  const { fetchPage } = counted;
   const index = indexes.get(key);
   const sizeNow = list.sizeNow?.();
   const limitNow = () => leastOf(indexes.limitOf(field), list.sizeNow?.());
@@ -101,6 +114,7 @@ function walkFrom<R extends Identified>(
   // A walk of a few records, or from the middle on, tells too little for an index.
   const leavesIndex = after === null && wanted === undefined && !late;
   const onEnd = (ended: boolean) => {
+    if (ended && leavesIndex) counted.check(progress.given);
     // The index of a walk that was left half-way is better than none.
     if (!leavesIndex || (!ended && indexes.get(key))) return;
     const left = builder.finish({ complete: ended, limit: limitNow() });
@@ -120,6 +134,26 @@ function walkFrom<R extends Identified>(
     onEnd,
   };
   return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);
+}
+
+/** Notes the counts that come with the pages of one walk, to check it by them. */
+function countedPages<R extends Identified>({ fetchPage, key, counts, onShort }: WalkableList<R>) {
+  let before: number | undefined;
+  let after: number | undefined;
+  return {
+    fetchPage: async (request: PageRequest, signal: AbortSignal) => {
+      const page = await fetchPage(request, signal);
+      counts?.note(key, page);
+      before ??= page.total;
+      after = page.total;
+      return page;
+    },
+    check: (found: number) => {
+      if (before === undefined || after === undefined) return;
+      const counted = counts?.check(key, { found, before, after });
+      if (counted !== undefined) onShort?.(found, counted);
+    },
+  };
 }
 
 function leastOf(limit: number | undefined, size: number | undefined): number | undefined {

@@ -18,6 +18,7 @@ import {
 } from '../../paging/page-index/page-indexes.ts';
 import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
+import { createServiceCounts, type ServiceCounts } from '../../paging/drain/service-counts.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Call, Requester, RequestOrigin, SendRequest } from '../call.ts';
@@ -30,6 +31,7 @@ export interface Drains {
   /** Returns a function that reads the page index of a list. @param list its key */
   indexOf(list: string): () => PageIndex | undefined;
   readonly totals: Totals;
+  readonly counts: ServiceCounts;
   /** Returns how many records a list had at its last whole walk; undefined if it was not walked. */
   lengthOf(list: string): number | undefined;
   /** Drains that run, and drains that wait for their turn. */
@@ -112,6 +114,7 @@ export function createDrains(
     maxRecords: indexMaxIds,
   });
   let totals = createTotals(clock);
+  let counts = createServiceCounts();
   let set: string | undefined;
 
   const onIndex = telemetry.walkPlanned;
@@ -124,6 +127,10 @@ export function createDrains(
     get totals() {
       forgetOtherSets();
       return totals;
+    },
+    get counts() {
+      forgetOtherSets();
+      return counts;
     },
     lengthOf: (list) => {
       forgetOtherSets();
@@ -170,7 +177,9 @@ export function createDrains(
       forgetOtherSets();
       // Closures of a walk that several callers share must not refer to the call of the first: that ends earlier.
       const { pages, caller, cause, signal } = call;
-      const walkable = { ...list, indexes, pace };
+      const onShort = (found: number, counted: number) =>
+        telemetry.walkFellShort(list.field, found, counted);
+      const walkable = { ...list, indexes, pace, counts, onShort };
       // So few records are read like any page, without a turn of the drains.
       if (limit !== undefined && limit <= LARGEST_PAGE) {
         const fetched = { fetchPage: list.fetcher(call), fetchIdentities: list.identities(call) };
@@ -222,6 +231,7 @@ export function createDrains(
     if (!isAnother) return;
     // New ones, because walks under way still write what they read into the old ones.
     indexes = createPageIndexes(indexMaxIds);
+    counts = createServiceCounts();
     separate();
   }
 

@@ -18,7 +18,7 @@ import { inlinedPageKey } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
 import type { NestedAdapter } from '../../schema/derived.ts';
 import { idOf } from '../../schema/derivation/reach-parent.ts';
-import { pageSizeOf } from '../pages/page-request.ts';
+import { countFields, pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
 import { argumentNode, fieldNode, orTypename } from '../requests/added-fields.ts';
 import type { PagesToInline } from '../requests/request-text.ts';
@@ -138,7 +138,7 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
         all.field,
         derived(
           (args) => firstOfAll(args[all.limit], args[all.after]),
-          (node) => [items('items', node.selectionSet?.selections ?? [])],
+          (node) => [items('items', node.selectionSet?.selections ?? []), ...countFields(adapter)],
         ),
       );
     }
@@ -151,14 +151,20 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
               ? undefined
               : firstOfConnection(args['first'], args[connection.last], connectionMax),
           (node, scope) => {
-            const { recordSelections } = connectionShape(
+            const { recordSelections, fields: selected } = connectionShape(
               scope,
               connection,
               node.selectionSet?.selections ?? [],
             );
-            return recordSelections.length > 0
-              ? recordSelections.map(({ keys, selections }) => items(itemsKey(...keys), selections))
-              : [items('items', [])];
+            const isCounted = selected.some(({ kind }) => kind === 'totalCount');
+            return [
+              ...(recordSelections.length > 0
+                ? recordSelections.map(({ keys, selections }) =>
+                    items(itemsKey(...keys), selections),
+                  )
+                : [items('items', [])]),
+              ...(isCounted ? countFields(adapter) : []),
+            ];
           },
         ),
       );
@@ -221,7 +227,10 @@ function inlinedPage(
     selections: [fieldNode('hasNextPage'), fieldNode('endCursor')],
   });
   return {
-    ...fieldNode(adapter.name, { alias, selections: [...lists, pageInfo] }),
+    ...fieldNode(adapter.name, {
+      alias,
+      selections: [...lists, pageInfo],
+    }),
     arguments: [
       ...(size === undefined
         ? []

@@ -70,7 +70,7 @@ export function listField(
     : [selections];
   const way =
     'reach' in adapter ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach) : undefined;
-  const requests = (of: typeof recordSelections) =>
+  const requests = (of: typeof recordSelections, counts: boolean) =>
     pageRequests({
       writer,
       scope,
@@ -79,6 +79,7 @@ export function listField(
       args: node.arguments ?? [],
       places,
       recordSelections: of,
+      counts,
       way,
     });
   let bare: PageRequests | undefined;
@@ -93,8 +94,8 @@ export function listField(
       ownArguments(adapter, kind),
       { operation, places },
     ),
-    shown: requests(recordSelections.length > 0 ? recordSelections : [[]]),
-    bare: () => (bare ??= requests([[]])),
+    shown: requests(recordSelections.length > 0 ? recordSelections : [[]], kind === 'all'),
+    bare: () => (bare ??= requests([[]], true)),
     parts,
   };
 }

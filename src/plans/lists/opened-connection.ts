@@ -9,11 +9,12 @@ import {
 } from '../../paging/connection/slice.ts';
 import { CursorEncoder, decodeCursor, type PageBounds } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain/drain.ts';
+import { totalFrom } from '../../paging/drain/service-counts.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Call, Requester } from '../call.ts';
 import { holdPages, type ListRecord } from '../output.ts';
-import { namingFailed, pageFetcher } from '../pages/fetch-page.ts';
+import { namingFailed, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import type { ConnectionShape, EdgeField } from './connection-shape.ts';
 import type { DrainedList, DrainArguments } from './drains.ts';
 import type { OpenedList } from './list-field.ts';
@@ -133,13 +134,31 @@ export function openListConnection(list: OpenedList): OpenedConnection {
     });
   }
 
+  /** Asks the service, unless the list's first page is known to be the whole list; undefined if its count is not that. */
+  async function countOfService({ inlinedPage }: PageSource): Promise<number | undefined> {
+    const { counts: known } = parts.drains;
+    const inlined = inlinedPage?.page;
+    if (known.isRefuted(keys.walk) || inlined?.hasNextPage === false) return undefined;
+    const page =
+      inlined?.total === undefined
+        ? await pageFetcher(list.source('bare'), call)({ first: 1, after: null }, signal)
+        : inlined;
+    known.note(keys.walk, page);
+    return totalFrom(known, keys.walk, page);
+  }
+
   async function total(): Promise<number> {
     // Read now: a mutation replaces `drains.totals`, so a count that it overtakes is not kept for later operations.
     const { totals } = parts.drains;
     const known = totals.of(keys.walk);
     if (known !== undefined) return known;
-    let count = 0;
     const shown = list.source('shown');
+    const counted = adapter.count === undefined ? undefined : await countOfService(shown);
+    if (counted !== undefined) {
+      totals.counted(keys.walk, counted);
+      return counted;
+    }
+    let count = 0;
     // The inlined first page may be the whole list.
     const walked = shown.inlinedPage
       ? list.drained(shown, undefined)

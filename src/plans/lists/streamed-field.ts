@@ -123,6 +123,7 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
   async function* recordsOf(opened: OpenedList): PartSource<ListRecord> {
     const { keys } = opened;
     const cursors = new CursorEncoder(keys.cursors);
+    const { counts } = field.parts.drains;
     const listLength = field.parts.drains.lengthOf(keys.walk);
     for await (const { page, records: given, unplacedErrors: unplaced } of drainedPages(
       opened,
@@ -135,7 +136,11 @@ function openStreamedAll(field: ListField, call: Call, stream: StreamArguments):
       // A stream whose connection breaks has no last payload with an error, and can be continued all the same.
       if (last) {
         extensions = () =>
-          JSON.stringify({ resumeAfter: cursors.encode(positionOf(page, last)), listLength });
+          JSON.stringify({
+            resumeAfter: cursors.encode(positionOf(page, last)),
+            listLength,
+            counted: counts.isBelieved(keys.walk) ? page.total : undefined,
+          });
       }
       yield records;
     }

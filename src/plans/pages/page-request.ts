@@ -4,6 +4,7 @@ import {
   GraphQLInt,
   isRequiredArgument,
   type ArgumentNode,
+  type FieldNode,
   type GraphQLArgument,
   type GraphQLInputType,
   type GraphQLObjectType,
@@ -41,7 +42,7 @@ import {
   type PagesToInline,
   type WrittenOperation,
 } from '../requests/request-text.ts';
-import { readPage, type PageAnswer, type PageReading } from './read-page.ts';
+import { COUNT_KEY, readPage, type PageAnswer, type PageReading } from './read-page.ts';
 import { identifyingFor } from './record-identity.ts';
 import { pageScanner } from './scan-page.ts';
 import type { WayToParent } from './way-to-parent.ts';
@@ -86,6 +87,8 @@ export interface PageRequestParts {
   readonly places: FieldPlaces;
   /** The selections of each record: several where a connection selects both `nodes` and `edges { node }`. */
   readonly recordSelections: readonly (readonly SelectionNode[])[];
+  /** Whether the count of the pages is requested, where they have one. */
+  readonly counts: boolean;
   /** How a nested list is reached. */
   readonly way?: WayToParent | undefined;
 }
@@ -114,6 +117,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   const info = fieldNode('pageInfo', {
     selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => fieldNode(name)),
   });
+  const counts = parts.counts ? countFields(adapter) : [];
   const filters = new Set(adapter.filters.map(({ name }) => name));
   const args = [
     argumentNode(adapter.first.name, FIRST),
@@ -122,7 +126,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   ];
   const { selections: root, fragments } = parts.places.select(({ directives, isFirst }) => {
     const list = fieldNode(adapter.name, {
-      selections: isFirst ? [...lists, info] : [SOME_INFO],
+      selections: isFirst ? [...lists, info, ...counts] : [SOME_INFO],
       directives,
       args,
     });
@@ -141,7 +145,14 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   );
   const scan = way
     ? undefined
-    : pageScanner({ name: adapter.name, keys, shapes, sizes, idValues: identity.values });
+    : pageScanner({
+        name: adapter.name,
+        keys,
+        shapes,
+        sizes,
+        idValues: identity.values,
+        hasCount: counts.length > 0,
+      });
   const reading: PageReading = { adapter, identity, shapes };
 
   return {
@@ -194,6 +205,11 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
 /** The `first` to send for the largest page; undefined to leave it out, so that the upstream's own limit applies. */
 export function pageSizeOf({ first }: Adapter): number | undefined {
   return isRequiredArgument(first) ? LARGEST_PAGE : undefined;
+}
+
+/** Selects the count of a page, if it has one. */
+export function countFields({ count }: Adapter): readonly FieldNode[] {
+  return count === undefined ? [] : [fieldNode(count, { alias: COUNT_KEY })];
 }
 
 /** The field of `pageInfo` with the page size that the upstream used, if there is one. */

@@ -27,6 +27,9 @@ export interface PageAnswer {
   readonly tooBig?: TooBig | undefined;
 }
 
+/** The key of the page's count: see `PagedField.count`. */
+export const COUNT_KEY = '_rsCount';
+
 export interface PageReading {
   readonly adapter: Adapter;
   readonly identity: RecordIdentity;
@@ -36,9 +39,11 @@ export interface PageReading {
 /** Reads a page in general, whatever its form, and gives each record its own errors. */
 export function* readPage(
   { adapter, identity, shapes }: PageReading,
-  { value, errors }: Found,
+  { value, errors: given }: Found,
   keys: readonly string[],
 ): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
+  // Only the gateway asked for the count.
+  const errors = given.filter(({ path }) => path?.[0] !== COUNT_KEY || value?.isNull !== false);
   const nullable = isNullableType(adapter.field.type) && value?.isNull === true;
   // A list that is null without an error, as its type allows, has no records.
   const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;
@@ -72,12 +77,14 @@ export function* readPage(
   }
   const page: RecordPage = { kind: 'readings', readings, memory };
   const limit = Number(pageInfo?.get('first')?.raw);
+  const total = value?.get(COUNT_KEY);
   const read: Page<ListRecord> = {
     items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
     hasNextPage: hasNextPage.raw === 'true',
     endCursor,
     memory,
     limit: limit > 0 ? limit : undefined,
+    total: total?.kind === 'number' ? countFrom(total.raw) : undefined,
     unplacedErrors: unplaced,
   };
   return {
@@ -85,6 +92,12 @@ export function* readPage(
     isNull: false,
     errors: unplaced,
   };
+}
+
+/** Undefined unless it is a number of records. */
+export function countFrom(text: string): number | undefined {
+  const count = Number(text);
+  return Number.isSafeInteger(count) && count >= 0 ? count : undefined;
 }
 
 function bytesOf({ parts = [] }: Reading): number {

@@ -9,7 +9,7 @@ import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
 import type { Pausable } from '../../pausable.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
 import { NO_PAGES } from '../requests/nulling-pages.ts';
-import type { PageAnswer } from './read-page.ts';
+import { COUNT_KEY, countFrom, type PageAnswer } from './read-page.ts';
 import { identityFrom } from './record-identity.ts';
 
 /** Makes a function that takes a page as bytes; it returns undefined for a page that has to be read in general. */
@@ -19,6 +19,7 @@ export function pageScanner({
   shapes,
   sizes,
   idValues,
+  hasCount,
 }: ScannedForm): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
   const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
   const noted = [
@@ -26,22 +27,28 @@ export function pageScanner({
     member('endCursor', { kind: 'string', nullable: true, type: '' }),
     ...sizes.map((key) => member(key, { kind: 'int', nullable: true, type: '' })),
   ];
+  const total = member(COUNT_KEY, { kind: 'int', nullable: true, type: '' });
   const page = objectShape(OF, [
     ...lists.map((list, i) => member(keys[i]!, list)),
     member('pageInfo', objectShape(OF, noted)),
+    ...(hasCount ? [total] : []),
   ]);
   const data = objectShape(OF, [member(name, page)]);
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
   const contentsOf = idValues > 1 ? composed(idValues) : identified;
   return envelopeScanner({
     shape: data,
-    scan: scanner(data, { lists: new Set(lists), noted, idValues }),
+    scan: scanner(data, { lists: new Set(lists), noted: [...noted, total], idValues }),
     take: function* take(bytes, tape) {
       if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
       // Possibly too long: with escapes, it has more bytes than characters.
       if (tape.noted[3]! - tape.noted[2]! > MAX_SERVICE_CURSOR + QUOTES) return undefined;
       return {
-        page: yield* scannedPage(bytes, tape, (read) => contentsOf(read, tape, hashing)),
+        page: yield* scannedPage(
+          bytes,
+          { tape, sizeAt: sizes.length > 0 ? 4 : -1, countAt: hasCount ? 2 * noted.length : -1 },
+          (read) => contentsOf(read, tape, hashing),
+        ),
         isNull: false,
         errors: NO_ERRORS,
         nullingPages: NO_PAGES,
@@ -61,22 +68,33 @@ interface ScannedForm {
   readonly sizes: readonly string[];
   /** How many values identify a record together. */
   readonly idValues: number;
+  /** Whether the page has a count. */
+  readonly hasCount: boolean;
+}
+
+interface Notes {
+  readonly tape: Tape;
+  /** Where it noted the page's size, and its count; negative without one. */
+  readonly sizeAt: number;
+  readonly countAt: number;
 }
 
 const QUOTES = 2;
 
 function* scannedPage(
   bytes: Buffer,
-  tape: Tape,
+  { tape, countAt, sizeAt }: Notes,
   contentsOf: (bytes: Buffer) => Pausable<PageBytes>,
 ): Pausable<ScannedPage> {
   const { noted, counts } = tape;
-  const size = noted.length > 4 ? Number(bytes.toString('latin1', noted[4], noted[5])) : 0;
+  const textOf = (at: number) => (at < 0 ? '' : bytes.toString('latin1', noted[at], noted[at + 1]));
+  const size = Number(textOf(sizeAt));
   const facts = {
     count: counts[0]!,
     hasNextPage: bytes[noted[0]!] === 116,
     endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
     limit: size > 0 ? size : undefined,
+    total: /^\d/.test(textOf(countAt)) ? countFrom(textOf(countAt)) : undefined,
   };
   return new ScannedPage(facts, yield* contentsOf(bytes));
 }

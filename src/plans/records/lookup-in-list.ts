@@ -22,7 +22,16 @@ export function lookupInList(
   { selections, places }: PlacedSelections,
 ): (call: Call) => RecordLookup {
   const requests = (recordSelections: (readonly SelectionNode[])[]) =>
-    pageRequests({ writer, scope, operation, adapter, args: [], places, recordSelections });
+    pageRequests({
+      writer,
+      scope,
+      operation,
+      adapter,
+      args: [],
+      places,
+      recordSelections,
+      counts: false,
+    });
   const shown = requests([onlyOf(type.name, adapter, selections)]);
   const bare = requests([[]]);
   // This is the list that drains without filters read, so both share its page index.

@@ -1,4 +1,5 @@
 import {
+  getNamedType,
   getNullableType,
   isAbstractType,
   isObjectType,
@@ -8,7 +9,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { z } from 'zod';
-import type { FoundList } from './find-lists.ts';
+import { isCount, type FoundList } from './find-lists.ts';
 import { identityToWrite, identityMistake } from './identity.ts';
 import { OperatorMistake } from '../../errors.ts';
 import { idArgument, idOf } from './reach-parent.ts';
@@ -59,6 +60,7 @@ export function checkOverrides(
       mistakes.push(unknownList(key, lists, paged));
       continue;
     }
+    mistakes.push(...mistakesOfCount(key, list.verdict.paged, field));
     const ofIdentity = mistakesOfIdentity(schema, key, list.verdict.paged, field);
     mistakes.push(...ofIdentity);
     if (ofIdentity.length > 0) fields.set(key, { ...field, identity: undefined });
@@ -88,6 +90,7 @@ const FIELD = z.strictObject({
   size: z.int().positive().optional(),
   page: z.int().positive().optional(),
   identity: z.array(PATH).min(1).optional(),
+  count: NAME.nullable().optional(),
 });
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
@@ -103,7 +106,7 @@ const FILE = z.strictObject({
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
 const KEYS: Readonly<Record<string, string>> = {
   '': '"fields" and "types"',
-  fields: '"skip", "all", "connection", "size", "page" and "identity"',
+  fields: '"skip", "all", "connection", "size", "page", "identity" and "count"',
   types: '"byId", "list", "connection" and "edge"',
 };
 
@@ -137,6 +140,15 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
       ? `Write one of ${paged.join(', ')}.`
       : 'This schema has no paged field: remove it.';
   return `fields.${key}: there is no such list. ${instead}`;
+}
+
+function mistakesOfCount(key: string, { field }: PagedField, { count }: FieldOverride): string[] {
+  const page = getNamedType(field.type);
+  if (count == null || (isObjectType(page) && isCount(page.getFields()[count]))) return [];
+  return [
+    `fields.${key}.count: ${page.name} has no field ${count}: Int. Write one with the number of records of all pages, ` +
+      'or null if it has none.',
+  ];
 }
 
 function mistakesOfIdentity(

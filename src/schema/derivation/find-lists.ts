@@ -107,7 +107,19 @@ function judgeField(
     recordType: list.ofType,
     nodeType,
     identity: hasIds(nodeType, schema) ? [['id']] : [],
+    count: COUNTS.find((name) => isCount(page.getFields()[name])),
   };
+}
+
+/** The usual names of a page's field with the number of records of all pages. */
+const COUNTS = ['totalCount', 'total', 'count'];
+
+export function isCount(field: GraphQLField<unknown, unknown> | undefined): boolean {
+  return (
+    field !== undefined &&
+    getNullableType(field.type) === GraphQLInt &&
+    !field.args.some(isRequiredArgument)
+  );
 }
 
 /** In a list of several types, those without an id have only the records of the others around them. */

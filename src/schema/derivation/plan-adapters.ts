@@ -88,9 +88,13 @@ type Choice =
 function choose(list: FoundList, overrides: AdapterOverrides, schema: GraphQLSchema): Choice {
   const { parent, verdict } = list;
   if ('why' in verdict) return { why: `${verdict.why}.` };
-  const { skip, identity } = overrides.fields.get(keyOf(list)) ?? {};
+  const { skip, identity, count } = overrides.fields.get(keyOf(list)) ?? {};
   if (skip) return { why: 'adapters.json skips it.' };
-  const paged = identity ? { ...verdict.paged, identity } : verdict.paged;
+  const paged = {
+    ...verdict.paged,
+    ...(identity && { identity }),
+    ...(count !== undefined && { count: count ?? undefined }),
+  };
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
   if (isInterfaceType(parent)) {
     return {
@@ -152,11 +156,17 @@ function derived(
   };
 }
 
-function reasons({ after, recordType, nodeType }: Adapter, override: FieldOverride): string[] {
+function reasons(
+  { after, recordType, nodeType, count }: Adapter,
+  override: FieldOverride,
+): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
   return [
     `it takes first and ${after.name}, and returns pages of ${kind}.`,
     ...(override.all || override.connection ? ['adapters.json names it.'] : []),
+    ...(count === undefined
+      ? []
+      : [`${count} of its pages is its totalCount, once it has proved to count all pages.`]),
   ];
 }
 

@@ -19,10 +19,16 @@ export function derivedTypes(
   limits: { drainMaxItems: number; connectionMax: number },
 ): DocumentNode {
   const pageInfo = names.type(RELAY_PAGE_INFO);
+  const counted = new Set(
+    adapters.flatMap(({ connection, count }) => (count === undefined ? [] : connection?.type)),
+  );
   const connections = new Map(
-    adapters.flatMap((adapter) =>
-      adapter.connection ? [[adapter.connection.type, connectionTypes(adapter, pageInfo)]] : [],
-    ),
+    adapters.flatMap((adapter) => {
+      const { connection } = adapter;
+      if (!connection) return [];
+      const isCounted = counted.has(connection.type);
+      return [[connection.type, connectionTypes(adapter, pageInfo, isCounted)]];
+    }),
   );
   const fields = Map.groupBy(adapters, ({ parent }) => parent);
   const definitions = [
@@ -97,7 +103,12 @@ function costOf(adapter: Adapter): string {
     : '';
 }
 
-function connectionTypes({ connection, nodeType, recordType }: Adapter, pageInfo: string): string {
+/** @param isCounted whether the service counts the records of one of its lists */
+function connectionTypes(
+  { connection, nodeType, recordType }: Adapter,
+  pageInfo: string,
+  isCounted: boolean,
+): string {
   const { field, type, edge } = connection!;
   const node = print(astFromType(recordType));
   const orNull = isNonNullType(recordType) ? '' : ' Null if the service returns null in the list.';
@@ -111,7 +122,7 @@ type ${type} {
   """The first and last cursor of this part, and whether the list has more records."""
   pageInfo: ${pageInfo}!
   """
-  The number of records in the whole list. The service does not report it, so all pages are read to count them. The
+  The number of records in the whole list. ${isCounted ? COUNTED : NOT_COUNTED} The
   count is reused for 5 seconds.
   """
   totalCount: Int
@@ -125,6 +136,10 @@ type ${edge} {
   node: ${node}
 }`;
 }
+
+const NOT_COUNTED = 'The service does not report it, so all pages are read to count them.';
+const COUNTED =
+  'Where the service reports it with a page, that is one small request; otherwise all pages are read to count them.';
 
 function carriedOver(filters: Adapter['filters'], schema: GraphQLSchema): string {
   return filters

@@ -1,0 +1,240 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { listeningGateway } from '../support/gateway/listening-gateway.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
+import {
+  failure,
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/executable-schema.ts';
+import {
+  altered,
+  startGatewayOverFake,
+  type GatewayOverFake,
+} from '../support/imitations/fake-upstream.ts';
+
+const SDL = /* GraphQL */ `
+  type Query {
+    rows(first: Int, after: String, kind: Int): RowPage!
+    groups(first: Int, after: String): GroupPage!
+    group(id: Int!): Group
+  }
+  type Row {
+    id: Int!
+  }
+  type RowPage {
+    items: [Row!]!
+    pageInfo: PageInfo!
+    total: Int
+    size: Int
+  }
+  type Group {
+    id: Int!
+    rows(first: Int, after: String): RowPage!
+  }
+  type GroupPage {
+    items: [Group!]!
+    pageInfo: PageInfo!
+  }
+  type PageInfo {
+    hasNextPage: Boolean!
+    endCursor: String
+  }
+`;
+
+/** How a list differs from one that is honest. */
+interface Habits {
+  /** The total of a page, by the number of records of the list and of the page. Default: that of the list. */
+  total?: (all: number, page: number) => unknown;
+  /** The list ends there, although it has more records. */
+  endsAt?: number;
+  records?: number;
+}
+
+async function startRows(habits: Habits = {}, overrides?: object): Promise<GatewayOverFake> {
+  const rows = Array.from({ length: habits.records ?? 130 }, (_, index) => ({ id: index + 1 }));
+  const page = (args: PageArgs & { kind?: number | null }) => {
+    const kept = rows.filter(({ id }) => args.kind == null || id % 2 === args.kind);
+    const { items, pageInfo } = pageOf(kept.slice(0, habits.endsAt), args);
+    return {
+      items,
+      pageInfo,
+      size: kept.length,
+      total: () => (habits.total ?? ((all) => all))(kept.length, items.length),
+    };
+  };
+  const group = (id: number) => ({ id, rows: page });
+  const groups = Array.from({ length: 10 }, (_, index) => group(index + 1));
+  const schema = makeExecutableSchema(SDL, {
+    Query: {
+      rows: (_: unknown, args: PageArgs) => page(args),
+      groups: (_: unknown, args: PageArgs) => pageOf(groups, args),
+      group: (_: unknown, { id }: { id: number }) => groups[id - 1],
+    },
+  });
+  return startGatewayOverFake({ schema }, { snapshot: SDL, overrides });
+}
+
+function counting(count: string | null) {
+  return { fields: { 'Query.rows': { count } } };
+}
+
+const TOTAL = 'query ($kind: Int) { rowsConnection(kind: $kind) { totalCount } }';
+
+async function totalOf(world: GatewayOverFake, kind?: number) {
+  const before = world.upstream.received.length;
+  const { data, errors } = await world.ask<{ rowsConnection: { totalCount: number } }>(TOTAL, {
+    kind,
+  });
+  expect(errors).toBeUndefined();
+  return {
+    total: data.rowsConnection.totalCount,
+    requests: world.upstream.received.length - before,
+  };
+}
+
+async function drained(world: GatewayOverFake): Promise<number> {
+  const { data, errors } = await world.ask<{ allRows: unknown[] }>('{ allRows { id } }');
+  expect(errors).toBeUndefined();
+  return data.allRows.length;
+}
+
+describe('totalCount', () => {
+  test('is one small request where the page has it, for each list with its filters', async () => {
+    await using world = await startRows();
+    expect(await totalOf(world)).toEqual({ total: 130, requests: 1 });
+    const asked = JSON.parse(world.upstream.received.at(-1)!.body) as { variables: object };
+    expect(asked.variables).toEqual({ _rs_first: 1 });
+    expect(await totalOf(world, 1)).toEqual({ total: 65, requests: 1 });
+    expect(await totalOf(world, 7)).toEqual({ total: 0, requests: 1 });
+  });
+
+  test('of every list of the sandbox with results is one request', async () => {
+    await using world = await startGatewayOverSandbox(
+      { persons: 150, results: true },
+      { snapshot: readFileSync('schema/results.graphql', 'utf8') },
+    );
+    const before = world.sandbox.stats.requests.graphql;
+    const { data } = await world.ask(
+      '{ personsConnection { totalCount } personSourcesConnection { totalCount } }',
+    );
+    expect(data).toMatchObject({ personsConnection: { totalCount: 150 } });
+    expect(world.sandbox.stats.requests.graphql - before).toBe(2);
+  });
+
+  test('is counted by reading the list where the page has only its own count', async () => {
+    await using world = await startRows({ total: (_, page) => page });
+    expect(await totalOf(world)).toEqual({ total: 130, requests: 4 });
+    expect((await totalOf(world, 0)).total).toBe(65);
+    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
+  });
+
+  test('is counted by reading the list once a walk has found more than the service counts', async () => {
+    await using world = await startRows({ total: (all) => Math.min(all, 100) });
+    expect(await drained(world)).toBe(130);
+    expect((await totalOf(world)).total).toBe(130);
+    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
+  });
+
+  test('of nested lists comes along with their parents', async () => {
+    await using world = await startRows();
+    const before = world.upstream.received.length;
+    const { data } = await world.ask<{
+      allGroups: { rowsConnection: { totalCount: number; nodes: unknown[] } }[];
+    }>('{ allGroups { rowsConnection(first: 2) { totalCount nodes { id } } } }');
+    expect(data.allGroups).toHaveLength(10);
+    for (const { rowsConnection } of data.allGroups) {
+      expect(rowsConnection).toEqual({ totalCount: 130, nodes: [{ id: 1 }, { id: 2 }] });
+    }
+    expect(world.upstream.received.length - before).toBe(1);
+  });
+
+  test.each([0, 1, 2, 50, 51])('of a list of %i records is right', async (records) => {
+    await using world = await startRows({ records });
+    expect((await totalOf(world)).total).toBe(records);
+    await using own = await startRows({ records, total: (_, page) => page });
+    expect((await totalOf(own)).total).toBe(records);
+  });
+
+  test('is not the count of a field that adapters.json excludes, and is the one that it names', async () => {
+    await using without = await startRows({}, counting(null));
+    expect(await totalOf(without)).toEqual({ total: 130, requests: 3 });
+    await using named = await startRows({ total: () => 7 }, counting('size'));
+    expect(await totalOf(named)).toEqual({ total: 130, requests: 1 });
+  });
+});
+
+describe('a walk', () => {
+  test.each(['scanned', 'general'] as const)(
+    'that finds fewer records than the service counts before and after it is logged and counted: %s pages',
+    async (read) => {
+      await using world = await startRows({ endsAt: 120 });
+      if (read === 'general') {
+        world.upstream.answer(altered((answer) => void (answer.errors = [{ message: 'Beside.' }])));
+      }
+      const { data } = await world.ask<{ allRows: unknown[] }>('{ allRows { id } }');
+      expect(data.allRows).toHaveLength(120);
+      expect((await waysOfReading(world.gateway))[read]).toBeGreaterThan(2);
+      expect(world.logged.filter(({ found }) => found !== undefined)).toMatchObject([
+        { level: 40, list: 'Query.rows', found: 120, counted: 130 },
+      ]);
+      expect(await world.gateway.metrics.text()).toContain(
+        'recruiting_short_walks_total{list="Query.rows"} 1',
+      );
+    },
+  );
+
+  test('that finds as many is not, nor one of a page that only has its own count, nor a part of a list', async () => {
+    await using honest = await startRows();
+    await drained(honest);
+    await drained(honest);
+    await honest.ask('{ allRows(limit: 60) { id } rowsConnection(first: 60) { nodes { id } } }');
+    await using own = await startRows({ total: (_, page) => page });
+    await drained(own);
+    for (const { logged } of [honest, own]) {
+      expect(logged.filter(({ found }) => found !== undefined)).toEqual([]);
+    }
+  });
+
+  test.each([
+    ['null', () => null],
+    ['an error', () => failure('No count today.')],
+    ['negative', () => -1],
+  ])('goes on where the count is %s, and reports nothing of it to the caller', async (_, total) => {
+    await using world = await startRows({
+      total: () => {
+        const value = total();
+        if (value instanceof Error) throw value;
+        return value;
+      },
+    });
+    expect(await drained(world)).toBe(130);
+    expect((await totalOf(world)).total).toBe(130);
+  });
+});
+
+describe('export', () => {
+  test('of a list that ends before its count says so, and exits with 4 unless fewer are allowed', async () => {
+    await using world = await startRows({ endsAt: 120 });
+    await using door = await listeningGateway(world);
+    const short = await runHere(['export', 'rows', '--url', door.url]);
+    expect(short.code).toBe(4);
+    expect(short.stdout.trimEnd().split('\n')).toHaveLength(120);
+    expect(short.stderr).toMatch(/^120 records\.\nThe service counts 130, .*--allow-fewer/);
+    const allowed = await runHere(['export', 'rows', '--allow-fewer', '--url', door.url]);
+    expect(allowed.code).toBe(0);
+    expect(allowed.stderr).toMatch(/^120 records\.\nThe service counts 130, /);
+  });
+
+  test('of a whole list exits with 0', async () => {
+    await using world = await startRows();
+    await using door = await listeningGateway(world);
+    expect(await runHere(['export', 'rows', '--url', door.url])).toMatchObject({
+      code: 0,
+      stderr: '130 records.\n',
+    });
+  });
+});
