@@ -61,8 +61,13 @@ export const variables = z.object({
   RECRUITING_URL: baseUrl().optional(),
   RECRUITING_AGENT: z
     .string()
-    .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent as the Api-User-Agent header')
-    .default(`recruiting-subgraph/${VERSION}`),
+    .regex(
+      /^[\x20-\x7e]+$/,
+      'must be printable ASCII: it is sent as the User-Agent and Api-User-Agent headers',
+    )
+    .default(
+      `recruiting-subgraph/${VERSION} (no contact: the operator sets one in RECRUITING_AGENT)`,
+    ),
   // The snapshot of this package, whatever the working directory is.
   RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)),
   SCHEMA_PREFIX: z

@@ -123,6 +123,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     concurrency: config.upstreamConcurrency,
     fields: Object.keys(snapshot.getQueryType()?.getFields() ?? {}).length,
     timeoutMs: config.upstreamTimeoutMs,
+    // Who may explore the schema may see details of failures.
+    tellsRequestIds: config.introspection,
     // They count against ANSWER_BYTES once they have been read.
     maxArriving: config.answerBytes,
     tokens,

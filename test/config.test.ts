@@ -12,7 +12,9 @@ describe('the settings', () => {
   test('an empty environment serves the sandbox on loopback, with GraphiQL and introspection', () => {
     expect(read({})).toEqual({
       recruitingUrl: undefined,
-      agent: expect.stringMatching(/^recruiting-subgraph\/\d+\.\d+\.\d+$/),
+      agent: expect.stringMatching(
+        /^recruiting-subgraph\/\d+\.\d+\.\d+ \(no contact: .*RECRUITING_AGENT\)$/,
+      ),
       schemaPath: resolve('schema/upstream.graphql'),
       schemaPrefix: undefined,
       schemaPollSeconds: undefined,

@@ -16,7 +16,12 @@ import { end, spanOf, type Spans } from './spans.ts';
 export interface RequestCause extends Cause {
   /** Contains the span below which the next spans belong. */
   readonly context: Context;
-  readonly cost: { upstreamRequests: number; pages: number };
+  readonly cost: {
+    upstreamRequests: number;
+    pages: number;
+    /** The service's own id of the last request to it that failed. */
+    failedServiceRequest: string | undefined;
+  };
   /** By `performance.now()`. */
   readonly begun: number;
 }
@@ -47,7 +52,7 @@ export function requestTelemetry(parts: RequestTelemetryParts): ExchangeTelemetr
       exchange.requestId = requestId;
       exchange.replyHeaders['x-request-id'] = requestId;
       const context = isProbe(exchange.path) ? ROOT_CONTEXT : beginSpan(exchange, spans);
-      const cost = { upstreamRequests: 0, pages: 0 };
+      const cost = { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined };
       const cause: RequestCause = { requestId, context, cost, begun };
       exchange.cause = cause;
       return contexts.with(context, work);
@@ -122,6 +127,7 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
       caller: keyName(caller?.name),
       upstreamRequests: cause.cost.upstreamRequests || undefined,
       pages: cause.cost.pages || undefined,
+      serviceRequestId: cause.cost.failedServiceRequest,
     },
     'request',
   );

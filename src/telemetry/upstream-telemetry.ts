@@ -39,6 +39,7 @@ export function upstreamTelemetry(parts: UpstreamTelemetryParts): UpstreamTeleme
     readonly #begun = performance.now();
     readonly #cause: RequestCause | undefined;
     readonly #span: Span;
+    #requestId: string | undefined;
 
     constructor(cause: RequestCause | undefined) {
       this.#cause = cause;
@@ -49,7 +50,8 @@ export function upstreamTelemetry(parts: UpstreamTelemetryParts): UpstreamTeleme
       if (cause) cause.cost.upstreamRequests += 1;
     }
 
-    answered(status: number): void {
+    answered(status: number, requestId: string | undefined): void {
+      this.#requestId = requestId;
       this.#span.setAttribute('http.response.status_code', status);
     }
 
@@ -60,12 +62,20 @@ export function upstreamTelemetry(parts: UpstreamTelemetryParts): UpstreamTeleme
     ended(outcome: UpstreamOutcome, error?: GraphQLError): void {
       metrics.requests(1, outcome);
       metrics.duration((performance.now() - this.#begun) / 1000);
-      end(this.#span, outcome === 'ok' || outcome === 'left' ? undefined : outcome);
+      const hasFailed = outcome !== 'ok' && outcome !== 'left';
+      if (hasFailed && this.#requestId !== undefined) this.#noteRequestId(this.#requestId);
+      end(this.#span, hasFailed ? outcome : undefined);
       if (!error || !log.isLevelEnabled('debug')) return;
       log.debug(
-        { requestId: this.#cause?.requestId, err: error },
+        { requestId: this.#cause?.requestId, serviceRequestId: this.#requestId, err: error },
         'a request to the service got no usable answer',
       );
+    }
+
+    /** The support of the service finds the request by it. */
+    #noteRequestId(id: string): void {
+      this.#span.setAttribute('http.response.header.x-request-id', [id]);
+      if (this.#cause) this.#cause.cost.failedServiceRequest = id;
     }
   }
 

@@ -1,3 +1,4 @@
+import type { GraphQLError } from 'graphql';
 import { codedError } from '../errors.ts';
 import type { UpstreamAnswer } from './request.ts';
 
@@ -36,8 +37,18 @@ export async function newerToken<Token extends { readonly value: string }>(
     answer.status === 401 && replays < MAX_REPLAYS
       ? await tokens.afterRefusal(refused, answer.detail)
       : undefined;
-  if (!newer) throw unauthorized(answer);
-  return newer;
+  if (newer) return newer;
+  const error = unauthorized(answer);
+  tellRequestId(error, answer);
+  throw error;
+}
+
+/** Adds the service's id of the request to an error, where callers may see it: its support finds the request by it. */
+export function tellRequestId(
+  { extensions }: GraphQLError,
+  { requestId }: { readonly requestId?: string },
+): void {
+  if (requestId !== undefined) extensions['serviceRequestId'] = requestId;
 }
 
 function unauthorized({ status, detail }: UnauthorizedAnswer) {

@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts';
 import { codedError, PerhapsTooBig } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
+import { agentHeaders, requestIdOfService } from '../service-headers.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamFailure } from './request.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
@@ -22,7 +23,7 @@ export interface Connections {
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
-  /** Value of `Api-User-Agent`. */
+  /** Value of `User-Agent` and `Api-User-Agent`. */
   readonly agent: string;
   /** URL of the proxy to go through, if there is one. */
   readonly proxy?: string | undefined;
@@ -32,6 +33,8 @@ export interface ConnectionsParts {
   readonly maxArriving?: number;
   /** Time for one request from when it is sent, ms. */
   readonly timeoutMs: number;
+  /** Whether callers see the service's id of a request that failed. Default: no. */
+  readonly tellsRequestIds?: boolean | undefined;
   readonly clock: Clock;
   readonly telemetry: UpstreamTelemetry;
 }
@@ -39,7 +42,7 @@ export interface ConnectionsParts {
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export function openConnections(parts: ConnectionsParts): Connections {
-  const { agent, timeoutMs, clock, telemetry } = parts;
+  const { agent, timeoutMs, clock, telemetry, tellsRequestIds } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
   const pool = createPool(origin, parts);
   const all = new ByteLimit(parts.maxArriving ?? Infinity);
@@ -59,6 +62,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
           token,
           timeoutMs,
           clock,
+          tellsRequestIds,
           limits,
           largeAnswers,
           reported,
@@ -77,7 +81,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
               // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
               'accept-encoding': 'identity',
               authorization: `Bearer ${token}`,
-              'api-user-agent': agent,
+              ...agentHeaders(agent),
             },
             body: request.body,
           },
@@ -88,7 +92,10 @@ export function openConnections(parts: ConnectionsParts): Connections {
   };
 }
 
-interface SentRequestParts extends Pick<ConnectionsParts, 'timeoutMs' | 'clock'> {
+interface SentRequestParts extends Pick<
+  ConnectionsParts,
+  'timeoutMs' | 'clock' | 'tellsRequestIds'
+> {
   readonly request: OutgoingRequest;
   readonly sender: Sender;
   readonly token: string;
@@ -112,6 +119,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
   #isOver = false;
   #status = 0;
   #headers: HttpAnswer['headers'] = {};
+  #requestId: string | undefined;
 
   constructor(parts: SentRequestParts) {
     this.#parts = parts;
@@ -138,7 +146,8 @@ class SentRequest implements Dispatcher.DispatchHandler {
     const { reported, sender } = this.#parts;
     this.#status = status;
     this.#headers = headers;
-    reported.answered(status);
+    this.#requestId = requestIdOfService(headers, this.#parts.token);
+    reported.answered(status, this.#requestId);
     if (status === 429 || status >= 500) sender.onPressure?.();
   }
 
@@ -197,7 +206,12 @@ class SentRequest implements Dispatcher.DispatchHandler {
     const { reported, resolve } = this.#parts;
     if (answer.kind === 'result') reported.read(answer.readAs);
     reported.ended(outcomeOf(answer), answer.kind === 'failure' ? answer.error : undefined);
-    resolve(answer);
+    const { tellsRequestIds } = this.#parts;
+    resolve(
+      answer.kind === 'result' || !tellsRequestIds || this.#requestId === undefined
+        ? answer
+        : { ...answer, requestId: this.#requestId },
+    );
   }
 
   /** All callers have left, or the reader of the answer failed. */

@@ -50,9 +50,18 @@ export interface AnswerReader<T> {
 export type UpstreamAnswer =
   | UpstreamResult
   | UpstreamFailure
-  | { kind: 'unauthorized'; status: number; detail: string }
-  /** `retryAfter` in seconds; negative for a date in the past. */
-  | { kind: 'rate-limited'; retryAfter: number | undefined };
+  | (Unusable & { readonly kind: 'unauthorized'; readonly status: number; readonly detail: string })
+  | (Unusable & {
+      readonly kind: 'rate-limited';
+      /** Seconds; negative for a date in the past. */
+      readonly retryAfter: number | undefined;
+    });
+
+/** An answer without a result. */
+interface Unusable {
+  /** The service's id of the request, if callers may see it. */
+  readonly requestId?: string;
+}
 
 export interface UpstreamResult {
   readonly kind: 'result';
@@ -65,7 +74,7 @@ export interface UpstreamResult {
 /** By the scanner, where the answer has the promised form; otherwise value by value, which costs more. */
 export type ReadAs = 'scanned' | 'general';
 
-export interface UpstreamFailure {
+export interface UpstreamFailure extends Unusable {
   readonly kind: 'failure';
   readonly error: GraphQLError;
   /** Whether the failure may be gone when the request is sent again. */

@@ -1,5 +1,5 @@
 import { codedError } from '../errors.ts';
-import type { AuthorizedAnswer } from './authorize.ts';
+import { tellRequestId, type AuthorizedAnswer } from './authorize.ts';
 import type { UpstreamResult } from './request.ts';
 
 const FIRST_WAIT_MS = 100;
@@ -17,6 +17,7 @@ export type Unanswered = Exclude<AuthorizedAnswer, UpstreamResult>;
  */
 export function failureOf(answer: Unanswered, attempt: number) {
   const { error, wait = Infinity } = judge(answer, FIRST_WAIT_MS * 2 ** (attempt - 1));
+  tellRequestId(error, answer);
   if (wait > LONGEST_WAIT_MS) return { error, wait: Infinity };
   return { error, wait: Math.min(wait * (1 + Math.random() / 2), LONGEST_WAIT_MS) };
 }

@@ -16,7 +16,8 @@ export interface UpstreamTelemetry {
 export interface ReportedRequest {
   /** Headers to send with the request. */
   readonly headers: Readonly<Record<string, string>>;
-  answered(status: number): void;
+  /** @param requestId the service's own id of the request */
+  answered(status: number, requestId: string | undefined): void;
   /** Called for each answer that is GraphQL, before `ended`. */
   read(how: ReadAs): void;
   /** @param error why there was no usable answer; contains nothing that the service wrote */

@@ -13,7 +13,7 @@ const READ_ELSEWHERE = ['HTTPS_PROXY', 'NO_PROXY', 'NODE_ENV'];
 
 /** Defaults that depend on something, as the table shows them. */
 const DEPENDENT: Record<string, string> = {
-  RECRUITING_AGENT: '`recruiting-subgraph/<version>`',
+  RECRUITING_AGENT: '`recruiting-subgraph/…`',
   RECRUITING_SCHEMA: '`schema/upstream.graphql` here',
   TOKEN_RESCUE_DIR: 'the folder of the store',
   ALLOWED_HOSTS: 'the names of loopback, there',

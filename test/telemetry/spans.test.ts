@@ -141,6 +141,13 @@ test('a drain is a span, and all its pages are below it, whichever caller waits 
   expect(requests).toHaveLength(2);
 });
 
+test('the span of a failed request has the id by which the service finds it', async () => {
+  gateway.upstream.answer(json({}, 400, { 'x-request-id': 'svc-1' }));
+  await asked('{ persons(first: 5) { items { id } } }');
+  const [upstream] = finished(2);
+  expect(upstream!.attributes).toMatchObject({ 'http.response.header.x-request-id': ['svc-1'] });
+});
+
 test('an error is reported by its code, and a mistake of the caller is not a failed span', async () => {
   gateway.upstream.answer(json({}, 400));
   await asked('{ persons(first: 4) { items { id } } }');

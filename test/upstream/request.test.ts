@@ -1,16 +1,19 @@
 import { expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { authCheck } from '../../src/tokens/service/auth-check.ts';
 import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
-test('a query is sent as the interface requires: POST, JSON, a bearer token and Api-User-Agent', async () => {
+test('a query is sent as the interface requires: POST, JSON, a bearer token and who asks', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
   await gateway.ask(PERSONS, { first: 2 });
   const { method, headers, token, body } = gateway.upstream.received[0]!;
   const stored = await gateway.store.read();
   expect(method).toBe('POST');
   expect(headers['content-type']).toBe('application/json');
+  expect(headers['user-agent']).toBe('acme-intranet/7');
   expect(headers['api-user-agent']).toBe('acme-intranet/7');
   expect(headers['authorization']).toBe(`Bearer ${stored!.pair.accessToken}`);
   expect(token).not.toBe('');
@@ -20,9 +23,19 @@ test('a query is sent as the interface requires: POST, JSON, a bearer token and 
   });
 });
 
-test('Api-User-Agent is sent to the token link and the token endpoint too', async () => {
+test('the token link and the token endpoint are told who asks too', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
-  expect(gateway.upstream.otherAgents).toEqual(['acme-intranet/7', 'acme-intranet/7']);
+  expect(gateway.upstream.otherAgents).toEqual(Array<string>(4).fill('acme-intranet/7'));
+});
+
+test('without RECRUITING_AGENT, a service that requires a contact accepts the gateway at each address', async () => {
+  await using gateway = await startGatewayOverSandbox({ requireUserAgent: true });
+  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
+  const { agent } = readConfig({}, () => '');
+  const check = authCheck({ baseUrl: gateway.sandbox.url, agent, proxy: undefined });
+  const { pair } = (await gateway.store.read())!;
+  expect(await check(pair.accessToken)).toEqual({ kind: 'works' });
+  expect(agent).toContain('RECRUITING_AGENT');
 });
 
 test('headers of callers are not sent to the service', async () => {
@@ -55,6 +68,7 @@ test('headers of callers are not sent to the service', async () => {
     'content-length',
     'content-type',
     'host',
+    'user-agent',
     'x-request-id',
   ]);
 });

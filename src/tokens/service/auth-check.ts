@@ -1,3 +1,4 @@
+import { agentHeaders } from '../../service-headers.ts';
 import { get, reasonOf, type GetAnswer } from './connection.ts';
 
 /** The result of `/auth_check` for an access token. */
@@ -13,7 +14,7 @@ export type CheckAccess = (accessToken: string) => Promise<AccessVerdict>;
 
 export interface AuthCheckOptions {
   baseUrl: string;
-  /** Value of `Api-User-Agent`. */
+  /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;
   /** URL of the proxy to go through, if there is one. */
   proxy: string | undefined;
@@ -24,7 +25,7 @@ export interface AuthCheckOptions {
 export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions): CheckAccess {
   const url = new URL(`${baseUrl}/auth_check`);
   return async (accessToken) => {
-    const headers = { authorization: `Bearer ${accessToken}`, 'api-user-agent': agent };
+    const headers = { authorization: `Bearer ${accessToken}`, ...agentHeaders(agent) };
     try {
       return judge(await get(url, { headers, proxy, timeoutMs }));
     } catch (error) {

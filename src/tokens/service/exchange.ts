@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { BodyParts } from '../../read-body.ts';
+import { agentHeaders } from '../../service-headers.ts';
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
 import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';
@@ -34,7 +35,7 @@ export type ExchangeOutcome =
 
 export interface TokenEndpointOptions {
   baseUrl: string;
-  /** Value of `Api-User-Agent`. */
+  /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;
   /** Tells how far away the date in a Retry-After is. */
   clock: Pick<Clock, 'now'>;
@@ -111,7 +112,7 @@ function requestOf({ pathname }: URL, agent: string, refreshToken: string) {
       accept: 'application/json',
       // Without it, a server may compress as it likes.
       'accept-encoding': 'identity',
-      'api-user-agent': agent,
+      ...agentHeaders(agent),
     },
     body: new URLSearchParams({
       grant_type: 'refresh_token',

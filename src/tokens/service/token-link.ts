@@ -1,3 +1,4 @@
+import { agentHeaders } from '../../service-headers.ts';
 import { get, reasonOf } from './connection.ts';
 import { readTokenSet, type TokenPair } from '../token-set.ts';
 
@@ -13,7 +14,7 @@ export class TokenLinkError extends Error {
 }
 
 export interface TokenLinkOptions {
-  /** Value of `Api-User-Agent`. */
+  /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;
   /** URL of the proxy to go through, if there is one. */
   proxy: string | undefined;
@@ -97,7 +98,7 @@ export function readTokenFile(text: string): TokenPair {
 }
 
 async function read(url: URL, { agent, proxy }: TokenLinkOptions) {
-  const headers = { accept: 'application/json', 'api-user-agent': agent };
+  const headers = { accept: 'application/json', ...agentHeaders(agent) };
   try {
     return await get(url, { headers, proxy });
   } catch (error) {

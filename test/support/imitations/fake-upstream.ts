@@ -49,7 +49,7 @@ export interface FakeUpstream extends AsyncDisposable {
   readonly sandbox: Sandbox;
   /** Requests to /graphql, in the order of their arrival. */
   readonly received: readonly Received[];
-  /** `Api-User-Agent` of every request to anything else. */
+  /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
   readonly otherAgents: readonly unknown[];
   /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
   answer(...replies: [Reply, ...Reply[]]): void;
@@ -86,7 +86,7 @@ export async function startFakeUpstream({
     if (!request.url?.startsWith(`${base}/`)) return respondWith(response, 404, '{}');
     const path = request.url.slice(base.length);
     if (path !== '/graphql') {
-      otherAgents.push(headers['api-user-agent']);
+      otherAgents.push(headers['user-agent'], headers['api-user-agent']);
       return passOn(response, `${sandbox.url}${path}`, request, body);
     }
     const over = once(response, 'close').then(() =>

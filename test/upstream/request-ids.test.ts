@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { json, startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
+
+const PERSONS = '{ persons { items { id } } }';
+
+const withId = (status: number, id: string): Reply => json({}, status, { 'x-request-id': id });
+
+test.each([
+  ['an answer that is not GraphQL', withId(400, 'svc-1')],
+  ['an answer with status 503', withId(503, 'svc-1')],
+  ['an answer with status 429', json({}, 429, { 'x-request-id': 'svc-1', 'retry-after': '60' })],
+  ['a refused token', json({ type: 'x', detail: 'y' }, 403, { 'x-request-id': 'svc-1' })],
+])(
+  'the error and the log line of %s have the id by which the service finds the request',
+  async (_what, reply) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(reply);
+    const { errors } = await gateway.ask(PERSONS);
+    expect(errors).toMatchObject([{ extensions: { serviceRequestId: 'svc-1' } }]);
+    expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
+  },
+);
+
+test('with introspection off, only the log line has the id of the service', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { introspection: false } });
+  gateway.upstream.answer(withId(400, 'svc-1'));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors![0]!.extensions).toEqual({ code: 'UPSTREAM_BAD_RESPONSE' });
+  expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
+});
+
+test('requests that succeed have no id of the service in their log line', async () => {
+  await using gateway = await startGatewayOverFake();
+  await gateway.ask(PERSONS);
+  expect(lineOf(gateway)).not.toHaveProperty('serviceRequestId');
+});
+
+test.each([
+  ['too long', 'x'.repeat(129)],
+  ['with white space', 'a b'],
+  ['with quotes', '"a"'],
+])('an id of the service that is %s is not passed on', async (_what, id) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(withId(400, id));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors![0]!.extensions).toEqual({ code: 'UPSTREAM_BAD_RESPONSE' });
+  expect(lineOf(gateway)).not.toHaveProperty('serviceRequestId');
+});
+
+test('a token that the service returns as the id of a request is not passed on', async () => {
+  await using gateway = await startGatewayOverFake();
+  const { pair } = (await gateway.store.read())!;
+  gateway.upstream.answer(withId(400, `echo-${pair.accessToken}`));
+  const { errors } = await gateway.ask(PERSONS);
+  expect(errors![0]!.extensions).toEqual({ code: 'UPSTREAM_BAD_RESPONSE' });
+});
+
+function lineOf({ logged }: { readonly logged: readonly Record<string, unknown>[] }) {
+  return logged.findLast(({ msg }) => msg === 'request');
+}
