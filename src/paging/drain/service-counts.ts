@@ -46,11 +46,10 @@ export function createServiceCounts(): ServiceCounts {
     isBelieved: (list) => lists.get(list) === 'believed',
     isRefuted: (list) => lists.get(list) === 'refuted',
     check: (list, { found, before, after }) => {
-      if (lists.get(list) !== 'believed') return undefined;
-      const least = Math.min(before, after);
-      // The count of another list, or one that ends at a limit of the service.
+      // The count of a page or of another list, or one that ends at a limit of the service.
       if (found > Math.max(before, after)) set(list, 'refuted');
-      return found < least ? least : undefined;
+      const least = Math.min(before, after);
+      return found < least && lists.get(list) === 'believed' ? least : undefined;
     },
   };
 }
