@@ -1,4 +1,5 @@
 import type { Position } from '../cursor.ts';
+import { mayBeOfRecords } from '../failures.ts';
 import {
   overlappingSize,
   sizeOf,
@@ -32,11 +33,20 @@ export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
    * index has no overlaps, and the index is kept only of a long list.
    */
   readonly isNested?: boolean;
+  /** Where each request has to say a size; undefined: the service chooses its largest one. */
+  readonly pageSizes?: PageSizes | undefined;
   /** Called for each walk with whether an index lets it read pages ahead. */
   readonly onIndex?: (hasIndex: boolean) => void;
   readonly counts?: ServiceCounts;
   /** Called when a whole walk found fewer records than the service counted at its beginning and at its end. */
   readonly onShort?: (found: number, counted: number) => void;
+}
+
+export interface PageSizes {
+  /** Every list is said to accept it. */
+  readonly usual: number;
+  /** Requested once, to learn the limit: a service gives fewer records, or refuses it. */
+  readonly largest: number;
 }
 
 export interface ListWalkOptions {
@@ -73,13 +83,12 @@ export function walkList<R extends Identified>(
 }
 
 /** Learns the page limit from every page that was requested without a size, or got less than its size. */
-function learningLimit<R extends Identified>({
-  fetchPage,
-  field,
-  indexes,
-}: WalkableList<R>): FetchPage<R> {
+function learningLimit<R extends Identified>(list: WalkableList<R>): FetchPage<R> {
+  const { fetchPage, field, indexes } = list;
   return async (request, signal) => {
-    const page = await fetchPage(request, signal);
+    const page = await (request.first === undefined
+      ? fetchLargest(list, request, signal)
+      : fetchPage(request, signal));
     if (page.isPart) return page;
     const limit = page.limit ?? (page.hasNextPage ? sizeOf(page) : undefined);
     const isCut = request.first !== undefined && limit !== undefined && limit < request.first;
@@ -88,6 +97,24 @@ function learningLimit<R extends Identified>({
     }
     return page;
   };
+}
+
+async function fetchLargest<R extends Identified>(
+  { fetchPage, field, indexes, pageSizes }: WalkableList<R>,
+  request: PageRequest,
+  signal: AbortSignal,
+): Promise<Page<R>> {
+  if (!pageSizes) return fetchPage(request, signal);
+  const limit = indexes.limitOf(field);
+  if (limit !== undefined) return fetchPage({ ...request, first: limit }, signal);
+  try {
+    return await fetchPage({ ...request, first: pageSizes.largest }, signal);
+  } catch (error) {
+    if (!mayBeOfRecords(error, signal)) throw error;
+    // Known from now on, so that a list that fails for another reason is not requested twice each time.
+    indexes.learnLimit(field, pageSizes.usual);
+    return fetchPage({ ...request, first: pageSizes.usual }, signal);
+  }
 }
 
 function walkFrom<R extends Identified>(

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts';
 import type { Position } from '../../paging/cursor.ts';
-import { walkList, type Tail } from '../../paging/drain/list-walk.ts';
+import { walkList, type PageSizes, type Tail } from '../../paging/drain/list-walk.ts';
 import {
   createSharedWalks,
   onlyReader,
@@ -53,6 +53,7 @@ export interface DrainedList {
   readonly identities: (requester: Requester) => FetchPage<Identified>;
   /** The largest page that the service accepts for what is selected; undefined: it never refused one. */
   readonly sizeNow: () => number | undefined;
+  readonly pageSizes: PageSizes | undefined;
   /** Names what is selected of the records, so that equal drains can share a walk; undefined: no sharing. */
   readonly selection: string | undefined;
   readonly isNested: boolean;
@@ -63,7 +64,7 @@ export interface DrainedList {
 /** A list at the root in which records are looked up by their ids. */
 export interface LookupSource extends Pick<
   DrainedList,
-  'key' | 'field' | 'identities' | 'sizeNow'
+  'key' | 'field' | 'identities' | 'sizeNow' | 'pageSizes'
 > {
   /** For messages. */
   readonly name: string;

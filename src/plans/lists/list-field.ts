@@ -8,7 +8,7 @@ import { atOnce } from '../../pausable.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
-import { pageRequests, type PageRequests } from '../pages/page-request.ts';
+import { pageRequests, pageSizesOf, type PageRequests } from '../pages/page-request.ts';
 import type { PageAnswer } from '../pages/read-page.ts';
 import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
 import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
@@ -143,6 +143,8 @@ export function openList(field: ListField, call: Call, placeholder?: Placeholder
       identities: (requester) => pageFetcher(sourceOf('bare'), requester),
       selection,
       sizeNow: () => parts.sizes.of(source.requests.sized),
+      // The size of a page that is inlined is that of its request.
+      pageSizes: source.inlinedPage ? undefined : pageSizesOf(adapter),
       isNested: placeholder !== undefined,
       hasInlinedPage: source.inlinedPage !== undefined,
     }),

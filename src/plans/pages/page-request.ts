@@ -24,6 +24,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
+import type { PageSizes } from '../../paging/drain/list-walk.ts';
 import type { Pausable } from '../../pausable.ts';
 import { LARGEST_PAGE, type Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
@@ -206,6 +207,15 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
 export function pageSizeOf({ first }: Adapter): number | undefined {
   return isRequiredArgument(first) ? LARGEST_PAGE : undefined;
 }
+
+/** The sizes to request pages in, where the service wants to be told one. */
+export function pageSizesOf(adapter: Adapter): PageSizes | undefined {
+  const usual = pageSizeOf(adapter);
+  return usual === undefined ? undefined : { usual, largest: LARGEST_TRIED };
+}
+
+/** Of the limits that services of this kind are known to have. */
+const LARGEST_TRIED = 200;
 
 /** Selects the count of a page, if it has one. */
 export function countFields({ count }: Adapter): readonly FieldNode[] {

@@ -10,7 +10,7 @@ import { walkKeys } from '../lists/list-arguments.ts';
 import { holdWhole, type ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
-import { pageRequests } from '../pages/page-request.ts';
+import { pageRequests, pageSizesOf } from '../pages/page-request.ts';
 import { asError, type LookupResult, type RecordId, type RecordLookup } from '../record-loader.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 
@@ -59,6 +59,7 @@ export function lookupInList(
             origin: { caller: call.caller, cause: call.cause },
             identities: fetchBare,
             sizeNow,
+            pageSizes: pageSizesOf(adapter),
           }),
         };
         const { signal, pages } = call;
