@@ -167,7 +167,7 @@ const rooms: Record<string, readonly string[]> = {
   'plans/telemetry.ts': [],
   'plans/record-loader.ts': ['plans/output.ts'],
   'plans/call.ts': ['plans/output.ts', 'plans/record-loader.ts'],
-  'plans/requests': ['plans/call.ts'],
+  'plans/requests': ['plans/call.ts', 'plans/telemetry.ts'],
   'plans/pages': ['plans/call.ts', 'plans/output.ts', 'plans/requests', 'plans/telemetry.ts'],
   'plans/lists': [
     'plans/call.ts',

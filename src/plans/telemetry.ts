@@ -5,6 +5,12 @@ import type { WalkedPages } from '../paging/walk.ts';
 /** Receives what happens while lists are read. `cause` identifies the caller's request. */
 export interface ReadingTelemetry {
   pageRead(cause: Cause | undefined): void;
+  /**
+   * Called for each error that the service returned as data, in place of a record or a page.
+   *
+   * @param type the upstream's name @param reason the value of its first enum that has one; empty without
+   */
+  resultFailed(type: string, reason: string): void;
   /** @param list the upstream's field */
   walkBegun(kind: WalkKind, list: string, cause: Cause | undefined): ReportedWalk;
   /** @param hasIndex whether a page index lets the walk read pages in parallel */

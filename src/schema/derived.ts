@@ -1,14 +1,20 @@
 import {
+  getNullableType,
+  isAbstractType,
   isInterfaceType,
+  isLeafType,
   isObjectType,
+  isRequiredArgument,
   valueFromAST,
   type ConstValueNode,
+  type GraphQLAbstractType,
   type GraphQLArgument,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLOutputType,
+  type GraphQLSchema,
 } from 'graphql';
 
 /** Records of the largest page that the service documents (interface, section 8): what a page costs callers. */
@@ -21,6 +27,31 @@ export function isPage(type: GraphQLNamedType): boolean {
   return items !== undefined && pageInfo !== undefined;
 }
 
+/** Whether a type is a page, or a result of which at least one type is. */
+export function mayBePage(schema: GraphQLSchema, type: GraphQLNamedType): boolean {
+  return isPage(type) || (isAbstractType(type) && schema.getPossibleTypes(type).some(isPage));
+}
+
+/** The `id` of a type, if it is a scalar and needs no arguments. */
+export function idOf(type: GraphQLObjectType): GraphQLField<unknown, unknown> | undefined {
+  const id = type.getFields()['id'];
+  const isPlain = id && isLeafType(getNullableType(id.type)) && !id.args.some(isRequiredArgument);
+  return isPlain ? id : undefined;
+}
+
+/**
+ * A union or an interface of which one type is what a field is for, a page or a record, and others say why there is
+ * none: `union Person = PersonItem | PersonError`.
+ */
+export interface Result {
+  readonly type: GraphQLAbstractType;
+  readonly wanted: GraphQLObjectType;
+  /** The types that are errors. */
+  readonly failures: readonly GraphQLObjectType[];
+  /** The types that are records of another kind or form: like null, they say that there is no wanted one. */
+  readonly others: readonly GraphQLObjectType[];
+}
+
 /** A field of the upstream that serves a list page by page, recognized by its shape. */
 export interface PagedField {
   readonly name: string;
@@ -31,6 +62,10 @@ export interface PagedField {
   readonly after: GraphQLArgument;
   /** The arguments that are not for paging. The derived fields have them too. */
   readonly filters: readonly GraphQLArgument[];
+  /** The type of a page. */
+  readonly pageType: GraphQLObjectType;
+  /** Undefined if the field returns the page itself. */
+  readonly result: Result | undefined;
   readonly itemsType: GraphQLOutputType;
   /** One element of `items`, with the upstream's nullability. */
   readonly recordType: GraphQLOutputType;
@@ -76,13 +111,22 @@ export interface NestedAdapter extends Adapter {
 
 /** How the parent of a nested list is requested again, for the list's further pages. */
 export type Reach =
-  | { readonly kind: 'id'; readonly field: string; readonly argument: GraphQLArgument }
+  | ByIdField
   | {
       readonly kind: 'path';
       readonly fields: readonly string[];
       /** Whether the parents have ids, which distinguish the parent from others of its type. */
       readonly hasId: boolean;
     };
+
+/** A root field of the upstream that returns a record by its id. */
+export interface ByIdField {
+  readonly kind: 'id';
+  readonly field: string;
+  readonly argument: GraphQLArgument;
+  /** Undefined if the field returns the record itself. */
+  readonly result: Result | undefined;
+}
 
 /** A type whose records have ids, so that other subgraphs can refer to them. */
 export interface Entity {
@@ -95,9 +139,7 @@ export interface Entity {
   readonly field: string | undefined;
 }
 
-export type EntityLookup =
-  | { readonly kind: 'id'; readonly field: string; readonly argument: GraphQLArgument }
-  | { readonly kind: 'list'; readonly adapter: Adapter };
+export type EntityLookup = ByIdField | { readonly kind: 'list'; readonly adapter: Adapter };
 
 /** Relay's Node, and the types with a global `id`. */
 export interface NodeInterface {
@@ -133,6 +175,8 @@ export interface FieldOverride {
   readonly identity?: readonly FieldPath[] | undefined;
   /** Null: no field of the page has the number of records of all pages. */
   readonly count?: string | null | undefined;
+  /** The type that is the page, where several types of a result are pages. */
+  readonly member?: string | undefined;
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */

@@ -34,7 +34,7 @@ export function describeLists({
 }
 
 function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Entity['lookup']>) {
-  return lookup.kind === 'id'
+  return lookup.kind === 'id' && !lookup.result
     ? {
         type: type.name,
         field: lookup.field,

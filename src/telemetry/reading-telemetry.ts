@@ -28,6 +28,7 @@ export function readingTelemetry(parts: ReadingTelemetryParts): ReadingTelemetry
       const cost = requestCause(given)?.cost;
       if (cost) cost.pages += 1;
     },
+    resultFailed: (type, reason) => metrics.failedResults(1, type, reason),
     walkBegun: (kind, list, given) => {
       const cause = requestCause(given);
       const attributes = { 'recruiting.list': list };
@@ -108,6 +109,11 @@ function readingMetrics({
     help: 'Walks of a whole list that found fewer records than the service counted, by list.',
     labelNames: ['list'],
   });
+  const failedResults = counter({
+    name: 'recruiting_upstream_failed_results_total',
+    help: 'Errors that the service returned as data in place of a record or a page, by their type in its schema, and the value of their first enum.',
+    labelNames: ['type', 'reason'],
+  });
   const plans = counter({
     name: 'recruiting_walk_plans_total',
     help: 'Drains and lookups, by whether a page index let them read several pages at a time.',
@@ -123,5 +129,5 @@ function readingMetrics({
     help: 'Requests for records of a list that failed for their size, and were sent again with fewer records.',
     labelNames: ['list'],
   });
-  return { walks, pages, short, plans, lookups, tooBig };
+  return { walks, pages, failedResults, short, plans, lookups, tooBig };
 }

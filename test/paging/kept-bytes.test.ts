@@ -46,6 +46,7 @@ function scanned() {
     keys: ['items'],
     shapes: [PERSON],
     sizes: [],
+    result: { shape: (page) => page },
     idValues: 1,
     hasCount: false,
   });

@@ -252,7 +252,7 @@ test.each([
   [{ fields: { 'Query.named': { all: '_rsX' } } }, /begins neither with __ nor _rs/],
   [
     { fields: { 'Query.named': { skipp: true } } },
-    /"skipp" is unknown\. Write "skip", "all", "connection", "size", "page", "identity" and "count"/,
+    /"skipp" is unknown\. Write "skip", "all", "connection", "size", "page", "identity", "count" and "member"/,
   ],
   [{ types: { Vacancy: { by: 1 } } }, /types\.Vacancy: "by" is unknown\. Write "byId"/],
 ])('a file of another shape is refused: %j', (json, message) => {

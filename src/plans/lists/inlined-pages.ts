@@ -16,12 +16,12 @@ import {
 import type { SelectionScope } from '../../answers/collect-fields.ts';
 import { inlinedPageKey } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import type { NestedAdapter } from '../../schema/derived.ts';
-import { idOf } from '../../schema/derivation/reach-parent.ts';
+import { idOf, type NestedAdapter } from '../../schema/derived.ts';
 import { countFields, pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
 import { argumentNode, fieldNode, orTypename } from '../requests/added-fields.ts';
 import type { PagesToInline } from '../requests/request-text.ts';
+import { selectResult } from '../requests/results.ts';
 import { connectionShape } from './connection-shape.ts';
 
 /*
@@ -229,7 +229,7 @@ function inlinedPage(
   return {
     ...fieldNode(adapter.name, {
       alias,
-      selections: [...lists, pageInfo],
+      selections: selectResult(adapter.result, [...lists, pageInfo]),
     }),
     arguments: [
       ...(size === undefined

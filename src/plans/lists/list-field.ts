@@ -69,7 +69,9 @@ export function listField(
     ? connection.recordSelections.map((one) => one.selections)
     : [selections];
   const way =
-    'reach' in adapter ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach) : undefined;
+    'reach' in adapter
+      ? wayToParent(adapter.parent, (adapter as NestedAdapter).reach, scope, parts.telemetry)
+      : undefined;
   const requests = (of: typeof recordSelections, counts: boolean) =>
     pageRequests({
       writer,
@@ -81,6 +83,7 @@ export function listField(
       recordSelections: of,
       counts,
       way,
+      telemetry: parts.telemetry,
     });
   let bare: PageRequests | undefined;
   return {

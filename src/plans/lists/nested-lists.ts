@@ -9,8 +9,7 @@ import {
   type PlaceholderShape,
   type ShapeScope,
 } from '../../answers/shape.ts';
-import type { NestedAdapter } from '../../schema/derived.ts';
-import { idOf } from '../../schema/derivation/reach-parent.ts';
+import { idOf, type NestedAdapter } from '../../schema/derived.ts';
 import type { Call } from '../call.ts';
 import {
   isFilled,

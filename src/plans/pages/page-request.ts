@@ -43,6 +43,8 @@ import {
   type PagesToInline,
   type WrittenOperation,
 } from '../requests/request-text.ts';
+import { resultReading } from '../requests/results.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
 import { COUNT_KEY, readPage, type PageAnswer, type PageReading } from './read-page.ts';
 import { identifyingFor } from './record-identity.ts';
 import { pageScanner } from './scan-page.ts';
@@ -92,6 +94,7 @@ export interface PageRequestParts {
   readonly counts: boolean;
   /** How a nested list is reached. */
   readonly way?: WayToParent | undefined;
+  readonly telemetry: ReadingTelemetry;
 }
 
 const PARENT_ID = '_rsParentId';
@@ -119,6 +122,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     selections: ['hasNextPage', 'endCursor', ...sizes].map((name) => fieldNode(name)),
   });
   const counts = parts.counts ? countFields(adapter) : [];
+  const result = resultReading(adapter.result, scope, parts.telemetry);
   const filters = new Set(adapter.filters.map(({ name }) => name));
   const args = [
     argumentNode(adapter.first.name, FIRST),
@@ -127,7 +131,7 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   ];
   const { selections: root, fragments } = parts.places.select(({ directives, isFirst }) => {
     const list = fieldNode(adapter.name, {
-      selections: isFirst ? [...lists, info, ...counts] : [SOME_INFO],
+      selections: result.select(isFirst ? [...lists, info, ...counts] : [SOME_INFO]),
       directives,
       args,
     });
@@ -151,10 +155,11 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
         keys,
         shapes,
         sizes,
+        result,
         idValues: identity.values,
         hasCount: counts.length > 0,
       });
-  const reading: PageReading = { adapter, identity, shapes };
+  const reading: PageReading = { adapter, identity, shapes, result };
 
   return {
     keyBytes: keyBytesOf(shapes),
@@ -223,9 +228,8 @@ export function countFields({ count }: Adapter): readonly FieldNode[] {
 }
 
 /** The field of `pageInfo` with the page size that the upstream used, if there is one. */
-function sizeFields({ field: list }: Adapter): readonly string[] {
-  const page = getNamedType(list.type) as GraphQLObjectType;
-  const pageInfo = getNamedType(page.getFields()['pageInfo']!.type) as GraphQLObjectType;
+function sizeFields({ pageType }: Adapter): readonly string[] {
+  const pageInfo = getNamedType(pageType.getFields()['pageInfo']!.type) as GraphQLObjectType;
   const first = pageInfo.getFields()['first'];
   return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
 }

@@ -10,6 +10,7 @@ import type { Pausable } from '../../pausable.ts';
 import { MAX_SERVICE_CURSOR } from '../../paging/cursor.ts';
 import { identitiesOf, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
+import type { ResultReading } from '../requests/results.ts';
 import { isPlaceholder, type ListRecord, type RecordPage } from '../output.ts';
 import type { RecordIdentity } from './record-identity.ts';
 
@@ -34,14 +35,22 @@ export interface PageReading {
   readonly adapter: Adapter;
   readonly identity: RecordIdentity;
   readonly shapes: readonly Shape[];
+  readonly result: ResultReading;
 }
 
 /** Reads a page in general, whatever its form, and gives each record its own errors. */
 export function* readPage(
-  { adapter, identity, shapes }: PageReading,
-  { value, errors: given }: Found,
+  { adapter, identity, shapes, result }: PageReading,
+  found: Found,
   keys: readonly string[],
 ): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
+  const read = result.read(found);
+  // All types of a result but the page are errors.
+  if (read.kind !== 'wanted') {
+    const failed = read.kind === 'failure' ? read.errors : found.errors;
+    return { page: undefined, isNull: false, errors: failed };
+  }
+  const { value, errors: given } = read.found;
   // Only the gateway asked for the count.
   const errors = given.filter(({ path }) => path?.[0] !== COUNT_KEY || value?.isNull !== false);
   const nullable = isNullableType(adapter.field.type) && value?.isNull === true;
@@ -75,11 +84,11 @@ export function* readPage(
       some.push(reading);
     }
   }
-  const page: RecordPage = { kind: 'readings', readings, memory };
+  const records: RecordPage = { kind: 'readings', readings, memory };
   const limit = Number(pageInfo?.get('first')?.raw);
   const total = value?.get(COUNT_KEY);
-  const read: Page<ListRecord> = {
-    items: first.map((record, index) => ({ identity: identity.of(record), page, index })),
+  const page: Page<ListRecord> = {
+    items: first.map((record, index) => ({ identity: identity.of(record), page: records, index })),
     hasNextPage: hasNextPage.raw === 'true',
     endCursor,
     memory,
@@ -88,7 +97,7 @@ export function* readPage(
     unplacedErrors: unplaced,
   };
   return {
-    page: { ...read, identities: identitiesOf(read) },
+    page: { ...page, identities: identitiesOf(page) },
     isNull: false,
     errors: unplaced,
   };

@@ -9,6 +9,7 @@ import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
 import type { Pausable } from '../../pausable.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
 import { NO_PAGES } from '../requests/nulling-pages.ts';
+import type { ResultReading } from '../requests/results.ts';
 import { COUNT_KEY, countFrom, type PageAnswer } from './read-page.ts';
 import { identityFrom } from './record-identity.ts';
 
@@ -18,6 +19,7 @@ export function pageScanner({
   keys,
   shapes,
   sizes,
+  result,
   idValues,
   hasCount,
 }: ScannedForm): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
@@ -28,11 +30,13 @@ export function pageScanner({
     ...sizes.map((key) => member(key, { kind: 'int', nullable: true, type: '' })),
   ];
   const total = member(COUNT_KEY, { kind: 'int', nullable: true, type: '' });
-  const page = objectShape(OF, [
-    ...lists.map((list, i) => member(keys[i]!, list)),
-    member('pageInfo', objectShape(OF, noted)),
-    ...(hasCount ? [total] : []),
-  ]);
+  const page = result.shape(
+    objectShape(OF, [
+      ...lists.map((list, i) => member(keys[i]!, list)),
+      member('pageInfo', objectShape(OF, noted)),
+      ...(hasCount ? [total] : []),
+    ]),
+  );
   const data = objectShape(OF, [member(name, page)]);
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
   const contentsOf = idValues > 1 ? composed(idValues) : identified;
@@ -66,6 +70,8 @@ interface ScannedForm {
   readonly shapes: readonly Shape[];
   /** Fields of `pageInfo` with the page's size. */
   readonly sizes: readonly string[];
+  /** The page may be a result. */
+  readonly result: Pick<ResultReading, 'shape'>;
   /** How many values identify a record together. */
   readonly idValues: number;
   /** Whether the page has a count. */

@@ -1,8 +1,11 @@
 import type { FieldNode, VariableDefinitionNode } from 'graphql';
 import { ownError } from '../../answers/answer-errors.ts';
 import { descend, type Found } from '../../answers/service-answer.ts';
+import type { ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';
+import { resultReading } from '../requests/results.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
 import { argumentNode, fieldNode, variableDefinitionNode } from '../requests/added-fields.ts';
 import { idKey } from './record-identity.ts';
 
@@ -18,7 +21,12 @@ export interface WayToParent {
   ): Found;
 }
 
-export function wayToParent(parent: string, reach: Reach): WayToParent {
+export function wayToParent(
+  parent: string,
+  reach: Reach,
+  ...reading: [scope: Pick<ShapeScope, 'upstreamType'>, telemetry: ReadingTelemetry]
+): WayToParent {
+  const result = resultReading(reach.kind === 'id' ? reach.result : undefined, ...reading);
   const [root, ...inner] = reach.kind === 'id' ? [reach.field] : reach.fields;
   const hasId = reach.kind === 'path' && reach.hasId;
   return {
@@ -29,12 +37,17 @@ export function wayToParent(parent: string, reach: Reach): WayToParent {
         selections,
       );
       const args = reach.kind === 'id' ? { args: [argumentNode(reach.argument.name, id)] } : {};
-      return fieldNode(root!, { selections: below, ...args });
+      return fieldNode(root!, { selections: result.select(below), ...args });
     },
     definitions: (id) =>
       reach.kind === 'path' ? [] : [variableDefinitionNode(id, reach.argument.type)],
     descend: (answer, { key, parentId }) => {
-      const found = descend(answer, [root!, ...inner]);
+      const read = result.read(descend(answer, [root!, ...inner]));
+      if (read.kind === 'other') return gone(parent);
+      if (read.kind === 'failure') {
+        return read.isMissing ? gone(parent) : { value: undefined, errors: read.errors };
+      }
+      const { found } = read;
       const isNull = found.value === undefined || found.value.isNull;
       if (isNull && found.errors.length === 0) return gone(parent);
       if (hasId && !isNull && !isSameId(found.value?.get(idKey(parent))?.raw, parentId)) {

@@ -8,7 +8,7 @@ import { tooBigIn } from '../../answers/too-big.ts';
 import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import { PAGES_PER_OPERATION } from '../../paging/page.ts';
-import type { EntityLookup } from '../../schema/derived.ts';
+import type { ByIdField } from '../../schema/derived.ts';
 import { codeOf, type TooBig } from '../../errors.ts';
 import type { Call, UpstreamRequest } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
@@ -29,9 +29,8 @@ import {
   type RequestText,
   type PagesToInline,
 } from '../requests/request-text.ts';
+import { resultReading, type ResultReading } from '../requests/results.ts';
 import { BATCH, batchScanner, keyFor, type ScannedBatch } from './scan-batch.ts';
-
-type ById = Extract<EntityLookup, { kind: 'id' }>;
 
 /** A failed batch of so many ids or fewer is sent again as single requests. */
 const FEW = 6;
@@ -56,15 +55,16 @@ interface BatchAnswer {
 
 /** Finds records with the upstream's by-id field: many ids in one request, under aliases. */
 export function lookupById(
-  { writer, scope, operation, sizes }: FieldParts,
-  by: ById,
+  { writer, scope, operation, sizes, telemetry }: FieldParts,
+  by: ByIdField,
   { selections, places }: PlacedSelections,
 ): (call: Call) => RecordLookup {
   const root = scope.schema.getQueryType() as GraphQLObjectType;
-  const shape: Shape = {
-    ...shapeOf(scope, root.getFields()[by.field]!.type, selections),
-    nullable: true,
-  };
+  const result = resultReading(by.result, scope, telemetry);
+  const type = by.result
+    ? (scope.schema.getType(by.result.wanted.name) as GraphQLObjectType)
+    : root.getFields()[by.field]!.type;
+  const shape: Shape = { ...result.shape(shapeOf(scope, type, selections)), nullable: true };
   const { ofAliases: aliasBytes } = keyBytesOf([shape]);
   const scan = batchScanner(shape);
   /** By the number of ids. */
@@ -93,8 +93,8 @@ export function lookupById(
       );
       const found = new Map<RecordId, LookupResult>();
       for (const [at, value] of values.flat().entries()) {
-        const result = resultOf(shape, value);
-        if (result) found.set(ids[at]!, result);
+        const loaded = resultOf(shape, value, result);
+        if (loaded) found.set(ids[at]!, loaded);
       }
       return found;
     },
@@ -201,7 +201,7 @@ export function lookupById(
           alias: keyFor(at),
           args: [argumentNode(by.argument.name, variableFor(at))],
           directives,
-          selections: orTypename(isFirst ? selections : []),
+          selections: orTypename(isFirst ? result.select(orTypename(selections)) : []),
         }),
       ),
     );
@@ -291,11 +291,18 @@ function batches(ids: readonly RecordId[], most = BATCH): (readonly RecordId[])[
 }
 
 /** Undefined if there is no record. */
-function resultOf(shape: Shape, answered: Answered | Error): LookupResult | undefined {
+function resultOf(
+  shape: Shape,
+  answered: Answered | Error,
+  result: ResultReading,
+): LookupResult | undefined {
   if (answered instanceof Error) return answered;
   if (Buffer.isBuffer(answered)) return { record: answered, unplacedErrors: NO_ERRORS };
   if (!answered) return undefined;
-  const { value, errors } = answered;
+  const read = result.read(answered);
+  if (read.kind === 'other') return undefined;
+  if (read.kind === 'failure') return read.isMissing ? undefined : new PageFailure(read.errors);
+  const { value, errors } = read.found;
   if (value?.isNull && errors.length === 0) return undefined;
   // The record as a whole failed: its errors are reported at the path of the field.
   const isFailed = isNone(value) && errors.length > 0;

@@ -31,6 +31,7 @@ export function lookupInList(
       places,
       recordSelections,
       counts: false,
+      telemetry,
     });
   const shown = requests([onlyOf(type.name, adapter, selections)]);
   const bare = requests([[]]);

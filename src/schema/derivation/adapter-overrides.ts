@@ -1,6 +1,5 @@
 import {
   getNamedType,
-  getNullableType,
   isAbstractType,
   isObjectType,
   isRequiredArgument,
@@ -12,13 +11,14 @@ import { z } from 'zod';
 import { isCount, type FoundList } from './find-lists.ts';
 import { identityToWrite, identityMistake } from './identity.ts';
 import { OperatorMistake } from '../../errors.ts';
-import { idArgument, idOf } from './reach-parent.ts';
-import type {
-  FieldOverride,
-  FieldPath,
-  PagedField,
-  TypeOverride,
-  TypeOverrides,
+import { canReturn, idArgument } from './reach-parent.ts';
+import {
+  idOf,
+  type FieldOverride,
+  type FieldPath,
+  type PagedField,
+  type TypeOverride,
+  type TypeOverrides,
 } from '../derived.ts';
 
 /** The checked content of adapters.json, by which the operator overrides what detection decides. */
@@ -40,17 +40,13 @@ export class OverridesError extends OperatorMistake {
   }
 }
 
-/**
- * Checks the content of adapters.json against the schema.
- *
- * @param json undefined if the file does not exist
- */
+/** Checks the content of adapters.json, as it was read, against the schema. */
 export function checkOverrides(
-  json: unknown,
+  { fields, types, mistakes: ofShape }: ReadOverrides,
   schema: GraphQLSchema,
   lists: readonly FoundList[],
 ): { overrides: AdapterOverrides; mistakes: readonly string[] } {
-  const { fields, types, mistakes } = readShape(json);
+  const mistakes = [...ofShape];
   const paged = lists
     .filter(({ verdict }) => 'paged' in verdict)
     .map(({ parent, name }) => `${parent.name}.${name}`);
@@ -66,6 +62,14 @@ export function checkOverrides(
     if (ofIdentity.length > 0) fields.set(key, { ...field, identity: undefined });
   }
   const connected = connectedTypes(lists, fields);
+  for (const { parent, name, verdict } of lists) {
+    const isResult = 'why' in verdict || verdict.paged.result !== undefined;
+    if (!isResult && fields.get(`${parent.name}.${name}`)?.member !== undefined) {
+      mistakes.push(
+        `fields.${parent.name}.${name}.member: the list returns pages, not a union or interface. Remove it.`,
+      );
+    }
+  }
   for (const [name, type] of types) {
     const found = mistakesOfType(schema, name, type, { lists, connected });
     mistakes.push(...found);
@@ -91,6 +95,7 @@ const FIELD = z.strictObject({
   page: z.int().positive().optional(),
   identity: z.array(PATH).min(1).optional(),
   count: NAME.nullable().optional(),
+  member: NAME.optional(),
 });
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
@@ -105,12 +110,28 @@ const FILE = z.strictObject({
 
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
 const KEYS: Readonly<Record<string, string>> = {
-  '': '"fields" and "types"',
-  fields: '"skip", "all", "connection", "size", "page", "identity" and "count"',
-  types: '"byId", "list", "connection" and "edge"',
+  '': keysOf(FILE),
+  fields: keysOf(FIELD),
+  types: keysOf(TYPE),
 };
 
-function readShape(json: unknown) {
+function keysOf({ shape }: z.ZodObject): string {
+  const keys = Object.keys(shape).map((key) => `"${key}"`);
+  return `${keys.slice(0, -1).join(', ')} and ${keys.at(-1)}`;
+}
+
+interface ReadOverrides {
+  readonly fields: Map<string, FieldOverride>;
+  readonly types: Map<string, TypeOverride>;
+  readonly mistakes: readonly string[];
+}
+
+/**
+ * Reads adapters.json, whatever the schema.
+ *
+ * @param json undefined if the file does not exist
+ */
+export function readOverrides(json: unknown): ReadOverrides {
   const read = FILE.safeParse(json ?? {});
   const { fields, types } = (json ?? {}) as Record<string, unknown>;
   const mistakes = (read.error?.issues ?? []).map((issue) => {
@@ -251,9 +272,9 @@ function mistakesOfById(schema: GraphQLSchema, type: GraphQLObjectType, byId: st
       `${place}: there is no ${root?.name}.${byId}. Write a root field, or null to use none.`,
     ];
   }
-  if (getNullableType(field.type) !== type) {
+  if (!canReturn(schema, field, type)) {
     return [
-      `${place}: ${root?.name}.${byId} returns ${String(field.type)}. Write one that returns ${type.name}.`,
+      `${place}: ${root?.name}.${byId} returns ${String(field.type)}. Write one that returns ${type.name}, or a union or interface with it.`,
     ];
   }
   return idArgument(field)

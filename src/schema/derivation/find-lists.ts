@@ -22,20 +22,28 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { isPage, type PagedField } from '../derived.ts';
+import { isPage, mayBePage, type FieldOverride, type PagedField } from '../derived.ts';
+import { pagesIn, resultOfPage } from './find-results.ts';
 import { isIdentified } from './identity.ts';
 
 /** A field that returns several records, page by page or not. */
 export interface FoundList {
   readonly parent: GraphQLObjectType | GraphQLInterfaceType;
   readonly name: string;
-  /** Whether its type has `items` and `pageInfo`. Such a field may still lack something else of a paged field. */
+  /** Whether its type, or one of the types of its result, has `items` and `pageInfo`. Such a field may still lack something else of a paged field. */
   readonly givesPages: boolean;
   readonly verdict: { readonly paged: PagedField } | { readonly why: string };
 }
 
-/** Every list of the schema: those of the query root first, then the others, sorted by type. */
-export function findLists(schema: GraphQLSchema): FoundList[] {
+/**
+ * Every list of the schema: those of the query root first, then the others, sorted by type.
+ *
+ * @param overrides by field: see adapter-overrides.ts
+ */
+export function findLists(
+  schema: GraphQLSchema,
+  overrides: ReadonlyMap<string, FieldOverride> = new Map(),
+): FoundList[] {
   const root = schema.getQueryType();
   const types = Object.values(schema.getTypeMap())
     .filter((type) => isObjectType(type) || isInterfaceType(type))
@@ -44,29 +52,30 @@ export function findLists(schema: GraphQLSchema): FoundList[] {
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return [...(root ? [root] : []), ...types].flatMap((parent) =>
     Object.values(parent.getFields())
-      .filter(looksLikeList)
+      .filter((field) => looksLikeList(field, schema))
       .map((field) => {
-        const found = judgeField(field, schema);
+        const { member } = overrides.get(`${parent.name}.${field.name}`) ?? {};
+        const found = judgeField(field, schema, member);
         return {
           parent,
           name: field.name,
-          givesPages: givesPages(field),
+          givesPages: givesPages(field, schema),
           verdict: typeof found === 'string' ? { why: found } : { paged: found },
         };
       }),
   );
 }
 
-function looksLikeList(field: GraphQLField<unknown, unknown>): boolean {
+function looksLikeList(field: GraphQLField<unknown, unknown>, schema: GraphQLSchema): boolean {
   const type = getNullableType(field.type);
   if (isListType(type)) return isCompositeType(getNamedType(type));
   const takesPages = field.args.some(({ name }) => name === 'first' || name === 'after');
-  return takesPages || givesPages(field);
+  return takesPages || givesPages(field, schema);
 }
 
-function givesPages(field: GraphQLField<unknown, unknown>): boolean {
-  const type = getNullableType(field.type);
-  return isObjectType(type) && isPage(type);
+function givesPages({ type }: GraphQLField<unknown, unknown>, schema: GraphQLSchema): boolean {
+  const page = getNullableType(type);
+  return !isListType(page) && mayBePage(schema, page);
 }
 
 /**
@@ -74,14 +83,18 @@ function givesPages(field: GraphQLField<unknown, unknown>): boolean {
  * `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`. No other name matters, and
  * the cursor's argument may have another one: see cursorArgument.
  *
+ * The field may also return a union or interface of which exactly one type is a page.
+ *
+ * @param member the type that adapters.json says is the page
  * @returns the reason, as text, if the field is not a paged field
  */
 function judgeField(
   field: GraphQLField<unknown, unknown>,
   schema: GraphQLSchema,
+  member: string | undefined,
 ): PagedField | string {
-  const page = getNullableType(field.type);
-  if (!isObjectType(page)) return 'it does not return a page (an object with items and pageInfo)';
+  const page = pageOf(field, schema, member);
+  if (typeof page === 'string') return page;
   const items = page.getFields()['items'];
   const list = items && getNullableType(items.type);
   if (!items || !isListType(list)) return `its type ${page.name} has no list called items`;
@@ -103,12 +116,36 @@ function judgeField(
     first,
     after,
     filters,
+    pageType: page,
+    result: isObjectType(getNullableType(field.type))
+      ? undefined
+      : resultOfPage(schema, field.type, page),
     itemsType: items.type,
     recordType: list.ofType,
     nodeType,
     identity: hasIds(nodeType, schema) ? [['id']] : [],
     count: COUNTS.find((name) => isCount(page.getFields()[name])),
   };
+}
+
+function pageOf(
+  { type }: GraphQLField<unknown, unknown>,
+  schema: GraphQLSchema,
+  member: string | undefined,
+): GraphQLObjectType | string {
+  const page = getNullableType(type);
+  if (isObjectType(page)) return page;
+  const pages = pagesIn(schema, type);
+  const names = pages.map(({ name }) => name).join(', ');
+  const chosen = member === undefined ? pages : pages.filter(({ name }) => name === member);
+  const [only, ...others] = chosen;
+  if (only && others.length === 0) return only;
+  if (pages.length === 0) {
+    return 'it does not return a page (an object with items and pageInfo)';
+  }
+  return only
+    ? `several types of ${String(page)} are pages: ${names}. Write in adapters.json which one is read, as "member"`
+    : `${member} is not a page of ${String(page)}, as ${names} is`;
 }
 
 /** The usual names of a page's field with the number of records of all pages. */

@@ -13,11 +13,17 @@ import type {
   Reach,
   TypeOverrides,
 } from '../derived.ts';
-import { type AdapterOverrides, checkOverrides, OverridesError } from './adapter-overrides.ts';
+import {
+  type AdapterOverrides,
+  checkOverrides,
+  OverridesError,
+  readOverrides,
+} from './adapter-overrides.ts';
 import { describeReach, reachParent } from './reach-parent.ts';
 import type { RootNames } from '../names/root-names.ts';
 import { findLists, type FoundList } from './find-lists.ts';
 import { identityToWrite, isIdentified } from './identity.ts';
+import { describeResult } from './find-results.ts';
 import { derivedNames } from './name-adapters.ts';
 
 /** What was derived from one list, and why, for `schema explain`. */
@@ -57,8 +63,9 @@ export interface AdapterPlan {
  * @throws OverridesError
  */
 export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unknown): AdapterPlan {
-  const lists = findLists(schema);
-  const { overrides, mistakes } = checkOverrides(json, schema, lists);
+  const read = readOverrides(json);
+  const lists = findLists(schema, read.fields);
+  const { overrides, mistakes } = checkOverrides(read, schema, lists);
   const chosen = lists.map((list) => {
     const verdict = choose(list, overrides, schema);
     return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
@@ -157,12 +164,13 @@ function derived(
 }
 
 function reasons(
-  { after, recordType, nodeType, count }: Adapter,
+  { after, recordType, nodeType, result, count }: Adapter,
   override: FieldOverride,
 ): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
   return [
     `it takes first and ${after.name}, and returns pages of ${kind}.`,
+    ...(result ? [describeResult(result, 'an error of the list')] : []),
     ...(override.all || override.connection ? ['adapters.json names it.'] : []),
     ...(count === undefined
       ? []

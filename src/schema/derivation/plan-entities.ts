@@ -10,13 +10,15 @@ import {
 } from 'graphql';
 import {
   defaultOf,
+  idOf,
   type Adapter,
   type Entity,
   type EntityLookup,
   type TypeOverrides,
 } from '../derived.ts';
 import { fieldName, type RootNames } from '../names/root-names.ts';
-import { byIdField, idOf } from './reach-parent.ts';
+import { describeResult } from './find-results.ts';
+import { byIdField } from './reach-parent.ts';
 
 /** How the records of one type are found, and why, for `schema explain`. */
 export interface EntityReport {
@@ -45,7 +47,7 @@ interface Derived {
 /**
  * Decides for every object type with a plain `id` how its records are found by id:
  *
- * 1. by the root field that returns the type by its id alone (see reach-parent.ts);
+ * 1. by the root field that returns the type by its id alone, itself or as a result (see reach-parent.ts);
  * 2. otherwise in a list of the root without required arguments. Of several: a list of the type itself before one of
  *    an interface or union, then the one with the fewest filters, then one that is named like the type, then the
  *    shortest name, then the first in the alphabet;
@@ -61,11 +63,13 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
   const warnings: string[] = [];
   const found = identifiedTypes(schema).map((type) => {
     const { lookup, why } = lookupOf(schema, type, derived);
-    const wanted =
-      lookup?.kind === 'list' ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
+    const isDerived = lookup?.kind === 'list' || lookup?.result !== undefined;
+    const wanted = isDerived ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
     const isFree = wanted === undefined || !taken.has(wanted);
     const clash = `${root}.${wanted} is not derived: a field of that name already exists.`;
-    if (!isFree) warnings.push(clash);
+    // The field by which the record is found has its name, and returns it as a result.
+    const isOwn = lookup?.kind === 'id' && lookup.field === wanted;
+    if (!isFree && !isOwn) warnings.push(clash);
     if (wanted !== undefined) taken.add(wanted);
     const entity: Entity = {
       type,
@@ -110,8 +114,13 @@ function lookupOf(
   if (byId) {
     const why = override.byId
       ? 'adapters.json names it.'
-      : 'it returns the type, and takes only its id.';
-    return { lookup: byId, why: [`${root}.${byId.field}: ${why}`] };
+      : byId.result
+        ? 'it takes only an id.'
+        : 'it returns the type, and takes only its id.';
+    const ofResult = byId.result
+      ? [describeResult(byId.result, 'null if it says not found, otherwise an error')]
+      : [];
+    return { lookup: byId, why: [`${root}.${byId.field}: ${why}`, ...ofResult] };
   }
   if (override.list === null) {
     return { lookup: undefined, why: ['adapters.json sets list to null.'] };

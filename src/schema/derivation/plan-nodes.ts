@@ -5,10 +5,9 @@ import {
   type GraphQLInterfaceType,
   type GraphQLSchema,
 } from 'graphql';
-import type { Adapter, Entity, NodeInterface } from '../derived.ts';
+import { idOf, type Adapter, type Entity, type NodeInterface } from '../derived.ts';
 import type { RootNames } from '../names/root-names.ts';
 import type { EntityReport } from './plan-entities.ts';
-import { idOf } from './reach-parent.ts';
 
 export interface NodePlan {
   /** Undefined if the schema does not allow it. */

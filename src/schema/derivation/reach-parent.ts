@@ -12,15 +12,17 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import type { Reach, TypeOverrides } from '../derived.ts';
+import { idOf, type ByIdField, type Reach, type TypeOverrides } from '../derived.ts';
+import { recordIn, resultOfRecord } from './find-results.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
 /**
  * Decides how a parent is requested again; returns the reason, as text, if it cannot be.
  *
- * 1. By a root field that returns its type and requires only `id`, of the same type as its own `id`. Of several such
- *    fields: the one named like the type, then the shortest name, then the first in the alphabet.
+ * 1. By a root field that returns its type and requires only `id`, of the same type as its own `id`. The field may return
+ *    a union or interface in which the type is the record (see find-results.ts). Of several such fields: one that
+ *    returns the type itself, then the one named like the type, then the shortest name, then the first in the alphabet.
  * 2. By the shortest path from the root, then the first in the alphabet, through fields without required arguments
  *    that return objects, not lists. If the path may lead to another object of the type, ids distinguish them.
  */
@@ -39,13 +41,6 @@ export function describeReach(reach: Reach): string {
   return reach.hasId ? `${path}, if it has the same id` : path;
 }
 
-/** The `id` of a type, if it is a scalar and needs no arguments. */
-export function idOf(type: GraphQLObjectType): AnyField | undefined {
-  const id = type.getFields()['id'];
-  const isPlain = id && isLeafType(getNullableType(id.type)) && !id.args.some(isRequiredArgument);
-  return isPlain ? id : undefined;
-}
-
 /** The argument of a field that takes an id: the only required argument, or `id` if none is required. */
 export function idArgument(field: AnyField): GraphQLArgument | undefined {
   const [required, ...more] = field.args.filter(isRequiredArgument);
@@ -55,12 +50,12 @@ export function idArgument(field: AnyField): GraphQLArgument | undefined {
     : undefined;
 }
 
-/** The root field that returns an object of the type by its id. */
+/** The root field that returns an object of the type by its id, itself or as a result. */
 export function byIdField(
   schema: GraphQLSchema,
   parent: GraphQLObjectType,
   overrides: TypeOverrides,
-): Extract<Reach, { kind: 'id' }> | undefined {
+): ByIdField | undefined {
   if (!idOf(parent)) return undefined;
   const fields = schema.getQueryType()?.getFields() ?? {};
   const named = overrides.get(parent.name)?.byId;
@@ -68,7 +63,9 @@ export function byIdField(
   const field =
     named === undefined ? fieldsById(schema, parent).toSorted(byRank(parent))[0] : fields[named];
   const argument = field && idArgument(field);
-  return argument && { kind: 'id', field: field.name, argument };
+  if (!argument) return undefined;
+  const result = resultOfRecord(schema, field.type, parent);
+  return { kind: 'id', field: field.name, argument, result };
 }
 
 function fieldsById(schema: GraphQLSchema, parent: GraphQLObjectType): AnyField[] {
@@ -77,17 +74,19 @@ function fieldsById(schema: GraphQLSchema, parent: GraphQLObjectType): AnyField[
     const required = field.args.filter(isRequiredArgument);
     const [argument] = required;
     return (
-      getNullableType(field.type) === parent &&
       required.length === 1 &&
       argument?.name === 'id' &&
-      getNullableType(argument.type) === id
+      getNullableType(argument.type) === id &&
+      (getNullableType(field.type) === parent || recordIn(schema, field.type) === parent)
     );
   });
 }
 
 function byRank(parent: GraphQLObjectType) {
   const own = parent.name.charAt(0).toLowerCase() + parent.name.slice(1);
+  const isItself = ({ type }: AnyField) => Number(getNullableType(type) === parent);
   return (a: AnyField, b: AnyField) =>
+    isItself(b) - isItself(a) ||
     Number(b.name === own) - Number(a.name === own) ||
     a.name.length - b.name.length ||
     (a.name < b.name ? -1 : 1);
@@ -160,7 +159,7 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
     return `${start}it has no plain field id, and no path from the root without a list leads to it.`;
   }
   const own = name.charAt(0).toLowerCase() + name.slice(1);
-  const near = rootFields(schema).find((field) => getNullableType(field.type) === parent);
+  const near = rootFields(schema).find((field) => canReturn(schema, field, parent));
   return (
     `${start}no root field returns it by its id alone (like ${own}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
     `and no path from the root without a list leads to it.` +
@@ -168,6 +167,15 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
       ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, write this in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
       : '')
   );
+}
+
+/** Whether adapters.json may name the field as one that returns the type, itself or as a result. */
+export function canReturn(
+  schema: GraphQLSchema,
+  { type }: AnyField,
+  record: GraphQLObjectType,
+): boolean {
+  return getNullableType(type) === record || resultOfRecord(schema, type, record) !== undefined;
 }
 
 function rootFields(schema: GraphQLSchema): AnyField[] {

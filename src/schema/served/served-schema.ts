@@ -144,7 +144,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
 const NO_NODES = { nodes: undefined, warnings: [] };
 
 function hasPagedField(snapshot: GraphQLSchema): boolean {
-  return findLists(snapshot).some(({ verdict }) => 'paged' in verdict);
+  return findLists(snapshot).some(({ givesPages }) => givesPages);
 }
 
 function hasConnections({ adapters, nested }: AdapterPlan): boolean {

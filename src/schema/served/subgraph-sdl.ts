@@ -1,4 +1,5 @@
 import {
+  getNullableType,
   GraphQLFloat,
   GraphQLInt,
   GraphQLString,
@@ -12,12 +13,13 @@ import {
   type ConstArgumentNode,
   type ConstDirectiveNode,
   type DocumentNode,
+  type GraphQLObjectType,
   type GraphQLSchema,
   type InterfaceTypeDefinitionNode,
   type ObjectTypeDefinitionNode,
 } from 'graphql';
 import { WALK_AGAIN_AFTER_MS } from '../../paging/drain/lookup-walks.ts';
-import type { Adapter, Entity, NodeInterface } from '../derived.ts';
+import type { Adapter, ByIdField, Entity, NodeInterface } from '../derived.ts';
 import { isRouterField, ROUTER_TYPES } from '../names/served-names.ts';
 import { costDirectives } from './cost-directives.ts';
 
@@ -72,20 +74,32 @@ function recordField(
   { type, idType, lookup, field }: Entity,
   nodes: NodeInterface | undefined,
 ): string {
-  if (field === undefined || lookup?.kind !== 'list') return '';
+  if (field === undefined || !lookup) return '';
   const takesGlobalId = nodes && idType !== GraphQLFloat;
-  const seconds = WALK_AGAIN_AFTER_MS / 1000;
+  const own = lookup.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
   return `
   """
-  The ${type.name} with this id; null if it does not exist. The service has no such field, so the record is looked up
-  in \`${lookup.adapter.name}\`: first at its last known position and near it, then at both ends of the list, then by
-  reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else
-  may not be found for up to ${seconds} seconds.
+  ${lookup.kind === 'id' ? describeResult(type, lookup) : describeLookup(type, lookup.adapter)}
   """
   ${field}(
     """${takesGlobalId ? `The global \`id\`, or the \`${nodes.recordId}\`.` : 'The id, as the service returns it.'}"""
-    id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(idType)}!
+    id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(own)}!
   ): ${type.name}`;
+}
+
+function describeLookup({ name: type }: GraphQLObjectType, { name }: Adapter): string {
+  const seconds = WALK_AGAIN_AFTER_MS / 1000;
+  return `The ${type} with this id; null if it does not exist. The service has no such field, so the record is looked up
+  in \`${name}\`: first at its last known position and near it, then at both ends of the list, then by
+  reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else
+  may not be found for up to ${seconds} seconds.`;
+}
+
+function describeResult({ name: type }: GraphQLObjectType, { field, result }: ByIdField): string {
+  const failures = result?.failures.map(({ name }) => name).join(', ');
+  return `The ${type} with this id, which the service returns in \`${field}\`; null if it does not exist. ${
+    failures && `A ${failures} that says anything else is an error.`
+  }`.trimEnd();
 }
 
 /** An argument of these types could not take a global id, and one of the type `ID` can take their values too. */

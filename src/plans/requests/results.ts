@@ -1,0 +1,247 @@
+import {
+  getNullableType,
+  isEnumType,
+  isLeafType,
+  isRequiredArgument,
+  Kind,
+  type GraphQLObjectType,
+  type SelectionNode,
+} from 'graphql';
+import { OWN_KEYS, type UpstreamError } from '../../answers/answer-errors.ts';
+import type { Found } from '../../answers/service-answer.ts';
+import { TYPE_KEY, type Shape, type ShapeScope } from '../../answers/shape.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { Json } from '../../json.ts';
+import type { Result } from '../../schema/derived.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
+import { fieldNode, orTypename } from './added-fields.ts';
+
+/** How what a field of the service returns is selected and read, whether it is a result (see `Result`) or not. */
+export interface ResultReading {
+  /** @param selections of what is wanted */
+  select(selections: readonly SelectionNode[]): readonly SelectionNode[];
+  /** Returns the shape of a value that is wanted. Errors and other types do not match it. */
+  shape(wanted: Shape): Shape;
+  read(found: Found): ReadResult;
+}
+
+/** What the service returned: what is wanted, which may be null; an error; or a type that stands for null. */
+export type ReadResult =
+  | { readonly kind: 'wanted'; readonly found: Found }
+  | {
+      readonly kind: 'failure';
+      /** Whether it says that there is no such record. */
+      readonly isMissing: boolean;
+      readonly errors: readonly UpstreamError[];
+    }
+  | { readonly kind: 'other' };
+
+export function resultReading(
+  result: Result | undefined,
+  { upstreamType }: Pick<ShapeScope, 'upstreamType'>,
+  telemetry: Pick<ReadingTelemetry, 'resultFailed'>,
+): ResultReading {
+  if (!result) return PLAIN;
+  const wantedName = upstreamType(result.wanted.name);
+  const otherNames = new Set(result.others.map(({ name }) => upstreamType(name)));
+  const failures = new Map(
+    result.failures.map((type, at) => [
+      upstreamType(type.name),
+      failureReading(type, aliasPrefix(at)),
+    ]),
+  );
+  return {
+    select: (selections) => selectResult(result, selections),
+    shape: (of) => ({
+      kind: 'abstract',
+      nullable: of.nullable,
+      type: result.type.name,
+      of: (name) => (name === wantedName && of.kind === 'object' ? of : undefined),
+      common: () => (of.kind === 'object' ? of.fields : []),
+    }),
+    read: (found) => {
+      const name = found.value?.get(TYPE_KEY)?.string ?? wantedName;
+      if (otherNames.has(name)) return { kind: 'other' };
+      const failure = failures.get(name);
+      // The general reading reports a type that the schema snapshot does not have.
+      if (!failure) return { kind: 'wanted', found };
+      const { isMissing, error, reason } = failure(found.value!);
+      telemetry.resultFailed(name, reason);
+      return { kind: 'failure', isMissing, errors: [error, ...found.errors] };
+    },
+  };
+}
+
+/**
+ * Selects a result: what is wanted, and of its errors all scalars and enums, each under an alias of the gateway, because
+ * fields of one name may have several types.
+ */
+export function selectResult(
+  result: Result | undefined,
+  selections: readonly SelectionNode[],
+): readonly SelectionNode[] {
+  if (!result) return selections;
+  const failures = result.failures.map((type, at) => {
+    const prefix = aliasPrefix(at);
+    return on(
+      type,
+      orTypename(plainFields(type).map(({ name }) => fieldNode(name, { alias: prefix + name }))),
+    );
+  });
+  return [on(result.wanted, selections), ...failures];
+}
+
+/** @param at the index of the error among those of the result */
+function aliasPrefix(at: number): string {
+  return `${OWN_KEYS}Error${at}_`;
+}
+
+function plainFields(type: GraphQLObjectType) {
+  return Object.values(type.getFields())
+    .filter((field) => isLeafType(getNullableType(field.type)))
+    .filter((field) => !field.args.some(isRequiredArgument));
+}
+
+const PLAIN: ResultReading = {
+  select: (selections) => selections,
+  shape: (wanted) => wanted,
+  read: (found) => ({ kind: 'wanted', found }),
+};
+
+function on({ name }: GraphQLObjectType, selections: readonly SelectionNode[]): SelectionNode {
+  return {
+    kind: Kind.INLINE_FRAGMENT,
+    typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: name } },
+    selectionSet: { kind: Kind.SELECTION_SET, selections },
+  };
+}
+
+/** Makes a function that reads errors of a type. @param prefix of the aliases of its fields */
+function failureReading(type: GraphQLObjectType, prefix: string) {
+  const fields = plainFields(type);
+  const enums = new Map(
+    fields.flatMap(({ name, type: of }) => {
+      const named = getNullableType(of);
+      return isEnumType(named)
+        ? [[name, new Set(named.getValues().map((value) => value.name))]]
+        : [];
+    }),
+  );
+  return (value: Json) => {
+    const members = value.members(new Set(fields.map(({ name }) => prefix + name)));
+    const said = new Map(
+      fields.flatMap(({ name }) => {
+        const member = members.get(prefix + name);
+        return member ? [[name, member] as const] : [];
+      }),
+    );
+    const texts = Array.from(said).flatMap(([name, { string }]) =>
+      string === undefined ? [] : [{ name, text: string, isEnum: enums.has(name) }],
+    );
+    const words = wordsOf(texts);
+    const codes = [
+      ...texts.filter(isCode).map(({ text }) => text),
+      ...Array.from(said).flatMap(([name, { kind, raw }]) =>
+        kind === 'number' && NUMBERED.test(name) ? [raw] : [],
+      ),
+    ];
+    const meaning =
+      first(codes, meaningOf) ??
+      meaningOf(type.name) ??
+      (codes.length === 0 && words && SAYS_MISSING.test(words.text) ? 'missing' : undefined);
+    const error = errorOf({
+      code: CODES[meaning ?? 'other'],
+      message: words?.text ?? `The recruiting service returned a ${type.name}.`,
+      type: type.name,
+      said,
+    });
+    const [reason] = texts.filter(({ name, text }) => enums.get(name)?.has(text));
+    return { isMissing: meaning === 'missing', error, reason: reason?.text ?? '' };
+  };
+}
+
+interface Text {
+  readonly name: string;
+  readonly text: string;
+  readonly isEnum: boolean;
+}
+
+/** The words in which an error explains itself. */
+function wordsOf(texts: readonly Text[]): Text | undefined {
+  return (
+    first(WORDS, (pattern) => texts.find(({ name, isEnum }) => !isEnum && pattern.test(name))) ??
+    texts.find((one) => one.text !== '' && !isCode(one))
+  );
+}
+
+const WORDS = [/^message$/i, /message$/i, /^(detail|description|reason|title|text|error)s?$/i];
+
+/** Whether a text is for programs, like `NOT_FOUND`. */
+function isCode({ name, text, isEnum }: Text): boolean {
+  return (
+    isEnum || (/code|error|kind|message|reason|status|type/i.test(name) && /^[\w.:/-]+$/.test(text))
+  );
+}
+
+/** Fields whose numbers may be those of HTTP. */
+const NUMBERED = /code|status/i;
+
+type Meaning = 'missing' | 'forbidden' | 'limited';
+
+/** However it is spelled: `NOT_FOUND`, `person.notFound`, `PersonNotFoundError`, 404. */
+function meaningOf(code: string): Meaning | undefined {
+  const spelled = code.replaceAll(/[^a-z\d]/gi, '').toLowerCase();
+  return first(MEANINGS, ([meaning, pattern]) => (pattern.test(spelled) ? meaning : undefined));
+}
+
+const MEANINGS: readonly (readonly [Meaning, RegExp])[] = [
+  [
+    'missing',
+    /notfound|nosuch|do(es)?n(o)?texist|nonexist|unknownid|^(missing|gone|deleted|404|410)$/,
+  ],
+  [
+    'forbidden',
+    /forbidden|denied|unauthori[sz]ed|unauthenticated|not(allowed|permitted|authori[sz]ed)|^(no|missing|insufficient)(access|permissions?|rights?)|^(401|403)$/,
+  ],
+  ['limited', /ratelimit|toomanyrequests|throttl|quota|^429$/],
+];
+
+const SAYS_MISSING =
+  /\b(not|n't) (be )?found\b|\b(does not|doesn't|do not|don't) exist\b|\bno such\b/i;
+
+const CODES: Readonly<Record<Meaning | 'other', ErrorCode>> = {
+  missing: 'UPSTREAM_BAD_RESPONSE',
+  forbidden: 'FORBIDDEN',
+  limited: 'UPSTREAM_RATE_LIMITED',
+  other: 'UPSTREAM_BAD_RESPONSE',
+};
+
+/** Repeats all that the error says, as the service wrote it. */
+function errorOf({
+  code,
+  message,
+  type,
+  said,
+}: {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly type: string;
+  readonly said: ReadonlyMap<string, Json>;
+}): UpstreamError {
+  const members = Array.from(said, ([name, { raw }]) => `,"${name}":${raw}`).join('');
+  return {
+    message,
+    path: [],
+    members: `"extensions":{"code":"${code}","result":{"__typename":"${type}"${members}}}`,
+    code,
+    order: Infinity,
+  };
+}
+
+function first<T, U>(all: readonly T[], find: (one: T) => U | undefined): U | undefined {
+  for (const one of all) {
+    const found = find(one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
