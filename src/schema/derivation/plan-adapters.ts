@@ -164,7 +164,7 @@ function derived(
 }
 
 function reasons(
-  { after, recordType, nodeType, result, count }: Adapter,
+  { after, recordType, nodeType, result, count, connection }: Adapter,
   override: FieldOverride,
 ): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
@@ -174,7 +174,9 @@ function reasons(
     ...(override.all || override.connection ? ['adapters.json names it.'] : []),
     ...(count === undefined
       ? []
-      : [`${count} of its pages is its totalCount, once it has proved to count all pages.`]),
+      : [
+          `${count} of its pages ${connection ? 'is its totalCount' : 'is compared with what is read'}, once it has proved to count all pages.`,
+        ]),
   ];
 }
 
