@@ -1,6 +1,12 @@
 import type { Command } from 'commander';
 import { codeOf } from '../errors.ts';
-import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
+import { systemClock } from '../clock.ts';
+import {
+  accessLeft,
+  mayHaveSuccessor,
+  waitsForExpiry,
+  type HeldTokens,
+} from '../tokens/held-tokens.ts';
 import type { TokenRefresher } from '../tokens/token-refresher.ts';
 import { authCheck, type AccessVerdict } from '../tokens/service/auth-check.ts';
 import { ADVICE } from '../tokens/token-health.ts';
@@ -96,18 +102,39 @@ async function tokensRefresh(terminal: Terminal): Promise<void> {
   await withTokenStore(terminal, 'work', async (session) => {
     const { stored } = session;
     if (!stored) throw await noTokens(session);
-    await withTokenService(session, stored.baseUrl, terminal, async ({ refresher }) => {
-      if (refresher.tokens && mayHaveSuccessor(refresher.tokens))
-        throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
-      const { generation, pair } = await refresher.refresh().catch((error: Error) => {
-        throw new CommandError(whatNow(error, refresher));
-      });
-      terminal.stdout.write(
-        `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
-          `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
-      );
-    });
+    await withTokenService(
+      session,
+      stored.baseUrl,
+      terminal,
+      async ({ refresher, checkAccess }) => {
+        if (refresher.tokens && mayHaveSuccessor(refresher.tokens))
+          throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
+        if (refresher.tokens && waitsForExpiry(refresher.tokens)) {
+          const verdict = await checkAccess(refresher.tokens.pair.accessToken);
+          if (verdict.kind === 'works') throw new CommandError(tooEarly(refresher.tokens));
+        }
+        const { generation, pair } = await refresher.refresh().catch((error: Error) => {
+          throw new CommandError(whatNow(error, refresher));
+        });
+        terminal.stdout.write(
+          `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
+            `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
+        );
+      },
+    );
   });
+}
+
+function tooEarly(tokens: HeldTokens): string {
+  const left = Math.round(accessLeft(tokens, systemClock) / 1000);
+  const when = left > 0 ? `, in ${duration(left)} at most` : '';
+  return (
+    'Nothing was sent: the access token works, and this service ' +
+    (tokens.refusesEarly
+      ? 'exchanges no refresh token before the access token has expired. '
+      : 'has refused the refresh token already: as too early, or as spent. ') +
+    `A running gateway sends it right after the expiry${when}.`
+  );
 }
 
 /** The general message advises to try again, which this command would refuse while the tokens are uncertain. */

@@ -132,7 +132,12 @@ async function refreshAtOnce(
   terminal: Terminal,
 ): Promise<void> {
   try {
-    const { generation, pair } = await refresher.refresh();
+    await refresher.advance();
+    const { generation, pair, refusedEarly } = refresher.tokens!;
+    if (generation === imported.generation) {
+      terminal.stdout.write(`${refusedEarly ? REFUSED_EARLY : WAITS_FOR_EXPIRY} ${LINK_WORKS}\n`);
+      return;
+    }
     terminal.stdout.write(
       `Refreshed at once: generation ${generation} is in use, and the link no longer works. The access token lives for ` +
         `${duration(pair.expiresIn)}, the refresh token for ${duration(pair.refreshTokenExpiresIn)}. ` +
@@ -152,6 +157,17 @@ async function refreshAtOnce(
     );
   }
 }
+
+const REFUSED_EARLY =
+  'It was not refreshed yet. The service accepts its access token, and refused its refresh token: either it exchanges none before the ' +
+  'access token has expired, or the refresh token is spent. A running gateway sends it once more right after the expiry, ' +
+  'which shows what is true: start one now, or keep it running.';
+
+const WAITS_FOR_EXPIRY =
+  'It was not refreshed yet, because this service exchanges no refresh token before the access token has expired: a running gateway does it ' +
+  'then. Start one now, or keep it running.';
+
+const LINK_WORKS = 'Until then the link works: keep it secret.';
 
 function notRefreshed({ message }: Error, { tokens }: TokenService['refresher']): string {
   if (tokens && mayHaveSuccessor(tokens)) {

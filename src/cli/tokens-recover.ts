@@ -1,5 +1,5 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
-import { accessLeft, lossOf, mayHaveSuccessor } from '../tokens/held-tokens.ts';
+import { accessLeft, lossOf, mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import { CLAIM_LIFE_MS } from '../tokens/store/claim-ends.ts';
@@ -49,14 +49,17 @@ export async function tokensRecover(
         );
       }
       if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
-      if (!mayBeSpent && !hasEnded) {
+      const isRefusedEarly = state.kind === 'early-or-spent';
+      if (!mayBeSpent && !hasEnded && !isRefusedEarly) {
         print(`There is nothing to recover: generation ${generation} is not uncertain.`);
         return;
       }
-      print(hasEnded ? ENDED : await story(store, generation));
+      if (isRefusedEarly) print(EARLY_OR_SPENT);
+      if (hasEnded || !isRefusedEarly) print(hasEnded ? ENDED : await story(store, generation));
       printKept(service, print);
       if (await saveAnswer(service, print)) return;
-      await askAccess(service, print);
+      const works = await askAccess(service, print);
+      if (works && !hasEnded && waitsForExpiry(service.refresher.tokens!)) return print(TOO_EARLY);
       await replay(service, print, hasEnded).catch((error: CommandError) => {
         if (!lossOf(service.refresher.tokens!, systemClock)) throw error;
         return lastTry(service, error, print);
@@ -105,6 +108,13 @@ const NOT_TAKEN =
 const ENDED =
   'The refresh token has ended by the clock of the token store. If that clock was wrong when the tokens were saved, or is ' +
   'now, the service may still accept it, and there is nothing to lose.';
+
+const EARLY_OR_SPENT =
+  'The service refused an exchange while the access token worked: either it exchanges no refresh token before the access token has ' +
+  'expired, or the refresh token is spent.';
+
+const TOO_EARLY =
+  'So nothing is sent now: a running gateway sends the refresh token right after the access token has expired. Start one, or keep it running.';
 
 async function story(store: TokenStore, generation: number): Promise<string> {
   const open = (await store.history(1_000)).find(
@@ -160,14 +170,19 @@ async function lastTry(service: TokenService, lost: CommandError, print: (text: 
   if (found === 'unproved') await replay(service, print);
 }
 
-async function askAccess({ refresher, checkAccess }: TokenService, print: (text: string) => void) {
+/** @returns whether the service accepts the access token */
+async function askAccess(
+  { refresher, checkAccess }: TokenService,
+  print: (text: string) => void,
+): Promise<boolean> {
   const tokens = refresher.tokens!;
   const verdict = await checkAccess(tokens.pair.accessToken);
   if (verdict.kind === 'unknown') {
     if (accessLeft(tokens, systemClock) <= 0) {
-      return print(
+      print(
         `The access token has expired, and the service gives no clear answer (${verdict.why}).`,
       );
+      return false;
     }
     throw new CommandError(
       `The service gives no clear answer (${verdict.why}), so nothing was sent. Try again when it can be reached.`,
@@ -178,6 +193,7 @@ async function askAccess({ refresher, checkAccess }: TokenService, print: (text:
       ? 'The access token works.'
       : `The access token does not work (${verdict.detail}).`,
   );
+  return verdict.kind === 'works';
 }
 
 async function replay(

@@ -45,6 +45,10 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
       'Refresh token',
       report.state === 'lost' ? 'spent, revoked or expired' : left(report.refreshTokenSecondsLeft),
     ],
+    [
+      'Refreshes',
+      report.refusesEarly ? 'wait for the expiry: the service refuses earlier ones' : null,
+    ],
     ['Last refresh', report.generation === null ? null : (report.lastRotation ?? 'never')],
     [
       'Failures',

@@ -3,7 +3,7 @@ import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
-import { nextPair, type HeldTokens, type TokenSource } from './held-tokens.ts';
+import { mayHaveSuccessor, nextPair, type HeldTokens, type TokenSource } from './held-tokens.ts';
 import type { RawAnswer } from './token-set.ts';
 import type { PairSaver } from './pair-saver.ts';
 import {
@@ -25,6 +25,8 @@ export type AttemptResult =
   | { kind: 'kept'; next: TokenSource; bornAt: number; isSecond: boolean }
   /** Another process was first: nothing was sent, or its pair has arrived. */
   | { kind: 'overtaken' }
+  /** Refused while the access token works: too early, or spent. */
+  | { kind: 'early-or-spent' }
   | { kind: 'lost' }
   | { kind: 'uncertain'; attempt: string; why: string }
   /** Nothing was spent. Another attempt is useless for this many seconds. */
@@ -54,6 +56,8 @@ interface Surroundings {
   isOvertaken(from: HeldTokens): Promise<boolean>;
   /** Does the same, and looks for the pair in rescue files and kept answers. @throws when one cannot be read */
   isAnswered(from: HeldTokens): Promise<boolean>;
+  /** Whether a refusal of its refresh token may mean that the exchange was too early. */
+  mayBeEarly(from: HeldTokens): Promise<boolean>;
 }
 
 interface Begun {
@@ -84,7 +88,7 @@ export interface ExchangeAttempt {
 export function createExchangeAttempt(
   { store, rescue, connect, clock, log, replica, onExchange, onRefused }: AttemptParts,
   saver: PairSaver,
-  { isStopping, onClaim, hasNewer, isOvertaken, isAnswered }: Surroundings,
+  { isStopping, onClaim, hasNewer, isOvertaken, isAnswered, mayBeEarly }: Surroundings,
 ): ExchangeAttempt {
   const unrecorded = new Map<string, Ending>();
   return { exchange: attemptOnce, recordEndings, recordLoss };
@@ -101,7 +105,7 @@ export function createExchangeAttempt(
       if (!claimed) return { kind: 'overtaken' };
       if ('kind' in claimed) return claimed;
       onClaim();
-      const answered = from.state.kind === 'uncertain' && (await lateAnswer(begun));
+      const answered = mayHaveSuccessor(from) && (await lateAnswer(begun));
       if (answered) return answered;
       // A process that was suspended after the claim must not wake up and send.
       const maySend = () => !isStopping() && clock.elapsed() - begun.begun < SEND_WITHIN_MS;
@@ -115,9 +119,10 @@ export function createExchangeAttempt(
   }
 
   async function claim({ from, attempt }: Begun) {
-    const { set, generation, state } = from;
+    const { set, generation, state, refusedEarly: knowsRefusal } = from;
     const over = state.kind === 'uncertain' ? state.attempt : null;
-    const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
+    const seen = { over, knowsRefusal };
+    const wanted = { set, generation, attempt, ...seen, lifeMs: CLAIM_LIFE_MS, replica };
     return store.claim(wanted).catch((error: unknown) => {
       // It may have been written all the same.
       unrecorded.set(attempt, { outcome: 'unsent', latencyMs: 0 });
@@ -156,6 +161,10 @@ export function createExchangeAttempt(
         await close(exchange, outcome.kind);
         return postponed(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
       case 'refused':
+        // The page of a proxy or firewall says nothing about the refresh token.
+        if (outcome.status === 403 && outcome.isPage !== true && (await isTooEarly(exchange))) {
+          return { kind: 'early-or-spent' };
+        }
         await close(exchange, outcome.kind);
         return postponed(60, refusedError(outcome.status));
       case 'unsent':
@@ -186,7 +195,9 @@ export function createExchangeAttempt(
     const saved = { set, generation, attempt, pair, outcome, at, latencyMs, home };
     const kept = await saver.save(saved);
     onExchange?.(outcome, latencyMs / 1000);
-    const next = { set, generation: generation + 1, pair, saved, ...FRESH };
+    // A refresh token that was refused before, and is accepted now, was refused as too early.
+    const refusesEarly = from.refusesEarly || from.refusedEarly;
+    const next = { set, generation: generation + 1, pair, saved, ...FRESH, refusesEarly };
     if (outcome !== 'rotated') {
       log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
     }
@@ -198,6 +209,13 @@ export function createExchangeAttempt(
     return { kind: 'kept', next, bornAt: begun, isSecond: kept === 'second' };
   }
 
+  /** Ends the claim if so: the refresh token may be as valid as before, and nobody has to wait. */
+  async function isTooEarly(exchange: Begun): Promise<boolean> {
+    if (isStopping() || !(await mayBeEarly(exchange.from))) return false;
+    await close(exchange, 'early-or-spent');
+    return true;
+  }
+
   async function refuse(exchange: Begun, claimed: Claim): Promise<AttemptResult> {
     const { from, begun } = exchange;
     // Another process may have been first and not have saved yet: this one waits as long as that pair can arrive.
@@ -205,6 +223,7 @@ export function createExchangeAttempt(
     const pause = growingPauses(clock, LOOKS);
     try {
       let overtaken = await isOvertaken(from);
+      if (!overtaken && (await isTooEarly(exchange))) return { kind: 'early-or-spent' };
       const left = until - clock.elapsed();
       if (!overtaken && left > 0) {
         const waitSeconds = Math.round(left / 1000);
@@ -275,6 +294,7 @@ const FRESH = {
   claim: null,
   unanswered: 0,
   surplus: 0,
+  refusedEarly: false,
 } as const;
 
 const NOT_RENEWED =

@@ -22,6 +22,12 @@ export interface HeldTokens {
   readonly hasSecondPair: boolean;
   /** The service accepted this access token at least once, or may have before this process knew it. */
   readonly accepted: boolean;
+  /** The service reported that this access token has expired, and has not accepted it since. */
+  readonly expired: boolean;
+  /** An exchange of this refresh token was refused while its access token worked. */
+  readonly refusedEarly: boolean;
+  /** The service exchanges no refresh token before its access token has expired. */
+  readonly refusesEarly: boolean;
 }
 
 /**
@@ -31,6 +37,11 @@ export interface HeldTokens {
  *                 |  no clear answer
  *                 v
  *             uncertain -> sent once more: the next pair, or lost
+ *
+ *           refreshing
+ *                 |  refused while the access token works
+ *                 v
+ *          early-or-spent -> sent once more after the expiry: the next pair, or lost
  *
  * Lost and moved are final for this pair: only a newer generation, or another set, ends them.
  */
@@ -49,6 +60,11 @@ export type TokenState =
       /** The attempt whose claim is still in the store; null if the store has none. */
       readonly attempt: string | null;
     }
+  /**
+   * An exchange was refused while the access token worked. Some services refuse every exchange before the expiry, and
+   * keep the refresh token valid; otherwise it is spent.
+   */
+  | { readonly kind: 'early-or-spent'; readonly unanswered: number }
   | { readonly kind: 'lost'; readonly cause: Exclude<LossCause, 'ended'> }
   | { readonly kind: 'moved'; readonly to: string };
 
@@ -56,20 +72,21 @@ export type UncertainTokens = HeldTokens & {
   readonly state: Extract<TokenState, { kind: 'uncertain' }>;
 };
 
-type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'claim' | 'unanswered'>;
+type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'claim' | 'unanswered' | 'refusedEarly'>;
 
 /** A pair as the store or an exchange gives it. */
 export type TokenSource = StateSource &
   Pick<HeldTokens, 'saved'> &
-  Pick<StoredTokens, 'set' | 'generation' | 'pair' | 'imported' | 'surplus'>;
+  Pick<StoredTokens, 'set' | 'generation' | 'pair' | 'imported' | 'surplus' | 'refusesEarly'>;
 
 /** @param forgotten unanswered exchanges that the store no longer knows of */
 export function stateOf(source: StateSource, forgotten = 0): TokenState {
-  const { lost, movedTo, claim } = source;
+  const { lost, movedTo, claim, refusedEarly } = source;
   const unanswered = Math.max(source.unanswered, forgotten);
   if (movedTo !== null) return { kind: 'moved', to: movedTo };
   if (lost) return lostAfter(unanswered);
   if (claim?.live === true) return { kind: 'refreshing', unanswered };
+  if (claim === null && refusedEarly) return { kind: 'early-or-spent', unanswered };
   if (claim === null && unanswered === 0) return { kind: 'valid' };
   return { kind: 'uncertain', unanswered, attempt: claim?.attempt ?? null };
 }
@@ -89,7 +106,16 @@ export function isUncertain(tokens: HeldTokens | undefined): tokens is Uncertain
 
 /** Whether the next pair may have been given and not have arrived: a copy of it may still be found. */
 export function mayHaveSuccessor({ state }: Pick<HeldTokens, 'state'>): boolean {
+  if (state.kind === 'early-or-spent') return state.unanswered > 0;
   return state.kind === 'uncertain' || (state.kind === 'lost' && state.cause === 'unanswered');
+}
+
+/** Whether the refresh token is sent only when the access token has expired. */
+export function waitsForExpiry({
+  refusedEarly,
+  refusesEarly,
+}: Pick<HeldTokens, 'refusedEarly' | 'refusesEarly'>): boolean {
+  return refusedEarly || refusesEarly;
 }
 
 /** Whether this process has nothing to save of the pair, and nothing to send. */
@@ -107,7 +133,7 @@ export function holdTokens(
   first: boolean,
   random: number,
 ): HeldTokens {
-  const { set, generation, pair, saved, imported, surplus } = source;
+  const { set, generation, pair, saved, imported, surplus, refusedEarly, refusesEarly } = source;
   const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
   const early = (2 / 3) * (1 - random / 20);
   return {
@@ -120,6 +146,9 @@ export function holdTokens(
     refreshAt: imported ? bornAt : bornAt + life * early,
     // An earlier process may have used it, or it lay behind its link: its expiry is believed at once.
     accepted: imported || first,
+    expired: false,
+    refusedEarly,
+    refusesEarly,
     imported,
     hasSecondPair: surplus > 0,
     state: stateOf(source),
@@ -149,14 +178,22 @@ export function savedPairOf(stored: StoredTokens, store: string, now: number): R
  * @param forgotten unanswered exchanges that the store no longer knows of
  */
 export function changesIn(
-  { state: before }: HeldTokens,
-  source: StateSource & Pick<StoredTokens, 'surplus'>,
+  { state: before, ...held }: HeldTokens,
+  source: StateSource & Pick<StoredTokens, 'surplus' | 'refusesEarly'>,
   forgotten: number,
-): Pick<HeldTokens, 'state' | 'hasSecondPair'> {
-  const state = stateOf(source, forgotten);
+): Pick<HeldTokens, 'state' | 'hasSecondPair' | 'refusedEarly' | 'refusesEarly'> {
+  // The store may not have it yet, or have lost it.
+  const refusedEarly = source.refusedEarly || (held.refusedEarly && !source.lost);
+  const refusesEarly = source.refusesEarly || held.refusesEarly;
+  const state = stateOf({ ...source, refusedEarly }, forgotten);
   // The service rejected it for good, and the store does not have that yet.
   const isStillLost = before.kind === 'lost' && state.kind !== 'moved';
-  return { state: isStillLost ? before : state, hasSecondPair: source.surplus > 0 };
+  return {
+    state: isStillLost ? before : state,
+    hasSecondPair: source.surplus > 0,
+    refusedEarly,
+    refusesEarly,
+  };
 }
 
 /** After a failover, there may be two pairs of one generation. */
@@ -200,9 +237,20 @@ export function refreshLeft({ pair, bornAt }: HeldTokens, clock: Clock): number 
  * When an uncertain refresh token is sent once more, while its access token still works: late, since some
  * services revoke everything when a refresh token comes twice.
  */
-export function replayAt({ pair, bornAt }: HeldTokens): number {
-  const life = Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000;
-  return bornAt + life - Math.min(LAST_MINUTES_MS, life / 10);
+export function replayAt(tokens: HeldTokens): number {
+  if (waitsForExpiry(tokens)) return expiryOf(tokens);
+  const { pair, bornAt } = tokens;
+  return bornAt + withoutLastMinutes(Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000);
+}
+
+/** When the access token has expired, unless the refresh token ends before. */
+export function expiryOf({ pair, bornAt }: HeldTokens): number {
+  const lastMinutes = withoutLastMinutes(pair.refreshTokenExpiresIn * 1000);
+  return bornAt + Math.min(pair.expiresIn * 1000, lastMinutes);
+}
+
+function withoutLastMinutes(life: number): number {
+  return life - Math.min(LAST_MINUTES_MS, life / 10);
 }
 
 const LAST_MINUTES_MS = 5 * 60_000;

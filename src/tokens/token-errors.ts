@@ -165,6 +165,24 @@ export function uncertainError() {
   );
 }
 
+class EarlyOrSpent extends Error {
+  override readonly name = 'EarlyOrSpent';
+}
+
+export function isEarlyOrSpent(error: unknown): boolean {
+  return (error as { cause?: unknown }).cause instanceof EarlyOrSpent;
+}
+
+export function earlyOrSpentError() {
+  return codedError(
+    'UPSTREAM_UNREACHABLE',
+    'The recruiting service refused to exchange the refresh token, although the access token works. Either it exchanges none before the ' +
+      'access token has expired, or the refresh token is spent. Requests are answered meanwhile, and right after the expiry a gateway sends the ' +
+      'refresh token once more: only then it is certain. Keep a gateway running until then.',
+    { cause: new EarlyOrSpent() },
+  );
+}
+
 export function rateLimitedError(retryAfter: number) {
   return codedError(
     'UPSTREAM_RATE_LIMITED',

@@ -1,6 +1,12 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import { accessLeft, refreshLeft, type HeldTokens, type TokenState } from './held-tokens.ts';
+import {
+  accessLeft,
+  refreshLeft,
+  waitsForExpiry,
+  type HeldTokens,
+  type TokenState,
+} from './held-tokens.ts';
 
 /** What can be wrong with the tokens: the same words in logs (`trouble`), metrics and `tokens status`. */
 export const TROUBLES = [
@@ -8,6 +14,7 @@ export const TROUBLES = [
   'moved',
   'lost',
   'uncertain',
+  'early-or-spent',
   'unsaved',
   'blocked',
   'ending',
@@ -37,6 +44,8 @@ export interface TokenFacts {
   readonly hasSecondPair: boolean;
   /** The pair came from an import, and was never refreshed. */
   readonly imported: boolean;
+  /** The refresh token is sent only when the access token has expired, because the service refuses it before. */
+  readonly waitsForExpiry: boolean;
 }
 
 /** By then a refresh that is tried again and again has succeeded, unless something is wrong for long. */
@@ -48,18 +57,23 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
   const isLost = state === 'lost' || facts.refreshLeft <= 0;
   const isUncertain = state === 'uncertain';
   const life = Math.min(facts.accessLeft + facts.age, facts.refreshLife);
+  const lateness = Math.min(LATE_MS, life / 10);
   // After an uncertain exchange, the next one is put off until the access token is near its end.
-  const isLate = !isUncertain && facts.age > (2 / 3) * life + Math.min(LATE_MS, life / 10);
+  const isLate = !isUncertain && facts.age > (2 / 3) * life + lateness;
   const isNeverRefreshed = facts.imported && state !== 'refreshing';
+  const isNotRotated = facts.waitsForExpiry
+    ? facts.accessLeft <= -lateness
+    : facts.accessLeft <= 0 || isLate || isNeverRefreshed;
   const found: Partial<Record<Trouble, boolean>> = {
     lost: isLost,
     uncertain: isUncertain && !isLost,
+    'early-or-spent': state === 'early-or-spent' && !isLost,
     unsaved: facts.unsaved,
     blocked: facts.blocked && !isLost,
     ending: !isLost && thresholdOf(facts.refreshLeft, facts.refreshLife) !== undefined,
     'not-renewed': facts.notRenewed,
     'second-pair': facts.hasSecondPair,
-    'not-rotated': !isLost && (facts.accessLeft <= 0 || isLate || isNeverRefreshed),
+    'not-rotated': !isLost && isNotRotated,
   };
   return TROUBLES.filter((trouble) => found[trouble] === true);
 }
@@ -80,6 +94,11 @@ export const ADVICE: Record<Trouble, string> = {
   uncertain:
     'An exchange never got a clear answer, so the refresh token may be spent. The access token is used while it works; ' +
     'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to resolve it at once.',
+  'early-or-spent':
+    'The service refused to exchange the refresh token although the access token works: either it exchanges none before the ' +
+    'access token has expired, or the refresh token is spent. Requests are answered meanwhile. Right after the expiry a running ' +
+    'gateway sends it once more, which shows what is true: keep one running. If it was only too early, that is remembered, and ' +
+    'refreshes wait for the expiry from then on.',
   unsaved:
     'A new pair is not in the store yet: it is in a rescue file, and in the memory of the gateway that got it. ' +
     'Free the disk or restore the permissions before you stop that gateway; then it saves the pair by itself. ' +
@@ -146,6 +165,7 @@ export function healthOf(
       age,
       imported,
       hasSecondPair,
+      waitsForExpiry: waitsForExpiry(tokens),
       accessLeft: left.access,
       refreshLeft: left.refresh,
       refreshLife: pair.refreshTokenExpiresIn * 1000,

@@ -93,6 +93,9 @@ const SYNC_MS = 30_000;
 const PATIENCE_MS = 30_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 5 * 60_000;
+const FRESH_MS = 30_000;
+const LONGEST_FRESH_MS = 30 * 60_000;
+const NONE_RENEWED = { generation: 0, renewals: 0 };
 
 /**
  * A store that is unavailable now, such as a database server that is down, is read as soon as it is back.
@@ -120,6 +123,8 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   for (const notice of store.notices) log.warn(notice);
   const stopping = new AbortController();
   let stopped: Promise<void> | undefined;
+  /** The last token that was renewed before anything was accepted with it, and how many were. */
+  let fresh = NONE_RENEWED;
   const refresher = createTokenRefresher(parts);
   const warnOfEnd = createEndWarnings(clock, log);
   if (stored) refresher.adopt(stored);
@@ -138,7 +143,11 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
   return {
     accessToken: () =>
       refresher.tokens ? accessTokenOf(refresher.tokens) : patiently(firstToken()),
-    accepted: refresher.accepted,
+    accepted: (token) => {
+      const { tokens } = refresher;
+      if (fresh !== NONE_RENEWED && tokens && isOfPair(token, tokens)) fresh = NONE_RENEWED;
+      refresher.accepted(token);
+    },
     afterRefusal: async (refused, detail) => {
       const newest = held();
       if (!isOfPair(refused, newest)) return accessTokenOf(newest);
@@ -170,10 +179,21 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
     if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
     if (detail !== 'token_expired') return undefined;
-    // Never accepted, and refused as expired in the first half of its life: another refresh would only loop.
-    const age = clock.elapsed() - newest.bornAt;
-    if (!newest.accepted && age < newest.pair.expiresIn * 500) return undefined;
+    if (!newest.accepted && !mayRenewFresh(newest)) return undefined;
+    refresher.expired(refused);
     return accessTokenOf(await refresher.refresh());
+  }
+
+  /**
+   * A token that was refused as expired in the first half of its life, and was never accepted: the next one may be refused
+   * too, so it is renewed only after a while, each time a longer one.
+   */
+  function mayRenewFresh({ generation, bornAt, pair }: HeldTokens): boolean {
+    const before = fresh.generation === generation ? fresh.renewals - 1 : fresh.renewals;
+    const wait = Math.min(LONGEST_FRESH_MS, FRESH_MS * 2 ** before, pair.expiresIn * 500);
+    if (clock.elapsed() - bornAt < wait) return false;
+    fresh = { generation, renewals: before + 1 };
+    return true;
   }
 
   /** A caller does not wait longer; the refresh goes on without it. */

@@ -1,5 +1,6 @@
 import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
 import { createBlockedRefresh } from './blocked-refresh.ts';
+import { createEarlyRefusal } from './early-refusal.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
 import {
@@ -10,6 +11,7 @@ import {
   lossOf,
   lostAfter,
   unansweredOf,
+  waitsForExpiry,
   type AccessToken,
   type HeldTokens,
   type UncertainTokens,
@@ -19,6 +21,8 @@ import type { BoundedStore } from './store/bounded-store.ts';
 import { ANSWERS_MS } from './store/token-store.ts';
 import {
   busyElsewhereError,
+  earlyOrSpentError,
+  isEarlyOrSpent,
   lostError,
   missingError,
   movedError,
@@ -50,6 +54,8 @@ export interface TokenRefresher extends Pick<
   readonly answers: AnsweredPairs;
   /** Reports that the service accepted this access token: from now on its expiry is believed. */
   accepted(token: AccessToken): void;
+  /** Reports that the service refused this access token as expired. */
+  expired(token: AccessToken): void;
   /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
   settled(): Promise<void>;
   /**
@@ -63,7 +69,10 @@ export interface TokenRefresher extends Pick<
   untilDue(): number;
   /** Milliseconds until the refresh token is sent once more; undefined when it is not uncertain. */
   untilReplay(): number | undefined;
-  /** Does what is due: refreshes ahead of the expiry, or decides about an uncertain exchange. */
+  /**
+   * Does what is due: refreshes ahead of the expiry, or after it where the service refuses earlier, or decides about an
+   * uncertain exchange.
+   */
   advance(): Promise<void>;
   /** Begins no further exchange, and waits until the pair of one under way is safe. */
   stop(): Promise<void>;
@@ -85,6 +94,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   const { store, clock, log } = parts;
   const saver = createPairSaver(parts);
   const uncertain = createUncertainRefresh(parts);
+  const early = createEarlyRefusal(parts);
   const answers = createAnsweredPairs(parts);
   const blocked = createBlockedRefresh(parts);
   const held: TokenSync = createTokenSync(parts, {
@@ -110,6 +120,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       await held.recoverPair();
       return !isSamePair(held.tokens!, from);
     },
+    // Requests may have met its expiry since.
+    mayBeEarly: (from) => early.mayBeEarly(isSamePair(held.tokens!, from) ? held.tokens! : from),
   });
   let inFlight: Promise<HeldTokens> | undefined;
   let notRenewed = false;
@@ -149,7 +161,12 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     sync: held.sync,
     accepted: (token) => {
       const { tokens } = held;
-      if (tokens && !tokens.accepted && isOfPair(token, tokens)) held.change({ accepted: true });
+      if (!tokens || (tokens.accepted && !tokens.expired) || !isOfPair(token, tokens)) return;
+      held.change({ accepted: true, expired: false });
+    },
+    expired: (token) => {
+      const { tokens } = held;
+      if (tokens && isOfPair(token, tokens)) held.change({ expired: true });
     },
     settled: async () => {
       await inFlight?.catch(() => {});
@@ -169,15 +186,19 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         // Less and less often: that process may have been stopped, and keeps its claim until its end.
         return Math.min(LONGEST_BUSY_MS, Math.max(BUSY_MS, blocked.busyMs));
       }
-      const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : tokens.refreshAt;
-      return Math.max(at, quiet?.until ?? 0) - clock.elapsed();
+      return Math.max(dueAt(tokens), quiet?.until ?? 0) - clock.elapsed();
     },
     untilReplay: () =>
       isUncertain(held.tokens) ? uncertain.dueAt(held.tokens) - clock.elapsed() : undefined,
     advance: async () => {
       const { tokens } = held;
-      if (isUncertain(tokens) && !(await uncertain.mustReplay(tokens))) return;
-      await refresh();
+      if (isUncertain(tokens)) {
+        if (!(await uncertain.mustReplay(tokens))) return;
+      } else if (tokens && waitsForExpiry(tokens) && !(await early.maySend(tokens))) return;
+      await refresh().catch((error: unknown) => {
+        // It was reported once.
+        if (!isEarlyOrSpent(error)) throw error;
+      });
     },
     stop: async () => {
       stopped = true;
@@ -188,6 +209,11 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       await saver.finish();
     },
   };
+
+  function dueAt(tokens: HeldTokens): number {
+    if (isUncertain(tokens)) return uncertain.dueAt(tokens);
+    return waitsForExpiry(tokens) ? early.dueAt(tokens) : tokens.refreshAt;
+  }
 
   async function exchangeOnce(evenIfEnded: boolean): Promise<HeldTokens> {
     const from = exchangeable(evenIfEnded);
@@ -202,6 +228,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       if (isNewlyUncertain && !(await uncertain.mustReplay(newest))) {
         throw uncertainError();
       }
+      const isNewlyRefused = newest.refusedEarly && !from.refusedEarly;
+      if (isNewlyRefused && !(await early.maySend(newest))) throw earlyOrSpentError();
       if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
       const mayClaim = newest.state.kind !== 'refreshing';
       if (mayClaim && (await othersAreAsked())) {
@@ -269,13 +297,27 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
           held.publish(result.next, result.bornAt);
         } else await held.sync();
         notRenewed = result.next.saved.outcome !== 'rotated';
+        if (from.refusedEarly && !from.refusesEarly) log.info(REFUSES_EARLY);
         log.info({ generation: held.tokens!.generation }, 'access token refreshed');
         return held.tokens!;
       case 'overtaken':
         return undefined;
+      case 'early-or-spent': {
+        const { state, expired } = held.tokens!;
+        if (!isSamePair(held.tokens!, from)) return held.tokens!;
+        if (!isFinal(held.tokens!)) {
+          const unanswered = unansweredOf(state);
+          const refused = { kind: 'early-or-spent', unanswered } as const;
+          held.change({ refusedEarly: true, expired: false, state: refused });
+        }
+        // Otherwise a request that meets `token_expired` is news, also within the next seconds.
+        if (expired) throw pause(early.patience(from), earlyOrSpentError());
+        throw earlyOrSpentError();
+      }
       case 'lost': {
         const { state } = held.tokens!;
         const lost = held.change({
+          refusedEarly: false,
           state: state.kind === 'lost' ? state : lostAfter(unansweredOf(state)),
         });
         throw lostError(lossOf(lost, clock)!);
@@ -314,3 +356,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     return error;
   }
 }
+
+const REFUSES_EARLY =
+  'The recruiting service accepted a refresh token that it had refused while the access token worked: it exchanges none ' +
+  'before the access token has expired. This is remembered in the token store, and from now on refreshes wait for the expiry.';

@@ -1,4 +1,4 @@
-import { mayHaveSuccessor, stateOf } from './held-tokens.ts';
+import { mayHaveSuccessor, stateOf, waitsForExpiry } from './held-tokens.ts';
 import { FATAL, troublesOf, type Trouble } from './token-health.ts';
 import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
 import { mayFollow, type WaitingPair } from './store/rescue.ts';
@@ -15,6 +15,8 @@ export interface TokenReport {
   readonly fingerprint: string | null;
   readonly accessTokenSecondsLeft: number | null;
   readonly refreshTokenSecondsLeft: number | null;
+  /** Whether the service exchanges no refresh token before its access token has expired, as far as is known. */
+  readonly refusesEarly: boolean;
   /** ISO 8601; null when this set was not refreshed since its import. */
   readonly lastRotation: string | null;
   /** Exchanges of the refresh token in use that gave no pair. */
@@ -65,6 +67,9 @@ const FAILURES = new Set<HistoryEntry['outcome']>([
   'unsent',
   'rate-limited',
   'refused',
+  'early-or-spent',
+  'early',
+  'spent',
   'invalid-grant',
 ]);
 
@@ -94,6 +99,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     notRenewed: !stored.imported && refresh !== undefined && refresh.outcome !== 'rotated',
     imported: stored.imported,
     hasSecondPair: stored.surplus > 0,
+    waitsForExpiry: waitsForExpiry(stored),
   });
   const since = history.slice(
     0,
@@ -115,6 +121,7 @@ export function tokenReport(facts: ReportFacts): TokenReport {
     fingerprint: stored.fingerprint,
     accessTokenSecondsLeft: secondsOf(left(pair.expiresIn)),
     refreshTokenSecondsLeft: stored.lost ? 0 : secondsOf(left(pair.refreshTokenExpiresIn)),
+    refusesEarly: stored.refusesEarly,
     lastRotation: stored.imported ? null : iso(savedAt),
     failures: failed.length,
     lastFailure: last ? { at: iso(last.at), outcome: last.outcome } : null,
@@ -138,6 +145,7 @@ function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
     fingerprint: null,
     accessTokenSecondsLeft: null,
     refreshTokenSecondsLeft: null,
+    refusesEarly: false,
     lastRotation: null,
     failures: 0,
     lastFailure: null,

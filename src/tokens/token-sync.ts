@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { AnsweredPairs } from './answered-pair.ts';
 import {
+  accessLeft,
   changesIn,
   holdTokens,
   isFinal,
@@ -16,7 +17,7 @@ import {
 import type { PairSaver } from './pair-saver.ts';
 import { createStoreWatch } from './store-watch.ts';
 import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
-import { lostError, movedError, unreadRescueError } from './token-errors.ts';
+import { earlyOrSpentError, lostError, movedError, unreadRescueError } from './token-errors.ts';
 import type { StoredClaim, StoredTokens, TokenStore } from './store/token-store.ts';
 
 /** The newest pair that this process knows, kept in step with the store and with other processes. */
@@ -80,6 +81,8 @@ export function createTokenSync(
   const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
   const watch = createStoreWatch(parts, saver);
   let tokens: HeldTokens | undefined;
+  /** The pair that was reported as refused early. */
+  let alarmed: HeldTokens | undefined;
   /** Unanswered exchanges of the pair that the store no longer knows of. */
   let forgotten = 0;
   let running: Promise<unknown> = Promise.resolve();
@@ -143,6 +146,7 @@ export function createTokenSync(
   function publish(next: TokenSource, bornAt: number): void {
     tokens = holdTokens(next, bornAt, tokens === undefined, random());
     forgotten = 0;
+    logRefusal(tokens);
     onNewPair();
   }
 
@@ -150,6 +154,7 @@ export function createTokenSync(
     const before = tokens!;
     tokens = { ...before, ...facts };
     logEnd(before, tokens);
+    logRefusal(tokens);
     return tokens;
   }
 
@@ -193,6 +198,15 @@ export function createTokenSync(
   function isForgottenLoss(stored: StoredTokens): boolean {
     if (tokens?.state.kind !== 'lost' || !isSamePair(stored, tokens)) return false;
     return !stored.lost && stored.claim?.live !== true;
+  }
+
+  /** Logs once for each pair that it was refused early, whichever process found it out. */
+  function logRefusal(now: HeldTokens): void {
+    if (now.state.kind !== 'early-or-spent' || (alarmed && isSamePair(alarmed, now))) return;
+    alarmed = now;
+    const inSeconds = Math.max(0, Math.round(accessLeft(now, clock) / 1000));
+    const facts = { trouble: 'early-or-spent', generation: now.generation, inSeconds };
+    log.error(facts, earlyOrSpentError().message);
   }
 
   /** Logs once that the set is lost or moved, whichever process or command found it out or did it. */

@@ -90,7 +90,7 @@ describe('TOKEN_LINK', () => {
 
   test('a set that was imported but not refreshed before the gateway stopped is refreshed by the next one', async () => {
     const service = await startScripted();
-    service.always(reply(403, {}));
+    service.always(reply(401, {}));
     const { clock, store, stop } = await startKept(service);
     await clock.asleep();
     await stop();
@@ -647,19 +647,20 @@ describe('without a working set', () => {
     expect(await store.read()).toMatchObject({ generation: 3, lost: true });
   });
 
-  test('after a loss before the expiry, the old access token serves as long as it works', async () => {
+  test('a refusal before the expiry is no loss yet: the access token serves, and the refresh token is sent once more after it', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
     service.always(reply(400, { error: 'invalid_grant', error_description: 'Revoked.' }));
     await clock.pass(0.7 * DAY);
-    expect(await store.read()).toMatchObject({ lost: true });
+    expect(await store.read()).toMatchObject({ lost: false, refusedEarly: true });
     expect(codesOf(await ask(PERSON))).toEqual([]);
     clock.setWall(-YEAR);
     service.expire();
     expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
     await clock.pass(DAY);
-    expect(service.exchanges).toHaveLength(2);
+    expect(await store.read()).toMatchObject({ lost: true, refusedEarly: false });
+    expect(service.exchanges).toHaveLength(3);
   });
 
   test('after a loss because of an answer that never arrived, everything received is still there', async () => {

@@ -32,7 +32,20 @@ describe('a token link', () => {
   const forGood: [string, LinkAnswer, RegExp][] = [
     ['404', (response) => json(response, 404, {}), /is dead .*30 days.*new token/s],
     ['410', (response) => json(response, 410, {}), /is dead .*30 days.*new token/s],
-    ['HTML', html, /does not give a token set.*whole link/s],
+    ['HTML', html, /page for people.*Open it in a browser.*tokens import <file>.*tokens import -/s],
+    [
+      'a page of 100 KiB',
+      (response) =>
+        void response
+          .writeHead(200, { 'content-type': 'text/html' })
+          .end(`<html>${'x'.repeat(102_400)}</html>`),
+      /page for people/,
+    ],
+    [
+      'a page for people who have to sign in',
+      (response) => void response.writeHead(403).end('<html>Sign in</html>'),
+      /page for people/,
+    ],
     ['nothing', (response) => void response.end(), /does not give a token set/],
     [
       'JSON without tokens',
@@ -275,7 +288,6 @@ describe('reading a token file', () => {
   test.each([
     ['nothing', ''],
     ['half of its JSON', JSON.stringify(set).slice(0, 50)],
-    ['HTML', '<html>made-access</html>'],
     ['no refresh token', '{"access_token":"made-access"}'],
     ['null', 'null'],
     ['more than 64 KiB', JSON.stringify({ pad: 'x'.repeat(65_536), ...set })],
@@ -283,6 +295,13 @@ describe('reading a token file', () => {
     const read = () => readTokenFile(text);
     expect(read).toThrow(TokenLinkError);
     expect(read).toThrow(/not a token set .* the link itself\.$/);
+    expect(read).not.toThrow(/made-/);
+  });
+
+  test('the error for a page says to save the JSON that it shows, without a token', () => {
+    const read = () => readTokenFile('\uFEFF<html>made-access</html>');
+    expect(read).toThrow(TokenLinkError);
+    expect(read).toThrow(/Save the JSON that the page shows in a browser, not the page/);
     expect(read).not.toThrow(/made-/);
   });
 });

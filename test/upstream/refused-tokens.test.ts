@@ -161,6 +161,7 @@ test('an expired token whose refresh token is spent is TOKENS_LOST for all waiti
   const { pair } = (await store.read())!;
   await spend(upstream.url, pair.refreshToken);
   const { grants } = counts(gateway);
+  gateway.expireTokens();
   upstream.answer(refusal('token_expired'));
   for (let round = 0; round < 2; round += 1) {
     const answers = await Promise.all(

@@ -39,11 +39,12 @@ export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions
  * meaning of a 403 is not documented there, and firewalls answer with it as well: only one in the service's own form
  * (2.2) is about the token.
  */
-function judge({ status, body }: GetAnswer): AccessVerdict {
+function judge({ status, body, isPage }: GetAnswer): AccessVerdict {
   if (status === 204) return { kind: 'works' };
   if (status === 200) {
-    const isPage = body === undefined || /^\s*</.test(body);
-    return isPage ? { kind: 'unknown', why: 'status 200 with a page' } : { kind: 'works' };
+    return isPage || body === undefined
+      ? { kind: 'unknown', why: 'status 200 with a page' }
+      : { kind: 'works' };
   }
   const { type, detail } = tokenErrorIn(body);
   if (status === 401 || (status === 403 && type !== undefined)) {

@@ -14,6 +14,8 @@ export interface GetOptions {
 export interface GetAnswer {
   readonly status: number;
   readonly body: string | undefined;
+  /** For people, not for programs. */
+  readonly isPage: boolean;
 }
 
 const ANSWER_TIMEOUT_MS = 30_000;
@@ -31,7 +33,10 @@ export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
   try {
     const path = url.pathname + url.search;
     const response = await client.request({ method: 'GET', path, headers, signal: late.signal });
-    return { status: response.statusCode, body: await bodyOf(response.body) };
+    const body = await bodyOf(response.body);
+    const type = response.headers['content-type']?.toString() ?? '';
+    const isPage = /\bhtml\b/i.test(type) || /^\uFEFF?\s*</.test(body ?? '');
+    return { status: response.statusCode, body, isPage };
   } finally {
     clearTimeout(timer);
     await close();

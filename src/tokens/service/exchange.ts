@@ -28,7 +28,8 @@ export type ExchangeOutcome =
   | { kind: 'invalid-grant' }
   /** Seconds, within reason. */
   | { kind: 'rate-limited'; retryAfter: number }
-  | { kind: 'refused'; status: 401 | 403 }
+  /** `isPage`: of a proxy or firewall, as it seems. */
+  | { kind: 'refused'; status: 401 | 403; isPage?: true }
   | { kind: 'unsent' }
   /** `why` is for the operator, and contains no secrets. `answer` is what arrived, if anything did. */
   | { kind: 'uncertain'; why: string; answer?: RawAnswer };
@@ -208,7 +209,10 @@ function judgeAnswer(
       return { kind: 'invalid-grant' };
     }
     if (status === 429) return { kind: 'rate-limited', retryAfter };
-    if (status === 401 || status === 403) return { kind: 'refused', status };
+    if (status === 401 || status === 403) {
+      const isPage = /^\s*</.test(answer.body.toString('latin1'));
+      return { kind: 'refused', status, ...(isPage && { isPage }) };
+    }
   }
   return { kind: 'uncertain', why: `the answer had status ${status}`, ...kept };
 }

@@ -35,6 +35,9 @@ const MAX_FILE_BYTES = 64 * 1024;
 const MAKE_A_NEW_ONE =
   'Have an administrator make a new token in the personal account of the recruiting service, and use its new link.';
 
+const SAVE_THE_JSON =
+  'Save the JSON that it shows to a file, and run `tokens import <file>`; or run `tokens import -` and paste the JSON.';
+
 const CHECK_THE_LINK =
   'Check that it is the whole link that the personal account shows for the token.';
 
@@ -47,11 +50,11 @@ const CHECK_THE_LINK =
 export async function readTokenLink(link: string, options: TokenLinkOptions): Promise<TokenPair> {
   const url = new URL(link);
   const { host } = url;
-  const { status, body } = await read(url, options);
+  const { status, body, isPage } = await read(url, options);
   if (status >= 300 && status < 400) {
     throw new TokenLinkError(
       `The token link at ${host} answers with a redirect, which is not followed. ` +
-        'Open it in a browser and use the address that shows the JSON.',
+        `Open it in a browser. ${SAVE_THE_JSON}`,
       false,
     );
   }
@@ -62,7 +65,8 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
       false,
     );
   }
-  if (status !== 200) {
+  const needsPerson = isPage && (status === 401 || status === 403);
+  if (status !== 200 && !needsPerson) {
     throw new TokenLinkError(
       `The token link at ${host} answered with status ${status}. ` +
         (status >= 500 || status === 429 ? 'Wait until the service works again.' : CHECK_THE_LINK),
@@ -70,6 +74,13 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
     );
   }
   const pair = body === undefined ? undefined : readTokenSet(parse(body));
+  if (!pair && isPage) {
+    throw new TokenLinkError(
+      `The token link at ${host} answers with a page for people, not with the JSON of a token set. Open it in a browser. ` +
+        SAVE_THE_JSON,
+      false,
+    );
+  }
   if (!pair) {
     throw new TokenLinkError(
       `The token link at ${host} does not give a token set (JSON with access_token and refresh_token). ` +
@@ -90,6 +101,13 @@ export function readTokenFile(text: string): TokenPair {
   const isHuge = Buffer.byteLength(text) > MAX_FILE_BYTES;
   const pair = isHuge ? undefined : readTokenSet(parse(text.replace(/^\uFEFF/, '')));
   if (pair) return pair;
+  if (/^\uFEFF?\s*</.test(text)) {
+    throw new TokenLinkError(
+      'This is a page, not the JSON of a token set (access_token and refresh_token). Save the JSON that the page shows in a browser, ' +
+        'not the page itself.',
+      false,
+    );
+  }
   throw new TokenLinkError(
     `${isHuge ? 'More than 64 KiB are' : 'This is'} not a token set (JSON with access_token and refresh_token). ` +
       'Give the whole text that the token link shows in a browser, or the link itself.',

@@ -48,7 +48,7 @@ export interface Rows {
   readonly sets: readonly SetRow[];
   /** In the order in which they were saved. */
   pairs(set: SetRow, fromGeneration?: number): readonly PairRow[];
-  /** Those that were never clearly answered, and the one that the call is about. */
+  /** The attempts with one of `READ_OUTCOMES`, and the one that the call is about, in the order in which they began. */
   readonly attempts: readonly AttemptRow[];
   /** The generation that first had this refresh token. */
   knownAs(refreshToken: string): number | undefined;
@@ -72,13 +72,21 @@ export interface RowWriter {
   /** Removes the rows of forgotten pairs before a generation: so late, none of them is saved again. */
   dropForgotten(set: SetRow, before: number): void;
   addAttempt(attempt: Omit<AttemptRow, 'latencyMs'>): void;
-  /** A clear outcome is final: only `begun` and `uncertain` are replaced. */
+  /** A clear outcome is final: only those of `OPEN_OUTCOMES` are replaced. */
   endAttempt(attempt: string, outcome: HistoryEntry['outcome'], latencyMs: number): void;
   addRings(rings: readonly FingerprintRing[]): void;
 }
 
-/** Entries of the audit trail. Those that were never clearly answered are kept beyond this. */
+/** Entries of the audit trail. Those with one of `READ_OUTCOMES` are kept beyond this. */
 export const KEPT_ATTEMPTS = 1_000;
+
+type Outcome = HistoryEntry['outcome'];
+
+/** What became of the refresh token is not known. */
+export const OPEN_OUTCOMES: readonly Outcome[] = ['begun', 'uncertain', 'early-or-spent'];
+
+/** What is known of a refresh token, and of the service, from attempts that ended long ago. */
+export const READ_OUTCOMES: readonly Outcome[] = [...OPEN_OUTCOMES, 'early', 'spent'];
 
 export function currentSet({ sets }: Pick<Rows, 'sets'>): SetRow | undefined {
   return sets.find(({ withdrawn }) => !withdrawn);
@@ -135,6 +143,46 @@ export function countUnanswered(rows: Rows, { name, head }: SetRow, except: stri
       (outcome === 'begun' || outcome === 'uncertain') &&
       attempt !== except,
   ).length;
+}
+
+/**
+ * Exchanges of a generation, by default the head, that were refused while its access token worked. Nothing is known since:
+ * a later answer would have changed their outcome.
+ */
+export function earlyOrSpent(
+  { attempts }: Pick<Rows, 'attempts'>,
+  { name, head }: SetRow,
+  generation = head,
+): AttemptRow[] {
+  return attempts.filter(
+    (one) => one.set === name && one.generation === generation && one.outcome === 'early-or-spent',
+  );
+}
+
+/** Whether the service of a set has refused an exchange as too early: a later one of that refresh token gave a pair. */
+export function refusesEarly({ sets, attempts }: Rows, { baseUrl }: SetRow): boolean {
+  return attempts.some(({ set: name, generation, outcome }) => {
+    const set = sets.find((one) => one.name === name);
+    if (set?.baseUrl !== baseUrl) return false;
+    // A process of an older version moves the head and leaves the outcome as it is.
+    return outcome === 'early' || (outcome === 'early-or-spent' && generation < set.head);
+  });
+}
+
+/**
+ * Whether the refusal of an exchange of the head leaves open if it was only too early. A process of an older version takes
+ * any refusal for a loss, so the set may be marked as lost all the same.
+ */
+export function isRefusedEarly(rows: Rows, set: SetRow): boolean {
+  if (earlyOrSpent(rows, set).length > 0) return true;
+  const isSpent = rows.attempts.some(
+    (one) => one.set === set.name && one.generation === set.head && one.outcome === 'spent',
+  );
+  return set.lost && !isSpent && refusesEarly(rows, set);
+}
+
+export function isLost(rows: Rows, set: SetRow): boolean {
+  return set.lost && !isRefusedEarly(rows, set);
 }
 
 /** @param behind whether the set goes behind all others, so that it is not the current one */

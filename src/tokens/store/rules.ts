@@ -4,10 +4,14 @@ import { shownFingerprint } from './fingerprint.ts';
 import {
   countUnanswered,
   currentSet,
+  earlyOrSpent,
   findHead,
   headPair,
+  isLost,
+  isRefusedEarly,
   newestGeneration,
   newSet,
+  refusesEarly,
   type PairRow,
   type Rows,
   type RowWriter,
@@ -33,7 +37,7 @@ import type {
 export function readStored(rows: Rows): StoredTokens | null {
   const set = currentSet(rows);
   if (!set) return null;
-  const { name, baseUrl, head: generation, lost, movedTo, claim } = set;
+  const { name, baseUrl, head: generation, movedTo, claim } = set;
   const pairs = rows.pairs(set, generation);
   const { pair, attempt, savedAt, imported } = headPair(rows, set);
   const live = claim !== null && rows.isLive(claim);
@@ -47,7 +51,7 @@ export function readStored(rows: Rows): StoredTokens | null {
     fingerprint: shownFingerprint(pair.refreshToken),
     savedAt,
     age: rows.now - savedAt,
-    lost,
+    lost: isLost(rows, set),
     movedTo,
     imported,
     claim: claim && {
@@ -58,6 +62,8 @@ export function readStored(rows: Rows): StoredTokens | null {
     },
     unanswered: countUnanswered(rows, set, live ? claim.attempt : null),
     surplus: pairs.filter((one) => one.generation === generation).length - 1,
+    refusedEarly: isRefusedEarly(rows, set),
+    refusesEarly: refusesEarly(rows, set),
   };
 }
 
@@ -81,13 +87,15 @@ export function importSet(
   write.addPair(set, row);
   const entry = { set: set.name, attempt: set.name, generation, at, replica };
   write.addAttempt({ ...entry, outcome: 'imported' });
-  return { kind: 'imported', stored: readStored({ ...rows, sets: [set], pairs: () => [row] })! };
+  const sets = [set, ...rows.sets];
+  return { kind: 'imported', stored: readStored({ ...rows, sets, pairs: () => [row] })! };
 }
 
 export function withdrawSet(rows: Rows, write: RowWriter, name: string): boolean {
   const [current, before] = rows.sets.filter(({ withdrawn }) => !withdrawn);
   if (current?.name !== name || current.claim !== null) return false;
-  if (!before || before.lost || before.movedTo !== null || !findHead(rows, before)) return false;
+  if (!before || isLost(rows, before) || before.movedTo !== null) return false;
+  if (!findHead(rows, before)) return false;
   write.putSet({ ...current, withdrawn: true });
   return true;
 }
@@ -95,7 +103,7 @@ export function withdrawSet(rows: Rows, write: RowWriter, name: string): boolean
 export function claimSet(
   rows: Rows,
   write: RowWriter,
-  { set: name, generation, attempt, over, lifeMs, replica }: NewClaim,
+  { set: name, generation, attempt, over, knowsRefusal, lifeMs, replica }: NewClaim,
 ): Claim | undefined {
   const set = currentSet(rows);
   if (set?.name !== name || set.head !== generation || set.movedTo !== null) return undefined;
@@ -107,6 +115,7 @@ export function claimSet(
   }
   if (over !== undefined && over !== (before?.attempt ?? null)) return undefined;
   if (before && rows.isLive(before)) return undefined;
+  if (knowsRefusal === false && isRefusedEarly(rows, set)) return undefined;
   // What cannot be read now would keep the pair from being saved, and then it is too late.
   for (const each of rows.sets) rows.pairs(each);
   rows.rings();
@@ -127,15 +136,19 @@ export function endAttempt(
   const begun = rows.attempts.find((one) => one.attempt === attempt);
   const set = rows.sets.find(({ name }) => name === begun?.set);
   if (!begun || !set) return;
-  const isLost = outcome === 'invalid-grant' && set.head === begun.generation;
+  const isSpent = outcome === 'invalid-grant' && set.head === begun.generation;
+  const refused = isSpent ? earlyOrSpent(rows, set) : [];
+  // Otherwise a loss that a process of an older version has recorded, which may have been too early, looks the same.
+  const isProved = isSpent && (refused.length > 0 || refusesEarly(rows, set));
   const own = set.claim?.attempt === attempt ? set.claim : null;
   const isUncertain = outcome === 'uncertain';
   write.putSet({
     ...set,
-    ...(isLost && { lost: true }),
+    ...(isSpent && { lost: true }),
     ...(own && { claim: isUncertain ? { ...own, ended: true } : null }),
   });
-  write.endAttempt(attempt, outcome, latencyMs);
+  write.endAttempt(attempt, isProved ? 'spent' : outcome, latencyMs);
+  for (const one of refused) write.endAttempt(one.attempt, 'spent', one.latencyMs ?? 0);
 }
 
 /** @param now the wall clock of this machine, which `saved.at` is of, ms */
@@ -160,6 +173,7 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
     rows.now - Math.max(0, now - at),
   );
   write.addPair(set, { generation: next, attempt, pair, savedAt, imported: false, wasHead });
+  resolveRefusals(rows, write, set, saved);
   write.endAttempt(attempt, outcome, latencyMs);
   const moved = set.head <= generation ? advanced(rows, set, next) : set;
   const kept = moved.claim?.attempt === attempt ? { ...moved, claim: null } : moved;
@@ -170,6 +184,20 @@ export function savePair(rows: Rows, write: RowWriter, saved: NewPair, now: numb
     // Something else in the store is damaged, and the next start reports that: this pair is saved all the same.
   }
   return wasHead;
+}
+
+/** A refusal was too early if an exchange that began after it gave the pair; if an earlier one did, it had spent the token. */
+function resolveRefusals(
+  { attempts }: Rows,
+  write: RowWriter,
+  set: SetRow,
+  { generation, attempt }: NewPair,
+): void {
+  const begun = attempts.findIndex((one) => one.attempt === attempt);
+  for (const one of earlyOrSpent({ attempts }, set, generation)) {
+    const isEarly = attempts.indexOf(one) < begun;
+    write.endAttempt(one.attempt, isEarly ? 'early' : 'spent', one.latencyMs ?? 0);
+  }
 }
 
 /** The set with a later head. A claim of that very generation stays: its head may have been moved back meanwhile. */
@@ -212,7 +240,7 @@ export function moveOut(
     throw new Error(`The token set was moved to ${movedTo} before. Nothing was changed.`);
   }
   if (movedTo === null) {
-    if (set.lost) throw new Error(NOTHING_TO_MOVE);
+    if (isLost(rows, set)) throw new Error(NOTHING_TO_MOVE);
     if (claim && rows.isLive(claim)) throw new Error(UNDER_WAY);
     if (claim || countUnanswered(rows, set, null) > 0) throw new Error(UNCERTAIN);
     write.putSet({ ...set, movedTo: to });
@@ -221,7 +249,11 @@ export function moveOut(
   }
   const { pair, savedAt, imported } = headPair(rows, set);
   const age = rows.now - savedAt;
-  return { baseUrl, generation, pair, age, imported, fingerprints: rows.rings() };
+  const early = {
+    refusedEarly: isRefusedEarly(rows, set),
+    refusesEarly: refusesEarly(rows, set),
+  };
+  return { baseUrl, generation, pair, age, imported, ...early, fingerprints: rows.rings() };
 }
 
 export const UNDER_WAY =
@@ -249,7 +281,7 @@ export function moveIn(
   // exchanged or moved on since. If it were refused or taken again, it would have two owners.
   if (given <= newest && rows.knownAs(pair.refreshToken) !== undefined) return;
   const head = currentSet(rows);
-  if (head && !head.lost && head.movedTo === null) {
+  if (head && !isLost(rows, head) && head.movedTo === null) {
     throw new Error(
       `The store (${place}) holds a token set that is in use (generation ${head.head}). Nothing was moved; choose another store.`,
     );
@@ -260,8 +292,10 @@ export function moveIn(
   const at = rows.now;
   const row = { generation, attempt: 'moved', pair, savedAt: at - age, imported, wasHead: true };
   write.addPair(set, row);
-  const entry = { set: set.name, attempt: randomUUID(), generation, at, replica };
-  write.addAttempt({ ...entry, outcome: 'moved-in' });
+  const entry = () => ({ set: set.name, attempt: randomUUID(), generation, at, replica });
+  if (moved.refusesEarly) write.addAttempt({ ...entry(), outcome: 'early' });
+  if (moved.refusedEarly) write.addAttempt({ ...entry(), outcome: 'early-or-spent' });
+  write.addAttempt({ ...entry(), outcome: 'moved-in' });
 }
 
 /** The set of a pair: one that the store has, or one that is taken in, since it belongs here or was in use here. */

@@ -49,7 +49,8 @@ export interface TokenStore {
   claim(claim: NewClaim): Promise<Claim | undefined>;
   /**
    * Records how an exchange that gave no pair ended, and ends its claim, except after `uncertain`. After
-   * `invalid-grant` the set is lost if its generation is still the head.
+   * `invalid-grant` the set is lost if its generation is still the head. After `early-or-spent` the set is not lost,
+   * whoever says so, until another exchange of that generation ends with `invalid-grant`.
    */
   endAttempt(attempt: string, ending: Ending): Promise<void>;
   /**
@@ -154,6 +155,10 @@ export interface StoredTokens {
   readonly unanswered: number;
   /** Further pairs of this generation, beside the one in use. */
   readonly surplus: number;
+  /** An exchange of this very refresh token was refused while its access token worked: as too early, or as spent. */
+  readonly refusedEarly: boolean;
+  /** The service has refused an exchange as too early before, and has accepted the same refresh token later. */
+  readonly refusesEarly: boolean;
 }
 
 export interface StoredClaim {
@@ -178,6 +183,8 @@ export interface NewClaim {
    * this one is refused: the process of that one may have ended a moment ago, and have left a pair in a rescue file.
    */
   readonly over?: string | null;
+  /** Whether the caller knows that this refresh token was refused early. If it does not, and it was, this one is refused. */
+  readonly knowsRefusal?: boolean;
   /** How long its exchange may take, ms: for stores that cannot see whether a process still runs. */
   readonly lifeMs: number;
   readonly replica: string;
@@ -231,7 +238,14 @@ export type PairOutcome =
   'rotated' | 'same-refresh-token' | 'without-refresh-token' | 'without-access-token';
 
 export interface Ending {
-  readonly outcome: 'unsent' | 'rate-limited' | 'refused' | 'uncertain' | 'invalid-grant';
+  readonly outcome:
+    | 'unsent'
+    | 'rate-limited'
+    | 'refused'
+    | 'uncertain'
+    /** Refused while the access token worked. */
+    | 'early-or-spent'
+    | 'invalid-grant';
   readonly latencyMs: number;
 }
 
@@ -240,9 +254,19 @@ export interface HistoryEntry {
   readonly at: number;
   readonly generation: number;
   readonly attempt: string;
-  /** `begun` is an exchange under way, or one whose process ended before it recorded how it ended. */
+  /**
+   * `begun` is an exchange under way, or one whose process ended before it recorded how it ended. `early-or-spent`
+   * becomes `early` when a later exchange of the same refresh token gives a pair, and `spent` when that is refused too.
+   */
   readonly outcome:
-    PairOutcome | Ending['outcome'] | 'begun' | 'imported' | 'moved-in' | 'moved-out';
+    | PairOutcome
+    | Ending['outcome']
+    | 'begun'
+    | 'early'
+    | 'spent'
+    | 'imported'
+    | 'moved-in'
+    | 'moved-out';
   readonly latencyMs: number | null;
   readonly replica: string;
 }
@@ -254,6 +278,8 @@ export interface MovedSet {
   /** Milliseconds since the pair was received. */
   readonly age: number;
   readonly imported: boolean;
+  readonly refusedEarly: boolean;
+  readonly refusesEarly: boolean;
   /** Of all refresh tokens that the source ever held. */
   readonly fingerprints: readonly FingerprintRing[];
 }

@@ -1,3 +1,4 @@
+import { OPEN_OUTCOMES, READ_OUTCOMES } from '../../../src/tokens/store/rows.ts';
 import {
   LAYOUT,
   TABLES,
@@ -88,7 +89,7 @@ const STATEMENTS: Record<StatementName, Statement> = {
   readSets: ({ sets }) => sets.toSorted((one, other) => Number(other['id']) - Number(one['id'])),
   readPairs: ({ pairs }) => [...pairs],
   readAttempts: ({ attempts }, [attempt]) =>
-    attempts.filter((row) => isOpen(row) || row['attempt'] === attempt),
+    attempts.filter((row) => isIn(READ_OUTCOMES, row) || row['attempt'] === attempt),
   findFingerprints: ({ fingerprints }, [prints]) =>
     fingerprints
       .filter(({ fingerprint }) => (prints as readonly string[]).includes(String(fingerprint)))
@@ -138,7 +139,7 @@ const STATEMENTS: Record<StatementName, Statement> = {
   // No history is so long.
   dropAttempts: () => [],
   endAttempt: ({ attempts }, [attempt, outcome, latency]) => {
-    const at = attempts.findIndex((row) => row['attempt'] === attempt && isOpen(row));
+    const at = attempts.findIndex((row) => row['attempt'] === attempt && isIn(OPEN_OUTCOMES, row));
     if (at >= 0) attempts[at] = { ...attempts[at], outcome, latency_ms: latency };
     return [];
   },
@@ -171,8 +172,8 @@ function rowOf(columns: readonly string[], values: readonly Value[]): Row {
   return Object.fromEntries(columns.map((column, index) => [column, values[index]]));
 }
 
-function isOpen({ outcome }: Row): boolean {
-  return outcome === 'begun' || outcome === 'uncertain';
+function isIn(outcomes: readonly unknown[], { outcome }: Row): boolean {
+  return outcomes.includes(outcome);
 }
 
 function isPair(row: Row, set: unknown, generation: unknown, attempt: unknown): boolean {

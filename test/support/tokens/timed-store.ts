@@ -8,6 +8,8 @@ import { copyOf, execute, NO_TABLES, type Tables } from './postgres-tables.ts';
 export interface TimedDatabase {
   /** A connection of one process. */
   open(): TokenStore;
+  /** As a process of another version, or a person, changes what is in the tables. */
+  alter(change: (tables: Tables) => void): void;
 }
 
 /**
@@ -42,5 +44,12 @@ export function timedDatabase(now: () => number, elapsed = now, wall = now): Tim
     close: async () => {},
   });
   const url = 'postgres://database/tokens';
-  return { open: () => openPostgresStore(url, { sealer: createSealer([]), clock, connect }) };
+  return {
+    open: () => openPostgresStore(url, { sealer: createSealer([]), clock, connect }),
+    alter: (change) => {
+      const tables = copyOf(committed);
+      change(tables);
+      committed = tables;
+    },
+  };
 }

@@ -54,6 +54,8 @@ export function tokenStoreContract(
         claim: null,
         unanswered: 0,
         surplus: 0,
+        refusedEarly: false,
+        refusesEarly: false,
       };
       expect(await store.import({ ...importing(null, ''), pair: odd })).toEqual({
         kind: 'imported',
@@ -686,6 +688,8 @@ function moving(pair: string) {
     pair: pairOf(pair),
     age: 1_000,
     imported: false,
+    refusedEarly: false,
+    refusesEarly: false,
     fingerprints: [{ key: OTHER_KEY, known: [] }],
     replica: 'test',
   };

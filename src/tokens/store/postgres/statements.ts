@@ -1,3 +1,5 @@
+import { OPEN_OUTCOMES, READ_OUTCOMES } from '../rows.ts';
+
 /*
  * All SQL of the PostgreSQL store. Each statement is short, and has a name, so that another database can stand in for
  * the server: it only has to know these statements.
@@ -24,6 +26,10 @@ export const TABLES = [
 ] as const;
 
 const TABLE_NAMES = TABLES.map((name) => `'${name}'`).join(', ');
+
+const [OPEN, READ] = [OPEN_OUTCOMES, READ_OUTCOMES].map((outcomes) =>
+  outcomes.map((outcome) => `'${outcome}'`).join(', '),
+);
 
 /** Announces changes. */
 export const CHANNEL = 'recruiting_tokens';
@@ -117,7 +123,7 @@ export const STATEMENTS = {
     ORDER BY id`,
   readAttempts: `
     SELECT at, generation, attempt, outcome, latency_ms, replica, set_name FROM recruiting_token_attempt
-    WHERE outcome IN ('begun', 'uncertain') OR attempt = $1`,
+    WHERE outcome IN (${READ}) OR attempt = $1 ORDER BY id`,
   findFingerprints: `
     SELECT generation FROM recruiting_token_fingerprint WHERE fingerprint = ANY ($1::text[])
     ORDER BY ring_id LIMIT 1`,
@@ -154,11 +160,11 @@ export const STATEMENTS = {
     INSERT INTO recruiting_token_attempt (attempt, set_name, generation, at, outcome, replica)
     VALUES ($1, $2, $3, $4, $5, $6)`,
   dropAttempts: `
-    DELETE FROM recruiting_token_attempt WHERE outcome NOT IN ('begun', 'uncertain')
+    DELETE FROM recruiting_token_attempt WHERE outcome NOT IN (${READ})
     AND id <= (SELECT max(id) FROM recruiting_token_attempt) - $1`,
   endAttempt: `
     UPDATE recruiting_token_attempt SET outcome = $2, latency_ms = $3
-    WHERE attempt = $1 AND outcome IN ('begun', 'uncertain')`,
+    WHERE attempt = $1 AND outcome IN (${OPEN})`,
   insertRing: 'INSERT INTO recruiting_token_ring (key) VALUES ($1) RETURNING id',
   sealRing: 'UPDATE recruiting_token_ring SET key = $2 WHERE id = $1',
   insertFingerprint: `

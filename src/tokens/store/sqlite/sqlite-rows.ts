@@ -10,6 +10,8 @@ import {
   FORGOTTEN,
   isForgotten,
   KEPT_ATTEMPTS,
+  OPEN_OUTCOMES,
+  READ_OUTCOMES,
   type AttemptRow,
   type ClaimRow,
   type PairRow,
@@ -30,6 +32,10 @@ export interface Present {
   readonly claimEnds: ClaimEnds;
   readonly now: number;
 }
+
+const [OPEN, READ] = [OPEN_OUTCOMES, READ_OUTCOMES].map((outcomes) =>
+  outcomes.map((outcome) => `'${outcome}'`).join(', '),
+);
 
 export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   const prepare = (sql: string) => database.prepare(sql);
@@ -58,18 +64,18 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
   const attemptColumns =
     'at, generation, attempt, outcome, latency_ms AS latencyMs, replica, set_name AS "set"';
   const selectAttempts = prepare(`
-    SELECT ${attemptColumns} FROM attempt WHERE outcome IN ('begun', 'uncertain') OR attempt = ?`);
+    SELECT ${attemptColumns} FROM attempt WHERE outcome IN (${READ}) OR attempt = ? ORDER BY id`);
   const selectHistory = prepare(`SELECT ${attemptColumns} FROM attempt ORDER BY id DESC LIMIT ?`);
   const insertAttempt = prepare(`
     INSERT INTO attempt (attempt, set_name, generation, at, outcome, replica)
     VALUES (?, ?, ?, ?, ?, ?)`);
-  // Those that were never answered are counted, however long ago they were.
+  // Those are read, however long ago they were.
   const dropAttempts = prepare(`
     DELETE FROM attempt WHERE id <= (SELECT max(id) FROM attempt) - ?
-    AND outcome NOT IN ('begun', 'uncertain')`);
+    AND outcome NOT IN (${READ})`);
   const endAttempt = prepare(`
     UPDATE attempt SET outcome = ?, latency_ms = ?
-    WHERE attempt = ? AND outcome IN ('begun', 'uncertain')`);
+    WHERE attempt = ? AND outcome IN (${OPEN})`);
   const selectRings = prepare('SELECT id, key FROM ring ORDER BY id');
   const selectOwnRing = prepare('SELECT id, key FROM ring ORDER BY id LIMIT 1');
   const insertRing = prepare('INSERT INTO ring (key) VALUES (?)');

@@ -1,0 +1,400 @@
+/** Services that refuse every exchange before the access token has expired, with the answer for a spent token. */
+import { expect, test } from 'vitest';
+import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import type { Tables } from '../support/tokens/postgres-tables.ts';
+import { timedDatabase } from '../support/tokens/timed-store.ts';
+import {
+  codesOf,
+  drop,
+  PERSON,
+  reply,
+  sentAgain,
+  startKept,
+  startKeptOverSandbox,
+  startScripted,
+  watchStore,
+  type Kept,
+  type ScriptedService,
+  type TokenAnswer,
+} from '../support/tokens/tokens.ts';
+
+const REFUSALS = ['invalid_grant', 'forbidden'] as const;
+
+test.each(REFUSALS)(
+  'where early exchanges are refused with %s, every caller is served, there is one alarm, and one exchange after each expiry',
+  async (refuseEarlyRefresh) => {
+    const kept = await startKeptOverSandbox({ refuseEarlyRefresh });
+    const { ask, clock, logged, sandbox, store } = kept;
+    await clock.asleep();
+    expect(await store.read()).toMatchObject({ generation: 1, lost: false, refusedEarly: true });
+    expect(alarmsIn(logged)).toEqual([
+      expect.objectContaining({
+        level: 50,
+        generation: 1,
+        inSeconds: 86_400,
+        msg: expect.stringMatching(
+          /Either it exchanges none before.*expired, or the refresh token is spent/,
+        ),
+      }),
+    ]);
+    expect(await troublesOf(kept)).toEqual(['early-or-spent']);
+
+    // Three lives, with a request in each half an hour.
+    for (let time = 0; time < 3.2 * DAY; time += HOUR / 2) {
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      await clock.pass(HOUR / 2);
+    }
+    expect(await store.read()).toMatchObject({ generation: 4, lost: false, refusesEarly: true });
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual([
+      'too-early',
+      ...Array.from({ length: 3 }, () => 'answered'),
+    ]);
+    expect(alarmsIn(logged)).toHaveLength(1);
+    expect(logged.filter(({ level }) => Number(level) >= 50)).toHaveLength(1);
+    expect(logged.filter(({ msg }) => /refreshes wait for the expiry/.test(String(msg)))).toEqual([
+      expect.objectContaining({ level: 30 }),
+    ]);
+    expect(await troublesOf(kept)).toEqual([]);
+    const outcomes = (await store.history(100)).map(({ outcome }) => outcome);
+    expect(outcomes.toReversed()).toEqual(['imported', 'early', 'rotated', 'rotated', 'rotated']);
+    expect(await kept.gateway.metrics.text()).toContain(
+      'recruiting_token_exchanges_total{outcome="early-or-spent"} 1',
+    );
+  },
+);
+
+test('without a request, the exchange after the expiry happens within some seconds, and nothing is logged as late', async () => {
+  const kept = await startKeptOverSandbox({ refuseEarlyRefresh: 'invalid_grant' });
+  const { clock, store, logged } = kept;
+  await clock.asleep();
+  for (let generation = 2; generation < 5; generation += 1) {
+    await clock.pass(DAY - MINUTE);
+    expect(await store.read()).toMatchObject({ generation: generation - 1 });
+    expect(await troublesOf(kept)).toEqual(generation === 2 ? ['early-or-spent'] : []);
+    await clock.pass(MINUTE + 5 * SECOND);
+    expect(await store.read()).toMatchObject({ generation });
+  }
+  expect(alarmsIn(logged)).toHaveLength(1);
+});
+
+test('a service whose access tokens live longer than it says is asked /auth_check, and gets no exchange while they work', async () => {
+  const { clock, store, sandbox, service, logged } = await startKeptOverSandbox({
+    refuseEarlyRefresh: 'invalid_grant',
+  });
+  await clock.asleep();
+  // Its clock is slower.
+  service.ahead -= HOUR;
+  await clock.pass(DAY + 50 * MINUTE);
+  expect(sandbox.exchanges).toHaveLength(1);
+  expect(await store.read()).toMatchObject({ generation: 1, lost: false });
+  expect(sandbox.stats.requests.authCheck).toBeLessThan(30);
+  await clock.pass(20 * MINUTE);
+  expect(await store.read()).toMatchObject({ generation: 2 });
+  expect(sandbox.exchanges).toHaveLength(2);
+  expect(alarmsIn(logged)).toHaveLength(1);
+});
+
+test('an access token that expires sooner than the service says is renewed at the first token_expired', async () => {
+  const { ask, clock, store, sandbox, service } = await startKeptOverSandbox({
+    refuseEarlyRefresh: 'forbidden',
+  });
+  await clock.asleep();
+  await ask(PERSON);
+  service.ahead += 2 * DAY;
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 2, refusesEarly: true });
+  expect(sandbox.exchanges).toHaveLength(2);
+});
+
+test('what one replica has learned holds for those that start later, and for later imports', async () => {
+  const first = await startKeptOverSandbox({ refuseEarlyRefresh: 'invalid_grant' });
+  const { clock, store, sandbox } = first;
+  await clock.asleep();
+  await clock.pass(DAY + MINUTE);
+  expect(await store.read()).toMatchObject({ generation: 2, refusesEarly: true });
+  await first.stop();
+
+  const second = await startKept({ url: sandbox.url }, { clock, store });
+  await clock.pass(0.9 * DAY);
+  expect(sandbox.exchanges).toHaveLength(2);
+  expect(alarmsIn(second.logged)).toEqual([]);
+  await clock.pass(0.2 * DAY);
+  expect(await store.read()).toMatchObject({ generation: 3 });
+
+  // Only the link is asked for, not an exchange.
+  sandbox.makeNewSet();
+  const before = (await store.read())!;
+  const made = (await (await fetch(sandbox.tokenLink)).json()) as Record<string, string>;
+  const pair = {
+    ...before.pair,
+    accessToken: made['access_token']!,
+    refreshToken: made['refresh_token']!,
+  };
+  await store.import({ baseUrl: before.baseUrl, pair, replica: 'hand', after: before });
+  await clock.pass(0.9 * DAY);
+  expect(await store.read()).toMatchObject({ generation: 4, imported: true });
+  expect(sandbox.exchanges).toHaveLength(3);
+  expect(codesOf(await second.ask(PERSON))).toEqual([]);
+  expect(await troublesOf(second)).toEqual([]);
+  await clock.pass(0.2 * DAY);
+  expect(await store.read()).toMatchObject({ generation: 5, imported: false });
+  expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual([
+    'too-early',
+    'answered',
+    'answered',
+    'answered',
+  ]);
+});
+
+test('a second replica does not send a refresh token that was refused to the first one', async () => {
+  const [service, clock, store] = [await startEarly(), new ManualClock(), watchStore()];
+  const one = await startKept(service, { clock, store });
+  await clock.asleep();
+  const other = await startKept({ url: service.url }, { clock, store });
+  await clock.pass(0.99 * DAY);
+  expect(service.exchanges).toHaveLength(1);
+  for (const { logged } of [one, other]) expect(alarmsIn(logged)).toHaveLength(1);
+  for (const { ask } of [one, other]) expect(codesOf(await ask(PERSON))).toEqual([]);
+  service.expire();
+  const answers = await Promise.all([one.ask(PERSON), other.ask(PERSON)]);
+  expect(answers.flatMap(codesOf)).toEqual([]);
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('a gateway that is restarted after the refusal waits for the expiry too', async () => {
+  const [service, clock, store] = [await startEarly(), new ManualClock(), watchStore()];
+  const one = await startKept(service, { clock, store });
+  await clock.asleep();
+  await one.stop();
+  const other = await startKept(service, { clock, store });
+  await clock.pass(0.9 * DAY);
+  expect(service.exchanges).toHaveLength(1);
+  expect(alarmsIn(other.logged)).toHaveLength(1);
+  service.expire();
+  await clock.pass(0.2 * DAY);
+  expect(await store.read()).toMatchObject({ generation: 2, refusesEarly: true });
+});
+
+test.each<[string, TokenAnswer]>([
+  ['a 400', reply(400, { error: 'invalid_grant', error_description: 'token not expired' })],
+  ['a 403', reply(403, { error: 'forbidden' })],
+])('a refusal with %s is not recorded as a loss if the store fails then', async (_name, answer) => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  service.next(answer);
+  store.failing.add('endAttempt');
+  await clock.pass(0.7 * DAY);
+  store.failing.clear();
+  await clock.pass(HOUR);
+  expect(service.exchanges).toHaveLength(2);
+  expect(await store.read()).toMatchObject({ lost: false, refusedEarly: true, claim: null });
+  service.expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, refusesEarly: true });
+  expect(sentAgain(service.exchanges)).toEqual([]);
+});
+
+test('a spent refresh token is called lost only after one exchange more, when the access token has expired', async () => {
+  const service = await startScripted();
+  const kept = await startKept(service);
+  const { ask, clock, store, logged } = kept;
+  await clock.asleep();
+  service.always(reply(400, { error: 'invalid_grant', error_description: 'Spent.' }));
+  await clock.pass(0.7 * DAY);
+  expect(await troublesOf(kept)).toEqual(['early-or-spent']);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(service.exchanges).toHaveLength(2);
+  service.expire();
+  await clock.pass(0.4 * DAY);
+  expect(service.exchanges).toHaveLength(3);
+  expect(await store.read()).toMatchObject({
+    lost: true,
+    refusedEarly: false,
+    refusesEarly: false,
+  });
+  expect(await troublesOf(kept)).toEqual(['lost']);
+  expect(alarmsIn(logged)).toHaveLength(1);
+  expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+  await clock.pass(5 * DAY);
+  expect(service.exchanges).toHaveLength(3);
+  const outcomes = (await store.history(3)).map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(['spent', 'spent', 'rotated']);
+});
+
+test('without an /auth_check, a refusal before the expiry is early or spent until a request meets token_expired', async () => {
+  const service = await startEarly();
+  service.checkAnswers({ status: 404, body: '<html>Nothing</html>' });
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  expect(await store.read()).toMatchObject({ refusedEarly: true, lost: false });
+  await clock.pass(0.5 * DAY);
+  expect(service.exchanges).toHaveLength(1);
+  service.expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 2 });
+});
+
+test('the page of a firewall with status 403 says nothing about the refresh token: it is sent again before the expiry', async () => {
+  const service = await startScripted();
+  const { clock, store, logged } = await startKept(service);
+  await clock.asleep();
+  service.next(reply(403, '<html>Blocked</html>', { 'content-type': 'text/html' }));
+  await clock.pass(0.7 * DAY);
+  expect(await store.read()).toMatchObject({ generation: 3, refusesEarly: false });
+  expect(alarmsIn(logged)).toEqual([]);
+});
+
+test('an exchange without an answer stays uncertain, and is repeated only after the expiry where earlier ones are refused', async () => {
+  const service = await startEarly();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  service.expire();
+  await ask(PERSON);
+  expect(await store.read()).toMatchObject({ generation: 2, refusesEarly: true });
+  await clock.pass(0.9 * DAY);
+  service.next(drop('unprocessed'));
+  service.expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, claim: null, lost: false });
+  expect(sentAgain(service.exchanges)).toEqual([]);
+});
+
+test('clocks of the service that differ by some seconds cost some seconds, not the tokens', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  service.refuse({ status: 401, detail: 'token_expired' });
+  service.always(reply(400, { error: 'invalid_grant' }));
+  service.checkAnswers({ status: 204, body: '' });
+  expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNREACHABLE']);
+  await clock.pass(5 * SECOND);
+  expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNREACHABLE']);
+  expect(await store.read()).toMatchObject({ lost: false });
+  expect(service.exchanges.length).toBeLessThan(5);
+  service.refuse(undefined);
+  service.honestly();
+  service.expire();
+  await clock.pass(10 * SECOND);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+});
+
+test('a service that contradicts itself for long is believed: the tokens are lost, after a few exchanges', async () => {
+  const service = await startScripted();
+  const { ask, clock } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  service.refuse({ status: 401, detail: 'token_expired' });
+  service.always(reply(400, { error: 'invalid_grant' }));
+  service.checkAnswers({ status: 204, body: '' });
+  for (let second = 0; second < 60; second += 1) {
+    await ask(PERSON);
+    await clock.pass(SECOND);
+  }
+  expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+  expect(service.exchanges.length).toBeLessThanOrEqual(6);
+});
+
+test('a refresh token that ends before its access token is sent shortly before its end', async () => {
+  const { clock, store, sandbox } = await startKeptOverSandbox({
+    refuseEarlyRefresh: 'invalid_grant',
+    expiresIn: (30 * DAY) / SECOND,
+    refreshExpiresIn: (2 * DAY) / SECOND,
+  });
+  await clock.asleep();
+  await clock.pass(1.9 * DAY);
+  expect(sandbox.exchanges).toHaveLength(1);
+  await clock.pass(0.2 * DAY);
+  expect(sandbox.exchanges.length).toBeGreaterThan(1);
+  expect(sandbox.exchanges.length).toBeLessThan(12);
+  expect(await store.read()).toMatchObject({ generation: 1 });
+});
+
+test.each([false, true])(
+  'a loss that a process of an older version recorded beside this one is none, after the expiry the pair is exchanged (the service is known: %s)',
+  async (isKnown) => {
+    const service = await startEarly();
+    const clock = new ManualClock();
+    const database = timedDatabase(clock.now, clock.elapsed);
+    const store = watchStore(database.open);
+    const { ask } = await startKept(service, { clock, store });
+    await clock.asleep();
+    if (isKnown) {
+      service.expire();
+      await ask(PERSON);
+    }
+    database.alter(asOlderVersionEnds);
+    await clock.pass(MINUTE);
+    expect(await store.read()).toMatchObject({ lost: false, refusedEarly: true });
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    service.expire();
+    expect(codesOf(await ask(PERSON))).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: isKnown ? 3 : 2, lost: false });
+  },
+);
+
+test('a fresh access token that is refused as expired is renewed after 30 s, then after longer, and nobody waits half a life', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  service.refuse({ status: 401, detail: 'token_expired' });
+  service.expire();
+  const renewedAt: number[] = [];
+  let generation = 2;
+  for (let second = 0; second < 600; second += 5) {
+    expect(codesOf(await ask(PERSON))).not.toEqual([]);
+    const stored = (await store.read())!;
+    if (stored.generation > generation) renewedAt.push(second);
+    ({ generation } = stored);
+    await clock.pass(5 * SECOND);
+  }
+  const waits = renewedAt.slice(1).map((at, index) => at - renewedAt[index]!);
+  expect(waits).toEqual([30, 60, 120, 240]);
+  service.refuse(undefined);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+});
+
+/** A service that refuses to exchange while an access token works. */
+async function startEarly(): Promise<ScriptedService> {
+  const service = await startScripted();
+  let works = true;
+  const { expire } = service;
+  const answer: TokenAnswer = (script) => {
+    if (works) return reply(400, { error: 'invalid_grant' })(script);
+    works = true;
+    return script.honestly();
+  };
+  service.always(answer);
+  return Object.assign(service, {
+    expire: () => {
+      works = false;
+      expire();
+    },
+  });
+}
+
+/** It takes every refusal for a loss, whatever the store has of earlier ones. */
+function asOlderVersionEnds(tables: Tables): void {
+  const { name, head } = tables.sets.at(-1)!;
+  tables.sets = tables.sets.map((set) => ({ ...set, lost: true }));
+  tables.attempts.push({
+    attempt: 'of an older version',
+    set_name: name,
+    generation: head,
+    at: 0,
+    outcome: 'invalid-grant',
+    latency_ms: 1,
+    replica: 'older',
+  });
+}
+
+function alarmsIn(logged: Kept['logged']) {
+  return logged.filter(({ trouble }) => trouble === 'early-or-spent');
+}
+
+async function troublesOf({ gateway }: Pick<Kept, 'gateway'>): Promise<string[]> {
+  const found = (await gateway.metrics.text()).matchAll(/trouble="([a-z-]+)"\} 1$/gm);
+  return [...found].map(([, trouble]) => trouble!);
+}
