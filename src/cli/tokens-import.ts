@@ -1,6 +1,6 @@
 import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
-import { mayHaveSuccessor } from '../tokens/held-tokens.ts';
+import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
 import { importSet, isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
@@ -60,13 +60,14 @@ const NO_SERVICE =
   'RECRUITING_URL is not set. Put the base address of the service that the token set is for in front of the command: ' +
   'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
 
-function inUse({ pair, baseUrl, generation, claim, imported }: StoredTokens): CommandError {
+function inUse(stored: StoredTokens): CommandError {
+  const { pair, baseUrl, generation, claim, imported } = stored;
   const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
   const isUncertain = claim !== null && !claim.live;
   return new CommandError(
     `The store holds a token set${name} of ${new URL(baseUrl).host} (generation ${generation}) that is in use. Nothing was changed. ` +
       (isUncertain ? 'An exchange of it is uncertain: run `tokens recover` first. ' : '') +
-      (imported && !claim
+      (imported && !claim && !waitsForExpiry(stored)
         ? 'It was imported before, and not refreshed yet: run `tokens refresh` to finish that. '
         : '') +
       'To replace it, add --replace.',

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { accessLeft, expiryOf, isSamePair, type HeldTokens } from './held-tokens.ts';
-import type { CheckAccess } from './service/auth-check.ts';
+import type { AccessVerdict, CheckAccess } from './service/auth-check.ts';
 
 /**
  * Some services refuse to exchange a refresh token before its access token has expired, with the answer that a spent
@@ -8,8 +8,12 @@ import type { CheckAccess } from './service/auth-check.ts';
  * service the refresh token is sent only when the access token does not work any more.
  */
 export interface EarlyRefusal {
-  /** Whether a refusal may mean that the exchange was too early. Asks the service whether the access token works. */
-  mayBeEarly(tokens: HeldTokens): Promise<boolean>;
+  /**
+   * What the refusal of an exchange means. Asks the service whether the access token works.
+   *
+   * @param knewExpired whether it was known when the exchange began that the access token had expired
+   */
+  judge(tokens: HeldTokens, knewExpired: boolean): Promise<Refusal>;
   /** When it is looked whether the access token has expired, by `clock.elapsed()`. */
   dueAt(tokens: HeldTokens): number;
   /** Whether the refresh token is sent now. Asks the service, unless it is clear. */
@@ -18,6 +22,13 @@ export interface EarlyRefusal {
   patience(tokens: HeldTokens): number;
 }
 
+export type Refusal =
+  | 'spent'
+  /** The access token works, or nothing is known to the contrary. */
+  | 'early-or-spent'
+  /** The access token may have worked when the refresh token was sent, and has expired by now. */
+  | 'expired-since';
+
 interface EarlyRefusalParts {
   checkAccess: CheckAccess;
   clock: Clock;
@@ -25,6 +36,8 @@ interface EarlyRefusalParts {
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
+/** The life of an access token began after the exchange that gave it. */
+const SLACK_MS = 2_000;
 /**
  * So often the service may refuse a refresh token as if it came too early, although requests meet `token_expired`: the
  * clocks of its servers may differ by some seconds.
@@ -38,13 +51,18 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
     found && isSamePair(found.tokens, tokens) ? found : undefined;
 
   return {
-    mayBeEarly: async (tokens) => {
-      const verdict = await checkAccess(tokens.pair.accessToken);
-      const mayWork = tokens.expired
-        ? verdict.kind === 'works' && (known(tokens)?.contradictions ?? 0) < CONTRADICTIONS
-        : verdict.kind === 'works' || (verdict.kind === 'unknown' && accessLeft(tokens, clock) > 0);
-      if (mayWork) lookLater(tokens);
-      return mayWork;
+    judge: async (tokens, knewExpired) => {
+      const access = accessAfter(await checkAccess(tokens.pair.accessToken));
+      if (access === 'works' && tokens.expired) {
+        const { contradictions } = known(tokens) ?? NONE;
+        if (contradictions >= CONTRADICTIONS) return 'spent';
+      }
+      const isUnclear = access === 'unclear' && !tokens.expired && accessLeft(tokens, clock) > 0;
+      if (access === 'works' || isUnclear) {
+        lookLater(tokens);
+        return 'early-or-spent';
+      }
+      return access === 'ended' || knewExpired ? 'spent' : 'expired-since';
     },
     dueAt: (tokens) => {
       if (tokens.expired) return clock.elapsed();
@@ -54,9 +72,9 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
     },
     maySend: async (tokens) => {
       if (tokens.expired) return true;
-      const verdict = await checkAccess(tokens.pair.accessToken);
-      const hasExpired = clock.elapsed() >= expiryOf(tokens);
-      const mayWork = verdict.kind === 'works' || (verdict.kind === 'unknown' && !hasExpired);
+      const access = accessAfter(await checkAccess(tokens.pair.accessToken));
+      const hasExpired = clock.elapsed() >= expiryOf(tokens) + SLACK_MS;
+      const mayWork = access === 'works' || (access === 'unclear' && !hasExpired);
       if (mayWork) lookLater(tokens);
       return !mayWork || isNearEnd(tokens);
     },
@@ -67,7 +85,7 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
   function lookLater(tokens: HeldTokens): void {
     const expiry = expiryOf(tokens);
     const now = clock.elapsed();
-    const before = known(tokens) ?? { looks: 0, contradictions: 0 };
+    const before = known(tokens) ?? NONE;
     const looks = before.looks + (now < expiry && !tokens.expired ? 0 : 1);
     const contradictions = before.contradictions + (tokens.expired ? 1 : 0);
     found = { tokens, looks, contradictions, until: Math.max(expiry, now + pauseAfter(looks)) };
@@ -87,6 +105,15 @@ interface Found {
   readonly contradictions: number;
   /** When it is looked again, by `clock.elapsed()`. */
   readonly until: number;
+}
+
+const NONE = { looks: 0, contradictions: 0 };
+
+/** What the service says of an access token; a verdict about its user says nothing of it. */
+function accessAfter(verdict: AccessVerdict): 'works' | 'expired' | 'ended' | 'unclear' {
+  if (verdict.kind === 'works') return 'works';
+  if (verdict.kind === 'unknown' || !verdict.detail.startsWith('token_')) return 'unclear';
+  return verdict.detail === 'token_expired' ? 'expired' : 'ended';
 }
 
 function pauseAfter(looks: number): number {

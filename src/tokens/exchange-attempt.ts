@@ -3,7 +3,14 @@ import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
-import { mayHaveSuccessor, nextPair, type HeldTokens, type TokenSource } from './held-tokens.ts';
+import type { Refusal } from './early-refusal.ts';
+import {
+  accessLeft,
+  mayHaveSuccessor,
+  nextPair,
+  type HeldTokens,
+  type TokenSource,
+} from './held-tokens.ts';
 import type { RawAnswer } from './token-set.ts';
 import type { PairSaver } from './pair-saver.ts';
 import {
@@ -25,8 +32,8 @@ export type AttemptResult =
   | { kind: 'kept'; next: TokenSource; bornAt: number; isSecond: boolean }
   /** Another process was first: nothing was sent, or its pair has arrived. */
   | { kind: 'overtaken' }
-  /** Refused while the access token works: too early, or spent. */
-  | { kind: 'early-or-spent' }
+  /** Refused while the access token worked: too early, or spent. `hasExpired`: it works no more by now. */
+  | { kind: 'early-or-spent'; hasExpired: boolean }
   | { kind: 'lost' }
   | { kind: 'uncertain'; attempt: string; why: string }
   /** Nothing was spent. Another attempt is useless for this many seconds. */
@@ -56,8 +63,8 @@ interface Surroundings {
   isOvertaken(from: HeldTokens): Promise<boolean>;
   /** Does the same, and looks for the pair in rescue files and kept answers. @throws when one cannot be read */
   isAnswered(from: HeldTokens): Promise<boolean>;
-  /** Whether a refusal of its refresh token may mean that the exchange was too early. */
-  mayBeEarly(from: HeldTokens): Promise<boolean>;
+  /** What the refusal of its refresh token means. @param knewExpired whether the access token was known to have expired */
+  judge(from: HeldTokens, knewExpired: boolean): Promise<Refusal>;
 }
 
 interface Begun {
@@ -65,6 +72,8 @@ interface Begun {
   readonly attempt: string;
   /** By `clock.elapsed()`. */
   readonly begun: number;
+  /** Whether the access token was known to have expired then. */
+  readonly knewExpired: boolean;
 }
 
 /** From the claim on: nothing is sent later than this. The rest of the claim's life is for the answer. */
@@ -88,7 +97,7 @@ export interface ExchangeAttempt {
 export function createExchangeAttempt(
   { store, rescue, connect, clock, log, replica, onExchange, onRefused }: AttemptParts,
   saver: PairSaver,
-  { isStopping, onClaim, hasNewer, isOvertaken, isAnswered, mayBeEarly }: Surroundings,
+  { isStopping, onClaim, hasNewer, isOvertaken, isAnswered, judge }: Surroundings,
 ): ExchangeAttempt {
   const unrecorded = new Map<string, Ending>();
   return { exchange: attemptOnce, recordEndings, recordLoss };
@@ -100,7 +109,8 @@ export function createExchangeAttempt(
     });
     if ('kind' in endpoint) return endpoint;
     try {
-      const begun = { from, attempt: randomUUID(), begun: clock.elapsed() };
+      const knewExpired = from.expired || accessLeft(from, clock) <= 0;
+      const begun = { from, attempt: randomUUID(), begun: clock.elapsed(), knewExpired };
       const claimed = await claim(begun);
       if (!claimed) return { kind: 'overtaken' };
       if ('kind' in claimed) return claimed;
@@ -160,13 +170,14 @@ export function createExchangeAttempt(
       case 'rate-limited':
         await close(exchange, outcome.kind);
         return postponed(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
-      case 'refused':
+      case 'refused': {
         // The page of a proxy or firewall says nothing about the refresh token.
-        if (outcome.status === 403 && outcome.isPage !== true && (await isTooEarly(exchange))) {
-          return { kind: 'early-or-spent' };
-        }
+        const refused =
+          outcome.status === 403 && outcome.isPage !== true && (await earlyOrSpent(exchange));
+        if (refused) return refused;
         await close(exchange, outcome.kind);
         return postponed(60, refusedError(outcome.status));
+      }
       case 'unsent':
         await close(exchange, outcome.kind);
         return postponed(1, isStopping() ? stoppingError() : unreachableError());
@@ -210,10 +221,11 @@ export function createExchangeAttempt(
   }
 
   /** Ends the claim if so: the refresh token may be as valid as before, and nobody has to wait. */
-  async function isTooEarly(exchange: Begun): Promise<boolean> {
-    if (isStopping() || !(await mayBeEarly(exchange.from))) return false;
+  async function earlyOrSpent(exchange: Begun): Promise<AttemptResult | undefined> {
+    const refusal = isStopping() ? 'spent' : await judge(exchange.from, exchange.knewExpired);
+    if (refusal === 'spent') return undefined;
     await close(exchange, 'early-or-spent');
-    return true;
+    return { kind: 'early-or-spent', hasExpired: refusal === 'expired-since' };
   }
 
   async function refuse(exchange: Begun, claimed: Claim): Promise<AttemptResult> {
@@ -223,7 +235,8 @@ export function createExchangeAttempt(
     const pause = growingPauses(clock, LOOKS);
     try {
       let overtaken = await isOvertaken(from);
-      if (!overtaken && (await isTooEarly(exchange))) return { kind: 'early-or-spent' };
+      const refused = overtaken ? undefined : await earlyOrSpent(exchange);
+      if (refused) return refused;
       const left = until - clock.elapsed();
       if (!overtaken && left > 0) {
         const waitSeconds = Math.round(left / 1000);

@@ -177,6 +177,7 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
     if (!isOfPair(refused, newest)) return accessTokenOf(newest);
     // Throws the error for a lost or moved set, whatever the detail of the 401.
     const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
+    if (detail === 'token_expired' && isUncertain(newest)) refresher.expired(refused);
     if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
     if (detail !== 'token_expired') return undefined;
     if (!newest.accepted && !mayRenewFresh(newest)) return undefined;

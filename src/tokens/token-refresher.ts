@@ -10,6 +10,7 @@ import {
   isUncertain,
   lossOf,
   lostAfter,
+  replayAt,
   unansweredOf,
   waitsForExpiry,
   type AccessToken,
@@ -93,8 +94,14 @@ const LONGEST_BUSY_MS = 5_000;
 export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   const { store, clock, log } = parts;
   const saver = createPairSaver(parts);
-  const uncertain = createUncertainRefresh(parts);
-  const early = createEarlyRefusal(parts);
+  const checkAccess: CheckAccess = async (accessToken) => {
+    const verdict = await parts.checkAccess(accessToken);
+    const isExpired = verdict.kind === 'refused' && verdict.detail === 'token_expired';
+    if (isExpired && held.tokens?.pair.accessToken === accessToken) held.change({ expired: true });
+    return verdict;
+  };
+  const uncertain = createUncertainRefresh({ ...parts, checkAccess });
+  const early = createEarlyRefusal({ checkAccess, clock });
   const answers = createAnsweredPairs(parts);
   const blocked = createBlockedRefresh(parts);
   const held: TokenSync = createTokenSync(parts, {
@@ -121,7 +128,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       return !isSamePair(held.tokens!, from);
     },
     // Requests may have met its expiry since.
-    mayBeEarly: (from) => early.mayBeEarly(isSamePair(held.tokens!, from) ? held.tokens! : from),
+    judge: (from, knewExpired) =>
+      early.judge(isSamePair(held.tokens!, from) ? held.tokens! : from, knewExpired),
   });
   let inFlight: Promise<HeldTokens> | undefined;
   let notRenewed = false;
@@ -192,9 +200,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       isUncertain(held.tokens) ? uncertain.dueAt(held.tokens) - clock.elapsed() : undefined,
     advance: async () => {
       const { tokens } = held;
-      if (isUncertain(tokens)) {
-        if (!(await uncertain.mustReplay(tokens))) return;
-      } else if (tokens && waitsForExpiry(tokens) && !(await early.maySend(tokens))) return;
+      if (tokens && !(await maySend(tokens))) return;
       await refresh().catch((error: unknown) => {
         // It was reported once.
         if (!isEarlyOrSpent(error)) throw error;
@@ -211,8 +217,14 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   };
 
   function dueAt(tokens: HeldTokens): number {
-    if (isUncertain(tokens)) return uncertain.dueAt(tokens);
-    return waitsForExpiry(tokens) ? early.dueAt(tokens) : tokens.refreshAt;
+    const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : tokens.refreshAt;
+    if (!waitsForExpiry(tokens)) return at;
+    return isUncertain(tokens) && at < replayAt(tokens) ? at : early.dueAt(tokens);
+  }
+
+  async function maySend(tokens: HeldTokens): Promise<boolean> {
+    if (isUncertain(tokens) && !(await uncertain.mustReplay(tokens))) return false;
+    return !waitsForExpiry(tokens) || (await early.maySend(tokens));
   }
 
   async function exchangeOnce(evenIfEnded: boolean): Promise<HeldTokens> {
@@ -225,11 +237,10 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       if (!isSamePair(newest, from)) return newest;
       // It became uncertain while this waited for another process: a caller does not decide that it is sent again.
       const isNewlyUncertain = isUncertain(newest) && !isUncertain(from);
-      if (isNewlyUncertain && !(await uncertain.mustReplay(newest))) {
-        throw uncertainError();
-      }
       const isNewlyRefused = newest.refusedEarly && !from.refusedEarly;
-      if (isNewlyRefused && !(await early.maySend(newest))) throw earlyOrSpentError();
+      if ((isNewlyUncertain || isNewlyRefused) && !(await maySend(newest))) {
+        throw isNewlyRefused ? earlyOrSpentError() : uncertainError();
+      }
       if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
       const mayClaim = newest.state.kind !== 'refreshing';
       if (mayClaim && (await othersAreAsked())) {
@@ -308,13 +319,17 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         if (!isFinal(held.tokens!)) {
           const unanswered = unansweredOf(state);
           const refused = { kind: 'early-or-spent', unanswered } as const;
-          held.change({ refusedEarly: true, expired: false, state: refused });
+          const expired = result.hasExpired;
+          held.change({ refusedEarly: true, expired, state: refused });
         }
+        const done = result.hasExpired && !stopped ? await exchange(held.tokens!) : undefined;
+        if (done) return done;
         // Otherwise a request that meets `token_expired` is news, also within the next seconds.
         if (expired) throw pause(early.patience(from), earlyOrSpentError());
         throw earlyOrSpentError();
       }
       case 'lost': {
+        if (await isWithdrawn(from)) return held.tokens!;
         const { state } = held.tokens!;
         const lost = held.change({
           refusedEarly: false,
@@ -336,6 +351,15 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     }
   }
 
+  /** An import that was believed while its access token worked, and is lost now: the set before it may be in use again. */
+  async function isWithdrawn({ set, generation, imported, refusedEarly }: HeldTokens) {
+    if (!imported || !refusedEarly) return false;
+    if (!(await store.withdraw(set).catch(() => false))) return false;
+    log.error({ generation }, WITHDRAWN);
+    await held.sync();
+    return held.tokens!.set !== set;
+  }
+
   /**
    * Sends the refresh token once more at once if the access token does not work either, so that nothing is left to
    * lose. Only after the first uncertain exchange: later ones wait longer each time.
@@ -344,8 +368,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     await held.recoverPair().catch(() => {});
     if (!isSamePair(held.tokens!, from)) return held.tokens!;
     if (from.state.unanswered > 1) throw pause(uncertain.patience(from), uncertainError());
-    const replay = !stopped && (await uncertain.mustReplay(from).catch(() => false));
-    const done = replay ? await exchange(from) : undefined;
+    const replay = !stopped && (await maySend(from).catch(() => false));
+    const done = replay ? await exchange(held.tokens!) : undefined;
     if (done) return done;
     throw uncertainError();
   }
@@ -356,6 +380,10 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     return error;
   }
 }
+
+const WITHDRAWN =
+  'The recruiting service refuses the refresh token of the import for good: it was spent before, or revoked. So the import was taken ' +
+  'back, and the token set that it had replaced is in use again. Have an administrator make a new token, and import its link.';
 
 const REFUSES_EARLY =
   'The recruiting service accepted a refresh token that it had refused while the access token worked: it exchanges none ' +

@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { startServer } from '../support/imitations/test-server.ts';
@@ -157,6 +158,7 @@ test('an uncertain set is uncertain again when its replacement is refused', asyn
 
 test('a first set that the service refuses is reported as unusable', async () => {
   const operator = await startOperator();
+  operator.service.expire();
   operator.service.next(SPENT);
   const { code, stderr } = await operator.tokens(['import', operator.service.tokenLink]);
   expect(code).toBe(1);
@@ -167,6 +169,7 @@ test('a first set that the service refuses is reported as unusable', async () =>
 test('a lost set cannot be imported again, and the error says so', async () => {
   const operator = await startOperator();
   const json = await jsonOf(operator);
+  operator.service.expire();
   operator.service.next(SPENT);
   await operator.tokens(['import', '-'], { stdin: [json] });
   const { code, stderr } = await operator.tokens(['import', '-'], { stdin: [json] });
@@ -176,6 +179,7 @@ test('a lost set cannot be imported again, and the error says so', async () => {
 
 test('a lost set is replaced without --replace', async () => {
   const operator = await startWithTokens();
+  operator.service.expire();
   operator.service.next(SPENT);
   await operator.tokens(['refresh']);
   expect(await operator.done('import', operator.service.makeNewSet())).toContain('generation 4');
@@ -183,7 +187,12 @@ test('a lost set is replaced without --replace', async () => {
 
 test.each([
   ['a redirect', 302, '', /answers with a redirect, which is not followed/],
-  ['a page for people', 200, '<html>Sign in</html>', /does not give a token set/],
+  [
+    'a page for people',
+    200,
+    '<html>Sign in</html>',
+    /answers with a page for people.*browser.*tokens import <file>.*tokens import -/,
+  ],
   ['more than 64 KiB', 200, `{"a":"${'x'.repeat(100_000)}"}`, /does not give a token set/],
   ['an error', 500, '', /answered with status 500\. Wait until the service works/],
   ['a refusal', 405, '', /answered with status 405\. Check that it is the whole link/],
@@ -342,3 +351,53 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     expect(await operator.status()).toMatchObject({ state: 'missing' });
   },
 );
+
+test.each(['invalid_grant', 'forbidden'] as const)(
+  'an import succeeds where the service refuses early refreshes (%s); its exchange follows after the expiry',
+  async (refuseEarlyRefresh) => {
+    const operator = await startOperator();
+    const clock = { ahead: 0 };
+    const now = () => Date.now() + clock.ahead;
+    const sandbox = await startSandbox({ refuseEarlyRefresh, linkPage: true, now });
+    onTestFinished(() => sandbox.close());
+    const env = { RECRUITING_URL: sandbox.url };
+    const page = await operator.tokens(['import', sandbox.tokenLink], { env });
+    expect(page.code).toBe(1);
+    expect(page.stderr).toMatch(/page for people/);
+
+    // As a person saves it.
+    const json = await (await fetch(`${sandbox.tokenLink}?json`)).text();
+    const { source } = fileWith(operator, json);
+    const imported = await operator.tokens(['import', source], { env });
+    expect(imported).toMatchObject({ code: 0, stderr: '' });
+    expect(imported.stdout).toMatch(
+      /It was not refreshed yet\. .*either it exchanges none before.*or the refresh token is spent\. .*Until then the link works/,
+    );
+    expect(JSON.parse((await operator.tokens(['status', '--json'], { env })).stdout)).toMatchObject(
+      {
+        troubles: ['early-or-spent'],
+      },
+    );
+    expect((await operator.tokens(['check'], { env })).code).toBe(0);
+
+    clock.ahead = 2 * 86_400_000;
+    const refreshed = await operator.tokens(['refresh'], { env });
+    expect(refreshed.stdout).toContain('generation 2 is in use');
+    const next = JSON.stringify(await made(sandbox));
+    const again = await operator.tokens(['import', '-', '--replace'], { env, stdin: [next] });
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout).toMatch(/this service exchanges no refresh token before.*expired/);
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
+    expect(JSON.parse((await operator.tokens(['status', '--json'], { env })).stdout)).toMatchObject(
+      {
+        state: 'healthy',
+        refusesEarly: true,
+        generation: 3,
+      },
+    );
+  },
+);
+
+async function made(sandbox: Sandbox): Promise<unknown> {
+  return (await fetch(`${sandbox.makeNewSet()}?json`)).json();
+}

@@ -83,8 +83,18 @@ test('a refresh token that has ended by the clock only is sent once, because tha
   expect(service.exchanges).toHaveLength(3);
 });
 
-test('a lost answer is reported with the next steps, and nothing is sent again', async () => {
-  const { tokens, service, status } = await startInDoubt('processed');
+test('a lost answer leads to a refusal, which is a loss only when the access token has expired; then nothing is sent again', async () => {
+  const { tokens, done, service, status } = await startInDoubt('processed');
+  const early = await tokens(['recover']);
+  expect(early.code).toBe(1);
+  expect(early.stderr).toMatch(
+    /although the access token works\. Either.*or the refresh token is spent/,
+  );
+  expect(await status()).toMatchObject({ troubles: ['early-or-spent'] });
+  expect(await done('recover')).toContain('So nothing is sent now');
+  expect(service.exchanges).toHaveLength(3);
+
+  service.expire();
   const { code, stdout, stderr } = await tokens(['recover']);
   expect(code).toBe(1);
   expect(stdout).not.toContain('It worked');
@@ -99,7 +109,7 @@ test('a lost answer is reported with the next steps, and nothing is sent again',
   const again = await tokens(['recover']);
   expect(again.code).toBe(1);
   expect(again.stderr).toContain('The refresh token is spent');
-  expect(service.exchanges).toHaveLength(3);
+  expect(service.exchanges).toHaveLength(4);
 });
 
 test('nothing is sent to a service that cannot be reached', async () => {
@@ -116,7 +126,7 @@ test('nothing is sent to a service that cannot be reached', async () => {
 test.each([
   ['no clear answer', reply(502, ''), /gave no clear answer/],
   ['a rate limit', reply(429, ''), /Try again in 60 s/],
-  ['a refusal to talk', reply(403, ''), /answered 403\. The operator has to check RECRUITING_URL/],
+  ['a refusal to talk', reply(401, ''), /answered 401\. The operator has to check RECRUITING_URL/],
 ])(
   'after %s to the replay the tokens are still uncertain, and the next step is printed',
   async (_, answer, said) => {
@@ -348,7 +358,8 @@ test.each([
     expect(said.code).toBe(code);
     expect(service.exchanges).toHaveLength(3);
     expect(sentAgain(service.exchanges)).toEqual([]);
-    expect(await status()).toMatchObject({ state: code === 0 ? 'healthy' : 'lost' });
+    const troubles = code === 0 ? [] : ['early-or-spent'];
+    expect(await status()).toMatchObject({ troubles });
   },
 );
 

@@ -55,6 +55,7 @@ test('an uncertain refresh token is not sent, and the error names `tokens recove
 
 test('the error for lost tokens has the cause and the next steps, and nothing more is sent', async () => {
   const { tokens, service } = await startWithTokens();
+  service.expire();
   service.next(reply(400, { error: 'invalid_grant' }));
   for (let tries = 0; tries < 2; tries += 1) {
     const { code, stderr } = await tokens(['refresh']);
@@ -68,7 +69,11 @@ test('the error for lost tokens has the cause and the next steps, and nothing mo
 test.each([
   ['cannot be reached', undefined, /cannot be reached.*Nothing was lost; try again shortly/],
   ['asks to wait', reply(429, '', { 'retry-after': '77' }), /Try again in 77 s/],
-  ['refuses to talk', reply(403, ''), /answered 403\. The operator has to check RECRUITING_URL/],
+  [
+    'refuses to talk',
+    reply(403, '<html>'),
+    /answered 403\. The operator has to check RECRUITING_URL/,
+  ],
 ])('a service that %s loses no token', async (_, answer, said) => {
   const { tokens, done, service, status } = await startWithTokens();
   if (answer) service.next(answer);
@@ -79,6 +84,34 @@ test.each([
   expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
   if (!answer) await service.up();
   await done('refresh');
+});
+
+test('a refusal while the access token works is no loss: nothing more is sent until it has expired', async () => {
+  const { tokens, done, service, status } = await startWithTokens();
+  service.next(reply(400, { error: 'invalid_grant', error_description: 'token not expired' }));
+  const first = await tokens(['refresh']);
+  expect(first.code).toBe(1);
+  expect(first.stderr).toMatch(
+    /^The .*refused.*although the access token works\. Either.*or.*spent/,
+  );
+  expect(await status()).toMatchObject({ state: 'attention', troubles: ['early-or-spent'] });
+  const second = await tokens(['refresh']);
+  expect(second.code).toBe(1);
+  expect(second.stderr).toMatch(/^Nothing was sent: .*refused the refresh token already/);
+  expect(await done('recover')).toMatch(
+    /either it exchanges no refresh token before.*\nThe access token works\.\nSo nothing is sent now/,
+  );
+  expect(service.exchanges).toHaveLength(2);
+
+  service.expire();
+  expect(await done('refresh')).toContain('generation 3 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy', refusesEarly: true });
+  const third = await tokens(['refresh']);
+  expect(third.stderr).toMatch(
+    /^Nothing was sent: .*this service exchanges no refresh token before/,
+  );
+  expect((await tokens(['status'])).stdout).toMatch(/Refreshes +wait for the expiry/);
+  expect(service.exchanges).toHaveLength(3);
 });
 
 test('the command waits for a refresh of the gateway that is in progress', async () => {

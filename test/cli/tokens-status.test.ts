@@ -43,6 +43,7 @@ test('--json always prints the same fields, in one line and without a secret', a
     fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/),
     accessTokenSecondsLeft: expect.any(Number),
     refreshTokenSecondsLeft: expect.any(Number),
+    refusesEarly: false,
     lastRotation: expect.stringMatching(/Z$/),
     failures: 0,
     lastFailure: null,
@@ -149,8 +150,19 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     /make a new token in the personal account, and run `tokens import <link>`/,
   ],
   [
+    'refused by the service while the access token works',
+    async ({ service, tokens }) => {
+      service.next(reply(400, { error: 'invalid_grant' }));
+      await tokens(['refresh']);
+    },
+    1,
+    ['early-or-spent'],
+    /Failures +1 since then.*\(early-or-spent\)\n[^]*either it exchanges none before.*keep one running/,
+  ],
+  [
     'refused by the service',
     async ({ service, tokens }) => {
+      service.expire();
       service.next(reply(400, { error: 'invalid_grant' }));
       await tokens(['refresh']);
     },

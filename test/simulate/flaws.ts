@@ -32,6 +32,21 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     ...parts,
     store: { ...parts.store, askOthers: async () => false },
   }),
+  'take-early-for-spent': (parts) => ({
+    ...parts,
+    checkAccess: async () => ({ kind: 'refused', detail: 'token_expired' }),
+  }),
+  'forget-early-refusals': (parts) => ({
+    ...parts,
+    store: {
+      ...parts.store,
+      read: async () => {
+        const stored = await parts.store.read();
+        return stored && { ...stored, refusedEarly: false, refusesEarly: false };
+      },
+      claim: ({ knowsRefusal: _, ...claim }) => parts.store.claim(claim),
+    },
+  }),
   'no-rescue-file': (parts) => ({ ...parts, rescue: undefined }),
   'clock-stands-still-while-stopped': (parts, by) => ({
     ...parts,

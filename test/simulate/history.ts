@@ -79,8 +79,9 @@ class World {
     const observer = (this.observer = new Observer(time, this.#machines));
     const write = (line: string) => observer.expectNoSecret(line);
     this.#log = pino({ level: 'debug', base: null, timestamp: false }, { write });
-    const { life, revokesOnRefresh, ahead, isPooled } = plan;
-    this.#service = new Service({ time, chance, observer, life, revokesOnRefresh });
+    const { life, revokesOnRefresh, refusesEarly, ahead, isPooled } = plan;
+    const ways = { life, revokesOnRefresh, refusesEarly };
+    this.#service = new Service({ time, chance, observer, ...ways });
     const server = (name: string) =>
       new SimulatedServer({
         time,

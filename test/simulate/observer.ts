@@ -46,6 +46,8 @@ export class Observer {
   readonly #time: VirtualTime;
   readonly #machines: readonly Machine[];
   readonly #claims = new Map<Process, Claimed>();
+  /** Refresh tokens that were refused as too early, and when the database had that. */
+  readonly #refusals = new Map<string, number>();
   readonly #newestOf = new Map<Process, string>();
   readonly #saved = new Set<string>();
   readonly #used = new Set<string>();
@@ -88,7 +90,7 @@ export class Observer {
     if (SECRETS.test(text)) this.#violate(`a secret is shown: ${text.trim()}`);
   }
 
-  onCommit(by: Process, purpose: Purpose, { generation, refreshToken }: About): void {
+  onCommit(by: Process, purpose: Purpose, { generation, refreshToken, outcome }: About): void {
     this.note(
       `${by.name} commits ${purpose}${generation === undefined ? '' : ` of ${generation}`}`,
     );
@@ -97,8 +99,16 @@ export class Observer {
       this.#claims.set(by, { generation, at: this.#time.now, isLate });
     }
     if (refreshToken !== undefined) this.#saved.add(refreshToken);
+    if (outcome === 'early-or-spent') this.#onRefusal(by);
     if (purpose === 'import' && by.machine.hasGateway)
       this.met('replicas start at once on one link');
+  }
+
+  /** Its process has recorded it. */
+  #onRefusal(by: Process): void {
+    const exchange = this.service.exchanges.findLast((one) => one.by === by);
+    if (exchange?.wasEarly === true) this.#refusals.set(exchange.refreshToken, this.#time.now);
+    else this.met('a spent refresh token is refused while the access token works');
   }
 
   onUnavailable(purpose: Purpose): void {
@@ -159,7 +169,21 @@ export class Observer {
         this.#violate(`${by.name} sends ${refreshToken} while ${earlier.by.name} does`);
       }
     }
+    if (!isExcused) this.#expectNotEarlyAgain(exchange);
     this.#countSend(exchange);
+  }
+
+  /** Once the store has it that a refresh token was refused, nobody sends that again while its access token works. */
+  #expectNotEarlyAgain({ by, refreshToken, claim }: Exchange): void {
+    const { live, worksNow } = this.service;
+    // A service that does not renew refresh tokens gives one for several access tokens.
+    const wasTaken = this.service.exchanges.some(
+      (one) => one.refreshToken === refreshToken && one.gave,
+    );
+    if (!worksNow || live.refreshToken !== refreshToken || wasTaken) return;
+    const refusedAt = this.#refusals.get(refreshToken);
+    if (refusedAt === undefined || !claim || claim.at < refusedAt) return;
+    this.#violate(`${by.name} sends ${refreshToken} again before its access token has expired`);
   }
 
   /** A replica that could have saved the pair in use again before this refresh token was claimed. */
@@ -190,13 +214,20 @@ export class Observer {
   }
 
   onAnswer(
-    { by, gave, receivedAt, spends, sentAt, oddity, claim }: Exchange,
+    { by, gave, receivedAt, spends, sentAt, oddity, claim, wasEarly, refreshToken }: Exchange,
     outcome: ExchangeOutcome,
   ): void {
     const why = 'why' in outcome ? ` (${outcome.why})` : '';
     this.note(`${by.name} hears ${outcome.kind}${why}`);
     if (oddity) this.met(`an exchange with: ${oddity}`);
     if (receivedAt !== undefined && spends) this.remember(by, gave!.refreshToken);
+    if (wasEarly) this.met('an exchange is refused as too early');
+    const wasRefused = this.service.exchanges.some(
+      (one) => one.wasEarly && one.refreshToken === refreshToken,
+    );
+    if (gave && wasRefused) {
+      this.met('a refresh token that was refused as too early is accepted after the expiry');
+    }
     if (outcome.kind !== 'invalid-grant') return;
     const isAhead = this.service.exchanges.some(
       (one) =>
@@ -234,6 +265,9 @@ export class Observer {
     const exchange = this.service.exchanges.findLast((one) => one.by === by);
     const { point, at } = by.last ?? { point: '', at: 0 };
     const isNow = this.#time.now - at < 15;
+    if (exchange?.wasEarly === true && !this.#refusals.has(exchange.refreshToken)) {
+      this.met('an exchange is refused as too early, and its process ends before that is recorded');
+    }
     if (point === 'save committed' && isNow) return this.met('killed after the save');
     if (point === 'claim committed' && isNow) return this.met('killed after the claim');
     if (exchange && !exchange.isOver) {
@@ -282,6 +316,7 @@ export class Observer {
   onFailover(lost: number): void {
     this.note(`the database fails over, without the last ${lost} commits`);
     if (lost > 0) this.met('the database loses commits');
+    this.#refusals.clear();
     this.#wentBackAt = this.#time.now;
     this.#witnesses = this.#machines.flatMap(({ process: one }) => {
       const newest = one && this.#newestOf.get(one);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { POINTS, type Trap } from './process.ts';
 import { DAMAGES, INTERRUPTIONS, type Interruption } from './database.ts';
-import { ODDITIES, type Oddity } from './service.ts';
+import { ODDITIES, type EarlyRefusal, type Oddity } from './service.ts';
 
 /** The faults of the replicas, their service and their database; everything else in a history follows from the plan. */
 export interface Plan {
@@ -9,6 +9,8 @@ export interface Plan {
   /** Seconds. */
   readonly life: number;
   readonly revokesOnRefresh: boolean;
+  /** How the service refuses an exchange before the access token has expired, if it does. */
+  readonly refusesEarly: EarlyRefusal | null;
   /** All replicas start at once on a token link; otherwise the store has a set. */
   readonly fromLink: boolean;
   readonly isPooled: boolean;
@@ -209,6 +211,7 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
   ),
   life: fc.constantFrom(120, 900, 900),
   revokesOnRefresh: fc.boolean(),
+  refusesEarly: fc.constantFrom<EarlyRefusal | null>(null, null, 'as spent', 'with status 403'),
   fromLink: fc.boolean(),
   isPooled: fc.boolean(),
   ahead: fc.constantFrom(0, -300_000, 3_600_000),

@@ -14,6 +14,8 @@ export interface Done {
 export interface About {
   readonly generation: number | undefined;
   readonly refreshToken: string | undefined;
+  /** How an exchange ended that gave no pair. */
+  readonly outcome: string | undefined;
 }
 
 export function purposeOf(done: readonly Done[]): Purpose {
@@ -32,10 +34,12 @@ export function aboutOf(done: readonly Done[]): About {
   const values = (statement: StatementName) => done.find(({ name }) => name === statement)?.values;
   const pair = values('insertPair');
   const entry = values('insertAttempt');
+  const ended = values('endAttempt');
   const claimed = entry?.[4] === 'begun' ? Number(entry[2]) : undefined;
   return {
     generation: pair ? Number(pair[1]) - 1 : claimed,
     refreshToken: pair && tokenIn(String(pair[3])),
+    outcome: pair || ended === undefined ? undefined : String(ended[1]),
   };
 }
 

@@ -29,6 +29,9 @@ export const ODDITIES = [
 
 export type Oddity = (typeof ODDITIES)[number];
 
+/** As for a refresh token that is spent, or with a 403. */
+export type EarlyRefusal = 'as spent' | 'with status 403';
+
 /** One request to the token endpoint, as an observer of everything sees it. */
 export interface Exchange {
   readonly refreshToken: string;
@@ -41,6 +44,8 @@ export interface Exchange {
   gave: { readonly accessToken: string; readonly refreshToken: string } | undefined;
   /** Whether the request spends its refresh token. */
   spends: boolean;
+  /** It was refused because the access token worked. */
+  wasEarly: boolean;
   /** When its process had received a 200. */
   receivedAt: number | undefined;
   /** How long its process had been stopped by then, ms. */
@@ -54,6 +59,7 @@ export interface ServiceOptions {
   /** Life of access tokens, seconds. */
   readonly life: number;
   readonly revokesOnRefresh: boolean;
+  readonly refusesEarly: EarlyRefusal | null;
   readonly observer: Observer;
 }
 
@@ -77,15 +83,23 @@ export class Service {
   #issued = 0;
   #keepsTokens = false;
   #live: { accessToken: string; refreshToken: string };
+  /** The access token that was given last. */
+  #given: string;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     this.#live = this.#issue();
+    this.#given = this.#live.accessToken;
   }
 
   /** The pair whose refresh token is not spent. */
   get live(): { accessToken: string; refreshToken: string } {
     return this.#live;
+  }
+
+  /** Whether the access token that was given last works. */
+  get worksNow(): boolean {
+    return (this.#ends.get(this.#given) ?? 0) > this.#options.time.now;
   }
 
   get firstPair() {
@@ -154,6 +168,7 @@ export class Service {
       claim: undefined,
       gave: undefined,
       spends: false,
+      wasEarly: false,
       receivedAt: undefined,
       stoppedBefore: 0,
       isOver: false,
@@ -236,6 +251,14 @@ export class Service {
   #process(exchange: Exchange): ExchangeOutcome {
     const before = this.#live;
     if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
+    const { refusesEarly } = this.#options;
+    // One that does not renew refresh tokens would go by an access token that nobody received.
+    if (refusesEarly && this.worksNow && !this.#keepsTokens) {
+      exchange.wasEarly = true;
+      return refusesEarly === 'as spent'
+        ? { kind: 'invalid-grant' }
+        : { kind: 'refused', status: 403 };
+    }
     const { oddity } = exchange;
     // A service that issues no new access token does not end the old one.
     const givesAccess = oddity !== 'without an access token';
@@ -249,6 +272,7 @@ export class Service {
     exchange.gave = this.#live;
     exchange.spends = !keepsToken;
     const { accessToken, refreshToken } = this.#live;
+    if (givesAccess) this.#given = accessToken;
     const lives = oddity !== 'without lifetimes';
     const grant: Grant = {
       accessToken: givesAccess ? accessToken : undefined,

@@ -311,6 +311,29 @@ test('a refresh token that ends before its access token is sent shortly before i
   expect(await store.read()).toMatchObject({ generation: 1 });
 });
 
+test('an import of a spent token over a working set is taken back when the spent one is known to be lost', async () => {
+  const service = await startScripted();
+  const { ask, clock, store, logged } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  const before = (await store.read())!;
+  // Its access token works, and its refresh token was exchanged elsewhere.
+  const pair = { ...before.pair, refreshToken: 'spent-elsewhere' };
+  await store.import({ baseUrl: before.baseUrl, pair, replica: 'hand', after: before });
+  await clock.pass(MINUTE);
+  expect(await store.read()).toMatchObject({ generation: 3, refusedEarly: true, lost: false });
+  service.expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, set: before.set, lost: false });
+  expect(logged.filter(({ msg }) => /import was taken back/.test(String(msg)))).toHaveLength(1);
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
+    'answered',
+    'refused',
+    'refused',
+    'answered',
+  ]);
+});
+
 test.each([false, true])(
   'a loss that a process of an older version recorded beside this one is none, after the expiry the pair is exchanged (the service is known: %s)',
   async (isKnown) => {

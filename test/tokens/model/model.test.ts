@@ -33,6 +33,8 @@ const FAULTS = [
   'noticedGoesBackwards',
   'noticedUsesBeforeSaving',
   'noticedLosesAtOnce',
+  'noticedTakesEarlyForSpent',
+  'noticedForgetsRefusals',
 ];
 
 test(

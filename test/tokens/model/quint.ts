@@ -25,9 +25,22 @@ export interface ModelReport {
   readonly output: string;
 }
 
-export const INVARIANTS = ['neverSentAgain', 'newestIsKept', 'usedIsKept', 'lostIsSpent'];
+export const INVARIANTS = [
+  'neverSentAgain',
+  'neverEarlyAgain',
+  'newestIsKept',
+  'usedIsKept',
+  'lostIsSpent',
+];
 /** Must occur in some traces; otherwise they prove nothing. */
-export const STATES = ['rotatedTwice', 'saidLost', 'hadRescueFile', 'wasHealed', 'tookOver'];
+export const STATES = [
+  'rotatedTwice',
+  'saidLost',
+  'hadRescueFile',
+  'wasHealed',
+  'tookOver',
+  'wasRefusedEarly',
+];
 const STEPS = 30;
 
 /** Explores random traces of `claims.qnt` in the TypeScript simulator of Quint, in a process of its own. */

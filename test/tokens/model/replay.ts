@@ -80,7 +80,9 @@ function planOf(trace: readonly Happened[], seed: number): Plan {
     }
   }
   const world = { replicas: 3, life: 900, ahead: 0, fromLink: false, isPooled: seed % 2 === 0 };
-  return { ...world, revokesOnRefresh: seed % 3 === 0, early: [], steps, seed };
+  const refusesEarly = seed % 4 === 1 ? 'as spent' : null;
+  const ways = { revokesOnRefresh: seed % 3 === 0, refusesEarly } as const;
+  return { ...world, ...ways, early: [], steps, seed };
 }
 
 /** Everything that a replica does from its claim until it is idle again, or down. */
