@@ -149,6 +149,31 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
     'a rescue file that was closed writes nothing, whoever has its descriptor by then',
   ],
   [
+    'a service that refuses refreshes before the expiry had its tokens given up as lost',
+    'test/tokens/early-refusal.test.ts',
+    'where early exchanges are refused with status %i, every caller is served, there is one alarm, and one exchange after each expiry',
+  ],
+  [
+    '`tokens import` failed where the service refuses refreshes before the expiry',
+    'test/cli/tokens-import.test.ts',
+    'an import succeeds where the service refuses early refreshes with status %i; its exchange follows after the expiry',
+  ],
+  [
+    'a process of an older version beside a newer one recorded an early refusal as a loss for all',
+    'test/tokens/early-refusal.test.ts',
+    'a loss that a process of an older version recorded beside this one is none',
+  ],
+  [
+    'a fresh access token that was refused as expired blocked callers for half of its life',
+    'test/tokens/early-refusal.test.ts',
+    'a fresh access token that is refused as expired is renewed after 30 s, then after longer, and nobody waits half a life',
+  ],
+  [
+    'a refresh token was called lost because its access token expired while the refusal was on its way',
+    'test/tokens/early-refusal.test.ts',
+    'a refusal that arrives after the expiry, of an exchange that was sent before it, leads to one exchange more',
+  ],
+  [
     'a misspelled RECRUITING_URL served the sandbox',
     'test/cli/mistakes.test.ts',
     'a misspelled RECRUITING_URL prevents the start, instead of serving the sandbox',

@@ -18,10 +18,8 @@ import {
   type TokenAnswer,
 } from '../support/tokens/tokens.ts';
 
-const REFUSALS = ['invalid_grant', 'forbidden'] as const;
-
-test.each(REFUSALS)(
-  'where early exchanges are refused with %s, every caller is served, there is one alarm, and one exchange after each expiry',
+test.each([400, 403] as const)(
+  'where early exchanges are refused with status %i, every caller is served, there is one alarm, and one exchange after each expiry',
   async (refuseEarlyRefresh) => {
     const kept = await startKeptOverSandbox({ refuseEarlyRefresh });
     const { ask, clock, logged, sandbox, store } = kept;
@@ -64,7 +62,7 @@ test.each(REFUSALS)(
 );
 
 test('without a request, the exchange after the expiry happens within some seconds, and nothing is logged as late', async () => {
-  const kept = await startKeptOverSandbox({ refuseEarlyRefresh: 'invalid_grant' });
+  const kept = await startKeptOverSandbox({ refuseEarlyRefresh: 400 });
   const { clock, store, logged } = kept;
   await clock.asleep();
   for (let generation = 2; generation < 5; generation += 1) {
@@ -79,7 +77,7 @@ test('without a request, the exchange after the expiry happens within some secon
 
 test('a service whose access tokens live longer than it says is asked /auth_check, and gets no exchange while they work', async () => {
   const { clock, store, sandbox, service, logged } = await startKeptOverSandbox({
-    refuseEarlyRefresh: 'invalid_grant',
+    refuseEarlyRefresh: 400,
   });
   await clock.asleep();
   // Its clock is slower.
@@ -96,7 +94,7 @@ test('a service whose access tokens live longer than it says is asked /auth_chec
 
 test('an access token that expires sooner than the service says is renewed at the first token_expired', async () => {
   const { ask, clock, store, sandbox, service } = await startKeptOverSandbox({
-    refuseEarlyRefresh: 'forbidden',
+    refuseEarlyRefresh: 403,
   });
   await clock.asleep();
   await ask(PERSON);
@@ -107,7 +105,7 @@ test('an access token that expires sooner than the service says is renewed at th
 });
 
 test('what one replica has learned holds for those that start later, and for later imports', async () => {
-  const first = await startKeptOverSandbox({ refuseEarlyRefresh: 'invalid_grant' });
+  const first = await startKeptOverSandbox({ refuseEarlyRefresh: 400 });
   const { clock, store, sandbox } = first;
   await clock.asleep();
   await clock.pass(DAY + MINUTE);
@@ -260,6 +258,54 @@ test('an exchange without an answer stays uncertain, and is repeated only after 
   expect(sentAgain(service.exchanges)).toEqual([]);
 });
 
+test('a refusal that arrives after the expiry, of an exchange that was sent before it, leads to one exchange more', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  const arrived = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  service.next(async (script) => {
+    arrived.resolve();
+    await gate.promise;
+    await reply(400, { error: 'invalid_grant' })(script);
+  });
+  clock.jump(0.7 * DAY);
+  await arrived.promise;
+  service.expire();
+  gate.resolve();
+  await clock.pass(MINUTE);
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false, refusesEarly: true });
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(service.exchanges).toHaveLength(3);
+});
+
+test('while the administrator is blocked, a refusal before the expiry says nothing about the refresh token', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  service.refuse({ status: 403, detail: 'user_blocked' });
+  service.next(reply(400, { error: 'invalid_grant' }));
+  await clock.pass(0.7 * DAY);
+  expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNAUTHORIZED']);
+  expect(await store.read()).toMatchObject({ lost: false, refusedEarly: true });
+  service.refuse(undefined);
+  service.expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3 });
+});
+
+test('a revoked access token shows that a refused refresh token is lost, without another exchange', async () => {
+  const service = await startScripted();
+  const { clock, store } = await startKept(service);
+  await clock.asleep();
+  service.refuse({ status: 401, detail: 'token_revoked' });
+  service.always(reply(400, { error: 'invalid_grant' }));
+  await clock.pass(2 * DAY);
+  expect(await store.read()).toMatchObject({ lost: true });
+  expect(service.exchanges).toHaveLength(2);
+});
+
 test('clocks of the service that differ by some seconds cost some seconds, not the tokens', async () => {
   const service = await startScripted();
   const { ask, clock, store } = await startKept(service);
@@ -298,7 +344,7 @@ test('a service that contradicts itself for long is believed: the tokens are los
 
 test('a refresh token that ends before its access token is sent shortly before its end', async () => {
   const { clock, store, sandbox } = await startKeptOverSandbox({
-    refuseEarlyRefresh: 'invalid_grant',
+    refuseEarlyRefresh: 400,
     expiresIn: (30 * DAY) / SECOND,
     refreshExpiresIn: (2 * DAY) / SECOND,
   });

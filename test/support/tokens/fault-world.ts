@@ -28,6 +28,8 @@ export interface FaultGateway extends Program {
 export interface FaultWorldOptions {
   /** Whether an exchange revokes the old access token at once. */
   revoke?: boolean;
+  /** The status of the refusal of exchanges before the access token has expired. */
+  refuseEarlyRefresh?: 400 | 403;
   /** How long ago the set was imported, in days. */
   importedDaysAgo?: number;
   /** The default TOKEN_STORE_KEY of processes, newest first. */
@@ -40,6 +42,7 @@ export interface FaultWorldOptions {
  */
 export async function startFaultWorld({
   revoke = false,
+  refuseEarlyRefresh,
   importedDaysAgo = 0,
   keys = [],
 }: FaultWorldOptions = {}) {
@@ -49,6 +52,7 @@ export async function startFaultWorld({
   const sandbox = await startSandbox({
     now: () => Date.now() + service.ahead,
     revokeOnRefresh: revoke,
+    refuseEarlyRefresh,
     persons: 3,
   });
   const folder = temporaryFolder();

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type {
   Ending,
+  HistoryEntry,
   MovedSet,
   NewPair,
   NewSet,
@@ -25,6 +26,13 @@ export function tokenStoreContract(
   async function filled(): Promise<{ store: TokenStore; set: string }> {
     const store = await open();
     return { store, set: await importInto(store, 'link') };
+  }
+
+  async function refusedOnce(): Promise<{ store: TokenStore; set: string }> {
+    const { store, set } = await filled();
+    await store.claim(claiming(set, 'a'));
+    await store.endAttempt('a', ending('early-or-spent'));
+    return { store, set };
   }
 
   describe(`a token store, ${name}`, () => {
@@ -220,6 +228,90 @@ export function tokenStoreContract(
         expect(await store.claim(claiming(set, 'b'))).toBeDefined();
       },
     );
+
+    test('ends the claim after early-or-spent, and nothing is lost or uncertain', async () => {
+      const { store, set } = await refusedOnce();
+      expect(await look(store)).toMatchObject({
+        claim: null,
+        lost: false,
+        unanswered: 0,
+        refusedEarly: true,
+        refusesEarly: false,
+      });
+      expect(outcomesIn(await store.history(9))).toEqual(['imported', 'early-or-spent']);
+      // Repeated, as when its outcome was unknown.
+      await store.endAttempt('a', ending('early-or-spent'));
+      expect(await look(store)).toMatchObject({ set, refusedEarly: true, generation: 1 });
+    });
+
+    test('grants no claim on a refresh token that was refused early to a caller that has not seen it', async () => {
+      const { store, set } = await refusedOnce();
+      const unseen = { ...claiming(set, 'b'), over: null, knowsRefusal: false };
+      expect(await store.claim(unseen)).toBeUndefined();
+      expect(await store.claim({ ...unseen, knowsRefusal: true })).toBeDefined();
+    });
+
+    test('knows that the service refuses early once such a refresh token gave a pair, also for later imports', async () => {
+      const { store, set } = await refusedOnce();
+      await store.claim(claiming(set, 'b'));
+      await store.save(saving(set, 'b'));
+      const learned = { refusedEarly: false, refusesEarly: true, lost: false };
+      expect(await look(store)).toMatchObject({ generation: 2, ...learned });
+      expect(outcomesIn(await store.history(9))).toEqual(['imported', 'early', 'rotated']);
+      await importInto(store, 'second');
+      expect(await look(store)).toMatchObject({ generation: 3, ...learned });
+    });
+
+    test('knows nothing of the service if the pair came from an exchange before the refusal: the token was spent', async () => {
+      const { store, set } = await filled();
+      await store.claim(claiming(set, 'first'));
+      await store.endAttempt('first', ending('uncertain'));
+      await store.claim(claiming(set, 'second'));
+      await store.endAttempt('second', ending('early-or-spent'));
+      expect(await look(store)).toMatchObject({ refusedEarly: true, unanswered: 1, claim: null });
+      await store.save(saving(set, 'first'));
+      expect(await look(store)).toMatchObject({ refusedEarly: false, refusesEarly: false });
+      expect(outcomesIn(await store.history(9))).toEqual(['imported', 'rotated', 'spent']);
+    });
+
+    test('says lost when a refresh token that was refused early is refused again', async () => {
+      const { store, set } = await refusedOnce();
+      await store.claim(claiming(set, 'b'));
+      await store.endAttempt('b', ending('invalid-grant'));
+      expect(await look(store)).toMatchObject({
+        lost: true,
+        refusedEarly: false,
+        refusesEarly: false,
+      });
+      expect(outcomesIn(await store.history(9))).toEqual(['imported', 'spent', 'spent']);
+      // As an import that was a mistake.
+      await importInto(store, 'second');
+      expect(await look(store)).toMatchObject({ lost: false, refusedEarly: false });
+    });
+
+    test('remembers for a thousand attempts and more that the service refuses early', async () => {
+      const { store, set } = await refusedOnce();
+      await store.claim(claiming(set, 'b'));
+      await store.save(saving(set, 'b'));
+      for (let number = 0; number < 1_010; number += 1) {
+        await store.claim(claiming(set, `c${number}`, 2));
+        await store.endAttempt(`c${number}`, ending('unsent'));
+      }
+      expect(await look(store)).toMatchObject({ refusesEarly: true });
+    });
+
+    test('gives away with a set what is known of refusals', async () => {
+      const { store, set } = await refusedOnce();
+      const moved = await store.moveOut({ to: 'x', replica: 'r' });
+      expect(moved).toMatchObject({ refusedEarly: true, refusesEarly: false });
+      const target = await open();
+      await target.moveIn({ ...moved, replica: 'r' });
+      expect(await look(target)).toMatchObject({ refusedEarly: true, refusesEarly: false });
+      expect(set).not.toBe((await look(target))!.set);
+      const other = await open();
+      await other.moveIn({ ...moved, refusedEarly: false, refusesEarly: true, replica: 'r' });
+      expect(await look(other)).toMatchObject({ refusedEarly: false, refusesEarly: true });
+    });
 
     test('does not move a set that is still uncertain after a rejected repetition', async () => {
       const { store, set } = await filled();
@@ -675,6 +767,11 @@ export function ending(outcome: Ending['outcome']): Ending {
 export function saving(set: string, attempt: string, generation = 1): NewPair {
   const pair = pairOf(attempt);
   return { set, generation, attempt, pair, outcome: 'rotated', at: AT + 5, latencyMs: 3 };
+}
+
+/** Oldest first. */
+function outcomesIn(history: readonly HistoryEntry[]): string[] {
+  return history.map(({ outcome }) => outcome).toReversed();
 }
 
 function homeOf(store: TokenStore) {
