@@ -14,8 +14,12 @@ export interface EarlyRefusal {
    * @param knewExpired whether it was known when the exchange began that the access token had expired
    */
   judge(tokens: HeldTokens, knewExpired: boolean): Promise<Refusal>;
-  /** When it is looked whether the access token has expired, by `clock.elapsed()`. */
-  dueAt(tokens: HeldTokens): number;
+  /**
+   * When it is looked whether the access token has expired, by `clock.elapsed()`.
+   *
+   * @param first when that is done first; default: at the expiry, and at once after an import
+   */
+  dueAt(tokens: HeldTokens, first?: number): number;
   /** Whether the refresh token is sent now. Asks the service, unless it is clear. */
   maySend(tokens: HeldTokens): Promise<boolean>;
   /** Seconds in which the refresh token is not sent again, whatever requests meet. */
@@ -64,10 +68,8 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
       }
       return access === 'ended' || knewExpired ? 'spent' : 'expired-since';
     },
-    dueAt: (tokens) => {
+    dueAt: (tokens, first = firstLook(tokens)) => {
       if (tokens.expired) return clock.elapsed();
-      // How old the access token of an import is, is unknown.
-      const first = tokens.imported && !tokens.refusedEarly ? tokens.refreshAt : expiryOf(tokens);
       return known(tokens)?.until ?? first;
     },
     maySend: async (tokens) => {
@@ -95,6 +97,11 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
   function isNearEnd(tokens: HeldTokens): boolean {
     return clock.elapsed() >= expiryOf(tokens) && accessLeft(tokens, clock) > 0;
   }
+}
+
+/** How old the access token of an import is, is unknown. */
+function firstLook(tokens: HeldTokens): number {
+  return tokens.imported && !tokens.refusedEarly ? tokens.refreshAt : expiryOf(tokens);
 }
 
 interface Found {

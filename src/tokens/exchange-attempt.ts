@@ -172,9 +172,10 @@ export function createExchangeAttempt(
         return postponed(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
       case 'refused': {
         // The page of a proxy or firewall says nothing about the refresh token.
-        const refused =
-          outcome.status === 403 && outcome.isPage !== true && (await earlyOrSpent(exchange));
-        if (refused) return refused;
+        if (outcome.status === 403 && outcome.isPage !== true) {
+          const refused = await earlyOrSpent(exchange, ['early-or-spent']);
+          if (refused) return refused;
+        }
         await close(exchange, outcome.kind);
         return postponed(60, refusedError(outcome.status));
       }
@@ -221,9 +222,13 @@ export function createExchangeAttempt(
   }
 
   /** Ends the claim if so: the refresh token may be as valid as before, and nobody has to wait. */
-  async function earlyOrSpent(exchange: Begun): Promise<AttemptResult | undefined> {
-    const refusal = isStopping() ? 'spent' : await judge(exchange.from, exchange.knewExpired);
-    if (refusal === 'spent') return undefined;
+  async function earlyOrSpent(
+    exchange: Begun,
+    open: readonly Refusal[] = ['early-or-spent', 'expired-since'],
+  ): Promise<AttemptResult | undefined> {
+    if (isStopping()) return undefined;
+    const refusal = await judge(exchange.from, exchange.knewExpired);
+    if (!open.includes(refusal)) return undefined;
     await close(exchange, 'early-or-spent');
     return { kind: 'early-or-spent', hasExpired: refusal === 'expired-since' };
   }

@@ -254,6 +254,8 @@ export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenK
         if (wait <= 0) {
           await refresher.advance();
           failures = 0;
+          // Where nothing has changed, it is not done again at once.
+          if (refresher.untilDue() <= 0) await clock.sleep(FIRST_RETRY_MS, stopping.signal);
         } else {
           // Short sleeps: a timer of 120 days fires at once, and one that was set before the machine was suspended
           // fires late.

@@ -10,7 +10,6 @@ import {
   isUncertain,
   lossOf,
   lostAfter,
-  replayAt,
   unansweredOf,
   waitsForExpiry,
   type AccessToken,
@@ -217,9 +216,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   };
 
   function dueAt(tokens: HeldTokens): number {
-    const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : tokens.refreshAt;
-    if (!waitsForExpiry(tokens)) return at;
-    return isUncertain(tokens) && at < replayAt(tokens) ? at : early.dueAt(tokens);
+    const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : undefined;
+    return waitsForExpiry(tokens) ? early.dueAt(tokens, at) : (at ?? tokens.refreshAt);
   }
 
   async function maySend(tokens: HeldTokens): Promise<boolean> {

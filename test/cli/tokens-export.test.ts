@@ -118,7 +118,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
     'lost',
     async ({ service, tokens }) => {
       service.expire();
-      service.next(reply(400, { error: 'invalid_grant' }));
+      service.always(reply(400, { error: 'invalid_grant' }));
       await tokens(['refresh']);
     },
     /lost, so there is nothing to move/,

@@ -159,7 +159,7 @@ test('an uncertain set is uncertain again when its replacement is refused', asyn
 test('a first set that the service refuses is reported as unusable', async () => {
   const operator = await startOperator();
   operator.service.expire();
-  operator.service.next(SPENT);
+  operator.service.next(SPENT, SPENT);
   const { code, stderr } = await operator.tokens(['import', operator.service.tokenLink]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/refuses its refresh token.*No set is in use now\./);
@@ -170,7 +170,7 @@ test('a lost set cannot be imported again, and the error says so', async () => {
   const operator = await startOperator();
   const json = await jsonOf(operator);
   operator.service.expire();
-  operator.service.next(SPENT);
+  operator.service.next(SPENT, SPENT);
   await operator.tokens(['import', '-'], { stdin: [json] });
   const { code, stderr } = await operator.tokens(['import', '-'], { stdin: [json] });
   expect(code).toBe(1);
@@ -180,7 +180,7 @@ test('a lost set cannot be imported again, and the error says so', async () => {
 test('a lost set is replaced without --replace', async () => {
   const operator = await startWithTokens();
   operator.service.expire();
-  operator.service.next(SPENT);
+  operator.service.next(SPENT, SPENT);
   await operator.tokens(['refresh']);
   expect(await operator.done('import', operator.service.makeNewSet())).toContain('generation 4');
 });

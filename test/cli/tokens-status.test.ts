@@ -163,7 +163,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     'refused by the service',
     async ({ service, tokens }) => {
       service.expire();
-      service.next(reply(400, { error: 'invalid_grant' }));
+      service.always(reply(400, { error: 'invalid_grant' }));
       await tokens(['refresh']);
     },
     2,

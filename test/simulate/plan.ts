@@ -211,7 +211,6 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
   ),
   life: fc.constantFrom(120, 900, 900),
   revokesOnRefresh: fc.boolean(),
-  refusesEarly: fc.constantFrom<EarlyRefusal | null>(null, null, 'as spent', 'with status 403'),
   fromLink: fc.boolean(),
   isPooled: fc.boolean(),
   ahead: fc.constantFrom(0, -300_000, 3_600_000),
@@ -227,4 +226,12 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
     .map((deeds) => deeds.filter((one) => one !== null).map((one) => ({ after: 0, ...one }))),
   steps: fc.array(step(deed), { maxLength: 7, size: 'max' }),
   seed: fc.noShrink(fc.integer()),
+  refusesEarly: fc.constantFrom<EarlyRefusal | null>(
+    null,
+    null,
+    null,
+    null,
+    'as spent',
+    'with status 403',
+  ),
 });
