@@ -1,5 +1,11 @@
 import { lostError, movedError } from '../tokens/token-errors.ts';
-import { accessLeft, lossOf, mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
+import {
+  accessLeft,
+  accessTokenOf,
+  lossOf,
+  mayHaveSuccessor,
+  waitsForExpiry,
+} from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
 import { CLAIM_LIFE_MS } from '../tokens/store/claim-ends.ts';
@@ -187,6 +193,9 @@ async function askAccess(
     throw new CommandError(
       `The service gives no clear answer (${verdict.why}), so nothing was sent. Try again when it can be reached.`,
     );
+  }
+  if (verdict.kind === 'refused' && verdict.detail === 'token_expired') {
+    refresher.expired(accessTokenOf(tokens));
   }
   print(
     verdict.kind === 'works'

@@ -41,7 +41,7 @@ test(
   'each fault that is put into the model breaks an invariant',
   { timeout: 240_000 },
   async () => {
-    const faulty = { init: 'initWrong', seed: 1, traces: 1_600, invariants: [] } as const;
+    const faulty = { init: 'initWrong', seed: 1, traces: 4_000, invariants: [] } as const;
     const { witnessed } = await runModel({ ...faulty, witnesses: FAULTS });
     expect(FAULTS.filter((name) => !witnessed[name])).toEqual([]);
   },
