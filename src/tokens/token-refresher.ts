@@ -312,7 +312,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       case 'overtaken':
         return undefined;
       case 'early-or-spent': {
-        const { state, expired } = held.tokens!;
+        const { state, expired: wasExpired } = held.tokens!;
         if (!isSamePair(held.tokens!, from)) return held.tokens!;
         if (!isFinal(held.tokens!)) {
           const unanswered = unansweredOf(state);
@@ -323,7 +323,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         const done = result.hasExpired && !stopped ? await exchange(held.tokens!) : undefined;
         if (done) return done;
         // Otherwise a request that meets `token_expired` is news, also within the next seconds.
-        if (expired) throw pause(early.patience(from), earlyOrSpentError());
+        if (wasExpired) throw pause(early.patience(from), earlyOrSpentError());
         throw earlyOrSpentError();
       }
       case 'lost': {

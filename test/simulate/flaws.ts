@@ -44,7 +44,7 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
         const stored = await parts.store.read();
         return stored && { ...stored, refusedEarly: false, refusesEarly: false };
       },
-      claim: ({ knowsRefusal: _, ...claim }) => parts.store.claim(claim),
+      claim: (claim) => parts.store.claim({ ...claim, knowsRefusal: true }),
     },
   }),
   'no-rescue-file': (parts) => ({ ...parts, rescue: undefined }),

@@ -299,10 +299,10 @@ describe('reading a token file', () => {
   });
 
   test('the error for a page says to save the JSON that it shows, without a token', () => {
-    const read = () => readTokenFile('\uFEFF<html>made-access</html>');
-    expect(read).toThrow(TokenLinkError);
-    expect(read).toThrow(/Save the JSON that the page shows in a browser, not the page/);
-    expect(read).not.toThrow(/made-/);
+    const page = '\uFEFF<html>made-access</html>';
+    expect(() => readTokenFile(page)).toThrow(TokenLinkError);
+    expect(() => readTokenFile(page)).toThrow(/Save the JSON that the page shows in a browser/);
+    expect(() => readTokenFile(page)).not.toThrow(/made-/);
   });
 });
 
