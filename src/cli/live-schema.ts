@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { createLog } from '../log.ts';
-import { introspect, type Execute, type LiveSchema } from '../schema/live/introspect.ts';
+import type { Execute } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
@@ -9,15 +9,17 @@ import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
 /**
- * Requests the schema of the service with the access token of the store. It never refreshes: a gateway may hold the
+ * Asks the service about its schema with the access token of the store. It never refreshes: a gateway may hold the
  * claim, and reading a schema is not worth a refresh token.
  *
+ * @param ask gets what sends requests, and the host of the service
  * @throws Error with a message for the operator
  */
-export async function readLiveSchema(
+export async function askService<Answer>(
   terminal: Terminal,
   timeoutMs: number,
-): Promise<LiveSchema & { readonly service: string }> {
+  ask: (execute: Execute, service: string) => Promise<Answer>,
+): Promise<Answer> {
   return withTokenStore(terminal, 'inspect', async (session) => {
     const { stored, store, config } = session;
     if (!stored) throw await noTokens(session);
@@ -45,8 +47,7 @@ export async function readLiveSchema(
     try {
       const execute: Execute = (request, sender) =>
         upstream.send(request, { ...sender, caller: 'command', cause: undefined });
-      const live = await introspect(execute, terminal.stop);
-      return { ...live, service: new URL(baseUrl).host };
+      return await ask(execute, new URL(baseUrl).host);
     } catch (error) {
       throw terminal.stop.aborted
         ? new CommandError('Stopped before the service answered.')

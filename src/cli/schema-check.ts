@@ -1,12 +1,8 @@
 import type { Config } from '../config.ts';
-import {
-  type ChangeKind,
-  compareSchemas,
-  KINDS,
-  type SchemaDifference,
-} from '../schema/live/compare-schemas.ts';
+import { compareLive } from '../schema/live/compare-live.ts';
+import { type ChangeKind, KINDS, type SchemaDifference } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
-import { readLiveSchema } from './live-schema.ts';
+import { askService } from './live-schema.ts';
 import { readSnapshotFile } from './operator-files.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
@@ -42,15 +38,35 @@ async function check(
   terminal: Terminal,
 ): Promise<number> {
   const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
-  const live = await readLiveSchema(terminal, upstreamTimeoutMs);
-  const difference = await compareSchemas(snapshot, live);
-  const report = { service: live.service, snapshot: schemaPath, ...difference };
+  const { stop: signal } = terminal;
+  const live = await askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
+    ...(await compareLive({ snapshot, execute, signal, maxRequests: MAX_REQUESTS })),
+    service,
+  }));
+  const { service, difference, unseen } = live;
+  const report = { service, snapshot: schemaPath, ...difference, unseen };
   terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
   return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
 }
 
-function textOf(report: SchemaDifference & { service: string; snapshot: string }): string {
-  const { service, snapshot } = report;
+/** Of a check without introspection. */
+const MAX_REQUESTS = 500;
+
+interface CheckReport extends SchemaDifference {
+  readonly service: string;
+  readonly snapshot: string;
+  /** What was not compared, in sentences. */
+  readonly unseen: readonly string[];
+}
+
+function textOf(report: CheckReport): string {
+  const { service, snapshot, unseen } = report;
+  if (unseen.length > 0) {
+    const found = isEqual(report)
+      ? `${service} accepts everything in the snapshot (${snapshot}) that could be checked.\n`
+      : `${service} no longer accepts the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}`;
+    return `${found}\n${unseen.map((sentence) => `${sentence}\n`).join('')}`;
+  }
   if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
   return (
     `The schema of ${service} is not that of the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}\n` +

@@ -3,7 +3,8 @@ import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../config.ts';
 import { compareSchemas } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
-import { readLiveSchema } from './live-schema.ts';
+import { closedIntrospection, introspect } from '../schema/live/introspect.ts';
+import { askService } from './live-schema.ts';
 import { readAdaptersFile, readSnapshotFile, replaceFile } from './operator-files.ts';
 import { isEqual, listed } from './schema-check.ts';
 import { servedOffline } from './schema-print.ts';
@@ -24,7 +25,16 @@ export async function schemaPull(
 ): Promise<void> {
   const path = output ?? config.schemaPath;
   const before = readExisting(path, force, terminal);
-  const live = await readLiveSchema(terminal, config.upstreamTimeoutMs);
+  const live = await askService(terminal, config.upstreamTimeoutMs, async (execute, service) => ({
+    ...(await introspect(execute, terminal.stop)),
+    service,
+  }));
+  if ('refused' in live) {
+    throw new CommandError(
+      `${closedIntrospection(live)} Ask its support to allow introspection, or maintain the snapshot by hand: ` +
+        '`schema check` compares it without introspection.',
+    );
+  }
   const difference = before && (await compareSchemas(before, live));
   if (difference && isEqual(difference)) {
     terminal.stdout.write(

@@ -131,6 +131,7 @@ function schemaTelemetry({ gauge }: MetricRegistry): Telemetry['schemaCompared']
     () => Array.from(drift, ([kind, count]) => [count, kind] as const),
   );
   return (found) => {
+    drift.clear();
     for (const [kind, count] of Object.entries(found)) drift.set(kind, count);
   };
 }

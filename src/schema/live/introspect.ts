@@ -1,15 +1,11 @@
 import {
   assertValidSchema,
   buildClientSchema,
-  buildSchema,
   getIntrospectionQuery,
   lexicographicSortSchema,
   parse,
   print,
   printSchema,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
   type DocumentNode,
   type ExecutionResult,
   type GraphQLSchema,
@@ -36,15 +32,45 @@ export interface LiveSchema {
   readonly sdl: string;
   /** The schema that the gateway would read from a snapshot with this SDL. */
   readonly schema: GraphQLSchema;
-  /** The introspection query that was sent: everything that the introspection of this service supports. */
+  /** The introspection query that was answered: everything that the introspection of this service supports. */
   readonly query: DocumentNode;
 }
 
-/** @throws coded errors: of the request, or if the service does not report a usable schema */
-export async function introspect(execute: Execute, signal: AbortSignal): Promise<LiveSchema> {
-  const request = <Data>(document: DocumentNode) => answerTo<Data>(document, execute, signal);
-  const query = introspectionQuery(await request<AboutIntrospection>(ABOUT_INTROSPECTION));
-  const answer = await request<IntrospectionQuery>(query);
+/** What a service answers instead of its schema, in its words. */
+interface RefusedIntrospection {
+  readonly refused: string;
+}
+
+/**
+ * Requests the schema in one operation with one `__schema` and without `__type`: services count these, and refuse a
+ * second one. First it requests everything that current services report; then without what the errors name as unknown;
+ * last, what every service reports.
+ *
+ * @throws coded errors: of the request, or if the service reports a schema that is not usable
+ */
+export async function introspect(
+  execute: Execute,
+  signal: AbortSignal,
+): Promise<LiveSchema | RefusedIntrospection> {
+  let first: string | undefined;
+  for (let parts: Parts | undefined = EVERYTHING; parts;) {
+    const query = parse(getIntrospectionQuery({ ...parts, typeDepth: DEEPEST_TYPE }));
+    const answer = await answerTo(query, execute, signal);
+    const messages = refusalOf(answer);
+    if (!messages) return liveSchema(answer.data as unknown as IntrospectionQuery, query);
+    first ??= messages[0] ?? '';
+    parts = withoutUnknown(parts, messages);
+  }
+  return { refused: first ?? '' };
+}
+
+/** The message for an operator whose service does not report its schema. */
+export function closedIntrospection({ refused }: RefusedIntrospection): string {
+  const reason = refused === '' ? '' : ` (${onOneLine(refused)})`;
+  return `The recruiting service does not report its schema${reason}.`;
+}
+
+function liveSchema(answer: IntrospectionQuery, query: DocumentNode): LiveSchema {
   try {
     const live = buildClientSchema(answer);
     assertValidSchema(live);
@@ -60,91 +86,68 @@ export async function introspect(execute: Execute, signal: AbortSignal): Promise
   }
 }
 
-/** Accepts an answer only if it has no errors: parts missing because of an error would count as removed. */
-async function answerTo<Data>(
-  document: DocumentNode,
+/** Sends a document and returns the answer, whatever it is. It has no variables. */
+export function answerTo(
+  document: DocumentNode | string,
   execute: Execute,
   signal: AbortSignal,
-): Promise<Data> {
+): Promise<ExecutionResult> {
+  const query = typeof document === 'string' ? document : print(document);
   const request = {
     kind: 'query' as const,
     field: '__schema',
-    body: JSON.stringify({ query: print(document) }),
+    body: JSON.stringify({ query }),
     read: ({ raw }: { readonly raw: string }) => inOneStep(JSON.parse(raw) as ExecutionResult),
   };
   // Callers wait for interactive requests, and this one can wait.
-  const { data, errors } = await execute(request, { signal, priority: 'drain' });
-  if (data && !errors?.length) return data as Data;
-  const message: unknown = errors?.[0]?.message;
-  const reason = typeof message === 'string' ? ` (${onOneLine(message)})` : '';
-  throw codedError(
-    'UPSTREAM_BAD_RESPONSE',
-    `The recruiting service does not report its schema${reason}. ` +
-      'Ask its support to allow introspection, or maintain the snapshot by hand.',
-  );
+  return execute(request, { signal, priority: 'drain' });
 }
 
-const TYPES = ['__Schema', '__Type', '__Field', '__InputValue', '__Directive'] as const;
-
-/** Asks which fields and arguments the introspection of a service supports. */
-const ABOUT_INTROSPECTION = parse(/* GraphQL */ `
-  query AboutIntrospection {
-    ${TYPES.map((type) => `about${type}: __type(name: "${type}") { ...Known }`).join('\n')}
-  }
-
-  fragment Known on __Type {
-    fields {
-      name
-      args {
-        name
-      }
-    }
-  }
-`);
-
-/** The data of its answer. */
-type AboutIntrospection = Partial<Record<string, KnownType | null>>;
-
-interface KnownType {
-  readonly fields?: readonly KnownField[] | null;
+/** The messages of an answer with errors: parts missing because of an error would count as removed. */
+function refusalOf({ data, errors }: ExecutionResult): string[] | undefined {
+  if (data && !errors?.length) return undefined;
+  return (errors ?? [])
+    .map((error) => (error as { message?: unknown } | null)?.message)
+    .filter((message) => typeof message === 'string');
 }
 
-interface KnownField {
-  readonly name: string;
-  readonly args?: readonly { readonly name: string }[] | null;
+/** `[[[T!]!]!]!`: some services refuse the ten levels that graphql-js requests today. */
+const DEEPEST_TYPE = 7;
+
+/** What was added to introspection since its first version. */
+interface Parts {
+  readonly schemaDescription: boolean;
+  readonly specifiedByUrl: boolean;
+  readonly directiveIsRepeatable: boolean;
+  readonly inputValueDeprecation: boolean;
+  readonly oneOf: boolean;
 }
 
-/**
- * The full introspection query, without the fields that this service does not support: one unknown field, such as
- * `isOneOf`, would make it refuse the whole query.
- */
-function introspectionQuery(about: AboutIntrospection): DocumentNode {
-  if (!TYPES.every((type) => about[`about${type}`]?.fields)) return parse(getIntrospectionQuery());
-  const types = new TypeInfo(buildSchema('type Query { any: Int }'));
-  const withoutUnknown = visitWithTypeInfo(types, {
-    Field: (node) => {
-      const known = about[`about${types.getParentType()?.name}`]?.fields;
-      if (!known) return undefined;
-      const field = known.find(({ name }) => name === node.name.value);
-      if (!field) return null;
-      const takes = (name: string) => field.args?.some((argument) => argument.name === name);
-      const given = node.arguments?.filter(({ name }) => takes(name.value)) ?? [];
-      return { ...node, arguments: given };
-    },
-  });
-  return visit(EVERYTHING, withoutUnknown);
-}
+const EVERYTHING: Parts = {
+  schemaDescription: true,
+  specifiedByUrl: true,
+  directiveIsRepeatable: true,
+  inputValueDeprecation: true,
+  oneOf: true,
+};
 
-const EVERYTHING = parse(
-  getIntrospectionQuery({
-    descriptions: true,
-    schemaDescription: true,
-    specifiedByUrl: true,
-    directiveIsRepeatable: true,
-    inputValueDeprecation: true,
-    oneOf: true,
-  }),
-);
+/** How errors name what a service does not know. */
+const NAMES: Record<keyof Parts, RegExp> = {
+  schemaDescription: /\b__Schema\b/,
+  specifiedByUrl: /\bspecifiedByURL\b/,
+  directiveIsRepeatable: /\bisRepeatable\b/,
+  inputValueDeprecation: /\bincludeDeprecated\b|\b__InputValue\b/,
+  oneOf: /\bisOneOf\b/,
+};
+
+/** The parts that are left; nothing of them if the errors name none. Undefined: that was refused as well. */
+function withoutUnknown(parts: Parts, messages: readonly string[]): Parts | undefined {
+  const asked = (Object.keys(NAMES) as (keyof Parts)[]).filter((part) => parts[part]);
+  if (asked.length === 0) return undefined;
+  const isNamed = (part: keyof Parts) => messages.some((message) => NAMES[part].test(message));
+  const unknown = asked.some(isNamed) ? asked.filter(isNamed) : asked;
+  return { ...parts, ...Object.fromEntries(unknown.map((part) => [part, false])) };
+}
 
 const LONGEST = 300;
 

@@ -1,10 +1,12 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
-import type { ChangeKind, SchemaDifference } from './compare-schemas.ts';
-import { introspect, type Execute } from './introspect.ts';
+import { compareLive, type LiveComparison } from './compare-live.ts';
+import type { ChangeKind } from './compare-schemas.ts';
+import type { Execute } from './introspect.ts';
 
-export type DriftCounts = Readonly<Record<ChangeKind, number>>;
+/** Without introspection, only breaking changes can be counted. */
+export type DriftCounts = Readonly<Partial<Record<ChangeKind, number>>>;
 
 export interface SchemaWatchParts {
   /** The average time between two checks; undefined: the live schema is never checked. */
@@ -21,6 +23,8 @@ export interface SchemaWatchParts {
 
 const LONGEST_FIRST_WAIT_S = 60;
 const CHANGES_LOGGED = 5;
+/** Of one check without introspection: each has the parts of the snapshot, some hundred at a time. */
+const MAX_REQUESTS = 50;
 
 /**
  * Compares the live schema with the snapshot from time to time, and logs the changes. It never changes the served
@@ -31,7 +35,8 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
   if (everySeconds === undefined) return { stop: async () => {} };
   const stopping = new AbortController();
   const { signal } = stopping;
-  let compared: { sdl: string; difference: SchemaDifference } | undefined;
+  let compared: LiveComparison | undefined;
+  let unseen = '';
   let reported = '';
   let isFailing = false;
   const watching = watch(everySeconds).catch((error: unknown) => {
@@ -56,13 +61,9 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
 
   async function check(): Promise<void> {
     try {
-      const live = await introspect(execute, signal);
-      if (compared?.sdl !== live.sdl) {
-        // Imported on first use: most gateways do not need it.
-        const { compareSchemas } = await import('./compare-schemas.ts');
-        compared = { sdl: live.sdl, difference: await compareSchemas(snapshot, live) };
-      }
-      report(compared.difference);
+      const inquiry = { snapshot, execute, signal, maxRequests: MAX_REQUESTS };
+      compared = await compareLive(inquiry, compared);
+      report(compared);
     } catch (error) {
       signal.throwIfAborted();
       if (!isFailing) log.warn({ err: error }, 'the live schema could not be checked');
@@ -70,16 +71,20 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
     }
   }
 
-  function report(difference: SchemaDifference): void {
+  function report(comparison: LiveComparison): void {
     if (isFailing) log.info('the live schema can be checked again');
     isFailing = false;
-    const { breaking, dangerous, additive } = difference;
+    const { breaking, dangerous, additive } = comparison.difference;
+    const isOpen = comparison.sdl !== undefined;
     const counts = {
       breaking: breaking.length,
-      dangerous: dangerous.length,
-      additive: additive.length,
+      ...(isOpen ? { dangerous: dangerous.length, additive: additive.length } : {}),
     };
     onChecked(counts);
+    if (comparison.unseen.join('\n') !== unseen) {
+      unseen = comparison.unseen.join('\n');
+      if (!isOpen) log.info({ unseen: comparison.unseen }, 'the live schema is checked in part');
+    }
     const changes = [...breaking, ...dangerous, ...additive].map(({ message }) => message);
     const found = changes.join('\n');
     if (found === reported) return;
@@ -91,7 +96,8 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
       log.warn(facts, `the live schema may break what is served from the snapshot. ${WHAT_TO_DO}`);
     } else if (additive.length > 0) {
       log.info(facts, `the live schema has additions to the snapshot. ${WHAT_TO_DO}`);
-    } else log.info('the live schema equals the snapshot again');
+    } else if (isOpen) log.info('the live schema equals the snapshot again');
+    else log.info('the live schema accepts everything again that was checked');
   }
 }
 

@@ -7,7 +7,7 @@ import {
   type Reply,
 } from '../../support/imitations/fake-upstream.ts';
 import { documentedSdl, startGateway } from '../../support/gateway/gateway.ts';
-import { introspected } from '../../support/imitations/live-schema.ts';
+import { DIALECTS, introspected, validated } from '../../support/imitations/live-schema.ts';
 import { ManualClock, MINUTE, SECOND } from '../../support/random/manual-clock.ts';
 
 const LESS = documentedSdl.replace('  firstName: String\n', '');
@@ -53,7 +53,7 @@ test('SCHEMA_POLL logs additions of the service without a warning', async () => 
 test('SCHEMA_POLL reports failing checks once, and callers are still answered', async () => {
   const { show, gateway, looks, said } = await start();
   show(json({ errors: [{ message: 'Introspection is off.' }] }));
-  await looks(3, 1);
+  await looks(3, 3);
   expect(said()).toEqual([
     expect.objectContaining({
       level: 40,
@@ -66,6 +66,21 @@ test('SCHEMA_POLL reports failing checks once, and callers are still answered', 
   show(introspected(documentedSdl));
   await looks(2);
   expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be checked again' }]);
+});
+
+test('SCHEMA_POLL reports what is gone if introspection is closed', async () => {
+  const { show, gateway, looks, said } = await start();
+  show(validated(LESS, DIALECTS['graphql-java']));
+  await looks(2, 8);
+  expect(said()).toEqual([
+    expect.objectContaining({ level: 30, msg: 'the live schema is checked in part' }),
+    expect.objectContaining({
+      level: 50,
+      breaking: 1,
+      changes: ["Field 'firstName' was removed from object type 'Person'"],
+    }),
+  ]);
+  expect(await gateway.gateway.metrics.text()).not.toContain('kind="additive"');
 });
 
 test('SCHEMA_POLL checks first after the start, and stopping does not wait for a check', async () => {
@@ -95,7 +110,7 @@ async function start(poll: number | 'off' = 60) {
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   let shown = introspected(documentedSdl);
   upstream.answer((...exchange) =>
-    (/__(schema|type\()/.test(exchange[1].body) ? shown : honest)(...exchange),
+    (/__schema|noSuchField/.test(exchange[1].body) ? shown : honest)(...exchange),
   );
   return {
     upstream,
