@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { blocksOf } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGateway, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { served, startProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -26,7 +26,7 @@ test('the operations of docs/sandbox.md are answered over the rich sandbox', asy
     { rich: true },
     { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config: { mutations: 'all' } },
   );
-  const operations = blocks('graphql');
+  const operations = blocks('graphql').slice(0, 3);
   const answers = [];
   for (const operation of operations) {
     const { data, errors } = await gateway.ask(operation);
@@ -46,6 +46,44 @@ test('the operations of docs/sandbox.md are answered over the rich sandbox', asy
   // A refusal of the service arrives as its own error.
   const { errors } = await gateway.ask('mutation { moveCandidate(id: "0", stage: NEW) { id } }');
   expect(errors).toMatchObject([{ message: 'There is no candidate with the id "0".' }]);
+});
+
+test('the sandbox with results is started and answers as documented', async () => {
+  using folder = temporaryFolder();
+  await using sandbox = startProgram(argumentsOf(blocks('sh').at(-1)!.trim()), {
+    cwd: folder.path,
+  });
+  const [, url = ''] = await sandbox.printed(/Base URL\s+(\S+)/);
+  const [, tokenLink = ''] = await sandbox.printed(/Token link\s+(\S+)/);
+  await using gateway = await startGateway(
+    { url, tokenLink },
+    { snapshot: readFileSync('schema/results.graphql', 'utf8') },
+  );
+  const [results, all, ...others] = blocks('graphql').slice(3);
+  expect(others).toEqual([]);
+  expect((await gateway.ask(results!)).data).toEqual({
+    found: { __typename: 'PersonItem', firstName: expect.any(String) },
+    missing: {
+      __typename: 'PersonError',
+      errorType: 'NOT_FOUND',
+      message: 'There is no person with the id 138.',
+    },
+    hidden: {
+      __typename: 'PersonError',
+      errorType: 'FORBIDDEN',
+      message: 'This person belongs to another company.',
+    },
+  });
+  const { data, errors } = await gateway.ask<{ allPersons: { id: number }[] }>(all!);
+  expect(errors).toBeUndefined();
+  expect(data.allPersons.map(({ id }) => id)).toEqual(
+    Array.from({ length: 137 }, (_, at) => at + 1),
+  );
+  // Full pages were refused: three would have been enough.
+  const [, pages] = /^recruiting_pages_read_total (\d+)$/m.exec(
+    await gateway.gateway.metrics.text(),
+  )!;
+  expect(Number(pages)).toBeGreaterThan(3);
 });
 
 test('the sandbox with keys prints settings that serve it, with what each key may do', async () => {

@@ -62,6 +62,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/cli/sandbox-docs.test.ts: the operations of docs/sandbox.md': {
     'docs/sandbox.md': ['vacanciesConnection', 'allCandidates', 'moveCandidate'],
   },
+  'test/cli/sandbox-docs.test.ts: the sandbox with results is started': {
+    'docs/sandbox.md': ['--max-cost', 'missing: person', 'allPersons(limit: 137)'],
+  },
   'test/cli/sandbox-docs.test.ts: the loss of the tokens can be rehearsed': {
     'docs/sandbox.md': ['--state', 'ALLOW_ANONYMOUS', '/account/revoke', 'tokens recover'],
   },
