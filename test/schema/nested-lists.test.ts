@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
 import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
@@ -35,7 +36,8 @@ test('first pages are inlined at every depth: three levels of lists cost as much
   expect(requests).toBe(2);
 });
 
-test('further pages are requested through the parent, one request for each', async () => {
+test('further pages are requested through the parent, one request for each, and taken as bytes', async () => {
+  const before = await waysOfReading(world.gateway);
   const byId = await asked('{ vacancy(id: 7) { allCandidates { id } } }');
   expect(byId.errors).toBeUndefined();
   expect(at(byId.data, 'vacancy', 'allCandidates')).toHaveLength(32);
@@ -47,6 +49,9 @@ test('further pages are requested through the parent, one request for each', asy
   expect(at(byPath.data, 'viewer', 'company', 'allPeople')).toHaveLength(8);
   expect(at(byPath.data, 'viewer', 'settings', 'allEvents')).toHaveLength(7);
   expect(byPath.requests).toBe(1 + 2 + 3);
+  const after = await waysOfReading(world.gateway);
+  // The parents have an inlined page, so they are read in general.
+  expect(after).toEqual({ scanned: before.scanned + 10 + 2 + 3, general: before.general + 2 });
 });
 
 test.each([

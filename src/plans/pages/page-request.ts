@@ -148,17 +148,16 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   const shapes = recordSelections.map((selections, i) =>
     recordShape(parts, i === 0 ? identity : undefined, selections),
   );
-  const scan = way
-    ? undefined
-    : pageScanner({
-        name: adapter.name,
-        keys,
-        shapes,
-        sizes,
-        result,
-        idValues: identity.values,
-        hasCount: counts.length > 0,
-      });
+  const scan = pageScanner({
+    name: adapter.name,
+    keys,
+    shapes,
+    sizes,
+    result,
+    idValues: identity.values,
+    hasCount: counts.length > 0,
+    way,
+  });
   const reading: PageReading = { adapter, identity, shapes, result };
 
   return {
@@ -185,7 +184,12 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
         pages: isPart
           ? (written.pages(variables, { [FIRST]: LARGEST_PAGE }) * (first ?? 1)) / LARGEST_PAGE
           : written.pages(variables, values),
-        scan,
+        scan: way
+          ? function* scanned(bytes) {
+              const page = yield* scan(bytes);
+              return page && way.isReached(page.parentId, parentId) ? page : undefined;
+            }
+          : scan,
         read: function* read(answer, status) {
           const { data: value, errors } = yield* readAnswer(answer);
           const found = way

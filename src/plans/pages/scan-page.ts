@@ -12,6 +12,7 @@ import { NO_PAGES } from '../requests/nulling-pages.ts';
 import type { ResultReading } from '../requests/results.ts';
 import { COUNT_KEY, countFrom, type PageAnswer } from './read-page.ts';
 import { identityFrom } from './record-identity.ts';
+import type { WayToParent } from './way-to-parent.ts';
 
 /** Makes a function that takes a page as bytes; it returns undefined for a page that has to be read in general. */
 export function pageScanner({
@@ -22,7 +23,8 @@ export function pageScanner({
   result,
   idValues,
   hasCount,
-}: ScannedForm): (bytes: Buffer) => Pausable<PageAnswer | undefined> {
+  way,
+}: ScannedForm): (bytes: Buffer) => Pausable<ReachedPage | undefined> {
   const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
   const noted = [
     member('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
@@ -37,12 +39,18 @@ export function pageScanner({
       ...(hasCount ? [total] : []),
     ]),
   );
-  const data = objectShape(OF, [member(name, page)]);
+  const list = member(name, page);
+  const { root, id } = way?.shape(list) ?? { root: list, id: undefined };
+  const data = objectShape(OF, [root]);
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
   const contentsOf = idValues > 1 ? composed(idValues) : identified;
   return envelopeScanner({
     shape: data,
-    scan: scanner(data, { lists: new Set(lists), noted: [...noted, total], idValues }),
+    scan: scanner(data, {
+      lists: new Set(lists),
+      noted: [...noted, total, ...(id ? [id] : [])],
+      idValues,
+    }),
     take: function* take(bytes, tape) {
       if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
       // Possibly too long: with escapes, it has more bytes than characters.
@@ -56,14 +64,19 @@ export function pageScanner({
         isNull: false,
         errors: NO_ERRORS,
         nullingPages: NO_PAGES,
+        parentId: id && bytes.toString('latin1', ...tape.noted.slice(2 * noted.length + 2)),
       };
     },
   });
 }
 
+interface ReachedPage extends PageAnswer {
+  /** As it was written; undefined if it is not requested. */
+  readonly parentId: string | undefined;
+}
+
 /** What a page consists of. */
 interface ScannedForm {
-  /** The root field. */
   readonly name: string;
   /** The keys of its lists of records, and the shapes of the records in each. */
   readonly keys: readonly string[];
@@ -76,6 +89,8 @@ interface ScannedForm {
   readonly idValues: number;
   /** Whether the page has a count. */
   readonly hasCount: boolean;
+  /** How a nested list is reached; undefined for a list at the root. */
+  readonly way?: Pick<WayToParent, 'shape'> | undefined;
 }
 
 interface Notes {

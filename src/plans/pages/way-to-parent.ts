@@ -1,7 +1,8 @@
 import type { FieldNode, VariableDefinitionNode } from 'graphql';
 import { ownError } from '../../answers/answer-errors.ts';
+import { member, OF } from '../../answers/scan-envelope.ts';
 import { descend, type Found } from '../../answers/service-answer.ts';
-import type { ShapeScope } from '../../answers/shape.ts';
+import { objectShape, type FieldShape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';
 import { resultReading } from '../requests/results.ts';
@@ -14,6 +15,10 @@ export interface WayToParent {
   /** Puts the list into the fields that lead to it. @param id the variable with the parent's id */
   wrap(list: FieldNode, id: string): FieldNode;
   definitions(id: string): readonly VariableDefinitionNode[];
+  /** The shape of what leads to the list, and the field with the parent's id, if it has to be compared. */
+  shape(list: FieldShape): { readonly root: FieldShape; readonly id: FieldShape | undefined };
+  /** Whether an answer has the right parent. @param id as the service wrote it; undefined if it is not compared */
+  isReached(id: string | undefined, parentId: string | undefined): boolean;
   /** Finds the list in an answer; an error if the parent cannot be reached any more. */
   descend(
     answer: Found,
@@ -29,6 +34,7 @@ export function wayToParent(
   const result = resultReading(reach.kind === 'id' ? reach.result : undefined, ...reading);
   const [root, ...inner] = reach.kind === 'id' ? [reach.field] : reach.fields;
   const hasId = reach.kind === 'path' && reach.hasId;
+  const isReached: WayToParent['isReached'] = (id, parentId) => !hasId || isSameId(id, parentId);
   return {
     wrap: (list, id) => {
       const selections = [list, ...(hasId ? [fieldNode('id', { alias: idKey(parent) })] : [])];
@@ -41,6 +47,18 @@ export function wayToParent(
     },
     definitions: (id) =>
       reach.kind === 'path' ? [] : [variableDefinitionNode(id, reach.argument.type)],
+    shape: (list) => {
+      const id = hasId
+        ? member(idKey(parent), { kind: 'any', nullable: true, type: 'ID' })
+        : undefined;
+      const wanted = objectShape(OF, id ? [list, id] : [list]);
+      const below = inner.reduceRight(
+        (shape, name) => objectShape(OF, [member(name, shape)]),
+        wanted,
+      );
+      return { root: member(root!, result.shape(below)), id };
+    },
+    isReached,
     descend: (answer, { key, parentId }) => {
       const read = result.read(descend(answer, [root!, ...inner]));
       if (read.kind === 'other') return gone(parent);
@@ -50,8 +68,8 @@ export function wayToParent(
       const { found } = read;
       const isNull = found.value === undefined || found.value.isNull;
       if (isNull && found.errors.length === 0) return gone(parent);
-      if (hasId && !isNull && !isSameId(found.value?.get(idKey(parent))?.raw, parentId)) {
-        return another(parent, reach.fields);
+      if (!isNull && !isReached(found.value?.get(idKey(parent))?.raw, parentId)) {
+        return another(parent, [root!, ...inner]);
       }
       return descend(found, [key]);
     },
