@@ -9,7 +9,7 @@ import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import { PAGES_PER_OPERATION } from '../../paging/page.ts';
 import type { ByIdField } from '../../schema/derived.ts';
-import { codeOf, type TooBig } from '../../errors.ts';
+import type { TooBig } from '../../errors.ts';
 import type { Call, UpstreamRequest } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { PageFailure } from '../pages/fetch-page.ts';
@@ -20,7 +20,12 @@ import {
   orTypename,
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
-import { repeated, type Attempt, type SizedList } from '../requests/accepted-sizes.ts';
+import {
+  RecordTooBig,
+  repeated,
+  type Attempt,
+  type SizedList,
+} from '../requests/accepted-sizes.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
@@ -112,8 +117,8 @@ export function lookupById(
       count = records;
       found = answer.values ?? (await separately(ids.slice(0, count), answer, call));
     } catch (error) {
-      if (codeOf(error) !== 'OPERATION_TOO_COMPLEX') throw error;
-      found = [error as Error];
+      if (!(error instanceof RecordTooBig)) throw error;
+      found = [error];
     }
     if (count >= ids.length) return found;
     const rest = ids.slice(count);

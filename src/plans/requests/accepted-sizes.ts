@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import type { Clock } from '../../clock.ts';
-import { codedError, PerhapsTooBig, type TooBig } from '../../errors.ts';
+import { PerhapsTooBig, type ErrorCode, type TooBig } from '../../errors.ts';
 import type { UpstreamRequest } from '../call.ts';
 import type { PagesToInline } from './request-text.ts';
 
@@ -216,12 +216,20 @@ function settled<T>({ tooBig, answer, error }: Failure, attempt: Attempt): Accep
   }
   const said = tooBig.message || (error as Error).message;
   const words = /[.!?]$/.test(said) ? said : `${said}.`;
-  throw codedError(
-    'OPERATION_TOO_COMPLEX',
-    `The recruiting service refuses even a single record with these fields: ${words} ` +
-      'Request fewer fields of the records, and fewer lists below them.',
-    { cause: error },
-  );
+  throw new RecordTooBig(words, error);
+}
+
+/** The service refuses even a single record. */
+export class RecordTooBig extends GraphQLError {
+  override name = 'RecordTooBig';
+  constructor(words: string, cause: unknown) {
+    super(
+      `The recruiting service refuses even a single record with these fields: ${words} ` +
+        'Request fewer fields of the records, and fewer lists below them.',
+      { extensions: { code: 'OPERATION_TOO_COMPLEX' satisfies ErrorCode } },
+    );
+    this.cause = cause;
+  }
 }
 
 /** The request of a repeated attempt: the one before was charged for, and no other request joins a trial. */
