@@ -113,11 +113,16 @@ function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
 }
 
 /**
- * Whether the bytes as they came are kept for this part of them: nothing is cut out, and extensions, which stay in memory
- * with it, are not larger than it is.
+ * Whether the bytes as they came are kept for this part of them: nothing is cut out of it, and extensions, which stay in
+ * memory with it, are not larger than it is.
  */
 export function isKeptAsCame([start, end]: readonly [number, number], tape: Tape): boolean {
-  return tape.cuts.length === 0 && tape.extensionsEnd - tape.extensionsAt <= end - start;
+  const { cuts, extensionsAt, extensionsEnd } = tape;
+  for (let i = 0; i < cuts.length; i += 2) {
+    if (cuts[i]! > end) break;
+    if (cuts[i]! >= start) return false;
+  }
+  return extensionsEnd - extensionsAt <= end - start;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { objectShape } from '../../src/answers/shape.ts';
+import { objectShape, TYPE_KEY } from '../../src/answers/shape.ts';
 import { atOnce } from '../../src/pausable.ts';
 import { pageScanner } from '../../src/plans/pages/scan-page.ts';
 import { batchScanner } from '../../src/plans/records/scan-batch.ts';
@@ -40,24 +40,55 @@ test('of a page whose ids are cut out, the bytes as they came are not kept', asy
   expect(page.identities!.isJoinable).toBe(true);
 });
 
-function scanned() {
+test('of a page behind a result, only the type of the result is cut out, so its records are not copied', async () => {
+  const shape = { ...PERSON, fields: PERSON.fields.slice(1) };
+  for (const at of ['before', 'after'] as const) {
+    const { page, came } = scanned(shape, at);
+    expect(page.piece(0, 0, 1).toString()).toBe('{"firstName":"Ada"},{"firstName":"Bo"}');
+    // As it came, or a copy of the records alone.
+    expect([at, page.bytes.byteLength]).toEqual([at, came.deref()!.byteLength]);
+  }
+});
+
+function scanned(shape = PERSON, type?: 'before' | 'after') {
   const scan = pageScanner({
     name: 'persons',
     keys: ['items'],
-    shapes: [PERSON],
+    shapes: [shape],
     sizes: [],
-    result: { shape: (page) => page },
+    result: {
+      shape: (page) =>
+        type
+          ? {
+              kind: 'abstract',
+              nullable: false,
+              type: 'PersonsResult',
+              of: (name) => (name === 'Persons' && page.kind === 'object' ? page : undefined),
+              common: () => [],
+            }
+          : page,
+    },
     idValues: 1,
     hasCount: false,
   });
-  const items = '[{"id":"1","firstName":"Ada"},{"id":"2","firstName":"Bo"}]';
+  const items =
+    shape === PERSON
+      ? '[{"id":"1","firstName":"Ada"},{"id":"2","firstName":"Bo"}]'
+      : '[{"firstName":"Ada"},{"firstName":"Bo"}]';
   const info = '{"hasNextPage":false,"endCursor":null}';
-  const bytes = ownBuffer(`{"data":{"persons":{"items":${items},"pageInfo":${info}}}}`);
+  const named = `"${TYPE_KEY}":"Persons"`;
+  const [before, after] = [
+    type === 'before' ? `${named},` : '',
+    type === 'after' ? `,${named}` : '',
+  ];
+  const bytes = ownBuffer(
+    `{"data":{"persons":{${before}"items":${items},"pageInfo":${info}${after}}}}`,
+  );
   const page = atOnce(scan(bytes))?.page;
   if (!page || !('piece' in page)) throw new Error('The scanner did not take the page.');
   return {
     page: page as typeof page & { piece: (...at: number[]) => Buffer },
-    came: new WeakRef(bytes),
+    came: new WeakRef(bytes.buffer),
   };
 }
 
