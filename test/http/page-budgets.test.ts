@@ -337,6 +337,33 @@ describe('PAGES_PER_MINUTE', () => {
     expect(world.requests()).toBe(0);
   });
 
+  test('pages behind results count like others', async () => {
+    const snapshot = `
+      type Query { boards(first: Int, after: String): BoardsResult! }
+      union BoardsResult = Boards | Denied
+      union CardsResult = Cards | Denied
+      type Boards { items: [Board!]! pageInfo: PageInfo! }
+      type Board { id: Int! cards(first: Int, after: String): CardsResult! }
+      type Cards { items: [Card!]! pageInfo: PageInfo! }
+      type Card { id: Int! }
+      type Denied { message: String! }
+      type PageInfo { hasNextPage: Boolean! endCursor: String }
+    `;
+    const world = await startWorld({ snapshot, config: { pagesPerMinute: 10 } });
+    const cost = async (boards: number, cards: number) => {
+      const { errors } = await world.ask(
+        DRAINER,
+        `{ boards(first: ${boards}) { ... on Boards { items {
+          cards(first: ${cards}) { ... on Cards { items { id } } ... on Denied { message } }
+        } } } }`,
+      );
+      return /costs at least (\d+) pages/.exec(errors?.[0]?.message ?? '')?.[1];
+    };
+    expect(await cost(50, 50)).toBe(String(ALL));
+    expect(await cost(50, 10)).toBe('11');
+    expect(world.requests()).toBe(0);
+  });
+
   test('the cost includes what variables include, and as many records as they request', async () => {
     const { schema } = fullService();
     const world = await startWorld({

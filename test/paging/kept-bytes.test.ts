@@ -87,7 +87,7 @@ function scanned(shape = PERSON, type?: 'before' | 'after') {
   const page = atOnce(scan(bytes))?.page;
   if (!page || !('piece' in page)) throw new Error('The scanner did not take the page.');
   return {
-    page: page as typeof page & { piece: (...at: number[]) => Buffer },
+    page: page as typeof page & { piece: (...at: number[]) => Buffer; bytes: Buffer },
     came: new WeakRef(bytes.buffer),
   };
 }

@@ -15,7 +15,7 @@ import {
 } from 'graphql';
 import { isIncluded, type SelectionScope } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
-import { defaultOf, isPage, LARGEST_PAGE } from '../../schema/derived.ts';
+import { defaultOf, LARGEST_PAGE, mayBePage } from '../../schema/derived.ts';
 
 /**
  * Returns the cost of a document in pages of the upstream, 50 records each (interface, section 8), for the values of its
@@ -53,7 +53,7 @@ export function pageCost(
       const of = field && getNamedType(field.type);
       if (!field || !isCompositeType(of)) return [];
       // By the type alone: a list that cannot be drained, for example because its cursors are numbers, costs the same.
-      const isOfPages = isPage(of);
+      const isOfPages = mayBePage(schema, of);
       const isPlain = isPlainList(field, on);
       const inner = partsOf(below, of);
       if (!isOfPages && !isPlain && inner.length === 0) return [];

@@ -16,7 +16,7 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { isPage, LARGEST_PAGE, type Adapter } from '../derived.ts';
+import { isPage, LARGEST_PAGE, mayBePage, type Adapter } from '../derived.ts';
 
 /**
  * The directives of Federation 2.9 from which a router estimates what an operation costs, before it sends anything.
@@ -59,7 +59,7 @@ export function costDirectives(
   const records = recordTypes(schema, types, adapters);
   const costly = new Set([...records, ...shared, ...roots.map(({ name }) => name)]);
   const weights = new Map([...roots.flatMap(requestWeights), ...countWeights(adapters)]);
-  const sizes = new Map([...types.flatMap(servedSizes), ...adapters.flatMap(derivedSizes)]);
+  const sizes = new Map([...servedSizes(schema, types), ...adapters.flatMap(derivedSizes)]);
   return {
     ofType: (name) => (costly.has(name) ? [] : [directive('cost', { weight: 0 })]),
     ofField: (type, field) => {
@@ -120,25 +120,42 @@ function derivedSizes({ parent, all, connection, size }: Adapter): [string, List
   ];
 }
 
-/** The lists within a page or a connection have their size from the field above them. */
-function servedSizes(type: TypeWithFields): [string, ListSize][] {
-  const hasParts = 'pageInfo' in type.getFields();
-  return Object.values(type.getFields()).flatMap((field): [string, ListSize][] => {
-    const of = getNamedType(field.type);
-    if (isPage(of)) {
-      const slicingArguments = field.args.flatMap(({ name }) => (name === 'first' ? name : []));
-      return [
-        sized(type.name, field.name, {
-          assumedSize: LARGEST_PAGE,
-          slicingArguments,
-          sizedFields: ['items'],
-        }),
-      ];
-    }
-    return isList(field) && isCompositeType(of) && !hasParts
-      ? [sized(type.name, field.name, { assumedSize: OF_A_PLAIN_LIST })]
-      : [];
+/**
+ * The lists within a page or a connection have their size from the field above them. Not in a result, because a union has
+ * no `items` that a directive of the field could name: there the page itself has it, unless other fields return it too.
+ */
+function servedSizes(
+  schema: GraphQLSchema,
+  types: readonly TypeWithFields[],
+): [string, ListSize][] {
+  const fields = types.flatMap((type) => Object.values(type.getFields()));
+  const returned = new Set(fields.map(({ type }) => getNamedType(type)));
+  return types.flatMap((type) => {
+    const { items } = type.getFields();
+    const isInResult = items && isPage(type) && isList(items) && !returned.has(type);
+    return [
+      ...Object.values(type.getFields()).flatMap((field) => sizeOf(schema, type, field)),
+      ...(isInResult ? [sized(type.name, items.name, { assumedSize: LARGEST_PAGE })] : []),
+    ];
   });
+}
+
+function sizeOf(schema: GraphQLSchema, type: TypeWithFields, field: Field): [string, ListSize][] {
+  const of = getNamedType(field.type);
+  if (isPage(of)) {
+    const slicingArguments = field.args.flatMap(({ name }) => (name === 'first' ? name : []));
+    return [
+      sized(type.name, field.name, {
+        assumedSize: LARGEST_PAGE,
+        slicingArguments,
+        sizedFields: ['items'],
+      }),
+    ];
+  }
+  const hasParts = 'pageInfo' in type.getFields();
+  return isList(field) && isCompositeType(of) && !hasParts && !mayBePage(schema, of)
+    ? [sized(type.name, field.name, { assumedSize: OF_A_PLAIN_LIST })]
+    : [];
 }
 
 function sized(type: string, field: string, size: ListSize): [string, ListSize] {
