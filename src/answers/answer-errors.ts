@@ -12,6 +12,8 @@ export interface UpstreamError {
   readonly members: string;
   /** Its `extensions.code`, for telemetry. */
   readonly code: unknown;
+  /** The error type that the service returned as data, and its fields, as a JSON object: see `Result`. */
+  readonly result?: string;
   /** Its index among the errors of the service's answer. */
   readonly order: number;
 }

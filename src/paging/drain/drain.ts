@@ -124,7 +124,14 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   return codedError(
     'DRAIN_INTERRUPTED',
     `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${waysOn(facts)}`,
-    { extensions: { ...extended, reason: extensions?.['code'] ?? null }, cause: error },
+    {
+      extensions: {
+        ...extended,
+        reason: extensions?.['code'] ?? null,
+        ...(extensions?.['result'] !== undefined && { result: extensions['result'] }),
+      },
+      cause: error,
+    },
   );
 }
 

@@ -37,8 +37,10 @@ export class PageFailure extends GraphQLError {
   override name = 'PageFailure';
   readonly errors: readonly UpstreamError[];
   constructor(errors: readonly UpstreamError[]) {
-    const [first] = errors;
-    super(first!.message, { extensions: { code: first!.code } });
+    const { message, code, result } = errors[0]!;
+    super(message, {
+      extensions: { code, ...(result !== undefined && { result: JSON.parse(result) as unknown }) },
+    });
     this.errors = errors;
   }
 }

@@ -228,12 +228,14 @@ function errorOf({
   readonly type: string;
   readonly said: ReadonlyMap<string, Json>;
 }): UpstreamError {
-  const members = Array.from(said, ([name, { raw }]) => `,"${name}":${raw}`).join('');
+  const fields = Array.from(said, ([name, { raw }]) => `,"${name}":${raw}`).join('');
+  const result = `{"__typename":"${type}"${fields}}`;
   return {
     message,
     path: [],
-    members: `"extensions":{"code":"${code}","result":{"__typename":"${type}"${members}}}`,
+    members: `"extensions":{"code":"${code}","result":${result}}`,
     code,
+    result,
     order: Infinity,
   };
 }
