@@ -49,7 +49,7 @@ export async function exportOperation(
   if (!list && fields === undefined) throw new OperatorMistake(NO_SCHEMA);
   const name = list?.name ?? usualName(field);
   const names = list?.names ?? USUAL_ARGUMENTS;
-  const selection = selectionOf(name, fields ?? list!.plainFields.join(' '), args, names);
+  const selection = selectionOf(name, fields ?? list!.selection, args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
   const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
   return {

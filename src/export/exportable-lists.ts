@@ -5,8 +5,8 @@ import type { Gateway } from './gateway.ts';
 /** An `all…` field of a gateway. */
 export interface ExportableList {
   readonly name: string;
-  /** The fields of a record that need neither a selection nor an argument. */
-  readonly plainFields: readonly string[];
+  /** As in GraphQL, the fields of a record that need neither a selection nor an argument. */
+  readonly selection: string;
   readonly hasId: boolean;
   readonly names: OwnArguments;
 }
@@ -32,12 +32,13 @@ export async function readLists(
   const { queryType, types } = (JSON.parse(answer.raw) as { __schema: Schema }).__schema;
   return queryType.fields.flatMap(({ name, args, type }): ExportableList[] => {
     const record = types.find((one) => one.name === named(type).name);
+    const selection = record && selectionOf(record, types);
     // Ours come first: a service with a filter `limit` has ours as `drainLimit`.
     const called = (own: RegExp) => args.find((one) => own.test(one.name))?.name;
     const [after, limit] = [called(/^(after|drainAfter_*)$/), called(/^(limit|drainLimit_*)$/)];
-    if (!after || !limit || !isList(type) || !record?.fields) return [];
-    const plain = record.fields.filter(isPlain).map((field) => field.name);
-    return [{ name, plainFields: plain, hasId: plain.includes('id'), names: { after, limit } }];
+    if (!after || !limit || !isList(type) || selection === undefined) return [];
+    const hasId = plainFields(record!).some((field) => field.name === 'id');
+    return [{ name, selection, hasId, names: { after, limit } }];
   });
 }
 
@@ -55,8 +56,40 @@ export function chooseList(field: string, lists: readonly ExportableList[]): Exp
         : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${names}.`,
     );
   }
-  if (meant.plainFields.length > 0) return meant;
-  return { ...meant, plainFields: ['__typename'] };
+  return meant;
+}
+
+/** Undefined if it has no fields to select. */
+function selectionOf(record: Type, types: Schema['types']): string | undefined {
+  if (record.fields) {
+    return (
+      plainFields(record)
+        .map(({ name }) => name)
+        .join(' ') || '__typename'
+    );
+  }
+  if (record.kind !== 'UNION') return undefined;
+  const names = new Set(record.possibleTypes?.map(({ name }) => name));
+  const members = types.filter(({ name }) => names.has(name));
+  const all = members.flatMap(plainFields);
+  const parts = members.map((member) => {
+    // Types that differ between the members would make the operation invalid.
+    const fields = plainFields(member).filter(({ name, type }) =>
+      all.every((other) => other.name !== name || written(other.type) === written(type)),
+    );
+    return fields.length > 0
+      ? ` ... on ${member.name} { ${fields.map(({ name }) => name).join(' ')} }`
+      : '';
+  });
+  return `__typename${parts.join('')}`;
+}
+
+function plainFields({ fields }: Type): readonly Field[] {
+  return fields?.filter(isPlain) ?? [];
+}
+
+function written({ kind, name, ofType }: TypeReference): string {
+  return ofType ? `${kind} ${written(ofType)}` : String(name);
 }
 
 /** The name that the `all…` field of a list has, unless adapters.json or a prefix gives it another. */
@@ -84,13 +117,20 @@ interface Field {
 
 interface Schema {
   readonly queryType: { readonly fields: readonly Field[] };
-  readonly types: readonly { readonly name: string; readonly fields: readonly Field[] | null }[];
+  readonly types: readonly Type[];
+}
+
+interface Type {
+  readonly kind: string;
+  readonly name: string;
+  readonly fields: readonly Field[] | null;
+  readonly possibleTypes: readonly { readonly name: string }[] | null;
 }
 
 const FIELD = '{ name args { name defaultValue type { kind name } } type { ...Type } }';
 
 /** As many levels as a list of lists of non-null values has. */
-const SCHEMA = `query Lists { __schema { queryType { fields ${FIELD} } types { name fields ${FIELD} } } }
+const SCHEMA = `query Lists { __schema { queryType { fields ${FIELD} } types { kind name fields ${FIELD} possibleTypes { name } } } }
   fragment Type on __Type {
     kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } }
   }`;

@@ -77,12 +77,10 @@ function scanned(shape = PERSON, type?: 'before' | 'after') {
       : '[{"firstName":"Ada"},{"firstName":"Bo"}]';
   const info = '{"hasNextPage":false,"endCursor":null}';
   const named = `"${TYPE_KEY}":"Persons"`;
-  const [before, after] = [
-    type === 'before' ? `${named},` : '',
-    type === 'after' ? `,${named}` : '',
-  ];
+  const head = type === 'before' ? `${named},` : '';
+  const tail = type === 'after' ? `,${named}` : '';
   const bytes = ownBuffer(
-    `{"data":{"persons":{${before}"items":${items},"pageInfo":${info}${after}}}}`,
+    `{"data":{"persons":{${head}"items":${items},"pageInfo":${info}${tail}}}}`,
   );
   const page = atOnce(scan(bytes))?.page;
   if (!page || !('piece' in page)) throw new Error('The scanner did not take the page.');
