@@ -9,14 +9,18 @@ export function agentHeaders(agent: string): Readonly<Record<string, string>> {
 /**
  * The service's own id of a request, by which its support finds the request; undefined without a harmless one.
  *
- * @param secret what the request was sent with: an id that contains it is none
+ * @param secrets the tokens of the request and of its answer: an id that contains one of them is none
  */
 export function requestIdOfService(
   headers: Readonly<Record<string, string | string[] | undefined>>,
-  secret: string,
+  ...secrets: readonly string[]
 ): string | undefined {
   const id = headers['x-request-id'];
-  return typeof id === 'string' && HARMLESS.test(id) && !id.includes(secret) ? id : undefined;
+  return typeof id === 'string' &&
+    HARMLESS.test(id) &&
+    !secrets.some((secret) => id.includes(secret))
+    ? id
+    : undefined;
 }
 
 /** Short, and without characters that have a meaning in a log, a terminal or JSON. */

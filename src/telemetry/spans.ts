@@ -26,6 +26,9 @@ export interface Spans {
   past(name: string, seconds: number, attributes: Attributes, error?: string): void;
 }
 
+/** The attribute for the service's own id of a request that failed: its support finds the request by it. */
+export const REQUEST_ID = 'http.response.header.x-request-id';
+
 /** The context of a request that is not traced. Its span ignores everything. */
 const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
 

@@ -1,7 +1,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
 import type { MetricRegistry } from './metrics.ts';
-import type { Spans } from './spans.ts';
+import { REQUEST_ID, type Spans } from './spans.ts';
 
 export interface TokenTelemetryParts {
   readonly metrics: MetricRegistry;
@@ -15,7 +15,8 @@ export interface TokenTelemetryParts {
 /**
  * The state of the token set, and the exchanges of its refresh token.
  *
- * @returns a function that reports an exchange: its outcome, and the seconds from the claim to the saved pair
+ * @returns a function that reports an exchange: its outcome, the seconds from the claim to the saved pair, and the
+ * service's own id of a request that failed
  */
 export function tokenTelemetry({ metrics, spans, tokens, server }: TokenTelemetryParts) {
   const { counter, gauge: anyGauge, histogram } = metrics;
@@ -77,10 +78,11 @@ export function tokenTelemetry({ metrics, spans, tokens, server }: TokenTelemetr
   });
 
   const attributes = { 'http.request.method': 'POST', ...server };
-  return (outcome: string, seconds: number): void => {
+  return (outcome: string, seconds: number, requestId?: string): void => {
     exchanges(1, outcome);
     duration(seconds);
     const error = outcome === 'rotated' ? undefined : outcome;
-    spans.past('token exchange', seconds, attributes, error);
+    const id = requestId !== undefined && { [REQUEST_ID]: [requestId] };
+    spans.past('token exchange', seconds, { ...attributes, ...id }, error);
   };
 }

@@ -12,7 +12,7 @@ import type { ReadAs } from '../upstream/request.ts';
 import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { requestCause, type RequestCause } from './request-telemetry.ts';
-import { end, spanOf, traceHeaders, type Spans } from './spans.ts';
+import { end, REQUEST_ID, spanOf, traceHeaders, type Spans } from './spans.ts';
 
 export interface UpstreamTelemetryParts {
   readonly metrics: MetricRegistry;
@@ -72,9 +72,8 @@ export function upstreamTelemetry(parts: UpstreamTelemetryParts): UpstreamTeleme
       );
     }
 
-    /** The support of the service finds the request by it. */
     #noteRequestId(id: string): void {
-      this.#span.setAttribute('http.response.header.x-request-id', [id]);
+      this.#span.setAttribute(REQUEST_ID, [id]);
       if (this.#cause) this.#cause.cost.failedServiceRequest = id;
     }
   }

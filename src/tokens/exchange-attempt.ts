@@ -47,8 +47,12 @@ export interface AttemptParts {
   log: Logger;
   /** Names this process in the history. */
   replica: string;
-  /** Called after every exchange, also when nothing was sent. */
-  onExchange?: (outcome: PairOutcome | Ending['outcome'], seconds: number) => void;
+  /** Called after every exchange, also when nothing was sent. `requestId` is the service's own, of one that failed. */
+  onExchange?: (
+    outcome: PairOutcome | Ending['outcome'],
+    seconds: number,
+    requestId?: string,
+  ) => void;
   /** Called when the service refused the refresh token, before the wait for the pair of another process. */
   onRefused?: (waitSeconds: number) => void;
 }
@@ -74,6 +78,8 @@ interface Begun {
   readonly begun: number;
   /** Whether the access token was known to have expired then. */
   readonly knewExpired: boolean;
+  /** The service's own id of it. */
+  readonly requestId?: string;
 }
 
 /** From the claim on: nothing is sent later than this. The rest of the claim's life is for the answer. */
@@ -156,10 +162,12 @@ export function createExchangeAttempt(
   }
 
   async function conclude(
-    exchange: Begun,
+    begun: Begun,
     claimed: Claim,
     outcome: ExchangeOutcome,
   ): Promise<AttemptResult> {
+    const { requestId } = outcome;
+    const exchange = requestId === undefined ? begun : { ...begun, requestId };
     // Before anything else can fail.
     if ('answer' in outcome) keepAnswer(exchange, outcome.answer);
     switch (outcome.kind) {
@@ -266,9 +274,15 @@ export function createExchangeAttempt(
   }
 
   /** Ends the claim. Until that can be written, the claim stays in the store, where it means uncertain. */
-  async function close({ attempt, begun }: Begun, outcome: Ending['outcome']): Promise<void> {
+  async function close(
+    { from: { generation }, attempt, begun, requestId }: Begun,
+    outcome: Ending['outcome'],
+  ): Promise<void> {
     const latencyMs = Math.round(clock.elapsed() - begun);
-    onExchange?.(outcome, latencyMs / 1000);
+    onExchange?.(outcome, latencyMs / 1000, requestId);
+    if (outcome !== 'unsent') {
+      log.warn({ generation, outcome, serviceRequestId: requestId }, NO_TOKENS);
+    }
     const ending = { outcome, latencyMs };
     await store.endAttempt(attempt, ending).catch((error: unknown) => {
       unrecorded.set(attempt, ending);
@@ -314,6 +328,8 @@ const FRESH = {
   surplus: 0,
   refusedEarly: false,
 } as const;
+
+const NO_TOKENS = 'an exchange of the refresh token gave no tokens';
 
 const NOT_RENEWED =
   'The recruiting service answered a refresh without a new refresh token or without an access token; what arrived is ' +

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { BodyParts } from '../../read-body.ts';
-import { agentHeaders } from '../../service-headers.ts';
+import { agentHeaders, requestIdOfService } from '../../service-headers.ts';
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
 import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';
@@ -21,8 +21,14 @@ export interface TokenEndpoint {
   close(): Promise<void>;
 }
 
-/** How one exchange of a refresh token ended. Only after `uncertain` is it unknown whether the token is spent. */
-export type ExchangeOutcome =
+/** How one exchange of a refresh token ended. */
+export type ExchangeOutcome = Judgement & {
+  /** The service's own id of an exchange that gave no tokens, if it has one. */
+  readonly requestId?: string;
+};
+
+/** Only after `uncertain` is it unknown whether the token is spent. */
+type Judgement =
   /** At least one token arrived. With only one, also the raw answer: it may have the other under another name. */
   | { kind: 'granted'; grant: Grant; answer?: RawAnswer }
   | { kind: 'invalid-grant' }
@@ -69,7 +75,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
           }),
         );
         try {
-          return await exchange(once, requestOf(url, options.agent, refreshToken), options);
+          return await exchange(once, url, refreshToken, options);
         } catch (error) {
           return sent
             ? { kind: 'uncertain', why: reasonOf(error), ...cameIn(error) }
@@ -124,8 +130,9 @@ function requestOf({ pathname }: URL, agent: string, refreshToken: string) {
 
 async function exchange(
   client: Dispatcher.ComposedDispatcher,
-  request: ReturnType<typeof requestOf>,
-  { clock, patienceMs = PATIENCE_MS }: TokenEndpointOptions,
+  url: URL,
+  refreshToken: string,
+  { agent, clock, patienceMs = PATIENCE_MS }: TokenEndpointOptions,
 ): Promise<ExchangeOutcome> {
   const answered = new AbortController();
   const late = new AbortController();
@@ -134,14 +141,19 @@ async function exchange(
     () => {},
   );
   try {
+    const request = requestOf(url, agent, refreshToken);
     const response = await client.request({ ...request, signal: late.signal });
     const { bytes, flaw } = await bodyOf(response.body);
     const { statusCode: status, headers } = response;
     const contentEncoding = headers['content-encoding']?.toString();
-    return judgeAnswer(
-      { status, contentEncoding, body: bytes },
-      { flaw, retryAfter: secondsToWait(headers['retry-after'], clock.now()) },
-    );
+    const answer = { status, contentEncoding, body: bytes };
+    const retryAfter = secondsToWait(headers['retry-after'], clock.now());
+    const judged = judgeAnswer(answer, { flaw, retryAfter });
+    if (judged.kind === 'granted') return judged;
+    const { accessToken, refreshToken: next } = pairNamedIn(answer) ?? {};
+    const secrets = [refreshToken, accessToken, next].filter((token) => token !== undefined);
+    const requestId = requestIdOfService(headers, ...secrets);
+    return requestId === undefined ? judged : { ...judged, requestId };
   } finally {
     answered.abort();
   }
@@ -192,7 +204,7 @@ async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
 function judgeAnswer(
   answer: RawAnswer,
   { flaw, retryAfter }: { flaw: string | undefined; retryAfter: number },
-): ExchangeOutcome {
+): Judgement {
   const { status } = answer;
   const kept = answer.body.length > 0 && { answer };
   if (status >= 200 && status < 300) {
