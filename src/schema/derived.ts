@@ -114,10 +114,17 @@ export type Reach =
   | ByIdField
   | {
       readonly kind: 'path';
-      readonly fields: readonly string[];
+      readonly steps: readonly PathStep[];
       /** Whether the parents have ids, which distinguish the parent from others of its type. */
       readonly hasId: boolean;
     };
+
+/** A field that returns one object. */
+export interface PathStep {
+  readonly field: string;
+  /** Undefined if the field returns the object itself. */
+  readonly result: Result | undefined;
+}
 
 /** A root field of the upstream that returns a record by its id. */
 export interface ByIdField {

@@ -22,13 +22,25 @@ test.each([
   ['the shortest path', 'a: Holder my: Job', 'my, if'],
   ['then the alphabet of paths', 'z: Job b: Job', 'b, if'],
   ['a path through objects', 'a: Holder', 'a { job }, if'],
+  ['a path through a result', 'a: HolderResult', 'a { job }, if'],
+  ['a path to a result', 'my: JobResult', 'my, if'],
   ['no path through lists', 'many: [Holder] a(x: Int!): Holder', null],
+  ['no path through a result with several objects', 'a: Several', null],
 ])('a parent is reached again by %s', (_, fields, parent) => {
   const sdl = `type Query { ${fields} } type Holder { job: Job }
+    union HolderResult = Holder | HolderError type HolderError { message: String! }
+    union JobResult = Job | JobError type JobError { id: ID! code: String }
+    union Several = Holder | Other type Other { name: String }
     type Job { id: ID! notes(first: Int, after: String): NotePage! }`;
   const report = reportOf(sdl + PAGES, 'Job.notes');
-  if (parent === null) expect(report).toMatchObject({ parent, all: null, connection: null });
-  else {
+  if (parent === null) {
+    expect(report).toMatchObject({ parent, all: null, connection: null });
+    if (fields.includes('Several')) {
+      expect(report.why.join()).toContain(
+        'the path a.job leads to one, but a returns Several, of which several types are no errors (Holder, Other).',
+      );
+    }
+  } else {
     expect(report.parent).toContain(parent);
     expect(report).toMatchObject({ all: 'allNotes', connection: 'notesConnection' });
   }

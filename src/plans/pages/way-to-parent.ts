@@ -31,19 +31,22 @@ export function wayToParent(
   reach: Reach,
   ...reading: [scope: Pick<ShapeScope, 'upstreamType'>, telemetry: ReadingTelemetry]
 ): WayToParent {
-  const result = resultReading(reach.kind === 'id' ? reach.result : undefined, ...reading);
-  const [root, ...inner] = reach.kind === 'id' ? [reach.field] : reach.fields;
+  const steps = (reach.kind === 'id' ? [reach] : reach.steps).map(({ field, result }) => ({
+    field,
+    result: resultReading(result, ...reading),
+  }));
+  const [root, ...inner] = steps;
   const hasId = reach.kind === 'path' && reach.hasId;
   const isReached: WayToParent['isReached'] = (id, parentId) => !hasId || isSameId(id, parentId);
   return {
     wrap: (list, id) => {
       const selections = [list, ...(hasId ? [fieldNode('id', { alias: idKey(parent) })] : [])];
       const below = inner.reduceRight<readonly FieldNode[]>(
-        (wanted, name) => [fieldNode(name, { selections: wanted })],
+        (wanted, { field, result }) => [fieldNode(field, { selections: result.select(wanted) })],
         selections,
       );
       const args = reach.kind === 'id' ? { args: [argumentNode(reach.argument.name, id)] } : {};
-      return fieldNode(root!, { selections: result.select(below), ...args });
+      return fieldNode(root!.field, { selections: root!.result.select(below), ...args });
     },
     definitions: (id) =>
       reach.kind === 'path' ? [] : [variableDefinitionNode(id, reach.argument.type)],
@@ -53,23 +56,29 @@ export function wayToParent(
         : undefined;
       const wanted = objectShape(OF, id ? [list, id] : [list]);
       const below = inner.reduceRight(
-        (shape, name) => objectShape(OF, [member(name, shape)]),
+        (shape, { field, result }) => objectShape(OF, [member(field, result.shape(shape))]),
         wanted,
       );
-      return { root: member(root!, result.shape(below)), id };
+      return { root: member(root!.field, root!.result.shape(below)), id };
     },
     isReached,
     descend: (answer, { key, parentId }) => {
-      const read = result.read(descend(answer, [root!, ...inner]));
-      if (read.kind === 'other') return gone(parent);
-      if (read.kind === 'failure') {
-        return read.isMissing ? gone(parent) : { value: undefined, errors: read.errors };
+      let found = answer;
+      for (const { field, result } of steps) {
+        const read = result.read(descend(found, [field]));
+        if (read.kind === 'other') return gone(parent);
+        if (read.kind === 'failure') {
+          return read.isMissing ? gone(parent) : { value: undefined, errors: read.errors };
+        }
+        ({ found } = read);
       }
-      const { found } = read;
       const isNull = found.value === undefined || found.value.isNull;
       if (isNull && found.errors.length === 0) return gone(parent);
       if (!isNull && !isReached(found.value?.get(idKey(parent))?.raw, parentId)) {
-        return another(parent, [root!, ...inner]);
+        return another(
+          parent,
+          steps.map(({ field }) => field),
+        );
       }
       return descend(found, [key]);
     },

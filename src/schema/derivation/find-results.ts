@@ -29,6 +29,23 @@ export function recordIn(
   return only(members.filter((member) => idOf(member) && !isError(member)));
 }
 
+/**
+ * Finds the object among the types of a result through which a path leads: its record, or the only type that is no error.
+ */
+export function objectIn(
+  schema: GraphQLSchema,
+  type: GraphQLOutputType,
+): GraphQLObjectType | undefined {
+  return recordIn(schema, type) ?? only(objectsIn(schema, type));
+}
+
+/** The types of a result that are no errors. */
+export function objectsIn(schema: GraphQLSchema, type: GraphQLOutputType): GraphQLObjectType[] {
+  return membersOf(schema, type).filter(
+    (member) => listedTypes(schema).has(member) || !isError(member),
+  );
+}
+
 /** @param record one of its types; others may be records of another kind or form, for which null stands */
 export function resultOfRecord(
   schema: GraphQLSchema,

@@ -12,8 +12,8 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { idOf, type ByIdField, type Reach, type TypeOverrides } from '../derived.ts';
-import { recordIn, resultOfRecord } from './find-results.ts';
+import { idOf, type ByIdField, type PathStep, type Reach, type TypeOverrides } from '../derived.ts';
+import { objectIn, objectsIn, recordIn, resultOfRecord } from './find-results.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
@@ -24,7 +24,8 @@ type AnyField = GraphQLField<unknown, unknown>;
  *    a union or interface in which the type is the record (see find-results.ts). Of several such fields: one that
  *    returns the type itself, then the one named like the type, then the shortest name, then the first in the alphabet.
  * 2. By the shortest path from the root, then the first in the alphabet, through fields without required arguments
- *    that return objects, not lists. If the path may lead to another object of the type, ids distinguish them.
+ *    that return objects, not lists. A field may return a result in which one type is the object (see find-results.ts).
+ *    If the path may lead to another object of the type, ids distinguish them.
  */
 export function reachParent(
   schema: GraphQLSchema,
@@ -37,7 +38,8 @@ export function reachParent(
 /** A text for `schema explain`. */
 export function describeReach(reach: Reach): string {
   if (reach.kind === 'id') return `${reach.field}(${reach.argument.name}: …)`;
-  const path = reach.fields.join(' { ') + ' }'.repeat(reach.fields.length - 1);
+  const path =
+    reach.steps.map(({ field }) => field).join(' { ') + ' }'.repeat(reach.steps.length - 1);
   return reach.hasId ? `${path}, if it has the same id` : path;
 }
 
@@ -97,11 +99,32 @@ function byPath(schema: GraphQLSchema, parent: GraphQLObjectType): Reach | undef
   if (!way) return undefined;
   const hasId = idOf(parent) !== undefined;
   if (!hasId && !way.every((field) => isOnlyWay(schema, field))) return undefined;
-  return { kind: 'path', fields: way.map(({ name }) => name), hasId };
+  const steps = way.map((field): PathStep => {
+    const object = objectOf(schema, field)!;
+    return { field: field.name, result: resultOfRecord(schema, field.type, object) };
+  });
+  return { kind: 'path', steps, hasId };
 }
 
-/** Searches breadth first, each level in alphabetical order. */
-function shortestWay(schema: GraphQLSchema, target: GraphQLObjectType): AnyField[] | undefined {
+/** The object that a field returns, itself or as a result. */
+function objectOf(schema: GraphQLSchema, { type }: AnyField): GraphQLObjectType | undefined {
+  const returned = getNullableType(type);
+  return isObjectType(returned) ? returned : objectIn(schema, returned);
+}
+
+/**
+ * Searches breadth first, each level in alphabetical order.
+ *
+ * @param objectsOf the objects through which a path leads that a field returns
+ */
+function shortestWay(
+  schema: GraphQLSchema,
+  target: GraphQLObjectType,
+  objectsOf = (field: AnyField) => {
+    const object = objectOf(schema, field);
+    return object ? [object] : [];
+  },
+): AnyField[] | undefined {
   const root = schema.getQueryType();
   const seen = new Set<unknown>([root]);
   let level: { type: GraphQLObjectType; way: AnyField[] }[] = root ? [{ type: root, way: [] }] : [];
@@ -110,13 +133,13 @@ function shortestWay(schema: GraphQLSchema, target: GraphQLObjectType): AnyField
     for (const { type, way } of level) {
       const fields = Object.values(type.getFields()).toSorted((a, b) => (a.name < b.name ? -1 : 1));
       for (const field of fields) {
-        const inner = getNullableType(field.type);
-        if (!isObjectType(inner) || seen.has(inner) || field.args.some(isRequiredArgument)) {
-          continue;
+        if (field.args.some(isRequiredArgument)) continue;
+        for (const inner of objectsOf(field)) {
+          if (seen.has(inner)) continue;
+          if (inner === target) return [...way, field];
+          seen.add(inner);
+          next.push({ type: inner, way: [...way, field] });
         }
-        if (inner === target) return [...way, field];
-        seen.add(inner);
-        next.push({ type: inner, way: [...way, field] });
       }
     }
     level = next;
@@ -126,7 +149,7 @@ function shortestWay(schema: GraphQLSchema, target: GraphQLObjectType): AnyField
 
 /** Whether no other field, and no other argument, can return another object of this field's type. */
 function isOnlyWay(schema: GraphQLSchema, field: AnyField): boolean {
-  const type = getNullableType(field.type) as GraphQLObjectType;
+  const type = objectOf(schema, field)!;
   return field.args.length === 0 && waysTo(schema, type).length === 1;
 }
 
@@ -154,6 +177,8 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
       `(${waysTo(schema, parent).join(', ')}), and without a plain field id they cannot be distinguished.`
     );
   }
+  const unsure = wayOfSeveral(schema, parent);
+  if (unsure) return start + unsure;
   const id = idOf(parent);
   if (!id) {
     return `${start}it has no plain field id, and no path from the root without a list leads to it.`;
@@ -166,6 +191,23 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
     (near && idArgument(near)
       ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, write this in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
       : '')
+  );
+}
+
+/** Why a path through a result is not taken. */
+function wayOfSeveral(schema: GraphQLSchema, parent: GraphQLObjectType): string | undefined {
+  const objects = ({ type }: AnyField) => objectsIn(schema, type);
+  const way = shortestWay(schema, parent, (field) => {
+    const object = objectOf(schema, field);
+    return object ? [object] : objects(field);
+  });
+  const field = way?.find((one) => !objectOf(schema, one));
+  if (!way || !field) return undefined;
+  const path = way.map(({ name }) => name).join('.');
+  const types = objects(field).map(({ name }) => name);
+  return (
+    `the path ${path} leads to one, but ${field.name} returns ${String(getNullableType(field.type))}, ` +
+    `of which several types are no errors (${types.join(', ')}).`
   );
 }
 
