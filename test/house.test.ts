@@ -16,6 +16,8 @@ const arrows: Record<string, readonly string[]> = {
     'gateway.ts',
     'sandbox',
     'http',
+    // The documents of clients are checked as their requests would be.
+    'operations',
     'schema',
     'upstream',
     'tokens',

@@ -2,15 +2,16 @@ import type { Config } from '../config.ts';
 import { compareLive } from '../schema/live/compare-live.ts';
 import { type ChangeKind, KINDS, type SchemaDifference } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
+import type { DocumentsReport } from './check-documents.ts';
 import { askService } from './live-schema.ts';
 import { readSnapshotFile } from './operator-files.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 interface CheckOptions {
   readonly json: boolean;
+  /** A folder with operations, or a manifest of trusted documents. */
+  readonly documents?: string | undefined;
 }
-
-type Settings = Pick<Config, 'schemaPath' | 'upstreamTimeoutMs'>;
 
 /** Exit code when the schemas could not be compared. */
 const NOT_COMPARED = 2;
@@ -18,25 +19,30 @@ const NOT_COMPARED = 2;
 /**
  * Compares the live schema with the snapshot.
  *
- * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes
+ * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes, or
+ * documents that break
  */
 export async function schemaCheck(
   options: CheckOptions,
-  settings: Settings,
+  config: Config,
   terminal: Terminal,
 ): Promise<number> {
   try {
-    return await check(options, settings, terminal);
+    return await check(options, config, terminal);
   } catch (error) {
     throw new CommandError((error as Error).message, NOT_COMPARED);
   }
 }
 
 async function check(
-  { json }: CheckOptions,
-  { schemaPath, upstreamTimeoutMs }: Settings,
+  { json, documents: path }: CheckOptions,
+  config: Config,
   terminal: Terminal,
 ): Promise<number> {
+  const { schemaPath, upstreamTimeoutMs } = config;
+  // Imported only if there are documents: it takes longest to derive what is served.
+  const documents = path === undefined ? undefined : await import('./check-documents.ts');
+  const checkDocuments = documents?.documentsCheck(path!, config, terminal);
   const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
   const { stop: signal } = terminal;
   const live = await askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
@@ -44,9 +50,21 @@ async function check(
     service,
   }));
   const { service, difference, unseen } = live;
-  const report = { service, snapshot: schemaPath, ...difference, unseen };
-  terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
-  return difference.breaking.length + difference.dangerous.length > 0 ? 1 : 0;
+  const report = {
+    service,
+    snapshot: schemaPath,
+    ...difference,
+    unseen,
+    ...(checkDocuments ? { documents: checkDocuments(live.acceptedSdl()) } : {}),
+  };
+  const text = () =>
+    [textOf(report), report.documents && documents?.documentsText(report.documents)]
+      .filter((part) => part !== undefined)
+      .join('\n');
+  terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text());
+  if (report.documents?.unchecked !== undefined) return NOT_COMPARED;
+  const broken = report.documents?.broken ?? [];
+  return difference.breaking.length + difference.dangerous.length + broken.length > 0 ? 1 : 0;
 }
 
 /** Of a check without introspection. */
@@ -57,6 +75,7 @@ interface CheckReport extends SchemaDifference {
   readonly snapshot: string;
   /** What was not compared, in sentences. */
   readonly unseen: readonly string[];
+  readonly documents?: DocumentsReport;
 }
 
 function textOf(report: CheckReport): string {

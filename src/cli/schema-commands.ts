@@ -50,7 +50,11 @@ export function addSchemaCommands(
       'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
     )
     .option('--json', 'print JSON', false)
-    .action(async (options: { json: boolean }) => {
+    .option(
+      '--documents <path>',
+      'also check operations: a folder with .graphql or .gql files, or a manifest of trusted documents',
+    )
+    .action(async (options: { json: boolean; documents?: string }) => {
       const { schemaCheck } = await import('./schema-check.ts');
       end(await schemaCheck(options, readSchemaConfig(terminal), terminal));
     });

@@ -28,7 +28,7 @@ export function readTrustedDocuments(
   rules: DocumentRules,
 ): ReadonlyMap<string, TrustedDocument> {
   const documents = readManifest(content);
-  if (!documents) throw mistaken([FORMS]);
+  if (!documents) throw mistaken([MANIFEST_FORMS]);
   const checked = new Map<string, TrustedDocument>();
   const mistakes: string[] = [];
   for (const { id, text } of documents) {
@@ -42,7 +42,7 @@ export function readTrustedDocuments(
   return checked;
 }
 
-const FORMS =
+export const MANIFEST_FORMS =
   'It must be a JSON object that maps ids to the texts of operations, as Relay and GraphQL Code Generator write it, or an Apollo manifest (format "apollo-persisted-query-manifest", version 1).';
 
 function mistaken(mistakes: readonly string[]): OperatorMistake {
@@ -91,7 +91,7 @@ const apolloManifest = z.object({
 const textsById = z.record(z.string().min(1), z.string());
 
 /** Reads a manifest in one of these two forms; undefined for any other. */
-function readManifest(
+export function readManifest(
   content: unknown,
 ): readonly { readonly id: string; readonly text: string }[] | undefined {
   const apollo = apolloManifest.safeParse(content);

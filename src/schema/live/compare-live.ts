@@ -6,6 +6,8 @@ import { introspect, type Execute } from './introspect.ts';
 export interface LiveComparison {
   /** As introspection reports it; undefined if that is closed. */
   readonly sdl: string | undefined;
+  /** Of that schema; without introspection, of the snapshot without what the service no longer accepts. */
+  readonly acceptedSdl: () => string;
   readonly difference: SchemaDifference;
   /** What was not compared, in sentences; nothing if introspection is open. */
   readonly unseen: readonly string[];
@@ -33,11 +35,15 @@ export async function compareLive(
   // Imported on first use: most gateways need neither.
   if ('refused' in live) {
     const { checkByValidation } = await import('./closed/check-by-validation.ts');
-    const { breaking, ...seen } = await checkByValidation({ ...check, ...live });
-    return { ...seen, sdl: undefined, difference: { breaking, dangerous: [], additive: [] } };
+    const { withoutParts } = await import('./closed/without-parts.ts');
+    const { breaking, gone, unseen } = await checkByValidation({ ...check, ...live });
+    const acceptedSdl = () => withoutParts(check.snapshot, gone);
+    const difference = { breaking, dangerous: [], additive: [] };
+    return { sdl: undefined, acceptedSdl, difference, unseen };
   }
-  if (last?.sdl === live.sdl) return last;
+  const { sdl } = live;
+  if (last?.sdl === sdl) return last;
   const { compareSchemas } = await import('./compare-schemas.ts');
   const difference = await compareSchemas(check.snapshot, live);
-  return { sdl: live.sdl, difference, unseen: [] };
+  return { sdl, acceptedSdl: () => sdl, difference, unseen: [] };
 }

@@ -23,6 +23,8 @@ interface LostPart {
 /** What can be seen of the live schema without introspection. */
 interface SeenByValidation {
   readonly breaking: readonly SchemaChange[];
+  /** The keys of the parts of the snapshot that cannot be requested any more. */
+  readonly gone: ReadonlySet<string>;
   /** What was not compared, in sentences. */
   readonly unseen: readonly string[];
 }
@@ -65,6 +67,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
   for (const kinds of ['selectable', 'givable'] as const) await checkAll(kinds);
   return {
     breaking: [...lost.values()].map((one) => changeOf(one, snapshot)),
+    gone,
     unseen: unseen(),
   };
 
