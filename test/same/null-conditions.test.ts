@@ -338,7 +338,11 @@ const REFUSED = {
 async function startGateway(answer: Service) {
   const gateway = await startGatewayOverFake(
     { persons: 0 },
-    { snapshot: SERVICE, config: { nodeInterface: true, mutations: 'all' } },
+    {
+      snapshot: SERVICE,
+      overrides: { fields: { 'Person.pets': { identity: ['name'] } } },
+      config: { nodeInterface: true, mutations: 'all' },
+    },
   );
   gateway.upstream.answer(async (response, { body }) => {
     const text = await answer(JSON.parse(body) as ReceivedOperation);
