@@ -24,7 +24,16 @@ interface Habits {
   readonly cap: number;
   readonly records: number;
   readonly isNested: boolean;
+  /** What the page, and the fields that return one object, are behind. */
+  readonly page: Behind;
+  readonly byId: Behind;
+  /** Whether the result of a record may also be a public form of it. */
+  readonly hasPublicForm: boolean;
 }
+
+type Behind = 'nothing' | 'union' | 'interface';
+
+const BEHIND: fc.Arbitrary<Behind> = fc.constantFrom('nothing', 'union', 'interface');
 
 const HABITS: fc.Arbitrary<Habits> = fc.record({
   cursor: fc.constantFrom('after', 'afterCursor', 'cursor', 'pageCursor', 'startAfter'),
@@ -38,6 +47,9 @@ const HABITS: fc.Arbitrary<Habits> = fc.record({
   cap: fc.constantFrom(7, 12, 50, 200),
   records: fc.nat(130),
   isNested: fc.boolean(),
+  page: BEHIND,
+  byId: BEHIND,
+  hasPublicForm: fc.boolean(),
 });
 
 test('lists with random habits are derived, and give what the service has', async () => {
@@ -46,7 +58,11 @@ test('lists with random habits are derived, and give what the service has', asyn
       const { records, identity, isNested } = habits;
       await using world = await startWorld(habits);
       const all = Array.from({ length: records }, (_, index) => `v${index}`);
-      const [open, close] = isNested ? ['box: box(id: 1) {', '}'] : ['', ''];
+      const [open, close] = !isNested
+        ? ['', '']
+        : habits.byId === 'nothing'
+          ? ['box: box(id: 1) {', '}']
+          : ['box: box(id: 1) { ... on Box {', '} }'];
       const ask = async (field: string, variables: Record<string, unknown> = {}) => {
         const head = field.includes('$after') ? 'query ($after: String)' : '';
         const query = `${head} { ${open} ${field} ${close} }`;
@@ -86,10 +102,40 @@ test('lists with random habits are derived, and give what the service has', asyn
         `page: rowsConnection(${last}: 3) { edges { cursor node { value } } }`,
       );
       expect(end!.edges.map(({ node }) => node.value)).toEqual(all.slice(-3));
+      if (identity === 'id') await findById(world, habits);
+      if (habits.page === 'nothing') return;
+      world.refusePages();
+      const { data, errors } = await world.ask<Record<string, unknown>>(
+        `{ ${open} all: allRows { value } ${close} }`,
+      );
+      expect(isNested ? data['box'] : data).toEqual({ all: null });
+      expect(errors).toMatchObject([{ ...REFUSAL, path: isNested ? ['box', 'all'] : ['all'] }]);
     }),
     { numRuns: randomRuns(40), timeout: 20_000, interruptAfterTimeLimit: 90_000 },
   );
 }, 120_000);
+
+/** Records, missing ones, public forms and refused ones, each as a router asks for them. */
+async function findById(world: World, { records, byId, items }: Habits): Promise<void> {
+  const type = items === 'objects' ? 'Row' : 'Even';
+  const ids = [0, records + 2, PUBLIC, REFUSED];
+  const { data, errors = [] } = await world.ask<{ _entities: unknown[] }>(
+    `query ($ids: [_Any!]!) { _entities(representations: $ids) { ... on ${type} { id value } } }`,
+    { ids: ids.map((id) => ({ __typename: type, id })) },
+  );
+  expect(data._entities).toEqual([records > 0 ? { id: 0, value: 'v0' } : null, null, null, null]);
+  expect(errors).toMatchObject(byId === 'nothing' ? [] : [{ ...REFUSAL, path: ['_entities', 3] }]);
+}
+
+const REFUSAL = {
+  message: 'Not for you.',
+  extensions: {
+    code: 'FORBIDDEN',
+    result: { __typename: 'RowError', code: 'FORBIDDEN', message: 'Not for you.' },
+  },
+};
+const PUBLIC = 1_000_001;
+const REFUSED = 1_000_003;
 
 interface Part {
   readonly all?: readonly { readonly value: string }[];
@@ -100,11 +146,16 @@ interface Part {
   };
 }
 
-function startWorld(habits: Habits): Promise<GatewayOverFake> {
+interface World extends GatewayOverFake {
+  /** From now on, the service returns an error in place of each page. */
+  refusePages(): void;
+}
+
+async function startWorld(habits: Habits): Promise<World> {
   const { cursor, cap, count, countName, identity, isNested } = habits;
   const sdl = sdlOf(habits);
   const rows = Array.from({ length: habits.records }, (_, index) => ({
-    __typename: index % 2 === 0 ? 'Even' : 'Odd',
+    __typename: typeAt(index, habits),
     id: index,
     // Two of them together are different in each record.
     owner: { name: `o${index % 11}` },
@@ -124,20 +175,49 @@ function startWorld(habits: Habits): Promise<GatewayOverFake> {
       page: items.length,
       atMost20: Math.min(rows.length, 20),
     };
-    return { items, pageInfo, [countName]: counts[count] };
+    return { __typename: 'RowPage', items, pageInfo, [countName]: counts[count] };
   };
-  const list = (_: unknown, args: PageArgs & Record<string, unknown>) => page(args);
-  const resolvers = isNested
-    ? { Query: { box: () => ({ id: 1 }) }, Box: { rows: list } }
-    : { Query: { rows: list } };
+  let refusesPages = false;
+  const list = (_: unknown, args: PageArgs & Record<string, unknown>) =>
+    refusesPages ? errorOf('FORBIDDEN') : page(args);
+  const row = (_: unknown, { id }: { id: number }) => rows[id] ?? missing(id, habits) ?? null;
+  const resolvers = {
+    Query: {
+      ...(isNested ? { box: () => ({ __typename: 'Box', id: 1 }) } : { rows: list }),
+      ...(isFoundById(habits) && { row }),
+    },
+    ...(isNested && { Box: { rows: list } }),
+  };
   const key = isNested ? 'Box.rows' : 'Query.rows';
   const overrides = identity === 'values' && {
     fields: { [key]: { identity: ['owner.name', 'kind'] } },
   };
-  return startGatewayOverFake(
+  const started = await startGatewayOverFake(
     { schema: makeExecutableSchema(sdl, resolvers) },
     { snapshot: sdl, ...(overrides && { overrides }) },
   );
+  return { ...started, refusePages: () => void (refusesPages = true) };
+}
+
+function typeAt(index: number, { items }: Habits): string {
+  if (items === 'objects') return 'Row';
+  return index % 2 === 0 ? 'Even' : 'Odd';
+}
+
+/** Otherwise records can only be looked up in the list. */
+function isFoundById({ isNested, byId }: Habits): boolean {
+  return isNested || byId !== 'nothing';
+}
+
+function errorOf(code: string) {
+  return { __typename: 'RowError', code, message: 'Not for you.' };
+}
+
+/** What the service returns for an id that is none of a record's. */
+function missing(id: number, { byId, hasPublicForm }: Habits): object | undefined {
+  if (byId === 'nothing') return undefined;
+  if (id === PUBLIC && hasPublicForm) return { __typename: 'RowPublic', id, value: 'public' };
+  return errorOf(id === REFUSED ? 'FORBIDDEN' : 'NOT_FOUND');
 }
 
 function sdlOf(habits: Habits): string {
@@ -147,20 +227,61 @@ function sdlOf(habits: Habits): string {
     `${cursor}: String`,
     ...filters.map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
   ];
-  const list = `rows(${args.join(', ')}): RowPage!`;
+  const results = [
+    resultOf('RowsResult', habits.page, ['RowPage', 'RowError']),
+    resultOf('BoxResult', habits.byId, ['Box', 'RowError']),
+    resultOf('RowResult', habits.byId, [
+      typeAt(0, habits),
+      'RowError',
+      ...(habits.hasPublicForm ? ['RowPublic'] : []),
+    ]),
+  ];
+  const [rows, box, row] = results.map(({ type }) => type);
+  const list = `rows(${args.join(', ')}): ${rows}!`;
   const fields = `${identity === 'id' ? 'id: Int!' : ''} owner: Owner! kind: Int! value: String!`;
-  const types =
-    items === 'objects'
-      ? `type Row { ${fields} }`
-      : `interface Row { ${fields} } type Even implements Row { ${fields} } type Odd implements Row { ${fields} }`;
+  /** Defines an object type, with what it has from the results that are interfaces. */
+  const object = (name: string, own: string, ...above: readonly string[]) => {
+    const interfaces = [
+      ...above,
+      ...results.flatMap(({ type, isInterface, members }) =>
+        isInterface && members.includes(name) ? [type] : [],
+      ),
+    ];
+    const also = interfaces.length > above.length ? 'took: Int' : '';
+    const head = interfaces.length > 0 ? `implements ${interfaces.join(' & ')}` : '';
+    return `type ${name} ${head} { ${own} ${also} }`;
+  };
   return `
-    type Query { ${habits.isNested ? 'box(id: Int!): Box' : list} }
-    ${habits.isNested ? `type Box { id: Int! ${list} }` : ''}
-    ${types}
-    type Owner { name: String! }
-    type RowPage {
-      items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo!
-      ${count === 'none' ? '' : `${countName}: Int!`}
+    type Query {
+      ${habits.isNested ? `box(id: Int!): ${box}` : list}
+      ${isFoundById(habits) ? `row(id: Int!): ${row}` : ''}
     }
+    ${results.map(({ definition }) => definition).join('\n')}
+    ${habits.isNested || habits.byId === 'union' ? object('Box', `id: Int! ${list}`) : ''}
+    ${
+      items === 'objects'
+        ? object('Row', fields)
+        : `interface Row { ${fields} } ${object('Even', fields, 'Row')} ${object('Odd', fields, 'Row')}`
+    }
+    ${object('RowPublic', 'id: Int! value: String!')}
+    ${object('RowError', 'code: String! message: String!')}
+    type Owner { name: String! }
+    ${object(
+      'RowPage',
+      `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo!
+      ${count === 'none' ? '' : `${countName}: Int!`}`,
+    )}
     type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+}
+
+/** @param members the first of them is what the field is for */
+function resultOf(name: string, behind: Behind, members: readonly [string, ...string[]]) {
+  if (behind === 'nothing') {
+    return { type: members[0], isInterface: false, members, definition: '' };
+  }
+  const isInterface = behind === 'interface';
+  const definition = isInterface
+    ? `interface ${name} { took: Int }`
+    : `union ${name} = ${members.join(' | ')}`;
+  return { type: name, isInterface, members, definition };
 }
