@@ -6,8 +6,8 @@ import { objectShape, type FieldShape, type Shape } from './shape.ts';
 import type { Tape } from './tape.ts';
 
 /**
- * Makes a function that takes an answer without errors as bytes: `data` with this shape, and `extensions` before or
- * behind it. The tape knows where both are. The function returns undefined for an answer that has to be read in general.
+ * Makes a function that takes an answer without errors as bytes: `data` with this shape, and `extensions` and an empty
+ * `errors` before or behind it. The tape knows where both are. The function returns undefined for an answer that has to be read in general.
  */
 export function envelopeScanner<T>({
   shape,
@@ -31,7 +31,11 @@ export function envelopeScanner<T>({
         tape.extensionsAt = start + EXTENSIONS_KEY.length;
         end = scanAnything(bytes, tape.extensionsAt, tape);
         tape.extensionsEnd = end;
-      } else return -1;
+      } else {
+        const none = NO_ERRORS.find((written) => matches(bytes, start, written));
+        if (!none) return -1;
+        end = start + none.length;
+      }
       if (end < 0) return end;
     } while (bytes[end] === 44);
     return bytes[end] === 125 && tape.dataAt >= 0 ? end + 1 : -1;
@@ -50,3 +54,5 @@ const EXTENSIONS = member('extensions', { kind: 'any', nullable: true, type: '' 
 const scanAnything = scanner(EXTENSIONS.shape as Shape);
 const DATA_KEY = Buffer.from('"data":');
 const EXTENSIONS_KEY = Buffer.from('"extensions":');
+/** How services write that there are none: the specification asks to leave the key out (section 7.1). */
+const NO_ERRORS = [Buffer.from('"errors":null'), Buffer.from('"errors":[]')];

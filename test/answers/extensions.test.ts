@@ -35,6 +35,8 @@ describe.each([
     ['before the data', COST, (data: string) => `{"extensions":${COST},${data}}`],
     ['that are large', TRACE, (data: string) => `{"extensions":${TRACE},${data}}`],
     ['that are null', undefined, (data: string) => `{${data},"extensions":null}`],
+    ['and no errors', COST, (data: string) => `{"errors":[],${data},"extensions":${COST}}`],
+    ['and null errors', COST, (data: string) => `{${data},"errors":null,"extensions":${COST}}`],
     ['with white space', '{"a":1}', (data: string) => `{\n"extensions": {"a":1},\n ${data} }`],
   ])('is taken as bytes, and the same as without them: %s', async (_, extensions, spell) => {
     const plain = await asked(gateway, query);
