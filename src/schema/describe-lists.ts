@@ -4,8 +4,10 @@ import {
   isObjectType,
   isRequiredArgument,
   type GraphQLCompositeType,
+  type GraphQLField,
+  type GraphQLObjectType,
 } from 'graphql';
-import type { Adapter, Entity } from './derived.ts';
+import type { Adapter, Entity, Result } from './derived.ts';
 
 const FIELDS_SHOWN = 3;
 
@@ -19,41 +21,65 @@ export function describeLists({
 }) {
   return adapters
     .filter(({ filters }) => !filters.some(isRequiredArgument))
-    .map(({ name, after, all, connection, nodeType, field }) => {
+    .map(({ name, after, all, connection, nodeType, pageType, result }) => {
       const entity = entities.find(({ type }) => type.name === nodeType.name);
       return {
         field: name,
         after: after.name,
         ...(all && { all }),
         ...(connection && { connection }),
+        ...(result && { result: describeResult(result, Object.values(pageType.getFields())) }),
         ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),
-        selection: plainFields(nodeType).slice(0, FIELDS_SHOWN).join(' ') || '__typename',
-        pageInfo: pageInfoFields(getNamedType(field.type)),
+        selection: namesOf(shownFields(nodeType)) || '__typename',
+        pageInfo: pageInfoFields(pageType),
       };
     });
 }
 
 function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Entity['lookup']>) {
-  return lookup.kind === 'id' && !lookup.result
-    ? {
-        type: type.name,
-        field: lookup.field,
-        argument: lookup.argument.name,
-        idType: String(lookup.argument.type),
-      }
-    : { type: type.name, field, argument: 'id', idType: `${String(idType)}!` };
+  const derived = { type: type.name, field, argument: 'id', idType: `${String(idType)}!` };
+  if (lookup.kind !== 'id') return derived;
+  const { result, argument } = lookup;
+  const byId = { field: lookup.field, argument: argument.name, idType: String(argument.type) };
+  return result
+    ? { ...derived, byResult: { ...byId, ...describeResult(result, shownFields(type)) } }
+    : { type: type.name, ...byId };
 }
 
-function plainFields(type: GraphQLCompositeType): string[] {
+/** @param beside the fields that are requested of the wanted type */
+function describeResult({ wanted, failures }: Result, beside: readonly PlainField[]) {
+  const types = new Map(beside.map(({ name, type }) => [name, String(type)]));
+  return {
+    wanted: wanted.name,
+    failures: failures.map((failure) => {
+      // Fields of one name and two types cannot be requested together.
+      const fields = plainFields(failure).filter(({ name, type }) => {
+        if (!types.has(name)) types.set(name, String(type));
+        return types.get(name) === String(type);
+      });
+      return { type: failure.name, selection: namesOf(fields) || '__typename' };
+    }),
+  };
+}
+
+type PlainField = GraphQLField<unknown, unknown>;
+
+function shownFields(type: GraphQLCompositeType): PlainField[] {
+  return plainFields(type).slice(0, FIELDS_SHOWN);
+}
+
+function plainFields(type: GraphQLCompositeType): PlainField[] {
   if (!('getFields' in type)) return [];
-  return Object.values(type.getFields())
-    .filter((field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument))
-    .map(({ name }) => name);
+  return Object.values(type.getFields()).filter(
+    (field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument),
+  );
 }
 
-function pageInfoFields(page: ReturnType<typeof getNamedType>): string {
-  const pageInfo = isObjectType(page)
-    ? getNamedType(page.getFields()['pageInfo']?.type)
-    : undefined;
-  return isObjectType(pageInfo) ? plainFields(pageInfo).join(' ') : 'hasNextPage endCursor';
+function namesOf(fields: readonly PlainField[]): string {
+  return fields.map(({ name }) => name).join(' ');
+}
+
+function pageInfoFields(page: GraphQLObjectType): string {
+  const pageInfo = getNamedType(page.getFields()['pageInfo']?.type);
+  return isObjectType(pageInfo) ? namesOf(plainFields(pageInfo)) : 'hasNextPage endCursor';
 }

@@ -20,6 +20,8 @@ export type ExampleList = {
     readonly after: string;
     readonly last: string;
   };
+  /** Where a page is one type of a result. */
+  readonly result?: ExampleResult;
   /** How one of its records is found by its id, if it is. */
   readonly entity?: ExampleEntity;
   /** The fields to request of each record: `id firstName`. */
@@ -35,6 +37,18 @@ export type ExampleEntity = {
   readonly argument: string;
   /** The type of the argument: `ID!`. */
   readonly idType: string;
+  /** The field of the service that returns a result, of which the record is one type. */
+  readonly byResult?: ExampleResult & {
+    readonly field: string;
+    readonly argument: string;
+    readonly idType: string;
+  };
+};
+
+/** A union or interface of what is wanted and of errors, each with the fields to request of it. */
+type ExampleResult = {
+  readonly wanted: string;
+  readonly failures: readonly { readonly type: string; readonly selection: string }[];
 };
 
 /**
@@ -58,6 +72,7 @@ export function examples(
   if (!list) return [welcome()];
   const others = lists.filter((other) => other !== list).map(({ field }) => field);
   const { all, connection, entity, selection } = list;
+  const withResult = [list, ...lists].find((each) => each.entity?.byResult);
   return [
     all ? drained(all, selection) : welcome(),
     paged(list, others),
@@ -65,6 +80,9 @@ export function examples(
       ? [forward(connection, selection), backward(list.field, connection, selection)]
       : []),
     ...(entity?.field === undefined ? [] : [record(entity.field, entity, selection, knownId)]),
+    ...(withResult?.entity?.byResult
+      ? [orError(withResult.entity.byResult, withResult.selection, knownId)]
+      : []),
     ...(entity && !isRouterOnly ? [entityLookup(entity, selection, knownId)] : []),
   ];
 }
@@ -87,18 +105,16 @@ function drained({ field, limit }: NonNullable<ExampleList['all']>, selection: s
 }
 
 function paged(
-  { field, after = 'after', selection, pageInfo }: ExampleList,
+  { field, after = 'after', selection, pageInfo, result }: ExampleList,
   others: readonly string[],
 ): Example {
+  const page = `items { ${selection} } pageInfo { ${pageInfo ?? 'first hasNextPage endCursor'} }`;
   return example(
     `${field} is the list as the service itself serves it: page by page, forward only. For the next page, add ${after}: "…" with the endCursor of this one.
 
     ${others.length > 0 ? alsoServed(others) : ''}`,
     `query ${capitalized(field)} {
-      ${field}(first: 2) {
-        items { ${selection} }
-        pageInfo { ${pageInfo ?? 'first hasNextPage endCursor'} }
-      }
+      ${field}(first: 2) { ${result ? members(result, page) : page} }
     }`,
   );
 }
@@ -155,6 +171,27 @@ function record(
     `query ${capitalized(field)}($id: ${idType}) { ${field}(${argument}: $id) { ${selection} } }`,
     { id: someId(idType, knownId) },
   );
+}
+
+function orError(
+  { field, argument, idType, ...result }: NonNullable<ExampleEntity['byResult']>,
+  selection: string,
+  knownId: string,
+): Example {
+  return example(
+    `${field} is what the service itself returns for an id: ${result.wanted}, or an error that says why there is none. __typename says which. Change the id in the variables below to see an error.`,
+    `query ${capitalized(field)}OrError($id: ${idType}) {
+      ${field}(${argument}: $id) { ${members(result, selection)} }
+    }`,
+    { id: someId(idType, knownId) },
+  );
+}
+
+function members({ wanted, failures }: ExampleResult, selection: string): string {
+  const fragments = [{ type: wanted, selection }, ...failures].map(
+    (member) => `... on ${member.type} { ${member.selection} }`,
+  );
+  return `__typename ${fragments.join(' ')}`;
 }
 
 function entityLookup(

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+
+const RESULTS = { snapshot: readFileSync('schema/results.graphql', 'utf8') };
+const ALL_HABITS = { allHabits: true, linkPage: false } as const;
+
+test('the examples of GraphiQL are answered by a service with all habits', async () => {
+  await using gateway = await startGatewayOverSandbox(ALL_HABITS, RESULTS);
+  for (const { query, variables } of await tabsOf(gateway)) {
+    const { data, errors } = await gateway.ask(query, JSON.parse(variables ?? '{}'));
+    expect(errors).toBeUndefined();
+    expect(JSON.stringify(data)).toMatch(/"name":"|"firstName":"/);
+  }
+});
+
+test('one example shows a record that may be an error, with the fields of the error', async () => {
+  await using gateway = await startGatewayOverSandbox(ALL_HABITS, RESULTS);
+  const { query } = (await tabsOf(gateway)).find((tab) => tab.query.includes('OrError'))!;
+  expect((await gateway.ask(query, { id: 1 })).data).toEqual({
+    person: {
+      __typename: 'PersonItem',
+      id: 1,
+      firstName: expect.any(String),
+      lastName: expect.any(String),
+    },
+  });
+  expect((await gateway.ask(query, { id: 999 })).data).toEqual({
+    person: { __typename: 'PersonError', errorType: 'NOT_FOUND', message: expect.any(String) },
+  });
+});
+
+test('the examples of results are valid under a prefix, and where errors have other fields of the same names', async () => {
+  const snapshot = RESULTS.snapshot
+    .replaceAll(/type (PersonError|ManagersError) \{/g, 'type $1 {\n  id: String\n  items: Int\n')
+    .replace('type VacancyError {', 'type VacancyError {\n  title: Int\n');
+  await using gateway = await startGatewayOverSandbox(ALL_HABITS, {
+    snapshot,
+    config: { schemaPrefix: 'Recruiting' },
+  });
+  const tabs = await tabsOf(gateway);
+  expect(tabs.some(({ query }) => query.includes('RecruitingPersonError'))).toBe(true);
+  for (const { query, variables } of tabs) {
+    const { errors = [] } = await gateway.ask(query, JSON.parse(variables ?? '{}'));
+    // The sandbox does not have these fields, and says so in its own words.
+    const codes = errors.map(({ extensions }) => extensions['code']);
+    expect(codes).not.toContain('GRAPHQL_VALIDATION_FAILED');
+  }
+});
+
+interface Tab {
+  readonly query: string;
+  readonly variables?: string;
+}
+
+async function tabsOf({ fetch }: TestGateway): Promise<Tab[]> {
+  const page = await (await fetch('/graphql', { headers: { accept: 'text/html' } })).text();
+  const [, settings] = /^ {2}\.\.\.(\{"title".*\}),$/m.exec(page)!;
+  return (JSON.parse(settings!) as { defaultTabs: Tab[] }).defaultTabs;
+}
