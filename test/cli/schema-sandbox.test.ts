@@ -1,0 +1,112 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Habits } from '../../src/sandbox/habits.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const RESULTS = 'schema/results.graphql';
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const CLOSED: readonly (readonly [string, Habits])[] = (
+  ['graphql-js', 'graphql-java', 'hot-chocolate'] as const
+).map((wording) => [`closed, in the words of ${wording}`, { introspection: 'closed', wording }]);
+
+describe.each<readonly [string, Habits]>([
+  ['open', { introspection: 'open' }],
+  ['strict', { introspection: 'strict', wording: 'graphql-java' }],
+  ...CLOSED,
+])('with a sandbox whose introspection is %s', (manner, habits) => {
+  const isClosed = manner.startsWith('closed');
+
+  test('schema check accepts its snapshot', async () => {
+    const { run } = await operator(habits);
+    const { code, stdout, stderr } = await run('check');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(isClosed ? /accepts everything in the snapshot/ : /is that of the/);
+  });
+
+  test('schema check lists what the sandbox does not have, and the operations that break', async () => {
+    const { run, path, put, file } = await operator(habits);
+    put(path, (sdl) =>
+      sdl
+        .replace(/type PersonItem( \w+ \w+)? \{/, '$& shoeSize: Int')
+        .replace(/enum VacancyStatus \{/, '$& FORGOTTEN')
+        .replace(/(personSources)\(/, '$1(mood: String, '),
+    );
+    writeFileSync(
+      file('operations.json'),
+      JSON.stringify({
+        shoes: 'query Shoes {\n  allPersons(limit: 3) {\n    shoeSize\n  }\n}',
+        names: 'query Names { allPersons(limit: 3) { firstName } }',
+        mood: 'query Mood { allPersonSources(mood: "good") { __typename } }',
+      }),
+    );
+    const { code, stdout } = await run('check', '--json', '--documents', file('operations.json'));
+    const report = JSON.parse(stdout) as {
+      breaking: { path: string }[];
+      documents: { broken: { id: string; mistakes: { line: number }[] }[] };
+    };
+    expect(report.breaking.map((change) => change.path).toSorted()).toEqual([
+      'PersonItem.shoeSize',
+      'Query.personSources.mood',
+      'VacancyStatus.FORGOTTEN',
+    ]);
+    const places = report.documents.broken.map(({ id, mistakes }) => [id, mistakes[0]!.line]);
+    expect(places).toEqual([
+      ['shoes', 3],
+      ['mood', 1],
+    ]);
+    expect(code).toBe(1);
+  });
+
+  test(`schema pull ${isClosed ? 'says what to do instead' : 'writes its schema'}`, async () => {
+    const { run, path, put } = await operator(habits);
+    put(path, (sdl) => sdl.replace(/type PersonItem( \w+ \w+)? \{/, '$& shoeSize: Int'));
+    const before = readFileSync(path, 'utf8');
+    const { code, stdout, stderr } = await run('pull');
+    if (isClosed) {
+      expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/`schema check`/)]);
+      expect(readFileSync(path, 'utf8')).toBe(before);
+    } else {
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toMatch(/Field 'shoeSize' was removed/);
+      expect((await run('check')).stdout).toMatch(/is that of the snapshot/);
+    }
+  });
+});
+
+async function operator(habits: Habits) {
+  const folder = temporaryFolder();
+  closing.push(() => folder[Symbol.dispose]());
+  const sandbox = await startSandbox({
+    ...habits,
+    results: true,
+    requireUserAgent: true,
+    costExtension: true,
+  });
+  closing.push(() => sandbox.close());
+  const path = folder.file('upstream.graphql');
+  copyFileSync(RESULTS, path);
+  const env = {
+    RECRUITING_URL: sandbox.url,
+    RECRUITING_SCHEMA: path,
+    TOKEN_STORE: `sqlite:${folder.file('store/tokens.db')}`,
+  };
+  const imported = await runHere(['tokens', 'import', sandbox.tokenLink], env);
+  expect(imported).toMatchObject({ code: 0, stderr: '' });
+  return {
+    path,
+    file: folder.file,
+    put: (file: string, change: (sdl: string) => string) => {
+      const sdl = readFileSync(file, 'utf8');
+      const changed = change(sdl);
+      expect(changed).not.toBe(sdl);
+      writeFileSync(file, changed);
+    },
+    run: (...args: string[]) => runHere(['schema', ...args], env),
+  };
+}
