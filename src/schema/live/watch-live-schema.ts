@@ -90,16 +90,18 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
     if (found === reported) return;
     reported = found;
     const facts = { ...counts, changes: changes.slice(0, CHANGES_LOGGED) };
+    const advice = `The served schema does not change by itself: ${isOpen ? IF_OPEN : IF_CLOSED}`;
     if (breaking.length > 0) {
-      log.error(facts, `the live schema breaks what is served from the snapshot. ${WHAT_TO_DO}`);
+      log.error(facts, `the live schema breaks what is served from the snapshot. ${advice}`);
     } else if (dangerous.length > 0) {
-      log.warn(facts, `the live schema may break what is served from the snapshot. ${WHAT_TO_DO}`);
+      log.warn(facts, `the live schema may break what is served from the snapshot. ${advice}`);
     } else if (additive.length > 0) {
-      log.info(facts, `the live schema has additions to the snapshot. ${WHAT_TO_DO}`);
+      log.info(facts, `the live schema has additions to the snapshot. ${advice}`);
     } else if (isOpen) log.info('the live schema equals the snapshot again');
     else log.info('the live schema accepts everything again that was checked');
   }
 }
 
-const WHAT_TO_DO =
-  'The served schema does not change by itself: `schema check` lists all changes, and `schema pull` writes a new snapshot.';
+const IF_OPEN = '`schema check` lists all changes, and `schema pull` writes a new snapshot.';
+const IF_CLOSED =
+  '`schema check` lists all changes. Correct the snapshot by hand, because the service does not report its schema.';

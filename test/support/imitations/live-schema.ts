@@ -116,10 +116,38 @@ const HOT_CHOCOLATE: Words = [
   ],
 ];
 
+const GRAPHQL_RUBY: Words = [
+  [/^Cannot query field "(\w+)" on type "(\w+)".*/, "Field '$1' doesn't exist on type '$2'"],
+  [/^Unknown argument "(\w+)" on field "\w+\.(\w+)".*/, "Field '$2' doesn't accept argument '$1'"],
+  [/^Unknown type "(\w+)".*/, "No such type $1, so it can't be a fragment condition"],
+  [/^(Value|Boolean) .*/, "Default value for $it doesn't match type It"],
+  [
+    /^Variable "\$(\w+)" of type "(.+)" used in position expecting type "(.+)".*/,
+    'Type mismatch on variable $$$1 and argument it ($2 / $3)',
+  ],
+  [
+    /^Fragment cannot be spread here as objects of type "(\w+)" can never be of type "(\w+)".*/,
+    "Fragment on $2 can't be spread inside $1",
+  ],
+  [
+    /^Field "(\w+)" argument "(\w+)" of type ".*" is required.*/,
+    "Field '$1' is missing required arguments: $2",
+  ],
+  [
+    /^Field "(\w+)" is not defined by type "(\w+)".*/,
+    "InputObject '$2' doesn't accept argument '$1'",
+  ],
+  [
+    /^Variable "\$(\w+)" is never used.*/,
+    'Variable $$$1 is declared by anonymous query but not used',
+  ],
+];
+
 /** Servers with closed introspection that list the mistakes of a document. */
 export const DIALECTS = {
   'graphql-js': { words: AS_IT_IS, maxErrors: 100, places: true },
   'graphql-java': { words: GRAPHQL_JAVA, maxErrors: 100, places: true },
+  'graphql-ruby': { words: GRAPHQL_RUBY, maxErrors: 100, places: true },
   'Hot Chocolate': { words: HOT_CHOCOLATE, maxErrors: 5, places: true },
   'a server that lists no lines': { words: AS_IT_IS, maxErrors: 100, places: false },
 } satisfies Record<string, Dialect>;

@@ -1,5 +1,6 @@
 import {
   isInterfaceType,
+  isSpecifiedDirective,
   isUnionType,
   parse,
   validate,
@@ -202,10 +203,14 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
       ({ name }) => !name.startsWith('__') && !parts.isReached(name),
     );
     const root = snapshot.getMutationType();
+    const directives = snapshot.getDirectives().filter((each) => !isSpecifiedDirective(each));
     return [
       'Introspection is closed, so the service was asked with documents that it refuses. Additions cannot be seen, nor ' +
         'changes of scalar types of fields, of what may be null, and of what is a list.',
       ...(root ? ['Mutations were not checked.'] : []),
+      ...(directives.length > 0
+        ? [`Directives were not checked: ${shortened(directives.map(({ name }) => `@${name}`))}.`]
+        : []),
       ...(reports.arguments
         ? []
         : ['Arguments were not checked: the service does not list unknown ones.']),
