@@ -43,10 +43,10 @@ const LONGEST_PAUSE_MS = 5 * 60_000;
 /** The life of an access token began after the exchange that gave it. */
 const SLACK_MS = 2_000;
 /**
- * So often the service may refuse a refresh token as if it came too early, although requests meet `token_expired`: the
- * clocks of its servers may differ by some seconds.
+ * So often the service may refuse a refresh token after the expiry, if `/auth_check` does not confirm that: the clocks of
+ * its servers may differ, and this process may know the expiry wrongly. With the pauses between, that is some minutes.
  */
-const CONTRADICTIONS = 4;
+const CONTRADICTIONS = 8;
 
 export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): EarlyRefusal {
   /** The access token that worked when it was looked at last. */
@@ -57,13 +57,10 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
   return {
     judge: async (tokens, knewExpired) => {
       const access = accessAfter(await checkAccess(tokens.pair.accessToken));
-      if (access === 'works' && tokens.expired) {
-        const { contradictions } = known(tokens) ?? NONE;
-        if (contradictions >= CONTRADICTIONS) return 'spent';
-      }
-      const isUnclear = access === 'unclear' && !tokens.expired && accessLeft(tokens, clock) > 0;
-      if (access === 'works' || isUnclear) {
-        lookLater(tokens);
+      if (access === 'works' || (access === 'unclear' && !tokens.expired)) {
+        const isDoubtful = access === 'works' ? tokens.expired : accessLeft(tokens, clock) <= 0;
+        if (isDoubtful && (known(tokens) ?? NONE).contradictions >= CONTRADICTIONS) return 'spent';
+        lookLater(tokens, isDoubtful);
         return 'early-or-spent';
       }
       return access === 'ended' || knewExpired ? 'spent' : 'expired-since';
@@ -84,12 +81,12 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
   };
 
   /** Clocks differ, and the service may have told another life than it keeps to. */
-  function lookLater(tokens: HeldTokens): void {
+  function lookLater(tokens: HeldTokens, isContradiction = false): void {
     const expiry = expiryOf(tokens);
     const now = clock.elapsed();
     const before = known(tokens) ?? NONE;
     const looks = before.looks + (now < expiry && !tokens.expired ? 0 : 1);
-    const contradictions = before.contradictions + (tokens.expired ? 1 : 0);
+    const contradictions = before.contradictions + (isContradiction ? 1 : 0);
     found = { tokens, looks, contradictions, until: Math.max(expiry, now + pauseAfter(looks)) };
   }
 
@@ -108,7 +105,7 @@ interface Found {
   readonly tokens: HeldTokens;
   /** How often the access token worked when it should have expired. */
   readonly looks: number;
-  /** How often it worked although a request had met `token_expired`. */
+  /** How often the refresh token was refused although the access token should have expired. */
   readonly contradictions: number;
   /** When it is looked again, by `clock.elapsed()`. */
   readonly until: number;

@@ -180,7 +180,7 @@ export function createExchangeAttempt(
         return postponed(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
       case 'refused': {
         // The page of a proxy or firewall says nothing about the refresh token.
-        if (outcome.status === 403 && outcome.isPage !== true) {
+        if (outcome.status === 403 && outcome.isPage !== true && !isStopping()) {
           const refused = await earlyOrSpent(exchange, ['early-or-spent']);
           if (refused) return refused;
         }
@@ -234,7 +234,6 @@ export function createExchangeAttempt(
     exchange: Begun,
     open: readonly Refusal[] = ['early-or-spent', 'expired-since'],
   ): Promise<AttemptResult | undefined> {
-    if (isStopping()) return undefined;
     const refusal = await judge(exchange.from, exchange.knewExpired);
     if (!open.includes(refusal)) return undefined;
     await close(exchange, 'early-or-spent');
@@ -248,6 +247,8 @@ export function createExchangeAttempt(
     const pause = growingPauses(clock, LOOKS);
     try {
       let overtaken = await isOvertaken(from);
+      // There is no time to ask what it means.
+      if (!overtaken && isStopping()) return await leaveOpen(exchange);
       const refused = overtaken ? undefined : await earlyOrSpent(exchange);
       if (refused) return refused;
       const left = until - clock.elapsed();
@@ -257,10 +258,7 @@ export function createExchangeAttempt(
         onRefused?.(waitSeconds);
       }
       while (!overtaken && clock.elapsed() < until) {
-        if (isStopping()) {
-          await close(exchange, 'uncertain');
-          return postponed(0, stoppingError());
-        }
+        if (isStopping()) return await leaveOpen(exchange);
         await pause(() => isStopping() || hasNewer(from));
         overtaken = await isOvertaken(from);
       }
@@ -271,6 +269,12 @@ export function createExchangeAttempt(
       await close(exchange, 'uncertain');
       throw error;
     }
+  }
+
+  /** For the end of this process: the next one, or another, decides what the refusal means. */
+  async function leaveOpen(exchange: Begun): Promise<AttemptResult> {
+    await close(exchange, 'uncertain');
+    return postponed(0, stoppingError());
   }
 
   /** Ends the claim. Until that can be written, the claim stays in the store, where it means uncertain. */

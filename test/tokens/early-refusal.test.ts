@@ -334,12 +334,88 @@ test('a service that contradicts itself for long is believed: the tokens are los
   service.refuse({ status: 401, detail: 'token_expired' });
   service.always(reply(400, { error: 'invalid_grant' }));
   service.checkAnswers({ status: 204, body: '' });
+  for (let second = 0; second < 300; second += 5) {
+    await ask(PERSON);
+    await clock.pass(5 * SECOND);
+  }
+  expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
+  expect(service.exchanges.length).toBeLessThanOrEqual(10);
+});
+
+test('clocks of the service that differ by a minute cost a minute or two, not the tokens', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  service.refuse({ status: 401, detail: 'token_expired' });
+  service.always(reply(400, { error: 'invalid_grant' }));
+  service.checkAnswers({ status: 204, body: '' });
   for (let second = 0; second < 60; second += 1) {
     await ask(PERSON);
     await clock.pass(SECOND);
   }
-  expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
-  expect(service.exchanges.length).toBeLessThanOrEqual(6);
+  service.refuse(undefined);
+  service.honestly();
+  service.expire();
+  await clock.pass(MINUTE);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false });
+});
+
+test('without an /auth_check, the clock of the gateway alone does not show that a refused refresh token is spent', async () => {
+  const service = await startScripted();
+  const { ask, clock, store } = await startKept(service);
+  await clock.asleep();
+  await ask(PERSON);
+  service.checkAnswers({ status: 404, body: '<html>Nothing</html>' });
+  service.always(reply(400, { error: 'invalid_grant' }));
+  await clock.pass(DAY + 10 * SECOND);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  service.honestly();
+  service.expire();
+  await clock.pass(20 * SECOND);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false });
+});
+
+test('without an /auth_check and without requests, a spent refresh token is called lost a quarter of an hour after the expiry', async () => {
+  const service = await startScripted();
+  const { clock, store } = await startKept(service);
+  await clock.asleep();
+  service.checkAnswers({ status: 404, body: '<html>Nothing</html>' });
+  service.always(reply(400, { error: 'invalid_grant' }));
+  await clock.pass(DAY + 20 * MINUTE);
+  expect(await store.read()).toMatchObject({ lost: true });
+  expect(service.exchanges.length).toBeLessThanOrEqual(12);
+});
+
+test('SIGTERM while an early exchange is being refused loses nothing: the next gateway serves, and exchanges after the expiry', async () => {
+  const [service, clock, store] = [await startScripted(), new ManualClock(), watchStore()];
+  const first = await startKept(service, { clock, store });
+  await clock.asleep();
+  const arrived = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  service.next(async (script) => {
+    arrived.resolve();
+    await gate.promise;
+    await reply(400, { error: 'invalid_grant' })(script);
+  });
+  clock.jump(0.7 * DAY);
+  await arrived.promise;
+  const stopped = first.stop();
+  gate.resolve();
+  await stopped;
+  expect(await store.read()).toMatchObject({ generation: 2, lost: false });
+
+  const next = await startKept(service, { clock, store });
+  expect(codesOf(await next.ask(PERSON))).toEqual([]);
+  service.always(reply(400, { error: 'invalid_grant' }));
+  await clock.pass(0.29 * DAY);
+  expect(codesOf(await next.ask(PERSON))).toEqual([]);
+  service.honestly();
+  service.expire();
+  expect(codesOf(await next.ask(PERSON))).toEqual([]);
+  expect(await store.read()).toMatchObject({ generation: 3, lost: false, claim: null });
 });
 
 test('a refresh token that ends before its access token is sent shortly before its end', async () => {
