@@ -109,11 +109,13 @@ export function createUpstream<Token extends { readonly value: string }>(
       throw error;
     };
     for (let attempt = 1; ; attempt += 1) {
+      const refusal = followed.refusal();
+      // That nothing was sent would not be true of the attempts before.
+      if (refusal && before) return giveUp(before);
       let answer: AuthorizedAnswer;
       try {
-        answer = followed.refusal() ?? (await sendInTurn(request, sender, followed, until));
+        answer = refusal ?? (await sendInTurn(request, sender, followed, until));
       } catch (error) {
-        // That nothing was sent would not be true of the attempts before.
         if (before && error instanceof NoTurn) return giveUp(before);
         throw error;
       }
