@@ -16,8 +16,8 @@ test('a sandbox with habits of other services answers the operations of the READ
     results: false,
     // A full page of the README's records costs more.
     maxCost: 150,
+    // TOKEN_LINK cannot be a page for people.
     linkPage: false,
-    refuseEarlyRefresh: undefined,
   });
   expect(answers).toEqual(RECORDS);
 });

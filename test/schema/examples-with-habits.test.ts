@@ -42,9 +42,8 @@ test('the examples of results are valid under a prefix, and where errors have ot
   expect(tabs.some(({ query }) => query.includes('RecruitingPersonError'))).toBe(true);
   for (const { query, variables } of tabs) {
     const { errors = [] } = await gateway.ask(query, JSON.parse(variables ?? '{}'));
-    // The sandbox does not have these fields, and says so in its own words.
-    const codes = errors.map(({ extensions }) => extensions['code']);
-    expect(codes).not.toContain('GRAPHQL_VALIDATION_FAILED');
+    // The sandbox does not have the added fields; the gateway has no objection.
+    expect(errors.filter(({ message }) => !message.includes('FieldUndefined'))).toEqual([]);
   }
 });
 
