@@ -169,8 +169,19 @@ export function readConfig(
 
 /** What is probably not intended, but does not prevent the start. */
 export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
-  return [...likelyMisspellings(env).map(describeMisspelling), ...uselessSettings(config)];
+  return [
+    ...likelyMisspellings(env).map(describeMisspelling),
+    ...uselessSettings(config),
+    ...(WITH_CONTACT.test(config.agent) ? [] : [NO_CONTACT]),
+  ];
 }
+
+/** `name/version (contact)`. */
+const WITH_CONTACT = /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/;
+
+const NO_CONTACT =
+  'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
+  'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).';
 
 function likelyMisspellings(env: Record<string, string | undefined>): Misspelling[] {
   return misspellings(withoutEmpty(env), Object.keys(variables.shape));

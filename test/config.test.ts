@@ -405,6 +405,20 @@ test.each([
   expect(warningsOf({ ...OVER_SERVICE, ...env, GRAPHIQL: 'off' })).toEqual([]);
 });
 
+test.each([
+  ['example-inc', true],
+  ['example-inc/1.0', true],
+  ['example-inc/1.0 ( )', true],
+  ['example-inc/1.0 (it@example.com)', false],
+  ['example-inc/1.0 (+https://example.com) node/24', false],
+])('an agent without a contact is reported: %s', (RECRUITING_AGENT, isReported) => {
+  expect(warningsOf({ ...OVER_SERVICE, RECRUITING_AGENT })).toEqual(
+    isReported
+      ? [expect.stringMatching(/^RECRUITING_AGENT has no contact: .* \(it@example.com\)/)]
+      : [],
+  );
+});
+
 describe('commands that do not serve callers', () => {
   test('they need neither a service nor credentials of callers', () => {
     expect(commands({ RECRUITING_URL: 'https://api.example.com' })).toMatchObject({
