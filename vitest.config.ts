@@ -14,9 +14,17 @@ export default defineConfig({
   },
   test: {
     // A worker loads the libraries and the program once, by Node itself, and not for each file: that, and compiling
-    // them again and again, was a third of the work. Only the modules of `test` are loaded for each file.
+    // them again and again, was a third of the work. Only the modules of `test` are loaded for each file, without the
+    // one that keeps served schemas.
     isolate: false,
-    server: { deps: { external: [new RegExp(`^${resolve('src')}/`)] } },
+    server: {
+      deps: {
+        external: [
+          new RegExp(`^${resolve('src')}/`),
+          new RegExp(`^${resolve('test/support/gateway/served-once.ts')}$`),
+        ],
+      },
+    },
     setupFiles: ['test/support/processes/fresh-modules.ts', 'test/support/random/random-runs.ts'],
     // Only for what hangs: on a machine with much else to do a test of many processes takes its time.
     testTimeout: 60_000,

@@ -18,9 +18,9 @@ import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
 import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
-import { createServedSchema } from './schema/served/served-schema.ts';
+import { serveSnapshot } from './schema/serve-snapshot.ts';
+import type { ServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
-import { readSnapshot } from './schema/snapshot.ts';
 import { RequestMemory } from './request-memory.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
@@ -35,6 +35,8 @@ export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
   /** The SDL of the upstream's schema. */
   readonly snapshot: string;
+  /** Made by `serveSnapshot` of the snapshot, adapters.json and the settings; undefined: made here. */
+  readonly served?: ServedSchema | undefined;
   /** The parsed adapters.json; undefined without one. */
   readonly overrides?: unknown;
   /** The parsed manifest of trusted documents; undefined without one. */
@@ -89,13 +91,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   });
   const { metrics } = telemetry;
   // The parts that may throw come first, so that nothing is running yet when one does.
-  const snapshot = readSnapshot(parts.snapshot, config.schemaPath);
-  const served = createServedSchema({
-    ...config,
-    snapshot,
-    overrides: parts.overrides,
-    prefix: config.schemaPrefix,
-  });
+  const { served = serveSnapshot(parts.snapshot, config, parts.overrides) } = parts;
+  const { snapshot } = served;
   const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);
   const callers = createCallerBudgets(config.pagesPerMinute, clock, parts.ledger);

@@ -216,6 +216,7 @@ const rooms: Record<string, readonly string[]> = {
   'schema/derivation': ['schema/derived.ts', 'schema/names'],
   'schema/live': ['schema/snapshot.ts'],
   'schema/describe-lists.ts': ['schema/derived.ts'],
+  'schema/serve-snapshot.ts': ['schema/served', 'schema/snapshot.ts'],
   'schema/served': [
     'schema/derivation',
     'schema/derived.ts',

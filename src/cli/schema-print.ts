@@ -1,17 +1,6 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import type { Config } from '../config.ts';
-import { createServedSchema, type ServedSchema } from '../schema/served/served-schema.ts';
-import { readSnapshot } from '../schema/snapshot.ts';
-
-type Settings = Pick<
-  Config,
-  | 'schemaPath'
-  | 'schemaPrefix'
-  | 'nodeInterface'
-  | 'federationVersion'
-  | 'connectionMax'
-  | 'drainMaxItems'
->;
+import { serveSnapshot, type SnapshotSettings } from '../schema/serve-snapshot.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
 
 /** The SDL that callers see, sorted, so that two versions differ only where they do. */
 export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
@@ -21,14 +10,8 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
 /** What is served for a snapshot, to be looked at only. */
 export function servedOffline(
   snapshot: string,
-  { schemaPath, schemaPrefix, ...settings }: Settings,
+  settings: Omit<SnapshotSettings, 'mutations'>,
   overrides: unknown,
 ): ServedSchema {
-  return createServedSchema({
-    snapshot: readSnapshot(snapshot, schemaPath),
-    mutations: 'off',
-    overrides,
-    ...settings,
-    prefix: schemaPrefix,
-  });
+  return serveSnapshot(snapshot, { ...settings, mutations: 'off' }, overrides);
 }

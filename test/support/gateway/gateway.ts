@@ -9,6 +9,7 @@ import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
+import { servedOnce } from './served-once.ts';
 import { wrote } from './written.ts';
 
 export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
@@ -61,16 +62,18 @@ export async function startGateway(
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
+  const settings = {
+    ...readConfig({}, () => ''),
+    // Tests send more than a caller may.
+    pagesPerMinute: 0,
+    recruitingUrl: upstream.url,
+    tokenLink: upstream.tokenLink,
+    ...config,
+  } as Config & { recruitingUrl: string };
   const gateway = await createGateway({
-    config: {
-      ...readConfig({}, () => ''),
-      // Tests send more than a caller may.
-      pagesPerMinute: 0,
-      recruitingUrl: upstream.url,
-      tokenLink: upstream.tokenLink,
-      ...config,
-    } as Config & { recruitingUrl: string },
+    config: settings,
     snapshot,
+    served: servedOnce(snapshot, settings, overrides),
     overrides,
     trustedDocuments,
     store,

@@ -1,0 +1,32 @@
+import { serveSnapshot, type SnapshotSettings } from '../../../src/schema/serve-snapshot.ts';
+import type { ServedSchema } from '../../../src/schema/served/served-schema.ts';
+
+const KEPT = 64;
+
+const made = new Map<string, ServedSchema>();
+
+/** The served schema, made once in a worker for all gateways of equal parts. */
+export function servedOnce(
+  sdl: string,
+  settings: SnapshotSettings,
+  overrides: unknown,
+): ServedSchema {
+  const { schemaPath, schemaPrefix, mutations, nodeInterface } = settings;
+  const { connectionMax, drainMaxItems, federationVersion } = settings;
+  // Only what is in the key takes part.
+  const keyed: SnapshotSettings = {
+    schemaPath,
+    schemaPrefix,
+    mutations,
+    nodeInterface,
+    connectionMax,
+    drainMaxItems,
+    federationVersion,
+  };
+  const key = JSON.stringify({ sdl, keyed, overrides });
+  const served = made.get(key) ?? serveSnapshot(sdl, keyed, overrides);
+  made.delete(key);
+  made.set(key, served);
+  if (made.size > KEPT) made.delete(made.keys().next().value!);
+  return served;
+}
