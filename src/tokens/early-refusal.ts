@@ -1,5 +1,11 @@
 import type { Clock } from '../clock.ts';
-import { accessLeft, expiryOf, isSamePair, type HeldTokens } from './held-tokens.ts';
+import {
+  accessLeft,
+  expiryOf,
+  isSamePair,
+  waitsForExpiry,
+  type HeldTokens,
+} from './held-tokens.ts';
 import type { AccessVerdict, CheckAccess } from './service/auth-check.ts';
 
 /**
@@ -30,7 +36,7 @@ export type Refusal =
   | 'spent'
   /** The access token works, or nothing is known to the contrary. */
   | 'early-or-spent'
-  /** The access token may have worked when the refresh token was sent, and has expired by now. */
+  /** The access token has expired by now, and may have worked when the refresh token was sent. */
   | 'expired-since';
 
 interface EarlyRefusalParts {
@@ -51,6 +57,8 @@ const CONTRADICTIONS = 8;
 export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): EarlyRefusal {
   /** The access token that worked when it was looked at last. */
   let found: Found | undefined;
+  /** The pair whose refusal after the expiry was doubted, once. */
+  let doubted: HeldTokens | undefined;
   const known = (tokens: HeldTokens) =>
     found && isSamePair(found.tokens, tokens) ? found : undefined;
 
@@ -63,7 +71,12 @@ export function createEarlyRefusal({ checkAccess, clock }: EarlyRefusalParts): E
         lookLater(tokens, isDoubtful);
         return 'early-or-spent';
       }
-      return access === 'ended' || knewExpired ? 'spent' : 'expired-since';
+      if (access === 'ended') return 'spent';
+      const isAgain = doubted && isSamePair(doubted, tokens);
+      if (isAgain || (knewExpired && !waitsForExpiry(tokens))) return 'spent';
+      // The endpoint that exchanges may have a slower clock than those that say that the access token has expired.
+      doubted = tokens;
+      return 'expired-since';
     },
     dueAt: (tokens, first = firstLook(tokens)) => {
       if (tokens.expired) return clock.elapsed();

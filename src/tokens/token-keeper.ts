@@ -46,8 +46,9 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  *
  * Early or spent. Some services refuse every exchange before the access token has expired, with the answer for a spent
  * token. So a refusal is believed only if the access token was known not to work when the refresh token was sent.
- * Otherwise the claim ends, everything goes on, and the refresh token is sent once more after the expiry. That it was
- * accepted then is remembered in the store: from then on, no process sends one before the expiry.
+ * Otherwise the claim ends, everything goes on, and the refresh token is sent once more after the expiry, and a last time
+ * five seconds later. That it was accepted then is remembered in the store: from then on, no process sends one before
+ * the expiry.
  *
  * Who writes what. Only the holder of a claim sends. Any process may save a pair that was received, because saving the
  * same pair twice changes nothing and the generation only grows. Only the gateway and the commands that change the

@@ -85,6 +85,8 @@ export interface RefresherParts extends AttemptParts, TokenSyncParts {
 
 const WAIT_FOR_OTHERS_MS = 10_000;
 const LOOKS = { shortest: 100, longest: 1_000 };
+/** Clocks of the servers of one service differ by less, as a rule. */
+const SKEW_MS = 5_000;
 const IDLE_MS = 30_000;
 const IDLE_WITHOUT_TOKENS_MS = 5_000;
 const BUSY_MS = 1_000;
@@ -242,7 +244,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
       const mayClaim = newest.state.kind !== 'refreshing';
       if (mayClaim && (await othersAreAsked())) {
-        await answersOf(newest);
+        await newsOf(newest, ANSWERS_MS);
         continue;
       }
       const done = mayClaim ? await exchange(newest) : undefined;
@@ -265,8 +267,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     }
   }
 
-  async function answersOf(from: HeldTokens): Promise<void> {
-    const until = clock.elapsed() + ANSWERS_MS;
+  async function newsOf(from: HeldTokens, patienceMs: number): Promise<void> {
+    const until = clock.elapsed() + patienceMs;
     const pauseBetween = growingPauses(clock, LOOKS);
     const isOver = () => stopped || !isSamePair(held.tokens!, from);
     while (clock.elapsed() < until && !isOver()) {
@@ -320,7 +322,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
           const expired = result.hasExpired;
           held.change({ refusedEarly: true, expired, state: refused });
         }
-        const done = result.hasExpired && !stopped ? await exchange(held.tokens!) : undefined;
+        const done = result.hasExpired ? await exchangeOnceMore(from) : undefined;
         if (done) return done;
         // Otherwise a request that meets `token_expired` is news, also within the next seconds.
         if (wasExpired) throw pause(early.patience(from), earlyOrSpentError());
@@ -347,6 +349,13 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       case 'postponed':
         throw pause(result.seconds, result.error);
     }
+  }
+
+  /** Some seconds after the expiry, since clocks of the service may differ. */
+  async function exchangeOnceMore(from: HeldTokens): Promise<HeldTokens | undefined> {
+    await newsOf(from, SKEW_MS);
+    if (stopped) throw stoppingError();
+    return isSamePair(held.tokens!, from) ? exchange(held.tokens!) : held.tokens!;
   }
 
   /** An import that was believed while its access token worked, and is lost now: the set before it may be in use again. */

@@ -109,7 +109,7 @@ test('a lost answer leads to a refusal, which is a loss only when the access tok
   const again = await tokens(['recover']);
   expect(again.code).toBe(1);
   expect(again.stderr).toContain('The refresh token is spent');
-  expect(service.exchanges).toHaveLength(4);
+  expect(service.exchanges).toHaveLength(5);
 });
 
 test('nothing is sent to a service that cannot be reached', async () => {

@@ -193,7 +193,7 @@ test.each<[string, TokenAnswer]>([
   expect(sentAgain(service.exchanges)).toEqual([]);
 });
 
-test('a spent refresh token is called lost only after one exchange more, when the access token has expired', async () => {
+test('a spent refresh token is called lost only after two exchanges more, when the access token has expired', async () => {
   const service = await startScripted();
   const kept = await startKept(service);
   const { ask, clock, store, logged } = kept;
@@ -205,7 +205,7 @@ test('a spent refresh token is called lost only after one exchange more, when th
   expect(service.exchanges).toHaveLength(2);
   service.expire();
   await clock.pass(0.4 * DAY);
-  expect(service.exchanges).toHaveLength(3);
+  expect(service.exchanges).toHaveLength(4);
   expect(await store.read()).toMatchObject({
     lost: true,
     refusedEarly: false,
@@ -215,9 +215,9 @@ test('a spent refresh token is called lost only after one exchange more, when th
   expect(alarmsIn(logged)).toHaveLength(1);
   expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
   await clock.pass(5 * DAY);
-  expect(service.exchanges).toHaveLength(3);
-  const outcomes = (await store.history(3)).map(({ outcome }) => outcome);
-  expect(outcomes).toEqual(['spent', 'spent', 'rotated']);
+  expect(service.exchanges).toHaveLength(4);
+  const outcomes = (await store.history(4)).map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(['spent', 'spent', 'spent', 'rotated']);
 });
 
 test('without an /auth_check, a refusal before the expiry is early or spent until a request meets token_expired', async () => {
@@ -233,15 +233,21 @@ test('without an /auth_check, a refusal before the expiry is early or spent unti
   expect(await store.read()).toMatchObject({ generation: 2 });
 });
 
-test('the page of a firewall with status 403 says nothing about the refresh token: it is sent again before the expiry', async () => {
-  const service = await startScripted();
-  const { clock, store, logged } = await startKept(service);
-  await clock.asleep();
-  service.next(reply(403, '<html>Blocked</html>', { 'content-type': 'text/html' }));
-  await clock.pass(0.7 * DAY);
-  expect(await store.read()).toMatchObject({ generation: 3, refusesEarly: false });
-  expect(alarmsIn(logged)).toEqual([]);
-});
+test.each([
+  ['text/html', '<html>Blocked</html>'],
+  ['text/plain', 'RBAC: access denied'],
+])(
+  'the 403 of a firewall (%s) says nothing about the refresh token: it is sent again before the expiry',
+  async (type, page) => {
+    const service = await startScripted();
+    const { clock, store, logged } = await startKept(service);
+    await clock.asleep();
+    service.next(reply(403, page, { 'content-type': type }));
+    await clock.pass(0.7 * DAY);
+    expect(await store.read()).toMatchObject({ generation: 3, refusesEarly: false });
+    expect(alarmsIn(logged)).toEqual([]);
+  },
+);
 
 test('an exchange without an answer stays uncertain, and is repeated only after the expiry where earlier ones are refused', async () => {
   const service = await startEarly();
@@ -325,6 +331,32 @@ test('clocks of the service that differ by some seconds cost some seconds, not t
   await clock.pass(10 * SECOND);
   expect(codesOf(await ask(PERSON))).toEqual([]);
 });
+
+test.each([true, false])(
+  'where the token endpoint learns of the expiry some seconds after the API, nothing is lost (the service is known: %s)',
+  async (isKnown) => {
+    const service = await startScripted();
+    const { ask, clock, store } = await startKept(service);
+    const tooEarly = reply(400, { error: 'invalid_grant' });
+    await clock.asleep();
+    await ask(PERSON);
+    service.next(tooEarly);
+    await clock.pass(0.7 * DAY);
+    if (isKnown) {
+      service.expire();
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+      await clock.pass(0.9 * DAY);
+      expect(codesOf(await ask(PERSON))).toEqual([]);
+    }
+    const { generation } = (await store.read())!;
+    service.expire();
+    service.next(tooEarly);
+    const asked = ask(PERSON);
+    await clock.pass(6 * SECOND);
+    expect(codesOf(await asked)).toEqual([]);
+    expect(await store.read()).toMatchObject({ generation: generation + 1, refusesEarly: true });
+  },
+);
 
 test('a service that contradicts itself for long is believed: the tokens are lost, after a few exchanges', async () => {
   const service = await startScripted();
@@ -450,6 +482,7 @@ test('an import of a spent token over a working set is taken back when the spent
   expect(logged.filter(({ msg }) => /import was taken back/.test(String(msg)))).toHaveLength(1);
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
     'answered',
+    'refused',
     'refused',
     'refused',
     'answered',

@@ -222,7 +222,7 @@ function judgeAnswer(
     }
     if (status === 429) return { kind: 'rate-limited', retryAfter };
     if (status === 401 || status === 403) {
-      const isPage = /^\s*</.test(answer.body.toString('latin1'));
+      const isPage = answer.body.length > 0 && !objectIn(answer);
       return { kind: 'refused', status, ...(isPage && { isPage }) };
     }
   }
