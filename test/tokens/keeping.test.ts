@@ -647,7 +647,7 @@ describe('without a working set', () => {
     expect(await store.read()).toMatchObject({ generation: 3, lost: true });
   });
 
-  test('a refusal before the expiry is no loss yet: the access token serves, and the refresh token is sent once more after it', async () => {
+  test('a refusal before the expiry is no loss yet: the access token serves, and the refresh token is sent twice more after it', async () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
@@ -660,7 +660,7 @@ describe('without a working set', () => {
     expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
     await clock.pass(DAY);
     expect(await store.read()).toMatchObject({ lost: true, refusedEarly: false });
-    expect(service.exchanges).toHaveLength(3);
+    expect(service.exchanges).toHaveLength(4);
   });
 
   test('after a loss because of an answer that never arrived, everything received is still there', async () => {
