@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
@@ -215,6 +216,18 @@ const outcomes = () =>
 
 const startOutcomes = (overrides: unknown) =>
   startGatewayOverSandbox({ schema: outcomes() }, { snapshot: OUTCOMES, overrides });
+
+test('where several types of a result are pages, schema explain says what to write, and it is accepted', async () => {
+  using folder = temporaryFolder();
+  const RECRUITING_SCHEMA = join(folder.path, 'upstream.graphql');
+  writeFileSync(RECRUITING_SCHEMA, OUTCOMES);
+  const { stdout } = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA });
+  const [, advice] = /such as ("fields": .*)\./.exec(stdout)!;
+  expect(advice).toMatch(/^"fields": \{ "Query\.teams": \{ "member": "\w+" \} \}$/);
+  writeFileSync(join(folder.path, 'adapters.json'), `{ ${advice} }`);
+  const told = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA });
+  expect(told.stdout).toContain('allTeams');
+});
 
 test('results that are interfaces are read like unions, and adapters.json says which type is the page', async () => {
   await using unsure = await startOutcomes(undefined);

@@ -54,8 +54,8 @@ export function findLists(
     Object.values(parent.getFields())
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
-        const { member } = overrides.get(`${parent.name}.${field.name}`) ?? {};
-        const found = judgeField(field, schema, member);
+        const list = `${parent.name}.${field.name}`;
+        const found = judgeField(list, field, schema, overrides.get(list)?.member);
         return {
           parent,
           name: field.name,
@@ -89,18 +89,19 @@ function givesPages({ type }: GraphQLField<unknown, unknown>, schema: GraphQLSch
  * @returns the reason, as text, if the field is not a paged field
  */
 function judgeField(
+  list: string,
   field: GraphQLField<unknown, unknown>,
   schema: GraphQLSchema,
   member: string | undefined,
 ): PagedField | string {
-  const page = pageOf(field, schema, member);
+  const page = pageOf(list, field, schema, member);
   if (typeof page === 'string') return page;
   const items = page.getFields()['items'];
-  const list = items && getNullableType(items.type);
-  if (!items || !isListType(list)) return `its type ${page.name} has no list called items`;
+  const records = items && getNullableType(items.type);
+  if (!items || !isListType(records)) return `its type ${page.name} has no list called items`;
   if (items.args.some(isRequiredArgument)) return `${page.name}.items has required arguments`;
-  const nodeType = getNamedType(list.ofType);
-  if (!isCompositeType(nodeType) || getNullableType(list.ofType) !== nodeType) {
+  const nodeType = getNamedType(records.ofType);
+  if (!isCompositeType(nodeType) || getNullableType(records.ofType) !== nodeType) {
     return `${page.name}.items is not a list of objects`;
   }
   const missing = missingOfPageInfo(page);
@@ -121,7 +122,7 @@ function judgeField(
       ? undefined
       : resultOfPage(schema, field.type, page),
     itemsType: items.type,
-    recordType: list.ofType,
+    recordType: records.ofType,
     nodeType,
     identity: hasIds(nodeType, schema) ? [['id']] : [],
     count: COUNTS.find((name) => isCount(page.getFields()[name])),
@@ -129,6 +130,7 @@ function judgeField(
 }
 
 function pageOf(
+  list: string,
   { type }: GraphQLField<unknown, unknown>,
   schema: GraphQLSchema,
   member: string | undefined,
@@ -144,7 +146,8 @@ function pageOf(
     return 'it does not return a page (an object with items and pageInfo)';
   }
   return only
-    ? `several types of ${String(page)} are pages: ${names}. Write in adapters.json which one is read, as "member"`
+    ? `several types of ${String(page)} are pages: ${names}. Write in adapters.json which one is read, such as ` +
+        `"fields": { "${list}": { "member": "${only.name}" } }`
     : `${member} is not a page of ${String(page)}, as ${names} is`;
 }
 
