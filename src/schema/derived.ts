@@ -184,6 +184,8 @@ export interface FieldOverride {
   readonly count?: string | null | undefined;
   /** The type that is the page, where several types of a result are pages. */
   readonly member?: string | undefined;
+  /** The argument with the cursor, where several may be the one. */
+  readonly after?: string | undefined;
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */

@@ -182,6 +182,30 @@ test('schema explain says which argument it takes, what is renamed, and why a li
   expect(stdout).toMatch(/Query\.none\n {2}omitted .* no argument after: String, nor one of/);
 });
 
+test('adapters.json says which argument has the cursor where several may be the one, in the words of schema explain', async () => {
+  const ambiguous = SDL.replace(
+    'afterCursor: String, first: Int!): SourcePage!\n    "A date',
+    'afterCursor: String, cursorMode: String, first: Int!): SourcePage!\n    "A date',
+  );
+  using folder = temporaryFolder();
+  const path = folder.file('upstream.graphql');
+  writeFileSync(path, ambiguous);
+  const { stdout } = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA: path });
+  const advice = /such as (?<entry>"fields": .* \}) *\}/.exec(stdout)!.groups!['entry']!;
+  const overrides: unknown = JSON.parse(`{ ${advice} } }`);
+  const schema = makeExecutableSchema(ambiguous, { Query: { sources: byCursor } });
+  await using told = await startGatewayOverFake({ schema }, { snapshot: ambiguous, overrides });
+  const { data } = await told.ask<{ allSources: { id: number }[] }>('{ allSources { id } }');
+  expect(data.allSources.map(({ id }) => id)).toEqual(ALL);
+
+  writeFileSync(
+    join(path, '..', 'adapters.json'),
+    JSON.stringify({ fields: { 'Query.sources': { after: 'first' } } }),
+  );
+  const refused = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA: path });
+  expect(refused.stderr).toContain('is no optional argument that can have a cursor');
+});
+
 type Connections = Record<string, { edges: { cursor: string; node: { id: number } }[] }>;
 
 function idsOf(connection: Connections[string] | undefined): number[] {

@@ -425,6 +425,6 @@ function edgesOf<R>(page: PageBounds, records: readonly R[]): Edge<R>[] {
 function noIdentities() {
   return codedError(
     'BAD_USER_INPUT',
-    'The records of this list have no id, so the record of `before` cannot be found in other pages. Page forward, with `first` and `after`.',
+    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
 }

@@ -1,5 +1,4 @@
 import {
-  getNamedType,
   isAbstractType,
   isObjectType,
   isRequiredArgument,
@@ -96,6 +95,7 @@ const FIELD = z.strictObject({
   identity: z.array(PATH).min(1).optional(),
   count: NAME.nullable().optional(),
   member: NAME.optional(),
+  after: NAME.optional(),
 });
 const TYPE = z.strictObject({
   byId: NAME.nullable().optional(),
@@ -163,9 +163,12 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
   return `fields.${key}: there is no such list. ${instead}`;
 }
 
-function mistakesOfCount(key: string, { field }: PagedField, { count }: FieldOverride): string[] {
-  const page = getNamedType(field.type);
-  if (count == null || (isObjectType(page) && isCount(page.getFields()[count]))) return [];
+function mistakesOfCount(
+  key: string,
+  { pageType: page }: PagedField,
+  { count }: FieldOverride,
+): string[] {
+  if (count == null || isCount(page.getFields()[count])) return [];
   return [
     `fields.${key}.count: ${page.name} has no field ${count}: Int. Write one with the number of records of all pages, ` +
       'or null if it has none.',

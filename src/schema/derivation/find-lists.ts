@@ -55,7 +55,7 @@ export function findLists(
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
         const list = `${parent.name}.${field.name}`;
-        const found = judgeField(list, field, schema, overrides.get(list)?.member);
+        const found = judgeField(list, field, schema, overrides.get(list));
         return {
           parent,
           name: field.name,
@@ -85,16 +85,16 @@ function givesPages({ type }: GraphQLField<unknown, unknown>, schema: GraphQLSch
  *
  * The field may also return a union or interface of which exactly one type is a page.
  *
- * @param member the type that adapters.json says is the page
+ * @param override what adapters.json says is the page, and the argument with the cursor
  * @returns the reason, as text, if the field is not a paged field
  */
 function judgeField(
   list: string,
   field: GraphQLField<unknown, unknown>,
   schema: GraphQLSchema,
-  member: string | undefined,
+  override: FieldOverride = {},
 ): PagedField | string {
-  const page = pageOf(list, field, schema, member);
+  const page = pageOf(list, field, schema, override.member);
   if (typeof page === 'string') return page;
   const items = page.getFields()['items'];
   const records = items && getNullableType(items.type);
@@ -108,7 +108,7 @@ function judgeField(
   if (missing) return missing;
   const first = field.args.find(({ name }) => name === 'first');
   if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
-  const after = cursorArgument(field);
+  const after = cursorArgument(list, field, override.after);
   if (typeof after === 'string') return after;
   const filters = field.args.filter((argument) => argument !== first && argument !== after);
   return {
@@ -172,9 +172,19 @@ function hasIds(nodeType: GraphQLCompositeType, schema: GraphQLSchema): boolean 
  * Finds the argument with the cursor: `after`, or else the only nullable String whose name contains `after` or `cursor`,
  * such as `afterCursor`. One for the other direction, such as `beforeCursor`, does not count.
  *
+ * @param named the one that adapters.json names
  * @returns the reason, as text, if there is none
  */
-function cursorArgument({ args }: GraphQLField<unknown, unknown>): GraphQLArgument | string {
+function cursorArgument(
+  list: string,
+  { args }: GraphQLField<unknown, unknown>,
+  named: string | undefined,
+): GraphQLArgument | string {
+  if (named !== undefined) {
+    const chosen = args.find(({ name }) => name === named);
+    if (chosen && isCursorType(chosen.type) && !isRequiredArgument(chosen)) return chosen;
+    return `${named}, which adapters.json names, is no optional argument that can have a cursor`;
+  }
   const after = args.find(({ name }) => name === 'after');
   if (after && isCursorType(after.type)) {
     if (!isRequiredArgument(after)) return after;
@@ -187,7 +197,10 @@ function cursorArgument({ args }: GraphQLField<unknown, unknown>): GraphQLArgume
   if (!found) return 'it has no argument after: String, nor one of another name for a cursor';
   if (others.length === 0) return found;
   const names = [found, ...others].map(({ name }) => name).join(', ');
-  return `it has no argument after: String, and each of ${names} may be the one for the cursor`;
+  return (
+    `it has no argument after: String, and each of ${names} may be the one for the cursor. Write in adapters.json which ` +
+    `one is, such as "fields": { "${list}": { "after": "${found.name}" } }`
+  );
 }
 
 function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
