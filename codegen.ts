@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { CodegenConfig } from '@graphql-codegen/cli';
-import { readAdaptersFile } from './src/cli/operator-files.ts';
+import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-print.ts';
 import { readConfig } from './src/config.ts';
 

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import process from 'node:process';
 import { systemClock } from './clock.ts';
 
@@ -26,16 +24,14 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 // Waiting keeps no process alive by itself, and a token pair that is not saved yet may have to be waited for.
 const alive = setInterval(() => {}, 2 ** 30);
 // Loaded now, and not by an import above: what is loaded before the cache is on is not found there.
-const { getProxyForUrl } = await import('proxy-from-env');
+const { thisMachine } = await import('./setup/machine.ts');
 const { run } = await import('./cli/program.ts');
 process.exitCode = await run(args, {
+  ...thisMachine,
   env: process.env,
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
-  readFile: (path) => readFileSync(path, 'utf8'),
-  proxyFor: (url) => getProxyForUrl(url) || undefined,
-  owner: { host: hostname(), pid: process.pid, lives },
   onExit: (listener) => void process.on('exit', listener),
   stop: stop.signal,
   hurry: hurry.signal,
@@ -43,11 +39,3 @@ process.exitCode = await run(args, {
 clearInterval(alive);
 // Otherwise an open standard input could keep the process running.
 process.stdin.destroy();
-
-function lives(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}

@@ -8,13 +8,14 @@ import { temporaryFolder } from './support/temporary-folder.ts';
 /** What each folder may import. It may always import itself and, except for the sandbox, the files in `everybody`. */
 const arrows: Record<string, readonly string[]> = {
   'main.ts': ['compile-cache.js', 'process.ts'],
-  'process.ts': ['cli'],
+  'process.ts': ['cli', 'setup'],
   cli: [
     'config.ts',
     'config',
     'export',
     'gateway.ts',
     'sandbox',
+    'setup',
     'http',
     // The documents of clients are checked as their requests would be.
     'operations',
@@ -32,6 +33,7 @@ const arrows: Record<string, readonly string[]> = {
   config: [],
   // Of `paging` only the set of identities, for which no other folder has a use.
   export: ['paging', 'sync-folder.ts'],
+  setup: ['config.ts', 'config', 'gateway.ts', 'page-ledger.ts', 'sandbox', 'schema', 'tokens'],
   'gateway.ts': [
     'answers',
     'config.ts',

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts';
 import { measureDocument } from '../operations/measure-document.ts';
 import { validationErrors } from '../operations/validation.ts';
 import { onOneLine } from '../schema/live/introspect.ts';
-import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
+import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import {
   readOperationDocuments,
   type OperationDocument,

@@ -8,12 +8,10 @@ import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { count, progressLine } from '../export/progress-line.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { ReaderLeft, streamOutput } from '../export/stream-output.ts';
-import { createGateway } from '../gateway.ts';
 import { createLog } from '../log.ts';
-import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
-import { openUpstream, type Own } from './service-or-sandbox.ts';
+import { openGateway } from '../setup/open-gateway.ts';
+import { openUpstream, type Own } from '../setup/open-upstream.ts';
 import { CommandError, type Terminal } from './terminal.ts';
-import { replicaOf } from './token-store.ts';
 
 export interface ExportOptions {
   readonly field: string;
@@ -170,7 +168,7 @@ function graphqlUrl(address: string): string {
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
 async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
-  const { env, readFile, stderr, owner, proxyFor } = terminal;
+  const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
   const level = env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel;
   const log = await createLog({
@@ -179,22 +177,14 @@ async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
     colors: false,
     destination: stderr,
   });
-  const snapshot = readSnapshotFile(config.schemaPath, terminal);
-  const overrides = readAdaptersFile(config.schemaPath, terminal);
   if (config.recruitingUrl === undefined) stderr.write(SANDBOX_NOTICE);
   const upstream = await openUpstream(config, terminal, log, own);
-  const gateway = own(
-    await createGateway({
-      ...upstream,
-      config: { ...config, ...ONLY_CALLER, ...upstream.settings },
-      snapshot,
-      overrides,
-      proxyFor,
-      replica: replicaOf(owner),
-      clock: systemClock,
-      log,
-    }),
-  );
+  const gateway = await openGateway(upstream, {
+    config: { ...config, ...ONLY_CALLER },
+    machine: terminal,
+    log,
+    own,
+  });
   return {
     gateway: gatewayInside(gateway.handler),
     source: config.recruitingUrl ?? 'the sandbox',
@@ -209,6 +199,7 @@ const ONLY_CALLER = {
   auth: undefined,
   host: '127.0.0.1',
   allowedHosts: undefined,
+  trustedDocuments: undefined,
   trustedDocumentsOnly: false,
   introspection: true,
   graphiql: false,

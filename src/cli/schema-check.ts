@@ -2,9 +2,9 @@ import type { Config } from '../config.ts';
 import { compareLive } from '../schema/live/compare-live.ts';
 import { type ChangeKind, KINDS, type SchemaDifference } from '../schema/live/compare-schemas.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
+import { readSnapshotFile } from '../setup/operator-files.ts';
 import type { DocumentsReport } from './check-documents.ts';
 import { askService } from './live-schema.ts';
-import { readSnapshotFile } from './operator-files.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 interface CheckOptions {

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { FEDERATION_VERSIONS, readConfig, type Config } from '../config.ts';
+import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { explained } from './schema-explain.ts';
-import { readAdaptersFile, readSnapshotFile } from './operator-files.ts';
 import type { Terminal } from './terminal.ts';
 
 interface PrintOptions {

@@ -5,6 +5,9 @@ import { createGateway, keepTokens } from '../gateway.ts';
 import { createCallerBudgets } from '../paging/page-budget.ts';
 import type { PageLedger } from '../page-ledger.ts';
 import { mergedMetrics, type WorkerMetrics } from '../telemetry/merged-metrics.ts';
+import { gatewayParts } from '../setup/open-gateway.ts';
+import type { UpstreamParts } from '../setup/open-upstream.ts';
+import { replicaOf } from '../setup/token-store.ts';
 import { processMetrics } from '../telemetry/metrics.ts';
 import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
 import { NoAnswerError } from '../time-limit.ts';
@@ -16,9 +19,7 @@ import {
   type RunningWorker,
   type WorkerProcesses,
 } from '../workers/worker-processes.ts';
-import type { UpstreamParts } from './service-or-sandbox.ts';
-import { gatewayParts, listenAdmin, listenFor, type Process, type Service } from './serving.ts';
-import { replicaOf } from './token-store.ts';
+import { listenAdmin, listenFor, type Process, type Service } from './serving.ts';
 
 /**
  * Keeps the tokens, counts the pages of callers, reports the metrics of all processes, and starts the workers that

@@ -1,15 +1,14 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
-import { createGateway } from '../gateway.ts';
 import { createLog } from '../log.ts';
+import { openGateway } from '../setup/open-gateway.ts';
+import { openUpstream, type Own, type UpstreamParts } from '../setup/open-upstream.ts';
 import { processMetrics } from '../telemetry/metrics.ts';
 import { channelToPrimary } from '../workers/worker-processes.ts';
 import { serveAsWorker, serveByWorkers } from './serve-workers.ts';
-import { openUpstream, type Own, type UpstreamParts } from './service-or-sandbox.ts';
-import { gatewayParts, listenAdmin, listenFor, type Process, type Service } from './serving.ts';
+import { listenAdmin, listenFor, type Process, type Service } from './serving.ts';
 import { stopped, type Terminal } from './terminal.ts';
-import { replicaOf } from './token-store.ts';
 
 /**
  * Serves the gateway until the process is asked to stop. With WORKERS, this process is the primary: it has the tokens,
@@ -26,7 +25,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   terminal.onExit(() => log.flush());
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
-  const process = { config, terminal, log, own };
+  const process = { config, machine: terminal, terminal, log, own };
 
   const primary = channelToPrimary(systemClock);
   if (primary) {
@@ -42,17 +41,7 @@ export async function serve(terminal: Terminal): Promise<void> {
 }
 
 async function serveHere(upstream: UpstreamParts, process: Process): Promise<Service> {
-  const { config, terminal, own } = process;
-  const { store, rescue, ledger, settings } = upstream;
-  const gateway = own(
-    await createGateway({
-      ...gatewayParts({ ...config, ...settings }, process),
-      store,
-      rescue,
-      ledger,
-      replica: replicaOf(terminal.owner),
-    }),
-  );
+  const gateway = await openGateway(upstream, process);
   const ofProcess = processMetrics();
   await listenAdmin(
     {

@@ -1,22 +1,16 @@
 import { getHeapStatistics } from 'node:v8';
-import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config.ts';
-import type { Gateway, GatewayParts } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
 import { adminHosts } from '../http/origin/hosts.ts';
 import { adminHandler } from '../http/paths.ts';
+import type { Setup } from '../setup/open-gateway.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
-import type { Own } from './service-or-sandbox.ts';
 import type { Terminal } from './terminal.ts';
 
 /** A process that serves, whether requests are answered in it or in its workers. */
-export interface Process {
-  readonly config: Config;
+export interface Process extends Setup {
   readonly terminal: Terminal;
-  readonly log: Logger;
-  readonly own: Own;
 }
 
 /** What answers requests, here or in workers. It ends with what this process owns. */
@@ -26,24 +20,6 @@ export interface Service {
   prepareStop(): void;
   stopRefreshing(): void;
 }
-
-export function gatewayParts(
-  config: Config & { readonly recruitingUrl: string },
-  { config: { recruitingUrl: service }, terminal, log }: Process,
-): GatewayParts {
-  return {
-    config,
-    snapshot: readSnapshotFile(config.schemaPath, terminal),
-    overrides: readAdaptersFile(config.schemaPath, terminal),
-    trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, terminal),
-    knownId: service === undefined ? FIRST_PERSON_OF_SANDBOX : undefined,
-    proxyFor: terminal.proxyFor,
-    clock: systemClock,
-    log,
-  };
-}
-
-const FIRST_PERSON_OF_SANDBOX = '8a57f600-1179-4434-a6be-16e91e375648';
 
 /** Answers requests at HOST and PORT. */
 export async function listenFor(

@@ -1,16 +1,12 @@
 import type { DestinationStream } from 'pino';
-import type { Owner } from '../tokens/store/rescue-file.ts';
+import type { Machine } from '../setup/machine.ts';
 
 /** The process around a command, passed in so that tests can replace it. */
-export interface Terminal {
+export interface Terminal extends Machine {
   readonly env: Record<string, string | undefined>;
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
-  readonly readFile: (path: string) => string;
-  /** The system's proxy for an address. */
-  readonly proxyFor: (url: string) => string | undefined;
-  readonly owner: Owner;
   /** Calls the listener when the process ends, also by an error that nobody expected. It cannot wait for anything. */
   readonly onExit: (listener: () => void) => void;
   /** Aborted when the process is asked to stop. */

@@ -12,6 +12,7 @@ import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { REFUSED } from '../tokens/exchange-attempt.ts';
 import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
+import { describeStore, openStore, replicaOf, rescueFolder } from '../setup/token-store.ts';
 import {
   printRescued,
   readAsItIs,
@@ -20,7 +21,6 @@ import {
   type ReadParts,
 } from './damaged-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
-import { describeStore, openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** What a command gets to work on the token store. Gateways may be running on the same store. */
 export interface TokenSession {

@@ -6,9 +6,9 @@ import { boundStore } from '../tokens/store/bounded-store.ts';
 import { saveRescued } from '../tokens/store/rescue.ts';
 import { ANSWERS_MS } from '../tokens/store/token-store.ts';
 import { moveSet, SAME_STORE } from '../tokens/token-move.ts';
+import { describeStore, openStore, replicaOf } from '../setup/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
-import { describeStore, openStore, replicaOf } from './token-store.ts';
 
 /** Moves the set to another store. From then on this one refuses to refresh it. */
 export async function tokensExport(address: string, terminal: Terminal): Promise<void> {

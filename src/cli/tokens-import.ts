@@ -5,6 +5,7 @@ import { importSet, isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
 import type { StoredTokens } from '../tokens/store/token-store.ts';
+import { replicaOf } from '../setup/token-store.ts';
 import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
 import {
   readTokenConfig,
@@ -13,7 +14,6 @@ import {
   type TokenService,
   type TokenSession,
 } from './token-session.ts';
-import { replicaOf } from './token-store.ts';
 
 const LONGEST_INPUT = 64 * 1024;
 

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import { openStore, rescueFolder } from '../../../src/cli/token-store.ts';
+import { openStore, rescueFolder } from '../../../src/setup/token-store.ts';
 import { readConfig } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';

@@ -6,7 +6,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
-import type { Terminal } from './terminal.ts';
+import type { Machine } from './machine.ts';
 import { openStore, rescueFolder } from './token-store.ts';
 
 /** What a gateway needs of the service, or of a sandbox in its place. */
@@ -24,7 +24,7 @@ export type Own = <T extends { close(): Promise<void> }>(part: T) => T;
 /** The service that is configured, with its token store; otherwise a sandbox. */
 export async function openUpstream(
   config: Config,
-  { owner }: Terminal,
+  { owner }: Machine,
   log: Logger,
   own: Own,
 ): Promise<UpstreamParts> {

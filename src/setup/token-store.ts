@@ -11,11 +11,10 @@ import {
 import { createSealer, SealError } from '../tokens/store/seal.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
-import { CommandError } from './terminal.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
 
-/** @throws CommandError for the operator */
+/** @throws Error with a message for the operator */
 export function openStore(
   address: StoreAddress,
   { tokenStoreKeys }: Pick<StoreSettings, 'tokenStoreKeys'>,
@@ -28,8 +27,9 @@ export function openStore(
   try {
     return openSqliteStore(address.path, { sealer, readOnly });
   } catch (error) {
-    throw new CommandError(
+    throw new Error(
       `The token store cannot be opened (${address.path}): ${(error as Error).message}. It was left as it is. ${adviceOn(error)}`,
+      { cause: error },
     );
   }
 }

@@ -1,0 +1,54 @@
+import type { Logger } from 'pino';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { createGateway, type Gateway, type GatewayParts } from '../gateway.ts';
+import type { Machine } from './machine.ts';
+import type { Own, UpstreamParts } from './open-upstream.ts';
+import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
+import { replicaOf } from './token-store.ts';
+
+/** What a process has before it opens anything. */
+export interface Setup {
+  readonly config: Config;
+  readonly machine: Machine;
+  readonly log: Logger;
+  readonly own: Own;
+}
+
+/**
+ * Opens a gateway with its own tokens, for a command or for the program of somebody else.
+ *
+ * @throws Error with a message for the operator
+ */
+export async function openGateway(upstream: UpstreamParts, setup: Setup): Promise<Gateway> {
+  const { config, machine, own } = setup;
+  const { settings, store, rescue, ledger } = upstream;
+  return own(
+    await createGateway({
+      ...gatewayParts({ ...config, ...settings }, setup),
+      store,
+      rescue,
+      ledger,
+      replica: replicaOf(machine.owner),
+    }),
+  );
+}
+
+/** Reads the files that the settings name. @throws OperatorMistake */
+export function gatewayParts(
+  config: Config & { readonly recruitingUrl: string },
+  { config: { recruitingUrl: service }, machine, log }: Omit<Setup, 'own'>,
+): GatewayParts {
+  return {
+    config,
+    snapshot: readSnapshotFile(config.schemaPath, machine),
+    overrides: readAdaptersFile(config.schemaPath, machine),
+    trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
+    knownId: service === undefined ? FIRST_PERSON_OF_SANDBOX : undefined,
+    proxyFor: machine.proxyFor,
+    clock: systemClock,
+    log,
+  };
+}
+
+const FIRST_PERSON_OF_SANDBOX = '8a57f600-1179-4434-a6be-16e91e375648';
