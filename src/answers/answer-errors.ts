@@ -77,7 +77,7 @@ export function moreBroken(): UpstreamError {
 export type Mask = (error: unknown) => Error;
 
 /** Writes an error as JSON. */
-function writeError(error: AnswerError, mask: Mask): string {
+export function writeError(error: AnswerError, mask: Mask): string {
   if (!('thrown' in error)) {
     const path = error.path ? `,"path":${JSON.stringify(error.path)}` : '';
     const members = error.members === '' ? '' : `,${error.members}`;

@@ -76,18 +76,17 @@ export function writePayload(
   mask: Mask,
 ): (string | Buffer)[] | undefined {
   const { first, hasNext } = payload;
-  const lists = format === 'v0.2' ? listsById(payload, mask) : listsByPath(payload, mask);
-  const filled = lists.filter(({ entries }) => entries.length > 0);
+  const lists = payloadLists(payload, format);
   if (first) {
-    const announced = filled.map(({ name, entries }) => `,"${name}":[${entries.join(',')}]`);
+    const announced = lists.map((list) => `,"${list.name}":${writeEntries(list, mask).join('')}`);
     return writeAnswer(first, mask, hasNext ? `${announced.join('')},"hasNext":true` : '');
   }
-  if (filled.length === 0 && hasNext) return undefined;
+  if (lists.length === 0 && hasNext) return undefined;
   const text: (string | Buffer)[] = ['{'];
-  for (const { name, entries } of filled) {
-    text.push(`"${name}":[`);
-    for (const [i, entry] of entries.entries()) text.push(i > 0 ? ',' : '', ...entry);
-    text.push('],');
+  for (const list of lists) {
+    text.push(`"${list.name}":`);
+    for (const piece of writeEntries(list, mask)) text.push(piece);
+    text.push(',');
   }
   text.push(`"hasNext":${hasNext}}`);
   return text;
@@ -123,49 +122,94 @@ export class OpenParts {
   }
 }
 
-interface WrittenList {
-  readonly name: string;
-  readonly entries: readonly (readonly (string | Buffer)[])[];
+/** A list of a payload that is not empty, such as `incremental`. */
+export interface PayloadList {
+  readonly name: 'incremental' | 'pending' | 'completed';
+  readonly entries: readonly PayloadEntry[];
 }
 
-function listsByPath({ incremental = [] }: Payload, mask: Mask): readonly WrittenList[] {
+export interface PayloadEntry {
+  /** What the entry sends; undefined for one that only says something about a part. */
+  readonly value?: { readonly name: 'data' | 'items'; readonly json: Pieces } | undefined;
+  /** Its other members, as JSON, without its errors and extensions. */
+  readonly about: string;
+  readonly errors: readonly AnswerError[];
+  /** JSON. */
+  readonly extensions: string | undefined;
+}
+
+type Pieces = readonly (string | Buffer)[];
+
+/** The lists that a payload has in a format. */
+export function payloadLists(payload: Payload, format: IncrementalFormat): readonly PayloadList[] {
+  const lists = format === 'v0.2' ? listsById(payload) : listsByPath(payload);
+  return lists.filter(({ entries }) => entries.length > 0);
+}
+
+function listsByPath({ incremental = [] }: Payload): readonly PayloadList[] {
   const entries = incremental.map((increment) => {
     const { of, index } = increment;
     const path = JSON.stringify(index === undefined ? of.path : [...of.path, index]);
-    return [...valueOf(increment), `,"path":${path}${labelOf(of)}${tailOf(increment, mask)}}`];
+    return entryOf(`"path":${path}${labelOf(of)}`, increment);
   });
   return [{ name: 'incremental', entries }];
 }
 
-function listsById(
-  { pending = [], incremental = [], ended = [] }: Payload,
-  mask: Mask,
-): readonly WrittenList[] {
-  const announced = pending.map((part) => [
-    `{"id":"${part.id}","path":${JSON.stringify(part.path)}${labelOf(part)}}`,
-  ]);
+function listsById({
+  pending = [],
+  incremental = [],
+  ended = [],
+}: Payload): readonly PayloadList[] {
+  const announced = pending.map((part) =>
+    aboutPart(part, `,"path":${JSON.stringify(part.path)}${labelOf(part)}`),
+  );
   const increments = incremental.flatMap((increment) => {
     const { of, parts } = increment;
-    return parts ? [[...valueOf(increment), `,"id":"${of.id}"${tailOf(increment, mask)}}`]] : [];
+    return parts ? [entryOf(`"id":"${of.id}"`, increment)] : [];
   });
   const completed = incremental.flatMap((increment) => {
-    const { of, parts } = increment;
-    if (!parts) return [[`{"id":"${of.id}"${tailOf(increment, mask)}}`]];
-    return isLast(increment) ? [[`{"id":"${of.id}"}`]] : [];
+    const { of, parts, errors, extensions } = increment;
+    if (!parts) return [{ ...aboutPart(of), errors, extensions }];
+    return isLast(increment) ? [aboutPart(of)] : [];
   });
   return [
     { name: 'pending', entries: announced },
     { name: 'incremental', entries: increments },
-    { name: 'completed', entries: [...completed, ...ended.map(({ id }) => [`{"id":"${id}"}`])] },
+    { name: 'completed', entries: [...completed, ...ended.map((part) => aboutPart(part))] },
   ];
 }
 
-/** Opens the object of an increment, with its value. */
-function valueOf({ of: { from }, parts }: Increment): readonly (string | Buffer)[] {
-  const kind = from === undefined ? 'data' : 'items';
-  if (!parts) return [`{"${kind}":null`];
-  const [open, close] = kind === 'items' ? ['[', ']'] : ['{', '}'];
-  return [`{"${kind}":${open}`, ...parts, close];
+function aboutPart({ id }: PendingPart, more = ''): PayloadEntry {
+  return { about: `"id":"${id}"${more}`, errors: [], extensions: undefined };
+}
+
+function entryOf(about: string, increment: Increment): PayloadEntry {
+  const { errors, extensions } = increment;
+  return { value: valueOf(increment), about, errors, extensions };
+}
+
+/** Writes the entries of a list as a JSON list. */
+export function writeEntries({ entries }: PayloadList, mask: Mask): (string | Buffer)[] {
+  const text: (string | Buffer)[] = [];
+  for (const { value, about, errors, extensions } of entries) {
+    const start = text.length === 0 ? '[{' : ',{';
+    if (value) {
+      text.push(`${start}"${value.name}":`);
+      for (const piece of value.json) text.push(piece);
+    }
+    const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+    const end = extensions === undefined ? list : `${list},"extensions":${extensions}`;
+    text.push(`${value ? ',' : start}${about}${end}}`);
+  }
+  text.push(']');
+  return text;
+}
+
+function valueOf({ of: { from }, parts }: Increment): NonNullable<PayloadEntry['value']> {
+  const name = from === undefined ? 'data' : 'items';
+  if (!parts) return { name, json: ['null'] };
+  const [open, close] = name === 'items' ? ['[', ']'] : ['{', '}'];
+  return { name, json: [open, ...parts, close] };
 }
 
 /** Whether nothing more is sent of its part. */
@@ -175,9 +219,4 @@ function isLast({ of, parts }: Increment): boolean {
 
 function labelOf({ label }: PendingPart): string {
   return label === undefined ? '' : `,"label":${JSON.stringify(label)}`;
-}
-
-function tailOf({ errors, extensions }: Increment, mask: Mask): string {
-  const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
-  return extensions === undefined ? list : `${list},"extensions":${extensions}`;
 }

@@ -1,0 +1,366 @@
+import { GraphQLError, type ExecutionResult } from 'graphql';
+import {
+  isOfService,
+  writeError,
+  writeErrors,
+  type AnswerError,
+  type Mask,
+  type UpstreamError,
+} from './answer-errors.ts';
+import {
+  payloadLists,
+  writeEntries,
+  type IncrementalFormat,
+  type Payload,
+  type PayloadEntry,
+  type PayloadList,
+  type WholeAnswer,
+} from './write-answer.ts';
+
+/**
+ * A result that is bytes, and still a result: plugins read, copy and change it, and what none of them changed is sent as
+ * the service wrote it.
+ *
+ *     createResult(answer)  { data, errors, extensions }    own enumerable accessors, each present only if it has a value
+ *            |                  read: the value is made from the bytes, and kept
+ *            |                  assigned: the accessor becomes a plain property
+ *     writeResult(result)   not read or changed: the bytes
+ *                           otherwise member by member: the bytes of each value that is still as it was made, also in
+ *                           a copy such as `{ ...result, errors }`; JSON.stringify of every other value
+ *
+ * The bytes matter for more than speed: JavaScript cannot hold all numbers that a service may write. A value was changed
+ * if it would not be written like one made anew; so a change deep inside of it is sent too.
+ *
+ * Errors are GraphQL errors whose `originalError` is what was thrown: the operator's plugins may report it. They are
+ * masked when they are written, those of plugins too.
+ */
+export function createResult(answer: WholeAnswer, mask: Mask): ExecutionResult {
+  return resultOf(membersOf(answer), mask);
+}
+
+/** The values of a payload in the format of its caller. */
+export interface PayloadResult extends ExecutionResult {
+  hasNext?: boolean;
+  pending?: readonly Readonly<Record<string, unknown>>[];
+  incremental?: readonly Readonly<Record<string, unknown>>[];
+  completed?: readonly Readonly<Record<string, unknown>>[];
+}
+
+/**
+ * Does the same for a payload of an answer in parts. A first payload without a next one is a whole result.
+ *
+ * @returns undefined for a payload that means nothing in this format
+ */
+export function createPayload(
+  payload: Payload,
+  format: IncrementalFormat,
+  mask: Mask,
+): PayloadResult | undefined {
+  const { first, hasNext } = payload;
+  if (first && !hasNext) return createResult(first, mask);
+  const lists = payloadLists(payload, format);
+  if (!first && hasNext && lists.length === 0) return undefined;
+  const members = [...(first ? membersOf(first) : []), ...lists.map(listMember), more(hasNext)];
+  return resultOf(members, mask);
+}
+
+/** Returns the bytes of a result; undefined if it is none of the above, or a member was assigned, added or deleted. */
+export function bytesOf(result: object): Pieces | undefined {
+  const source = sources.get(result);
+  if (!source) return undefined;
+  const names = Object.keys(result);
+  const { members, mask } = source;
+  const isAsMade =
+    names.length === members.size && names.every((name) => memberOf(result, name) !== undefined);
+  return isAsMade ? writeResult(result, mask) : undefined;
+}
+
+/** Writes any result as JSON: one of the above, a copy, or one that a plugin has made. */
+export function writeResult(result: object, mask: Mask): Pieces {
+  const text: Pieces = [];
+  for (const name of Object.keys(result)) {
+    const member = memberOf(result, name);
+    const written = member?.isMade
+      ? writeMember(name, member.get(), mask)
+      : (member?.write(mask) ?? writeMember(name, valueOf(result, name), mask));
+    if (!written) continue;
+    text.push(`${text.length > 0 ? ',' : '{'}${JSON.stringify(name)}:`);
+    for (const piece of written) text.push(piece);
+  }
+  text.push(text.length > 0 ? '}' : '{}');
+  return text;
+}
+
+/** What plugins want of the HTTP response. */
+export interface WantedHttp {
+  status: number | undefined;
+  readonly headers: Record<string, string>;
+}
+
+/**
+ * Returns the `extensions.http` of a result and of its errors, with the meaning that it has for Yoga. That of the
+ * service's answer and of the gateway's own errors does not count.
+ *
+ * @param isJson whether the response is `application/json`: there, errors with `spec` do not change the status
+ */
+export function httpOf(result: object, isJson: boolean): WantedHttp {
+  const wanted: WantedHttp = { status: undefined, headers: {} };
+  const extensions = seen(result, 'extensions');
+  const errors = seen(result, 'errors');
+  if (isObject(extensions)) addHttp(extensions, wanted, false);
+  if (!Array.isArray(errors)) return wanted;
+  for (const error of errors as readonly unknown[]) {
+    if (!isObject(error) || origins.has(error) || !isObject(error['extensions'])) continue;
+    addHttp(error['extensions'], wanted, isJson);
+  }
+  return wanted;
+}
+
+function addHttp(extensions: Json, wanted: WantedHttp, isJson: boolean): void {
+  const { http } = extensions;
+  if (!isObject(http)) return;
+  Object.assign(wanted.headers, http['headers']);
+  const { status, spec } = http;
+  if (typeof status !== 'number' || (isJson && spec)) return;
+  wanted.status = Math.max(status, wanted.status ?? 0);
+}
+
+type Pieces = (string | Buffer)[];
+type Json = Record<string, unknown>;
+
+/** A property that is made when somebody reads it. */
+class Member {
+  readonly #make: () => unknown;
+  /** Writes what it is made from. */
+  readonly write: (mask: Mask) => readonly (string | Buffer)[];
+  #value: unknown;
+  isMade = false;
+
+  constructor(make: () => unknown, write: Member['write']) {
+    this.#make = make;
+    this.write = write;
+  }
+
+  readonly get = (): unknown => {
+    if (!this.isMade) {
+      this.#value = this.#make();
+      this.isMade = true;
+    }
+    return this.#value;
+  };
+}
+
+type NamedMember = readonly [name: string, member: Member];
+
+function membersOf({ data, errors, extensions }: WholeAnswer): NamedMember[] {
+  const members: NamedMember[] = [];
+  if (data !== undefined) {
+    const pieces = data === null ? ['null'] : ['{', ...data, '}'];
+    members.push([
+      'data',
+      new Member(
+        () => parse(pieces),
+        () => pieces,
+      ),
+    ]);
+  }
+  if (errors.length > 0) {
+    const write = (mask: Mask) => [writeErrors(errors, mask)];
+    members.push(['errors', new Member(() => errors.map(errorValue), write)]);
+  }
+  if (extensions !== undefined) {
+    const pieces = [extensions];
+    members.push([
+      'extensions',
+      new Member(
+        () => parse(pieces, withoutHttp),
+        () => pieces,
+      ),
+    ]);
+  }
+  return members;
+}
+
+function listMember(list: PayloadList): NamedMember {
+  const { name, entries } = list;
+  return [
+    name,
+    new Member(
+      () => entries.map(entryValue),
+      (mask) => writeEntries(list, mask),
+    ),
+  ];
+}
+
+function more(hasNext: boolean): NamedMember {
+  return [
+    'hasNext',
+    new Member(
+      () => hasNext,
+      () => [String(hasNext)],
+    ),
+  ];
+}
+
+interface Source {
+  readonly members: ReadonlyMap<string, Member>;
+  readonly mask: Mask;
+}
+
+const sources = new WeakMap<object, Source>();
+
+function resultOf(members: readonly NamedMember[], mask: Mask): ExecutionResult {
+  const result = {};
+  for (const [name, { get }] of members) {
+    Object.defineProperty(result, name, {
+      get,
+      // As of a plain property: an object that inherits from the result gets its own.
+      set(this: object, value: unknown) {
+        const plain = { value, writable: true, enumerable: true, configurable: true };
+        Object.defineProperty(this, name, plain);
+      },
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  sources.set(result, { members: new Map(members), mask });
+  return result;
+}
+
+/** Returns a member that was not assigned. */
+function memberOf(result: object, name: string): Member | undefined {
+  const member = sources.get(result)?.members.get(name);
+  if (!member) return undefined;
+  return Object.getOwnPropertyDescriptor(result, name)?.get === member.get ? member : undefined;
+}
+
+/** Returns a value, unless nobody has read it and so nobody has changed it. */
+function seen(result: object, name: string): unknown {
+  const member = memberOf(result, name);
+  return !member || member.isMade ? valueOf(result, name) : undefined;
+}
+
+function valueOf(object: object, name: string): unknown {
+  return (object as Json)[name];
+}
+
+/** How a value was made from bytes. */
+interface Origin<T = unknown> {
+  /** Makes an equal value. */
+  readonly make: () => T;
+  readonly write: Member['write'];
+}
+
+/** By the values that were made: a plugin may have put them into another object. */
+const origins = new WeakMap<object, Origin>();
+
+function made<T>(origin: Origin<T>): T {
+  const value = origin.make();
+  if (isObject(value)) origins.set(value, origin);
+  return value;
+}
+
+function parse(pieces: readonly (string | Buffer)[], change = (value: unknown) => value): unknown {
+  const make = () => change(JSON.parse(pieces.map((piece) => piece.toString()).join('')));
+  return made({ make, write: () => pieces });
+}
+
+/** The service does not decide about the gateway's response. What it wrote there is sent, as long as nothing changes. */
+function withoutHttp(extensions: unknown): unknown {
+  if (isObject(extensions)) delete extensions['http'];
+  return extensions;
+}
+
+function entryValue({ value, about, errors, extensions }: PayloadEntry): Json {
+  return {
+    ...(value && { [value.name]: parse(value.json) }),
+    ...(JSON.parse(`{${about}}`) as Json),
+    ...(errors.length > 0 && { errors: errors.map(errorValue) }),
+    ...(extensions !== undefined && { extensions: parse([extensions], withoutHttp) }),
+  };
+}
+
+function errorValue(error: AnswerError): GraphQLError {
+  return made({
+    make: () => (isOfService(error) ? serviceError(error) : thrownError(error)),
+    write: (mask) => [writeError(error, mask)],
+  });
+}
+
+function serviceError({ message, path, members }: UpstreamError): GraphQLError {
+  const { extensions, locations } = JSON.parse(`{${members}}`) as Json;
+  const error = new GraphQLError(message, {
+    path,
+    extensions: isObject(extensions) ? (withoutHttp(extensions) as Json) : null,
+  });
+  return Array.isArray(locations) ? Object.assign(error, { locations }) : error;
+}
+
+function thrownError({ thrown, path }: Exclude<AnswerError, UpstreamError>): GraphQLError {
+  const originalError = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const { message } = originalError;
+  if (!(originalError instanceof GraphQLError)) {
+    return new GraphQLError(message, { path, originalError });
+  }
+  // Each result has its own, since several callers may wait for what was thrown, and plugins add extensions.
+  const { nodes, extensions } = originalError;
+  return new GraphQLError(message, {
+    nodes: nodes ?? null,
+    path: path ?? originalError.path ?? null,
+    originalError,
+    extensions: { ...extensions },
+  });
+}
+
+function writeMember(
+  name: string,
+  value: unknown,
+  mask: Mask,
+): ReturnType<Member['write']> | undefined {
+  if (Array.isArray(value) && LISTS.has(name)) return writeList(value, mask);
+  if (Array.isArray(value) && name === 'errors') {
+    if (value.length === 0) return undefined;
+    return [`[${value.map((error) => writeAnyError(error, mask)).join(',')}]`];
+  }
+  if (name === 'extensions' && isObject(value) && 'http' in value) {
+    const { http: _, ...extensions } = value;
+    return Object.keys(extensions).length > 0 ? writeValue(extensions, mask) : undefined;
+  }
+  return writeValue(value, mask);
+}
+
+const LISTS: ReadonlySet<string> = new Set(['pending', 'incremental', 'completed']);
+
+function writeList(list: readonly unknown[], mask: Mask): Pieces {
+  const text: Pieces = ['['];
+  for (const [i, entry] of list.entries()) {
+    if (i > 0) text.push(',');
+    for (const piece of isObject(entry) ? writeResult(entry, mask) : ['null']) text.push(piece);
+  }
+  text.push(']');
+  return text;
+}
+
+function writeAnyError(error: unknown, mask: Mask): string {
+  const written = isObject(error) ? writeUnchanged(error, mask) : undefined;
+  return written?.join('') ?? writeError({ thrown: error, path: undefined }, mask);
+}
+
+function writeValue(value: unknown, mask: Mask): ReturnType<Member['write']> | undefined {
+  const written = isObject(value) ? writeUnchanged(value, mask) : undefined;
+  if (written) return written;
+  // Undefined for what JSON does not have.
+  const text = JSON.stringify(value) as string | undefined;
+  return text === undefined ? undefined : [text];
+}
+
+/** Writes a value as the bytes that it was made from, unless something inside of it was changed. */
+function writeUnchanged(value: object, mask: Mask): ReturnType<Member['write']> | undefined {
+  const origin = origins.get(value);
+  if (!origin || JSON.stringify(value) !== JSON.stringify(origin.make())) return undefined;
+  return origin.write(mask);
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null;
+}
