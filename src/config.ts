@@ -70,6 +70,7 @@ export const variables = z.object({
     ),
   // The snapshot of this package, whatever the working directory is.
   RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)),
+  GATEWAY_CONFIG: z.string().optional(),
   SCHEMA_PREFIX: z
     .string()
     .regex(
@@ -227,6 +228,8 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
     recruitingUrl: read.RECRUITING_URL,
     agent: read.RECRUITING_AGENT,
     schemaPath: read.RECRUITING_SCHEMA,
+    /** The file with what a company adds; undefined: gateway.config.ts, if there is one and this is not production. */
+    gatewayConfig: read.GATEWAY_CONFIG,
     /** Put before all names that could clash in a supergraph; undefined: nothing. */
     schemaPrefix: read.SCHEMA_PREFIX,
     /** Of the SDL from which a supergraph is composed. */

@@ -63,7 +63,8 @@ interface OwnTokens {
 
 /** The tokens that another process keeps. */
 interface SharedTokens {
-  readonly tokens: Omit<TokenKeeper, 'health'>;
+  /** Called once everything else is right: a mistake must not cost an exchange. */
+  readonly tokens: () => Promise<Omit<TokenKeeper, 'health'>>;
 }
 
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
@@ -114,7 +115,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const keeper =
     'tokens' in parts ? undefined : await keepTokens({ ...parts, onExchange: telemetry.exchanged });
-  const tokens = 'tokens' in parts ? parts.tokens : keeper!;
+  const tokens = 'tokens' in parts ? await parts.tokens() : keeper!;
   const upstream = createUpstream({
     ...service,
     concurrency: config.upstreamConcurrency,

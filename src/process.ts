@@ -37,5 +37,7 @@ process.exitCode = await run(args, {
   hurry: hurry.signal,
 });
 clearInterval(alive);
+// What the code of a company leaves open, such as a pool of connections, would keep the process alive.
+setTimeout(() => process.exit(), 2_000).unref();
 // Otherwise an open standard input could keep the process running.
 process.stdin.destroy();

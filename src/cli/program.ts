@@ -1,14 +1,11 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { ConfigError, VERSION } from '../config.ts';
+import { VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
 import { nearestWord } from '../config/environment.ts';
-import { OperatorMistake } from '../errors.ts';
 import { keysNew } from './keys-new.ts';
 import { addSchemaCommands } from './schema-commands.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
 import { addTokenCommands } from './token-commands.ts';
-
-const USAGE_ERROR = 2;
 
 /** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 used or configured wrongly */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -20,8 +17,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     const { message } = error as Error;
     terminal.stderr.write(`${message}\n`);
-    if (error instanceof ConfigError || error instanceof OperatorMistake) return USAGE_ERROR;
-    return error instanceof CommandError ? error.exitCode : 1;
+    return exitCodeOf(error);
   }
 }
 

@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { FEDERATION_VERSIONS, readConfig, type Config } from '../config.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import { loadGatewayConfig } from './gateway-config-file.ts';
 import { explained } from './schema-explain.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -30,6 +31,7 @@ export function addSchemaCommands(
       const { servedOffline, servedSdl } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
       const federationVersion = federation ?? config.federationVersion;
+      await addedBy(config, terminal);
       const served = servedOffline(snapshot, { ...config, federationVersion }, overrides);
       stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
     });
@@ -75,9 +77,16 @@ function settings(terminal: Terminal) {
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
 }
 
+/** What a company adds. Only what shows the schema, or checks against it, runs its code. */
+function addedBy(config: Config, { stderr }: Terminal) {
+  return loadGatewayConfig(config, (message) => void stderr.write(`${message}\n`));
+}
+
 /** Reads only the settings that the schema depends on: these commands need no settings for callers. */
 function readSchemaConfig({ env, readFile }: Terminal): Config {
   const names = [
+    'NODE_ENV',
+    'GATEWAY_CONFIG',
     'RECRUITING_SCHEMA',
     'SCHEMA_PREFIX',
     'NODE_INTERFACE',
@@ -86,5 +95,6 @@ function readSchemaConfig({ env, readFile }: Terminal): Config {
     'DRAIN_MAX_ITEMS',
     'UPSTREAM_TIMEOUT_MS',
   ];
-  return readConfig(Object.fromEntries(names.map((name) => [name, env[name]])), readFile);
+  const given = Object.fromEntries(names.map((name) => [name, env[name]]));
+  return readConfig(given, readFile, { serves: false });
 }

@@ -11,15 +11,17 @@ import { replicaOf } from '../setup/token-store.ts';
 import { processMetrics } from '../telemetry/metrics.ts';
 import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
 import { NoAnswerError } from '../time-limit.ts';
+import type { TokenKeeper } from '../tokens/token-keeper.ts';
 import type { Channel } from '../workers/channel.ts';
-import { borrowTokens, createTokenLender } from '../workers/shared-tokens.ts';
+import { borrowTokens, createTokenLender, type TokenLender } from '../workers/shared-tokens.ts';
 import {
   createWorkerProcesses,
   type ChannelToPrimary,
   type RunningWorker,
   type WorkerProcesses,
 } from '../workers/worker-processes.ts';
-import { listenAdmin, listenFor, type Process, type Service } from './serving.ts';
+import { listenAdmin, listenFor, loadedConfig, type Process, type Service } from './serving.ts';
+import { exitCodeOf, USAGE_ERROR } from './terminal.ts';
 
 /**
  * Keeps the tokens, counts the pages of callers, reports the metrics of all processes, and starts the workers that
@@ -35,21 +37,31 @@ export async function serveByWorkers(
   const telemetry = createPrimaryTelemetry({
     version: VERSION,
     baseUrl: recruitingUrl,
-    tokens: () => keeper.health(),
+    tokens: () => keeper?.health(),
     workers: () => workers,
   });
-  const keeper = await keepTokens({
-    config: { ...config, ...settings },
-    store,
-    rescue,
-    replica: replicaOf(terminal.owner),
-    proxyFor: terminal.proxyFor,
-    onExchange: telemetry.exchanged,
-    clock: systemClock,
-    log,
+  let keeper: TokenKeeper | undefined;
+  const keep = async () => {
+    keeper = await keepTokens({
+      config: { ...config, ...settings },
+      store,
+      rescue,
+      replica: replicaOf(terminal.owner),
+      proxyFor: terminal.proxyFor,
+      onExchange: telemetry.exchanged,
+      clock: systemClock,
+      log,
+    });
+    return createTokenLender(keeper, systemClock);
+  };
+  // Kept from the first worker on that needs them, which has checked everything else.
+  let lender: Promise<TokenLender> | undefined;
+  own({
+    close: async () => {
+      await (await lender?.catch(() => undefined))?.close();
+      await keeper?.stop();
+    },
   });
-  own({ close: () => keeper.stop() });
-  const lender = own(createTokenLender(keeper, systemClock));
   const budgets = own(createCallerBudgets(config.pagesPerMinute, systemClock, ledger));
   const workers = own(
     createWorkerProcesses({
@@ -57,7 +69,7 @@ export async function serveByWorkers(
       onStart: (worker, isFirst) => {
         worker.answer('start', async () => ({ recruitingUrl, isFirst }));
         worker.answer('takePages', budgets.take);
-        lender.lendTo(worker);
+        worker.answer('tokens', async () => (await (lender ??= keep())).lendTo(worker));
       },
       shutdownDelayMs: config.shutdownDelayMs,
       clock: systemClock,
@@ -84,7 +96,7 @@ export async function serveByWorkers(
   return {
     url,
     prepareStop: () => workers.stop(),
-    stopRefreshing: () => void keeper.stop(),
+    stopRefreshing: () => void keeper?.stop(),
   };
 }
 
@@ -109,11 +121,28 @@ function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<WorkerM
   return async () => (await Promise.all(workers.running.map(read))).flat();
 }
 
-/** Answers requests with the tokens of the primary. */
-export async function serveAsWorker(primary: ChannelToPrimary, process: Process): Promise<Service> {
+/**
+ * Answers requests with the tokens of the primary.
+ *
+ * @returns undefined if it cannot start, which the primary reports: the other workers cannot either
+ */
+export async function serveAsWorker(
+  primary: ChannelToPrimary,
+  process: Process,
+): Promise<Service | undefined> {
+  try {
+    return await startWorker(primary, process);
+  } catch (error) {
+    const { message } = error as Error;
+    await primary.request('failed', { message, isMistake: exitCodeOf(error) === USAGE_ERROR });
+    return undefined;
+  }
+}
+
+async function startWorker(primary: ChannelToPrimary, process: Process): Promise<Service> {
   const { config } = process;
   const { recruitingUrl, isFirst } = await primary.request('start', null);
-  const tokens = await borrowTokens(primary);
+  const added = await loadedConfig(process, isFirst);
   const settings = {
     ...shareOf(config),
     recruitingUrl,
@@ -121,7 +150,11 @@ export async function serveAsWorker(primary: ChannelToPrimary, process: Process)
   };
   const ledger: PageLedger = { take: (report) => primary.request('takePages', report) };
   const gateway = process.own(
-    await createGateway({ ...gatewayParts(settings, process), tokens, ledger }),
+    await createGateway({
+      ...gatewayParts(settings, { ...process, added }),
+      tokens: () => borrowTokens(primary),
+      ledger,
+    }),
   );
   const ofProcess = processMetrics();
   primary.answer('metrics', async () => ({

@@ -7,7 +7,7 @@ import { openUpstream, type Own, type UpstreamParts } from '../setup/open-upstre
 import { processMetrics } from '../telemetry/metrics.ts';
 import { channelToPrimary } from '../workers/worker-processes.ts';
 import { serveAsWorker, serveByWorkers } from './serve-workers.ts';
-import { listenAdmin, listenFor, type Process, type Service } from './serving.ts';
+import { listenAdmin, listenFor, loadedConfig, type Process, type Service } from './serving.ts';
 import { stopped, type Terminal } from './terminal.ts';
 
 /**
@@ -30,11 +30,15 @@ export async function serve(terminal: Terminal): Promise<void> {
   const primary = channelToPrimary(systemClock);
   if (primary) {
     own(primary);
-    return await stop(await serveAsWorker(primary, process), process);
+    const service = await serveAsWorker(primary, process);
+    return service && (await stop(service, process));
   }
   for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
+  // With workers, these load it, and not the process that has the tokens.
+  const added = config.workers > 1 ? undefined : await loadedConfig(process);
   const upstream = await openUpstream(config, terminal, log, own);
-  const service = await (config.workers > 1 ? serveByWorkers : serveHere)(upstream, process);
+  const serveBy = config.workers > 1 ? serveByWorkers : serveHere;
+  const service = await serveBy(upstream, { ...process, added });
   if (!service) return;
   announce(service.url, upstream.settings.recruitingUrl, config, log, terminal);
   await stop(service, process);

@@ -1,11 +1,13 @@
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
+import type { GatewayConfig } from '../config/gateway-config.ts';
 import type { Gateway } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
 import { adminHosts } from '../http/origin/hosts.ts';
 import { adminHandler } from '../http/paths.ts';
 import type { Setup } from '../setup/open-gateway.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { loadGatewayConfig } from './gateway-config-file.ts';
 import type { Terminal } from './terminal.ts';
 
 /** A process that serves, whether requests are answered in it or in its workers. */
@@ -19,6 +21,25 @@ export interface Service {
   /** From now on `/ready` replies 503, and each answer is the last one of its connection. */
   prepareStop(): void;
   stopRefreshing(): void;
+}
+
+/**
+ * Loads what a company adds, and logs the name of the file.
+ *
+ * @param isFirst whether this process reports what every worker finds
+ */
+export async function loadedConfig(
+  { config, log }: Process,
+  isFirst = true,
+): Promise<GatewayConfig | undefined> {
+  const loaded = await loadGatewayConfig(config, (risk) => {
+    if (isFirst) log.warn(risk);
+  });
+  if (loaded && isFirst) {
+    const { file, added } = loaded;
+    log.info({ file, adds: Object.keys(added) }, 'configuration file loaded');
+  }
+  return loaded?.added;
 }
 
 /** Answers requests at HOST and PORT. */

@@ -1,4 +1,6 @@
 import type { DestinationStream } from 'pino';
+import { ConfigError } from '../config.ts';
+import { OperatorMistake } from '../errors.ts';
 import type { Machine } from '../setup/machine.ts';
 
 /** The process around a command, passed in so that tests can replace it. */
@@ -23,6 +25,15 @@ export class CommandError extends Error {
     super(message);
     this.exitCode = exitCode;
   }
+}
+
+/** Of a command that was used or configured wrongly. */
+export const USAGE_ERROR = 2;
+
+/** The exit code of a command that ended with this error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof ConfigError || error instanceof OperatorMistake) return USAGE_ERROR;
+  return error instanceof CommandError ? error.exitCode : 1;
 }
 
 export function stopped(signal: AbortSignal): Promise<void> {

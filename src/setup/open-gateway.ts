@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
+import type { GatewayConfig } from '../config/gateway-config.ts';
 import { createGateway, type Gateway, type GatewayParts } from '../gateway.ts';
 import type { Machine } from './machine.ts';
 import type { Own, UpstreamParts } from './open-upstream.ts';
@@ -10,6 +11,8 @@ import { replicaOf } from './token-store.ts';
 /** What a process has before it opens anything. */
 export interface Setup {
   readonly config: Config;
+  /** What gateway.config.ts exports, checked; undefined: nothing is added. */
+  readonly added?: GatewayConfig | undefined;
   readonly machine: Machine;
   readonly log: Logger;
   readonly own: Own;

@@ -15,6 +15,8 @@ export interface Requests {
     readonly of: { readonly refused: AccessToken; readonly detail: string };
     readonly gives: AccessToken | undefined;
   };
+  /** Of the primary: it ends with this failure, if the worker is one of the first. */
+  readonly failed: { readonly of: StartFailure; readonly gives: null };
   readonly takePages: { readonly of: PageReport; readonly gives: readonly number[] };
   /** Of a worker. */
   readonly metrics: { readonly of: null; readonly gives: WorkerMetrics };
@@ -31,6 +33,7 @@ const LIMITS: Record<keyof Requests, number> = {
   tokens: 60_000,
   accessToken: 40_000,
   afterRefusal: 40_000,
+  failed: 10_000,
   takePages: 10_000,
   // Prometheus waits for 10 s by default.
   metrics: 3_000,
@@ -51,6 +54,13 @@ export interface WorkerStart {
   readonly recruitingUrl: string;
   /** Whether it does what only one process has to do, such as comparing the live schema with the snapshot. */
   readonly isFirst: boolean;
+}
+
+/** Why a worker cannot start. */
+export interface StartFailure {
+  readonly message: string;
+  /** Whether the operator has to correct something. */
+  readonly isMistake: boolean;
 }
 
 export interface SharedTokenState {

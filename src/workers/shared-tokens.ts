@@ -10,7 +10,8 @@ export type WorkerTokens = Omit<TokenKeeper, 'health'>;
 
 /** Lends the tokens of the primary's keeper to its workers. */
 export interface TokenLender {
-  lendTo(worker: Channel): void;
+  /** @returns what the worker can begin with */
+  lendTo(worker: Channel): Promise<SharedTokenState>;
   close(): Promise<void>;
 }
 
@@ -30,8 +31,8 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
       worker.answer('accessToken', async () => await keeper.accessToken());
       worker.answer('afterRefusal', ({ refused, detail }) => keeper.afterRefusal(refused, detail));
       worker.onReport('accepted', (token) => keeper.accepted(token));
-      worker.answer('tokens', () => stateOf(keeper));
       workers.add(worker);
+      return stateOf(keeper);
     },
     close: async () => stopping.abort(),
   };

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import { OperatorMistake } from '../errors.ts';
 import { NoAnswerError, within } from '../time-limit.ts';
 import { createChannel, type Channel } from './channel.ts';
 import { returnUnaccepted } from './unaccepted-connections.ts';
@@ -9,7 +10,7 @@ import { returnUnaccepted } from './unaccepted-connections.ts';
 export interface WorkerProcesses {
   /**
    * @returns the address of the port, once all of them answer requests; undefined if they were stopped before that
-   * @throws Error when one of them ends before it serves; it has logged why
+   * @throws Error when one of them ends before it serves: what it has reported, or else the log, says why
    */
   start(): Promise<string | undefined>;
   readonly running: readonly RunningWorker[];
@@ -117,6 +118,11 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
     channel.onReport('serving', ({ url }) => {
       process.isServing = true;
       serving.resolve(url);
+    });
+    channel.answer('failed', async ({ message, isMistake }) => {
+      if (hasStarted) log.error({ worker: pid }, `a worker cannot start: ${message}`);
+      serving.reject(isMistake ? new OperatorMistake(message) : new Error(message));
+      return null;
     });
     const exit = new Promise<void>((resolve) => {
       worker.once('exit', (code, signal) => {

@@ -1,0 +1,179 @@
+import { statSync, type Stats } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { dirname, relative, resolve } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { checkGatewayConfig, type GatewayConfig } from '../config/gateway-config.ts';
+import { OperatorMistake } from '../errors.ts';
+import { NoAnswerError, within } from '../time-limit.ts';
+import { printable } from './terminal.ts';
+
+/** The configuration of a company, and the file it is from. */
+export interface LoadedConfig {
+  readonly file: string;
+  readonly added: GatewayConfig;
+}
+
+/**
+ * Loads the file that GATEWAY_CONFIG names, or else gateway.config.ts in the working directory, and checks it. It is
+ * code, and runs beside the tokens: in production, a file that merely lies there is not loaded.
+ *
+ * @returns undefined if there is none
+ * @throws OperatorMistake
+ */
+export async function loadGatewayConfig(
+  { gatewayConfig: named, production }: Pick<Config, 'gatewayConfig' | 'production'>,
+  warn: (message: string) => void,
+): Promise<LoadedConfig | undefined> {
+  const file = named ?? fileHere();
+  if (file === undefined) return undefined;
+  if (named === undefined && production) {
+    warn(
+      `${file} is not loaded: in production, only the file that GATEWAY_CONFIG names is. ` +
+        `Set GATEWAY_CONFIG=${file}, or remove the file.`,
+    );
+    return undefined;
+  }
+  const path = resolve(file);
+  const fault = faultOfPath(path);
+  if (fault !== undefined) throw new OperatorMistake(`GATEWAY_CONFIG names ${file}, ${fault}.`);
+  for (const { risk, isGrave } of risksOf(path)) {
+    if (isGrave && production) throw new OperatorMistake(`${file} is not loaded: ${risk}`);
+    warn(risk);
+  }
+  const { default: exported } = await imported(path, file);
+  return { file, added: checkGatewayConfig(exported, file) };
+}
+
+const NAMES = ['ts', 'mts', 'js', 'mjs'].map((extension) => `gateway.config.${extension}`);
+
+function fileHere(): string | undefined {
+  const found = NAMES.filter((name) => statSync(name, { throwIfNoEntry: false })?.isFile());
+  if (found.length < 2) return found[0];
+  throw new OperatorMistake(
+    `There are ${found.join(' and ')}, and only one can be loaded. Remove the others, or name one in GATEWAY_CONFIG.`,
+  );
+}
+
+/** What is wrong with a file that is named, as the end of a sentence. */
+function faultOfPath(path: string): string | undefined {
+  if (!/\.m?[jt]s$/.test(path)) return 'which is none of .ts, .mts, .js and .mjs';
+  try {
+    return statSync(path).isFile() ? undefined : 'which is not a file';
+  } catch (error) {
+    const { code = 'unknown error' } = error as { code?: string };
+    return code === 'ENOENT'
+      ? 'which does not exist. Correct the path, or remove the setting'
+      : `which cannot be read (${code})`;
+  }
+}
+
+interface Risk {
+  readonly risk: string;
+  /** Whether any user of the machine can make use of it. */
+  readonly isGrave: boolean;
+}
+
+/** Who else can decide what the file does. Whoever may write to its folder can replace it. */
+function risksOf(path: string): Risk[] {
+  // Without users, as on Windows, nothing says who may write.
+  const user = process.geteuid?.();
+  if (user === undefined) return [];
+  return [path, dirname(path)].flatMap((each): Risk[] => {
+    const found = statSync(each);
+    if (isWritableByAll(found)) {
+      const risk = `every user of this machine can write to ${each}, and so run code beside the tokens. Run chmod o-w ${each}`;
+      return [{ risk, isGrave: true }];
+    }
+    if (found.uid === user || found.uid === 0) return [];
+    const risk = `${each} belongs to another user (${found.uid}), who can so run code beside the tokens. Run chown ${user} ${each} if that is not intended.`;
+    return [{ risk, isGrave: false }];
+  });
+}
+
+function isWritableByAll({ mode }: Stats): boolean {
+  // In a folder with the sticky bit, such as /tmp, nobody can replace the files of others.
+  return (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
+}
+
+/** @throws OperatorMistake */
+async function imported(path: string, file: string): Promise<{ readonly default?: unknown }> {
+  const { href } = pathToFileURL(path);
+  shareModulesWith(href);
+  try {
+    const loading = import(href) as Promise<{ readonly default?: unknown }>;
+    return await within(systemClock, loading, () => PATIENCE_MS, file);
+  } catch (error) {
+    throw new OperatorMistake(
+      error instanceof NoAnswerError ? `${file} ${TOO_SLOW}` : describe(error, file),
+    );
+  }
+}
+
+/** For what the file awaits before it exports, such as the schema of a second service. */
+const PATIENCE_MS = 30_000;
+const TOO_SLOW =
+  `cannot be loaded: after ${PATIENCE_MS / 1000} s it still awaits something. ` +
+  'Check that what it awaits is reachable, or read it from a file.';
+
+/**
+ * Has everything that is loaded from now on use the `graphql` of the gateway: with a second copy beside the file,
+ * schemas of the one are none for the other. The file can also import the gateway where that is not installed.
+ */
+function shareModulesWith(href: string): void {
+  registerHooks({
+    resolve: (specifier, context, next) => {
+      if (SHARED.test(specifier) && context.parentURL !== import.meta.url) {
+        return { url: import.meta.resolve(specifier), shortCircuit: true };
+      }
+      const found = next(specifier, context);
+      // Otherwise Node guesses, with a warning, where no package.json says so.
+      const format = /\.m?ts$/.test(href) ? 'module-typescript' : 'module';
+      return found.url === href ? { ...found, format } : found;
+    },
+  });
+}
+
+const SHARED = /^(graphql|recruiting-subgraph)(\/|$)/;
+
+function describe(error: unknown, file: string): string {
+  const { code, message, stack } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
+  const missing = /^Cannot find package '([^']+)'/.exec(message ?? '')?.[1];
+  if (code === 'ERR_MODULE_NOT_FOUND' && missing !== undefined) {
+    return `${file} cannot be loaded: the package ${missing} is not installed there. Run npm install ${missing} in its folder.`;
+  }
+  const at = placeIn(stack);
+  const why = reasonsOf(error).join(': ');
+  const advice =
+    error instanceof SyntaxError
+      ? 'Correct it; Node strips types, and nothing else of TypeScript.'
+      : 'Correct the file, or what it needs.';
+  return `${file} cannot be loaded: ${why}${at === undefined ? '' : ` (${at})`}. ${advice}`;
+}
+
+/** The messages of an error and of what caused it, each on one line. */
+function reasonsOf(error: unknown, depth = 0): string[] {
+  if (!(error instanceof Error)) return [`it threw ${printable(String(error))}`];
+  const [reason] = [error.message, (error as NodeJS.ErrnoException).code, error.name].filter(
+    Boolean,
+  );
+  const own = printable(reason!).replace(/[.:]$/, '');
+  const causes = error instanceof AggregateError ? error.errors.slice(0, 1) : [error.cause];
+  const [cause] = causes;
+  return [own, ...(cause instanceof Error && depth < 4 ? reasonsOf(cause, depth + 1) : [])];
+}
+
+/** The file and line where an error comes from, if it is one of the company's. */
+function placeIn(stack = ''): string | undefined {
+  const places = stack.matchAll(/(?:file:\/\/)?(\/[^\s():]+\.m?[jt]s):(\d+)/g);
+  for (const [, path, line] of places) {
+    if (!path!.includes('/node_modules/') && !path!.startsWith(OUR_FILES)) {
+      return `${relative('.', path!)}, line ${line}`;
+    }
+  }
+  return undefined;
+}
+
+const OUR_FILES = fileURLToPath(new URL('..', import.meta.url));

@@ -1,0 +1,183 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
+import type { IResolvers } from '@graphql-tools/utils';
+import { GraphQLError, isSchema, Kind, parse, Source, type DocumentNode } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import { z } from 'zod';
+import { OperatorMistake } from '../errors.ts';
+import { nearestWord } from './environment.ts';
+
+/** What a company adds to the gateway: the default export of gateway.config.ts. */
+export interface GatewayConfig {
+  /** Plugins for Yoga and Envelop. Those that are false, null or undefined are left out. */
+  readonly plugins?: readonly PluginOrNone[] | undefined;
+  /** Types and fields, as SDL, with the names that callers see. */
+  readonly typeDefs?: TypeDefs | undefined;
+  /** The resolvers of these fields, as `stitchSchemas` takes them. */
+  readonly resolvers?: IResolvers | readonly IResolvers[] | undefined;
+  /** Further services, as `stitchSchemas` takes them. */
+  readonly subschemas?: readonly SubschemaConfig[] | undefined;
+}
+
+// As Yoga declares it: a plugin may require a context of its own, which no type of a list can express.
+// oxlint-disable-next-line no-empty-object-type
+type PluginOrNone = Plugin | {} | false | null | undefined;
+
+export type TypeDefs = string | DocumentNode | readonly TypeDefs[];
+
+/** Returns the configuration as it is. An editor checks and completes what is passed to this function. */
+export function defineConfig(config: GatewayConfig): GatewayConfig {
+  return config;
+}
+
+/**
+ * Checks what a configuration exports, as far as this is possible without the schema.
+ *
+ * @param source the name of the file, for messages
+ * @throws OperatorMistake with all mistakes
+ */
+export function checkGatewayConfig(exported: unknown, source: string): GatewayConfig {
+  const read = gatewayConfig.safeParse(exported);
+  // What was checked, and not what zod has made of it: a plugin or a schema must stay the same object.
+  if (read.success) return exported as GatewayConfig;
+  const mistakes = read.error.issues.flatMap(mistakesOf);
+  throw new OperatorMistake(
+    `${source} has ${mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
+  );
+}
+
+const plugin = checked((value) => {
+  if (typeof value === 'function') return 'is a function. Call it, as in useSentry()';
+  if (isPromise(value)) return 'is a promise. Await it, as in await useSentry()';
+  const isLeftOut = value === undefined || value === null || value === false;
+  return isLeftOut || isObject(value)
+    ? undefined
+    : 'must be a plugin, which is an object with hooks';
+});
+
+const typeDefs: z.ZodType = checked((value) => {
+  for (const each of [value].flat(Infinity)) {
+    if (typeof each !== 'string' && !isDocument(each)) {
+      return 'must be SDL: a string, a document, or a list of them';
+    }
+    const mistake = mistakeInSdl(each);
+    if (mistake !== undefined) return mistake;
+  }
+  return undefined;
+});
+
+const resolvers = checked((value) => {
+  for (const each of [value].flat()) {
+    if (!isObject(each) || isPromise(each)) {
+      return 'must be an object with the fields of each type, for example { Person: { fullName: (person) => … } }';
+    }
+    for (const [type, fields] of Object.entries(each)) {
+      if (!isObject(fields)) {
+        return `must have an object with fields for each type. That of ${type} is ${kindOf(fields)}`;
+      }
+    }
+  }
+  return undefined;
+});
+
+const subschema = checked((value) => {
+  if (isPromise(value)) return 'is a promise. Await it';
+  if (isSchema(value)) return 'is a schema. Write { schema, executor }';
+  if (!isObject(value)) return 'must be an object { schema, executor }';
+  const { schema, executor, merge } = value;
+  if (isPromise(schema)) return 'has a promise as its schema. Await it, as in schema: await load()';
+  if (typeof schema === 'string' || isDocument(schema)) {
+    return 'has SDL as its schema. Build a schema of it, as in schema: buildSchema(sdl)';
+  }
+  if (!isSchema(schema)) return 'must have a schema, which is a GraphQLSchema';
+  if (executor !== undefined && typeof executor !== 'function') {
+    return `has ${kindOf(executor)} as its executor, which must be a function`;
+  }
+  if (merge !== undefined && !isObject(merge)) {
+    return 'must have an object as merge, for example { Person: { selectionSet, fieldName, … } }';
+  }
+  return undefined;
+});
+
+const shape = {
+  plugins: z.array(plugin, 'must be a list of plugins, for example [useSentry()]').optional(),
+  typeDefs: typeDefs.optional(),
+  resolvers: resolvers.optional(),
+  subschemas: z
+    .array(subschema, 'must be a list of services, for example [{ schema, executor }]')
+    .optional(),
+};
+
+const gatewayConfig = z
+  .unknown()
+  .superRefine((value, context) => {
+    const fault = faultOfExport(value);
+    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault, continue: false });
+  })
+  .pipe(z.strictObject(shape));
+
+function faultOfExport(value: unknown): string | undefined {
+  if (value === undefined) return `It has no default export. ${EXPORT}`;
+  if (isPromise(value)) {
+    return 'Its default export is a promise. Await it in the file: `export default defineConfig(await …)`';
+  }
+  if (typeof value === 'function') {
+    return `Its default export is a function, and not what the function returns. ${EXPORT}`;
+  }
+  return isObject(value) ? undefined : `Its default export is ${kindOf(value)}. ${EXPORT}`;
+}
+
+const EXPORT = 'Write `export default defineConfig({ … })`';
+
+function mistakesOf(issue: z.core.$ZodIssue): string[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => {
+      const known = Object.keys(shape);
+      const meant = nearestWord(key, known);
+      return `${key} is not known. ${meant === undefined ? `There are ${known.join(', ')}.` : `Was ${meant} meant?`}`;
+    });
+  }
+  const place = issue.path
+    .map((key) => (typeof key === 'number' ? `[${key}]` : String(key)))
+    .join('');
+  return [`${place === '' ? '' : `${place} `}${issue.message}.`];
+}
+
+/** A value that nobody reads but graphql-tools and Yoga. @param faultOf what follows its name in the message */
+function checked(faultOf: (value: unknown) => string | undefined) {
+  return z.unknown().superRefine((value, context) => {
+    const message = value === undefined ? undefined : faultOf(value);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  });
+}
+
+function mistakeInSdl(sdl: string | DocumentNode): string | undefined {
+  try {
+    const { definitions } = typeof sdl === 'string' ? parse(new Source(sdl)) : sdl;
+    const isOperation = definitions.some(
+      ({ kind }) => kind === Kind.OPERATION_DEFINITION || kind === Kind.FRAGMENT_DEFINITION,
+    );
+    return isOperation ? 'must be definitions of types, and not an operation' : undefined;
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    const [at] = error.locations ?? [];
+    return `is not valid SDL: ${error.message.replace(/\.$/, '')}${at ? `, in line ${at.line}, column ${at.column}` : ''}`;
+  }
+}
+
+function isDocument(value: unknown): value is DocumentNode {
+  return isObject(value) && value['kind'] === Kind.DOCUMENT && Array.isArray(value['definitions']);
+}
+
+function isPromise(value: unknown): boolean {
+  return isObject(value) && typeof value['then'] === 'function';
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
