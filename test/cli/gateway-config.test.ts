@@ -1,6 +1,7 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -244,6 +245,37 @@ test('two files of that name are refused', async () => {
   const exit = await inFolder(() => runHere(['schema', 'print']), 'two');
   expect(exit.code).toBe(2);
   expect(exit.stderr).toMatch(/^There are gateway.config.ts and gateway.config.js, and only one/);
+});
+
+test('commands for tokens and keys never load the file', async () => {
+  const sandbox = await startSandbox();
+  const marker = folder.file('marker');
+  write(
+    'marking.ts',
+    `import { writeFileSync } from 'node:fs';
+     writeFileSync(${JSON.stringify(marker)}, '');
+     export default {};`,
+  );
+  const env = {
+    RECRUITING_URL: sandbox.url,
+    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+    GATEWAY_CONFIG: folder.file('marking.ts'),
+  };
+  for (const args of [
+    ['tokens', 'import', sandbox.tokenLink],
+    ['tokens', 'status'],
+    ['tokens', 'check'],
+    ['tokens', 'refresh'],
+    ['tokens', 'recover'],
+    ['tokens', 'export', `sqlite:${folder.file('moved.db')}`],
+    ['keys', 'new', 'portal'],
+  ]) {
+    expect(await runHere(args, env)).toMatchObject({ code: 0 });
+    expect(existsSync(marker)).toBe(false);
+  }
+  await sandbox.close();
+  expect(await runHere(['schema', 'print'], env)).toMatchObject({ code: 0 });
+  expect(existsSync(marker)).toBe(true);
 });
 
 function write(name: string, text: string): void {

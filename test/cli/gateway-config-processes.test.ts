@@ -1,0 +1,62 @@
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { runProgram, startServe } from '../support/processes/process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const folder = temporaryFolder();
+let sandbox: Sandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+});
+afterAll(async () => {
+  await sandbox.close();
+  folder[Symbol.dispose]();
+});
+
+test.each(['1', '2'])(
+  'a configuration that cannot be loaded ends the start with one message and costs no token exchange, with %s workers',
+  async (WORKERS) => {
+    writeFileSync(folder.file('broken.ts'), "throw new Error('the reviews are down');");
+    const env = { ...service(), WORKERS, GATEWAY_CONFIG: 'broken.ts' };
+    const { code, stderr } = await runProgram([], { env, cwd: folder.path });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr:
+        'broken.ts cannot be loaded: the reviews are down (broken.ts, line 1). Correct the file, or what it needs.\n',
+    });
+    expect(sandbox.exchanges).toEqual([]);
+    expect(sandbox.stats.refreshes).toBe(0);
+  },
+);
+
+test('the log names the file that is loaded, once for all workers, and what it adds', async () => {
+  writeFileSync(folder.file('gateway.config.ts'), 'export default { plugins: [{}] };');
+  await using gateway = await startServe({
+    env: { WORKERS: '2' },
+    cwd: folder.path,
+  });
+  const lines = gateway.stdout.split('\n').filter((line) => line.includes('configuration file'));
+  expect(lines).toEqual([expect.stringMatching(/"file":"gateway.config.ts","adds":\["plugins"\]/)]);
+});
+
+test('what the file leaves open keeps no command and no gateway running', async () => {
+  writeFileSync(
+    folder.file('open.ts'),
+    'setInterval(() => {}, 60_000);\nexport default { plugins: [] };',
+  );
+  const options = { env: { GATEWAY_CONFIG: 'open.ts' }, cwd: folder.path };
+  expect(await runProgram(['schema', 'print'], options)).toMatchObject({ code: 0, stderr: '' });
+  await using gateway = await startServe(options);
+  expect(await gateway.stop()).toMatchObject({ code: 0, stderr: '' });
+});
+
+function service() {
+  return {
+    RECRUITING_URL: sandbox.url,
+    RECRUITING_AGENT: 'tests/1.0 (tests@example.com)',
+    TOKEN_LINK: sandbox.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+    ALLOW_ANONYMOUS: 'true',
+  };
+}
