@@ -10,7 +10,11 @@ export default defineConfig({
   // Vitest would give our files another build of graphql than Node gives the libraries, and two copies of graphql
   // refuse each other's schemas.
   resolve: {
-    alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) }],
+    alias: [
+      { find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) },
+      // As Node finds it once the package is packed.
+      { find: /^recruiting-subgraph$/, replacement: resolve('src/library/index.ts') },
+    ],
   },
   test: {
     // A worker loads the libraries and the program once, by Node itself, and not for each file: that, and compiling

@@ -2,10 +2,10 @@
 // before the first TypeScript file is read, it need not be loaded at all.
 import { lstatSync, mkdirSync } from 'node:fs';
 import { enableCompileCache, getCompileCacheDir } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { resolve, sep } from 'node:path';
 
 /** Beside the code that it is made of: whoever can replace this folder can replace that code. */
-const FOLDER = fileURLToPath(new URL('../node_modules/.compile-cache', import.meta.url));
+const FOLDER = resolve(packagesOf(import.meta.dirname), '.compile-cache');
 
 /**
  * Has Node keep what it compiles, which is half of a start. It is loaded as code and its content is not checked, so
@@ -32,4 +32,15 @@ function isOursAlone(folder) {
   }
   const found = lstatSync(folder, { throwIfNoEntry: false });
   return found?.isDirectory() === true && found.uid === user && (found.mode & 0o022) === 0;
+}
+
+/**
+ * The folder of the packages that this code imports: the one that it is installed in itself, or that of the checkout.
+ *
+ * @param {string} folder
+ */
+function packagesOf(folder) {
+  const name = `${sep}node_modules${sep}`;
+  const at = folder.lastIndexOf(name);
+  return at < 0 ? resolve(folder, '../node_modules') : folder.slice(0, at + name.length);
 }

@@ -8,6 +8,7 @@ import {
   describeMisspelling,
   misspellings,
   readSecretFiles,
+  SECRETS,
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
@@ -138,18 +139,26 @@ export const variables = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
 });
 
+export type SettingName =
+  keyof typeof variables.shape | `${(typeof SECRETS)[number]}_FILE` | 'NODE_ENV';
+
 /**
  * Reads and checks the environment.
  *
  * @param readFile reads the file of a NAME_FILE secret
  * @param serves whether the service will be read, or played: then some settings require others
  * @param hasCallers whether others may send requests: then it must be settled who
+ * @param hasSandbox whether it takes the place of a service that is not set
  * @throws ConfigError
  */
 export function readConfig(
   env: Record<string, string | undefined>,
   readFile: (path: string) => string,
-  { serves = true, hasCallers = serves }: { serves?: boolean; hasCallers?: boolean } = {},
+  {
+    serves = true,
+    hasCallers = serves,
+    hasSandbox = true,
+  }: { serves?: boolean; hasCallers?: boolean; hasSandbox?: boolean } = {},
 ): Config {
   const given = withoutEmpty(env);
   const mistakes = readSecretFiles(given, Object.keys(variables.shape), readFile);
@@ -158,7 +167,7 @@ export function readConfig(
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
   if (hasCallers) mistakes.push(...frontDoorContradictions(given));
-  if (serves) mistakes.push(...contradictions(given, hasCallers));
+  if (serves) mistakes.push(...contradictions(given, { hasCallers, hasSandbox }));
   const misspelledNames = likelyMisspellings(env);
   // The sandbox would be served to callers who believe that it is the service.
   const isServiceMeant = serves && misspelledNames.some(({ meant }) => meant === 'RECRUITING_URL');
@@ -203,9 +212,17 @@ function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Conf
 }
 
 /** Combinations that would serve invented people, or real ones to everyone, by mistake. */
-function contradictions(given: Record<string, string>, hasCallers: boolean): string[] {
+function contradictions(
+  given: Record<string, string>,
+  { hasCallers, hasSandbox }: { hasCallers: boolean; hasSandbox: boolean },
+): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = given;
   if (url !== undefined) return hasCallers ? authContradictions(given) : [];
+  if (!hasSandbox) {
+    return [
+      'RECRUITING_URL is not set. Set it to the base address of the service, for example https://api.example.com, or to that of a sandbox: `recruiting-subgraph sandbox` plays the service on this machine.',
+    ];
+  }
   if (environment === 'production') {
     return [
       'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',

@@ -24,6 +24,11 @@ export async function createLog({ level, json, colors, destination }: LogOptions
   return pino({ level, serializers: { err: describe } }, json ? joining(write) : { write });
 }
 
+/** The log of somebody else, in which errors are described as in ours. */
+export function withoutDetails(log: Logger): Logger {
+  return log.child({}, { serializers: { err: describe } });
+}
+
 /** How long lines are collected, ms. */
 const COLLECTING_MS = 10;
 /** Bytes that one write puts into a pipe together, also when other processes write to it (POSIX, PIPE_BUF on Linux). */

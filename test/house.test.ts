@@ -33,6 +33,7 @@ const arrows: Record<string, readonly string[]> = {
   config: [],
   // Of `paging` only the set of identities, for which no other folder has a use.
   export: ['paging', 'sync-folder.ts'],
+  library: ['config.ts', 'config', 'log.ts', 'setup'],
   setup: ['config.ts', 'config', 'gateway.ts', 'page-ledger.ts', 'sandbox', 'schema', 'tokens'],
   'gateway.ts': [
     'answers',

@@ -1,6 +1,8 @@
 import { Writable } from 'node:stream';
+import { GraphQLError } from 'graphql';
+import pino from 'pino';
 import { expect, test, vi } from 'vitest';
-import { createLog } from '../src/log.ts';
+import { createLog, withoutDetails } from '../src/log.ts';
 
 const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
 const FAILURE = new Error(HOSTILE);
@@ -25,6 +27,15 @@ test.each([true, false])(
     expect(text).toMatch(/^ +at .*log\.test/m);
   },
 );
+
+test('a log of somebody else gets the message of an error, and no value that the error holds', () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const err = new GraphQLError('wrong', { extensions: { code: 'WRONG', value: 'Ada Lovelace' } });
+  withoutDetails(log).error({ err }, 'failed');
+  expect(JSON.parse(lines[0]!)).toMatchObject({ err: { message: 'wrong', code: 'WRONG' } });
+  expect(lines[0]).not.toContain('Lovelace');
+});
 
 test('lines are written together, and with the next warning at the latest', async () => {
   const { writes, destination } = recorder();

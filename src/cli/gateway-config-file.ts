@@ -1,6 +1,6 @@
 import { statSync, type Stats } from 'node:fs';
 import { registerHooks } from 'node:module';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, extname, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { systemClock } from '../clock.ts';
@@ -125,6 +125,7 @@ const TOO_SLOW =
 function shareModulesWith(href: string): void {
   registerHooks({
     resolve: (specifier, context, next) => {
+      if (specifier === OURS) return { url: LIBRARY, shortCircuit: true };
       if (SHARED.test(specifier) && context.parentURL !== import.meta.url) {
         return { url: import.meta.resolve(specifier), shortCircuit: true };
       }
@@ -136,7 +137,11 @@ function shareModulesWith(href: string): void {
   });
 }
 
-const SHARED = /^(graphql|recruiting-subgraph)(\/|$)/;
+const SHARED = /^graphql(\/|$)/;
+
+const OURS = 'recruiting-subgraph';
+/** A checkout has it as TypeScript, the packed package as JavaScript. */
+const LIBRARY = new URL(`../library/index${extname(import.meta.filename)}`, import.meta.url).href;
 
 function describe(error: unknown, file: string): string {
   const { code, message, stack } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};

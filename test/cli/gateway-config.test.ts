@@ -11,6 +11,15 @@ beforeAll(() => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
+test('a configuration file imports defineConfig from the package, wherever the file is', async () => {
+  write(
+    'define.ts',
+    "import { defineConfig } from 'recruiting-subgraph';\nexport default defineConfig({ plugins: [3 as never] });",
+  );
+  const exit = await inFolder(() => printWith('define.ts'));
+  expect(exit.stderr).toContain('define.ts has a mistake:\n  - plugins[0] must be a plugin');
+});
+
 describe('a configuration file that cannot be loaded is reported once, with what to do', () => {
   test.each([
     [

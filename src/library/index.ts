@@ -1,0 +1,108 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import process from 'node:process';
+import { Writable } from 'node:stream';
+import type { GraphQLSchema } from 'graphql';
+import type { Logger } from 'pino';
+import { configWarnings, readConfig, type Config, type SettingName } from '../config.ts';
+import { createLog, withoutDetails } from '../log.ts';
+import { thisMachine } from '../setup/machine.ts';
+import { openGateway, type Setup } from '../setup/open-gateway.ts';
+import { openUpstream } from '../setup/open-upstream.ts';
+import { asSent } from './as-sent.ts';
+
+export { defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
+
+/**
+ * The settings of docs/settings.md by their names, as they are written in an environment. Of the environment itself only
+ * HTTPS_PROXY and NO_PROXY are read.
+ */
+export type Settings = { readonly [Name in SettingName]?: string | number | boolean | undefined };
+
+export interface GatewayOptions {
+  readonly settings: Settings;
+  /** Default: lines on the standard error, of warnings and errors unless LOG_LEVEL is set. */
+  readonly log?: Logger | undefined;
+}
+
+export interface Gateway {
+  /** Answers `/graphql`, `/health` and `/ready`. A stream has to be read or cancelled. */
+  fetch(...request: Parameters<typeof fetch>): Promise<Response>;
+  /** The same for `node:http`, and for frameworks like Express, also mounted at a path that ends in `/graphql`. */
+  handler(request: IncomingMessage, response: ServerResponse): void;
+  /** What is served. */
+  readonly schema: GraphQLSchema;
+  /** Saves a token pair that is under way, and leaves nothing open. To be called when no more requests come. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a gateway in this process: the token store, the files and the connections that its settings name.
+ *
+ * @throws Error with a message for the operator, such as every mistake in the settings
+ */
+export async function createGateway({ settings, log }: GatewayOptions): Promise<Gateway> {
+  await using opening = new AsyncDisposableStack();
+  const setup = await setUp({ settings, log }, opening);
+  const upstream = await openUpstream(setup.config, setup.machine, setup.log, setup.own);
+  const gateway = await openGateway(upstream, setup);
+  return {
+    fetch: (...request) => gateway.handler.fetch(...request),
+    handler: (request, response) => gateway.handler(asSent(request), response),
+    schema: gateway.served.schema,
+    close: closer(opening.move()),
+  };
+}
+
+/** Reads the settings, and begins to log. */
+async function setUp(
+  { settings, log: given }: GatewayOptions,
+  opening: AsyncDisposableStack,
+): Promise<Setup> {
+  const env = textsOf(settings);
+  const config = readConfig(env, thisMachine.readFile, { hasSandbox: false });
+  const log = given ? withoutDetails(given) : await ownLog(config, env['LOG_LEVEL'], opening);
+  for (const warning of configWarnings(env, config)) log.warn(warning);
+  return { config, machine: thisMachine, log, own: (part) => opening.adopt(part, close) };
+}
+
+function textsOf(settings: Settings): Record<string, string> {
+  const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value).trim()]));
+}
+
+/** Of warnings and errors, unless a level is set. The standard output belongs to the program around this. */
+async function ownLog(
+  { logLevel, production }: Config,
+  given: string | undefined,
+  opening: AsyncDisposableStack,
+): Promise<Logger> {
+  const log = await createLog({
+    level: given ? logLevel : 'warn',
+    json: production,
+    colors: false,
+    // A stream of its own: each log adds listeners to it.
+    destination: new Writable({
+      write: (text: Buffer, _encoding, done) => {
+        process.stderr.write(text);
+        done();
+      },
+    }),
+  });
+  opening.defer(() => log.flush());
+  return log;
+}
+
+/** @returns closes everything once, however often it is called */
+function closer(parts: AsyncDisposableStack): () => Promise<void> {
+  let closing: Promise<void> | undefined;
+  const closeNow = async () => {
+    // No wait of the gateway keeps a process alive, and saving a token pair may have to wait.
+    const alive = setInterval(() => {}, 2 ** 30);
+    await parts.disposeAsync().finally(() => clearInterval(alive));
+  };
+  return () => (closing ??= closeNow());
+}
+
+function close(part: { close(): Promise<void> }): Promise<void> {
+  return part.close();
+}
