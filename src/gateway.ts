@@ -1,3 +1,4 @@
+import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Logger } from 'pino';
 import { createAnswerBudget } from './answers/budget.ts';
 import type { Clock } from './clock.ts';
@@ -22,6 +23,7 @@ import { serveSnapshot } from './schema/serve-snapshot.ts';
 import type { ServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { RequestMemory } from './request-memory.ts';
+import type { ServiceExecutor } from './service-request.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
@@ -29,7 +31,7 @@ import type { Rescue } from './tokens/store/rescue.ts';
 import { createTokenKeeper, type TokenKeeper } from './tokens/token-keeper.ts';
 import { tokenLinkAt } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
-import { createUpstream } from './upstream/upstream.ts';
+import { createServiceExecutor } from './upstream/executor.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -92,6 +94,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   });
   const { metrics } = telemetry;
   // The parts that may throw come first, so that nothing is running yet when one does.
+  const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const { served = serveSnapshot(parts.snapshot, config, parts.overrides) } = parts;
   const { snapshot } = served;
   const budget = createAnswerBudget(config.answerBytes, clock);
@@ -101,7 +104,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     ...config,
     served,
     callers,
-    send: (request, sender) => upstream.send(request, sender),
+    execute,
     telemetry: telemetry.reading,
     budget,
     memory,
@@ -116,7 +119,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const keeper =
     'tokens' in parts ? undefined : await keepTokens({ ...parts, onExchange: telemetry.exchanged });
   const tokens = 'tokens' in parts ? await parts.tokens() : keeper!;
-  const upstream = createUpstream({
+  const upstream = createServiceExecutor({
     ...service,
     concurrency: config.upstreamConcurrency,
     fields: Object.keys(snapshot.getQueryType()?.getFields() ?? {}).length,
@@ -133,8 +136,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
     snapshot,
-    execute: (request, sender) =>
-      upstream.send(request, { ...sender, caller: 'gateway', cause: undefined }),
+    execute,
     clock,
     log,
     onChecked: telemetry.schemaCompared,

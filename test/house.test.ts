@@ -44,6 +44,7 @@ const arrows: Record<string, readonly string[]> = {
     'paging',
     'page-ledger.ts',
     'schema',
+    'service-request.ts',
     'upstream',
     'tokens',
     'telemetry',
@@ -51,9 +52,9 @@ const arrows: Record<string, readonly string[]> = {
   telemetry: ['http', 'plans', 'upstream', 'tokens'],
   http: ['operations', 'plans', 'answers'],
   operations: [],
-  plans: ['answers', 'map-key.ts', 'paging', 'schema'],
+  plans: ['answers', 'map-key.ts', 'paging', 'schema', 'service-request.ts'],
   answers: [],
-  schema: ['paging'],
+  schema: ['paging', 'service-request.ts'],
   paging: ['fair-queue.ts', 'page-ledger.ts'],
   upstream: [
     'fair-queue.ts',
@@ -61,6 +62,8 @@ const arrows: Record<string, readonly string[]> = {
     'map-key.ts',
     'retry-after.ts',
     'service-headers.ts',
+    'service-request.ts',
+    'service-result.ts',
   ],
   tokens: [
     'page-ledger.ts',
@@ -87,6 +90,8 @@ const arrows: Record<string, readonly string[]> = {
   'request-memory.ts': ['byte-limit.ts'],
   'retry-after.ts': [],
   'service-headers.ts': [],
+  'service-request.ts': ['service-result.ts'],
+  'service-result.ts': [],
   'sync-folder.ts': [],
   'time-limit.ts': [],
 };
@@ -309,8 +314,8 @@ const madeOnce = [
   'paging/page-index/prefetch-pages.ts',
   'plans/lists/drains.ts',
   'plans/planner.ts',
+  'upstream/executor.ts',
   'upstream/turns.ts',
-  'upstream/upstream.ts',
 ];
 
 /*

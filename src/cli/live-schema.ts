@@ -4,7 +4,7 @@ import type { Execute } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
-import { createUpstream } from '../upstream/upstream.ts';
+import { createServiceExecutor } from '../upstream/executor.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
@@ -30,7 +30,7 @@ export async function askService<Answer>(
       colors: false,
       destination: terminal.stderr,
     });
-    const upstream = createUpstream({
+    const upstream = createServiceExecutor({
       baseUrl,
       agent: config.agent,
       proxy: terminal.proxyFor(baseUrl),
@@ -45,9 +45,7 @@ export async function askService<Answer>(
       },
     });
     try {
-      const execute: Execute = (request, sender) =>
-        upstream.send(request, { ...sender, caller: 'command', cause: undefined });
-      return await ask(execute, new URL(baseUrl).host);
+      return await ask(upstream.execute, new URL(baseUrl).host);
     } catch (error) {
       throw terminal.stop.aborted
         ? new CommandError('Stopped before the service answered.')

@@ -1,11 +1,14 @@
-import DataLoader from 'dataloader';
 import PQueue from 'p-queue';
 import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
-import type { Json } from '../json.ts';
 import { mapKey } from '../map-key.ts';
-import type { Pausable } from '../pausable.ts';
 import type { RequestMemory } from '../request-memory.ts';
+import {
+  ServiceRequest,
+  type OutgoingRequest,
+  type Sender,
+  type ServiceExecutor,
+} from '../service-request.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import {
@@ -30,45 +33,35 @@ export interface CallVariables {
 }
 
 /** The caller that requests are sent for. A walk that several callers share is sent for the one who started it. */
-export interface RequestOrigin {
-  /** Callers take turns. */
-  readonly caller: string;
-  /** For telemetry. */
-  readonly cause: Cause | undefined;
-}
+export type RequestOrigin = Pick<Sender, 'caller' | 'cause'>;
 
 /** Sends requests on behalf of an operation or a walk. */
 export interface Requester extends RequestOrigin {
   request<T>(request: UpstreamRequest<T>): Promise<T>;
 }
 
-/** One request to the service, and how its answer is read. */
-export interface UpstreamRequest<T> {
-  readonly kind: 'query' | 'mutation';
-  /** The root field that it selects; the first one of several. */
-  readonly field: string;
-  /** JSON. */
-  readonly body: string;
+/** One request of an operation to the service. */
+export interface UpstreamRequest<T> extends OutgoingRequest<T> {
   /** Names how the answer is read, where the body does not say it: answers are shared as they were read. */
   readonly key: string;
   /** Cost in pages. */
   readonly pages: number;
-  /** Returns undefined for an answer that only `read` can take. Default: `read` takes all. */
-  readonly scan?: ((bytes: Buffer) => Pausable<T | undefined>) | undefined;
-  readonly read: (answer: Json, status: number) => Pausable<T>;
-  /** For a trial: see `OutgoingRequest`. */
-  readonly trialMs?: number | undefined;
 }
 
-/** Results are shared by all callers who send the same request: they must not be changed. */
-export type SendRequest = <T>(request: UpstreamRequest<T>, options: SendOptions) => Promise<T>;
+/**
+ * Executes a request, and returns what its reader made of the answer. All callers who send the same request share that:
+ * it must not be changed.
+ */
+export function sendRequest<T>(
+  execute: ServiceExecutor,
+  request: UpstreamRequest<T>,
+  sender: Sender,
+): Promise<T> {
+  return execute(new ServiceRequest(request, sender)).then(readingOf);
+}
 
-export interface SendOptions extends RequestOrigin {
-  /** Aborted when nobody waits for the answer any more. */
-  readonly signal: AbortSignal;
-  readonly priority: 'interactive' | 'drain';
-  /** Called for each answer that says that the service is overloaded. */
-  readonly onPressure?: () => void;
+function readingOf<T>({ reading }: { readonly reading: T }): T {
+  return reading;
 }
 
 /** Who called. */
@@ -83,7 +76,7 @@ export interface CallOrigin {
 
 /** What all calls have in common. */
 export interface CallParts {
-  readonly send: SendRequest;
+  readonly execute: ServiceExecutor;
   readonly callers: CallerBudgets;
   /** Records that one operation may drain. */
   readonly drainMaxItems: number;
@@ -108,7 +101,9 @@ export class Call implements Requester {
   readonly #origin: CallOrigin;
   readonly #parts: CallParts;
   #isSharing = true;
-  #requests: DataLoader<ChargedRequest<unknown>, unknown, string> | undefined;
+  /** What was sent, by its body and key. Made on first use: many operations send a single request. */
+  #requests: Map<string, Promise<unknown>> | undefined;
+  #queue: PQueue | undefined;
   #records: RecordLoader | undefined;
 
   constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts) {
@@ -192,47 +187,47 @@ export class Call implements Requester {
 
   #request<T>(charged: ChargedRequest<T>): Promise<T> {
     if (!this.#isSharing) return this.#send(charged);
-    return (this.#requests ??= this.#createLoader()).load(charged) as Promise<T>;
+    const requests = (this.#requests ??= new Map());
+    const key = mapKey(charged.request.body + charged.request.key);
+    const known = requests.get(key) as Promise<T> | undefined;
+    if (known) return known;
+    const sent = this.#sendInTurn(charged);
+    requests.set(key, sent);
+    // One that failed may be sent again.
+    sent.catch(() => requests.delete(key));
+    return sent;
   }
 
   #send<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
     budget.spend(request.pages);
-    return this.#parts.send(request, this.#sendOptions());
+    return this.#execute(request);
   }
 
-  #sendOptions(): SendOptions {
+  #execute<T>(request: UpstreamRequest<T>): Promise<T> {
     const { signal, caller, cause } = this;
-    return { signal, caller, cause, priority: 'interactive' };
+    return sendRequest(this.#parts.execute, request, {
+      signal,
+      caller,
+      cause,
+      priority: 'interactive',
+    });
   }
 
-  #createLoader() {
-    const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
+  async #sendInTurn<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
+    const { signal } = this;
     const { memory } = this.#parts;
-    return new DataLoader<ChargedRequest<unknown>, unknown, string>(
-      (requests) =>
-        Promise.all(
-          requests.map(async ({ request, budget }) => {
-            const { signal } = this;
-            budget.spend(request.pages);
-            const options = this.#sendOptions();
-            const send = () => queue.add(() => this.#parts.send(request, options), { signal });
-            if (queue.pending < PAGES_PER_OPERATION) return send();
-            // Each alias may have a request of its own with the same large variables.
-            const bytes = Buffer.byteLength(request.body);
-            try {
-              if (!memory.add(bytes, bytes)) throw memory.refusal();
-              return await send();
-            } finally {
-              memory.remove(bytes);
-            }
-          }),
-        ),
-      {
-        // A batch would hold back the first answer until the last one has arrived.
-        batch: false,
-        cacheKeyFn: ({ request: { body, key } }) => mapKey(body + key),
-      },
-    );
+    const queue = (this.#queue ??= new PQueue({ concurrency: PAGES_PER_OPERATION }));
+    budget.spend(request.pages);
+    const send = () => queue.add(() => this.#execute(request), { signal });
+    if (queue.pending < PAGES_PER_OPERATION) return send();
+    // Each alias may have a request of its own with the same large variables.
+    const bytes = Buffer.byteLength(request.body);
+    try {
+      if (!memory.add(bytes, bytes)) throw memory.refusal();
+      return await send();
+    } finally {
+      memory.remove(bytes);
+    }
   }
 }
 

@@ -75,9 +75,9 @@ export interface PlannerParts extends CallParts {
 }
 
 export function createPlanner(parts: PlannerParts): Planner {
-  const { served, send, telemetry, mutations, connectionMax, operationBytes } = parts;
+  const { served, execute, telemetry, mutations, connectionMax, operationBytes } = parts;
   const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
-  const drains = createDrains({ send, telemetry }, parts.drains);
+  const drains = createDrains({ execute, telemetry }, parts.drains);
   const derived = new Set(
     [
       ...adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),

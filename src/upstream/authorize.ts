@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import { codedError } from '../errors.ts';
-import type { UpstreamAnswer } from './request.ts';
+import type { UpstreamAnswer } from './upstream-answer.ts';
 
 /** The tokens that requests are sent with. */
 export interface BearerTokens<

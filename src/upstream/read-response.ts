@@ -4,7 +4,8 @@ import { MAX_LEVELS } from '../json-grammar.ts';
 import { jsonIn, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter } from '../retry-after.ts';
-import type { AnswerReader, UpstreamAnswer, UpstreamFailure, UpstreamResult } from './request.ts';
+import type { AnswerReader } from '../service-request.ts';
+import type { UpstreamAnswer, UpstreamFailure, UpstreamResult } from './upstream-answer.ts';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -44,7 +45,9 @@ export function* readResponse(
     body.length <= WINDOW ? isTokenIn(body, token) : yield* isTokenInLarge(body, token);
   if (status === 200 && request.scan && !hasToken && isUtf8(body)) {
     const value = yield* request.scan(body);
-    if (value !== undefined) return { kind: 'result', value, hasErrors: false, readAs: 'scanned' };
+    if (value !== undefined) {
+      return { kind: 'result', value, answer: body, hasErrors: false, readAs: 'scanned' };
+    }
   }
   const text = yield* decoded(body);
   const json = yield* jsonIn(hasToken ? withoutToken(text, token) : text);
@@ -92,6 +95,7 @@ function* resultOf(
   return {
     kind: 'result',
     value: yield* request.read(json, status),
+    answer: json.raw,
     hasErrors: json.get('errors')?.isEmpty === false,
     readAs: 'general',
   };

@@ -1,6 +1,6 @@
 import { codedError } from '../errors.ts';
 import { tellRequestId, type AuthorizedAnswer } from './authorize.ts';
-import type { UpstreamResult } from './request.ts';
+import type { UpstreamResult } from './upstream-answer.ts';
 
 const FIRST_WAIT_MS = 100;
 /** Instead of a longer wait, the error is reported with the time after which the caller can try again. */

@@ -1,13 +1,15 @@
 import { GraphQLError } from 'graphql';
 import { mapKey } from '../map-key.ts';
-import type { OutgoingRequest, Sender, UpstreamResult } from './request.ts';
+import type { OutgoingRequest, Sender } from '../service-request.ts';
+import { ServiceResult } from '../service-result.ts';
+import type { UpstreamResult } from './upstream-answer.ts';
 
 export interface SharedQueries {
   /**
-   * Joins the same query in flight, or sends this one. Resolves to the result's value, which all who joined share: it
-   * must not be changed.
+   * Joins the same query in flight, or sends this one. Everyone who joined gets a result of their own, with the reading
+   * that all share.
    */
-  send(query: OutgoingRequest, sender: Sender): Promise<unknown>;
+  send(query: OutgoingRequest, sender: Sender): Promise<ServiceResult<unknown>>;
   /** Queries sent later join none that is in flight now; those that have joined still get the result. */
   stopJoining(): void;
 }
@@ -76,13 +78,14 @@ class SharedQuery {
       onPressure: () => this.#joined.forEach(({ sender }) => sender.onPressure?.()),
     };
     send(query, all).then(
-      ({ value }) => this.#settle(({ resolve }) => resolve(value)),
+      ({ value, answer }) =>
+        this.#settle(({ resolve }) => resolve(new ServiceResult(value, answer))),
       (error) =>
         this.#settle(({ reject }) => reject(error instanceof GraphQLError ? copyOf(error) : error)),
     );
   }
 
-  join(sender: Sender, resolve: (value: unknown) => void, reject: (reason: unknown) => void): void {
+  join(sender: Sender, resolve: Joined['resolve'], reject: Joined['reject']): void {
     const one: Joined = { sender, resolve, reject, leave: () => this.#leave(one) };
     this.#joined.add(one);
     sender.signal.addEventListener('abort', one.leave);
@@ -109,7 +112,7 @@ class SharedQuery {
 
 interface Joined {
   readonly sender: Sender;
-  readonly resolve: (value: unknown) => void;
+  readonly resolve: (result: ServiceResult<unknown>) => void;
   readonly reject: (reason: unknown) => void;
   readonly leave: () => void;
 }

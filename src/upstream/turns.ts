@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
 import type { ErrorCode } from '../errors.ts';
 import { createFairQueue } from '../fair-queue.ts';
-import type { Priority, Sender } from './request.ts';
+import type { Priority, Sender } from '../service-request.ts';
 
 export interface Turns {
   /**

@@ -21,7 +21,8 @@ import type { FetchPage, Identified } from '../../paging/page.ts';
 import { createServiceCounts, type ServiceCounts } from '../../paging/drain/service-counts.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
-import type { Call, Requester, RequestOrigin, SendRequest } from '../call.ts';
+import type { Sender, ServiceExecutor } from '../../service-request.ts';
+import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
 
@@ -101,7 +102,10 @@ export interface DrainParts extends DrainLimits {
 }
 
 export function createDrains(
-  { send, telemetry }: { readonly send: SendRequest; readonly telemetry: ReadingTelemetry },
+  {
+    execute,
+    telemetry,
+  }: { readonly execute: ServiceExecutor; readonly telemetry: ReadingTelemetry },
   parts: DrainParts,
 ): Drains {
   const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
@@ -160,7 +164,7 @@ export function createDrains(
                 reportedWalk(
                   { telemetry, kind: 'search', list: list.field, cause: list.origin.cause },
                   (cause) => {
-                    const requester = drainRequester(send, pace, readers, { caller, cause });
+                    const requester = drainRequester(execute, pace, readers, { caller, cause });
                     const fetchIdentities = readers.held(list.identities(requester));
                     const fetched = { fetchPage: fetchIdentities, fetchIdentities };
                     const walkable = { ...list, indexes: its, pace, ...fetched, onIndex };
@@ -194,7 +198,7 @@ export function createDrains(
       const begin: BeginWalk<ListRecord> = (from, readers) =>
         reportedWalk({ telemetry, kind: 'drain', list: list.field, cause }, (own) => {
           const { signal: ofReaders } = readers;
-          const requester = drainRequester(send, pace, readers, { caller, cause: own });
+          const requester = drainRequester(execute, pace, readers, { caller, cause: own });
           const fetchPage = list.fetcher(requester);
           const turn = { slots, owner: caller, operation: pages, signal: ofReaders };
           return walkInTurn(turn, (takeSlot) => {
@@ -250,7 +254,7 @@ export function createDrains(
  * @param origin of the reader that started the walk
  */
 function drainRequester(
-  send: SendRequest,
+  execute: ServiceExecutor,
   pace: Pace,
   { requestSignal, spend }: Pick<WalkReaders, 'requestSignal' | 'spend'>,
   origin: RequestOrigin,
@@ -263,7 +267,8 @@ function drainRequester(
       signal.throwIfAborted();
       const paced = pace.begin();
       const onPressure = paced.pressed;
-      const answer = await send(request, { ...origin, signal, priority: 'drain', onPressure });
+      const sender: Sender = { ...origin, signal, priority: 'drain', onPressure };
+      const answer = await sendRequest(execute, request, sender);
       paced.arrived();
       return answer;
     },

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import {
   getNamedType,
-  getOperationAST,
   isAbstractType,
   Kind,
   print,
@@ -14,12 +13,12 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionNode,
-  type SelectionSetNode,
   type VariableDefinitionNode,
 } from 'graphql';
 import { TYPE_KEY, type ShapeScope } from '../../answers/shape.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
+import { firstField } from '../../service-request.ts';
 import { fieldNode } from './added-fields.ts';
 import { isReadAsSent, whatIsRead } from './reading-key.ts';
 
@@ -109,7 +108,7 @@ export function writeRequest(
   let selection: string | undefined;
   const key = isAsSent ? () => '' : keyOf(whatIsRead(selected, scope));
   return {
-    field: fieldOf(document),
+    field: firstField(document),
     body: (variables, own = NONE) => `${open}${members(used, variables, own)}}}`,
     key,
     selection: () => (selection ??= hash('sha256', withoutName(open, name?.value), 'base64')),
@@ -216,29 +215,6 @@ function onlyDefined(document: DocumentNode, used: ReadonlySet<string>): Documen
   return visit(document, {
     VariableDefinition: (node) => (used.has(node.variable.name.value) ? false : null),
   });
-}
-
-function fieldOf(document: DocumentNode): string {
-  let within: SelectionSetNode | undefined = getOperationAST(document)?.selectionSet;
-  while (within) {
-    const [first]: readonly SelectionNode[] = within.selections;
-    if (first?.kind === Kind.FIELD) return first.name.value;
-    within =
-      first?.kind === Kind.FRAGMENT_SPREAD
-        ? fragmentOf(document, first.name.value)?.selectionSet
-        : first?.selectionSet;
-  }
-  return '';
-}
-
-function fragmentOf(
-  { definitions }: DocumentNode,
-  name: string,
-): FragmentDefinitionNode | undefined {
-  return definitions.find(
-    (one): one is FragmentDefinitionNode =>
-      one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
-  );
 }
 
 /**

@@ -12,19 +12,12 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { inOneStep, type Pausable } from '../../pausable.ts';
+import { inOneStep } from '../../pausable.ts';
+import { ServiceRequest } from '../../service-request.ts';
 import { readSnapshot } from '../snapshot.ts';
 
-/** Sends a request to the service and returns its answer. */
-export type Execute = (
-  request: {
-    readonly kind: 'query';
-    readonly field: string;
-    readonly body: string;
-    readonly read: (answer: { readonly raw: string }) => Pausable<ExecutionResult>;
-  },
-  sender: { readonly signal: AbortSignal; readonly priority: 'drain' },
-) => Promise<ExecutionResult>;
+/** Sends a request to the service: its executor. */
+export type Execute = (request: ServiceRequest<undefined>) => Promise<ExecutionResult>;
 
 /** The schema that the service reports at this moment. */
 export interface LiveSchema {
@@ -97,10 +90,11 @@ export function answerTo(
     kind: 'query' as const,
     field: '__schema',
     body: JSON.stringify({ query }),
-    read: ({ raw }: { readonly raw: string }) => inOneStep(JSON.parse(raw) as ExecutionResult),
+    read: () => inOneStep(undefined),
   };
   // Callers wait for interactive requests, and this one can wait.
-  return execute(request, { signal, priority: 'drain' });
+  const sender = { signal, priority: 'drain', caller: 'schema', cause: undefined } as const;
+  return execute(new ServiceRequest(request, sender));
 }
 
 /** The messages of an answer with errors: parts missing because of an error would count as removed. */

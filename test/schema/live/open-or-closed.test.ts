@@ -1,11 +1,5 @@
 import { readFileSync } from 'node:fs';
-import {
-  buildSchema,
-  NoSchemaIntrospectionCustomRule,
-  parse,
-  specifiedRules,
-  validate,
-} from 'graphql';
+import { buildSchema, NoSchemaIntrospectionCustomRule, specifiedRules, validate } from 'graphql';
 import { expect, test } from 'vitest';
 import { keyOf, partsOf } from '../../../src/schema/live/closed/snapshot-parts.ts';
 import { withoutParts } from '../../../src/schema/live/closed/without-parts.ts';
@@ -53,10 +47,9 @@ function reached(sdl: string): string[] {
 /** A service with this schema that does not report it. */
 function closed(sdl: string): Execute {
   const schema = buildSchema(sdl);
-  return async ({ body }) => {
-    const { query } = JSON.parse(body) as { query: string };
+  return async ({ document }) => {
     const rules = [...specifiedRules, NoSchemaIntrospectionCustomRule];
-    const errors = validate(schema, parse(query), rules);
+    const errors = validate(schema, document, rules);
     expect(errors.length).toBeGreaterThan(0);
     return { errors };
   };

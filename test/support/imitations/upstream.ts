@@ -1,7 +1,8 @@
 import { systemClock, type Clock } from '../../../src/clock.ts';
+import type { Json } from '../../../src/json.ts';
 import { inOneStep, type Pausable } from '../../../src/pausable.ts';
-import type { Sender } from '../../../src/upstream/request.ts';
-import { createUpstream, type Upstream } from '../../../src/upstream/upstream.ts';
+import { ServiceRequest, type Sender } from '../../../src/service-request.ts';
+import { createServiceExecutor, type Upstream } from '../../../src/upstream/executor.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 
 /** The upstream folder alone, with a service that holds every request until it is released. */
@@ -36,7 +37,7 @@ export async function startHeldUpstream({
   scan,
 }: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
   const service = await startFakeUpstream();
-  const upstream = createUpstream({
+  const upstream = createServiceExecutor({
     baseUrl: service.url,
     agent: 'test',
     concurrency,
@@ -61,20 +62,22 @@ export async function startHeldUpstream({
   });
   return {
     service,
-    ask: (label, sender = {}, field = 'echo') =>
-      upstream.send(
-        {
-          kind: 'query',
-          field,
-          body: JSON.stringify({
-            query: `query ($label: String) { ${field}(label: $label) }`,
-            variables: { label },
-          }),
-          scan,
-          read: ({ raw }) => inOneStep(JSON.parse(raw) as Answered),
-        },
-        { ...nobody(), ...sender },
-      ),
+    ask: async (label, sender = {}, field = 'echo') => {
+      const request = {
+        kind: 'query',
+        field,
+        body: JSON.stringify({
+          query: `query ($label: String) { ${field}(label: $label) }`,
+          variables: { label },
+        }),
+        scan,
+        read: ({ raw }: Json) => inOneStep(JSON.parse(raw) as Answered),
+      } as const;
+      const { reading } = await upstream.execute(
+        new ServiceRequest<Answered>(request, { ...nobody(), ...sender }),
+      );
+      return reading;
+    },
     sent: () => service.received.map(({ body }) => labelOf(body)),
     load: () => upstream.load,
     release: (label, reply = echo) => gateOf(label).resolve(reply),

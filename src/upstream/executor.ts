@@ -1,9 +1,18 @@
+import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
+import { GraphQLError } from 'graphql';
 import { RequestMemory } from '../request-memory.ts';
-import type { GraphQLError } from 'graphql';
+import {
+  ServiceRequest,
+  type OutgoingRequest,
+  type Sender,
+  type ServiceExecutor,
+} from '../service-request.ts';
+import { ServiceResult } from '../service-result.ts';
 import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import type { OutgoingRequest, Sender, UpstreamAnswer, UpstreamResult } from './request.ts';
+import { requestFor } from './general-request.ts';
+import type { UpstreamAnswer, UpstreamResult } from './upstream-answer.ts';
 import { failureOf, type Unanswered } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
@@ -11,13 +20,8 @@ import { createTurns, NoTurn, type TurnsLoad } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. */
 export interface Upstream {
-  /**
-   * Resolves to what the request's reader made of the answer. Callers of the same query share it: it must not be
-   * changed.
-   *
-   * @throws coded errors, and the abort reason of the sender's signal
-   */
-  send<T>(request: OutgoingRequest<T>, sender: Sender): Promise<T>;
+  /** The `Executor` of graphql-tools through which every request to the service goes. */
+  readonly execute: ServiceExecutor;
   readonly load: TurnsLoad;
   close(): Promise<void>;
 }
@@ -39,12 +43,12 @@ const MAX_ATTEMPTS = 4;
 const PATIENCE_MS = 30_000;
 
 /**
- * The way of a request, whose steps are here and whose rules are in a file each: it shares the request of an equal query
+ * Creates an executor that attaches managed bearer tokens. This is the way of a request, whose steps are here and whose rules are in a file each: it shares the request of an equal query
  * in flight (share-queries.ts), is sent again where that may help (retry.ts), waits for its turn (turns.ts), is sent with
  * the newest token (connections.ts), and again if the service refuses that one (authorize.ts). The circuit breaker
  * (breaker.ts) refuses it before it waits, and again before it is sent.
  */
-export function createUpstream<Token extends { readonly value: string }>(
+export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
   const { concurrency, fields = 1, tokens, clock, telemetry = noTelemetry } = parts;
@@ -59,21 +63,36 @@ export function createUpstream<Token extends { readonly value: string }>(
   );
 
   return {
-    send: <T>(request: OutgoingRequest<T>, sender: Sender) =>
-      (request.kind === 'query'
-        ? queries.send(request, sender)
-        : mutate(request, sender)) as Promise<T>,
+    execute: ((request: ExecutionRequest) =>
+      request instanceof ServiceRequest ? send(request) : execute(request)) as ServiceExecutor,
     get load() {
       return turns.load;
     },
     close: connections.close,
   };
 
+  function send({ outgoing, context }: ServiceRequest<unknown>): Promise<ServiceResult<unknown>> {
+    return outgoing.kind === 'query' ? queries.send(outgoing, context) : mutate(outgoing, context);
+  }
+
+  async function execute(request: ExecutionRequest): Promise<ExecutionResult> {
+    try {
+      return (await send(requestFor(request))).plain();
+    } catch (error) {
+      if (error instanceof GraphQLError) return { errors: [error] };
+      throw error;
+    }
+  }
+
   /** A query that is sent after a mutation never joins one that may have been answered before it. */
-  async function mutate(mutation: OutgoingRequest, sender: Sender): Promise<unknown> {
+  async function mutate(
+    mutation: OutgoingRequest,
+    sender: Sender,
+  ): Promise<ServiceResult<unknown>> {
     queries.stopJoining();
     try {
-      return (await holdAndSend(mutation, sender, 1)).value;
+      const { value, answer } = await holdAndSend(mutation, sender, 1);
+      return new ServiceResult(value, answer);
     } finally {
       queries.stopJoining();
     }
