@@ -95,7 +95,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const { metrics } = telemetry;
   // The parts that may throw come first, so that nothing is running yet when one does.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
-  const { served = serveSnapshot(parts.snapshot, config, parts.overrides) } = parts;
+  const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
   const { snapshot } = served;
   const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);

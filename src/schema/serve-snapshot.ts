@@ -22,17 +22,20 @@ export interface SnapshotSettings extends Required<
  *
  * @param sdl the upstream's schema
  * @param overrides the parsed adapters.json; undefined without one
+ * @param executor sends requests to the service; undefined: no operation is ever executed over the schema
  * @throws OperatorMistake
  */
 export function serveSnapshot(
   sdl: string,
   { schemaPath, schemaPrefix, ...settings }: SnapshotSettings,
   overrides: unknown,
+  executor?: ServedSchemaParts['executor'],
 ): ServedSchema {
   return createServedSchema({
     ...settings,
     snapshot: readSnapshot(sdl, schemaPath),
     overrides,
+    executor,
     prefix: schemaPrefix,
   });
 }

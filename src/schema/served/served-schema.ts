@@ -1,5 +1,6 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
+import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
   assertValidSchema,
@@ -24,7 +25,10 @@ import { entityTypes, subgraphSdl, type FederationVersion } from './subgraph-sdl
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
-  /** The upstream's schema under served names, without anything derived. */
+  /**
+   * The upstream's schema under served names, without anything derived. Where graphql-js executes an operation over it,
+   * the service answers each root field, through the executor.
+   */
   readonly upstream: GraphQLSchema;
   /** The upstream's schema, unchanged. */
   readonly snapshot: GraphQLSchema;
@@ -55,6 +59,8 @@ export type AllowedMutations = 'off' | 'all' | readonly string[];
 export interface ServedSchemaParts {
   /** The upstream's schema, unchanged. */
   snapshot: GraphQLSchema;
+  /** Sends requests to the service. Undefined: no operation is ever executed over the schema. */
+  executor?: Executor | undefined;
   /** Used only for warnings. */
   mutations: AllowedMutations;
   /** The largest `first` of a connection. Used only in descriptions. */
@@ -82,7 +88,11 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const names = rootNames(snapshot, parts.prefix ?? '');
   const wrap = (servesConnections: boolean) => {
     const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
-    const subschema: SubschemaConfig = { schema: snapshot, transforms };
+    const subschema: SubschemaConfig = {
+      schema: snapshot,
+      transforms,
+      ...(parts.executor && { executor: parts.executor }),
+    };
     const upstream = wrapSchema(subschema);
     return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
   };

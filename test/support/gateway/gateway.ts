@@ -36,6 +36,8 @@ export interface Answer<Data> extends Omit<ExecutionResult, 'data'> {
 export interface TestGatewayOptions {
   config?: Partial<Config>;
   snapshot?: string;
+  /** Whether the served schema is made by the gateway itself. Default: other gateways have the same one. */
+  ownSchema?: boolean;
   /** The content of adapters.json. */
   overrides?: unknown;
   /** The content of the manifest of trusted documents. */
@@ -53,6 +55,7 @@ export async function startGateway(
   {
     config,
     snapshot = documentedSdl,
+    ownSchema = false,
     overrides,
     trustedDocuments,
     clock = systemClock,
@@ -73,7 +76,7 @@ export async function startGateway(
   const gateway = await createGateway({
     config: settings,
     snapshot,
-    served: servedOnce(snapshot, settings, overrides),
+    served: ownSchema ? undefined : servedOnce(snapshot, settings, overrides),
     overrides,
     trustedDocuments,
     store,

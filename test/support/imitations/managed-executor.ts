@@ -1,0 +1,58 @@
+import { expect, vi } from 'vitest';
+import { readConfig, type Config } from '../../../src/config.ts';
+import { keepTokens } from '../../../src/gateway.ts';
+import type { ServiceExecutor } from '../../../src/service-request.ts';
+import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
+import { createServiceExecutor } from '../../../src/upstream/executor.ts';
+import { recordingLog } from '../gateway/gateway.ts';
+import {
+  impatientClock,
+  startFakeUpstream,
+  type FakeUpstream,
+  type FakeUpstreamOptions,
+} from './fake-upstream.ts';
+
+/** The executor by itself, with the tokens that a gateway would keep, in front of a fake upstream. */
+export interface ManagedExecutor extends AsyncDisposable {
+  readonly execute: ServiceExecutor;
+  readonly upstream: FakeUpstream;
+}
+
+/** Starts it. Its set was imported and refreshed once. Repeated requests are sent without a wait. */
+export async function startManagedExecutor(
+  upstreamOptions: FakeUpstreamOptions = {},
+): Promise<ManagedExecutor> {
+  const upstream = await startFakeUpstream(upstreamOptions);
+  const config = {
+    ...readConfig({}, () => ''),
+    recruitingUrl: upstream.url,
+    tokenLink: upstream.tokenLink,
+  } as Config & { recruitingUrl: string };
+  const store = openSqliteStore(':memory:');
+  const clock = impatientClock();
+  const { log } = recordingLog();
+  const tokens = await keepTokens({ config, store, clock, log, onExchange: () => {} });
+  const executor = createServiceExecutor({
+    baseUrl: upstream.url,
+    agent: config.agent,
+    concurrency: 16,
+    timeoutMs: 1_000,
+    tokens,
+    clock,
+  });
+  // `expect.poll` works only inside tests.
+  await vi.waitFor(async () => expect((await store.read())?.generation).toBe(2), {
+    interval: 2,
+    timeout: 10_000,
+  });
+  return {
+    execute: executor.execute,
+    upstream,
+    [Symbol.asyncDispose]: async () => {
+      await tokens.stop();
+      await executor.close();
+      await store.close();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,218 @@
+import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
+import { expect, test } from 'vitest';
+import { inOneStep } from '../../src/pausable.ts';
+import { ServiceRequest } from '../../src/service-request.ts';
+import {
+  after,
+  cut,
+  honest,
+  json,
+  refusal,
+  silence,
+  text,
+  type Reply,
+} from '../support/imitations/fake-upstream.ts';
+import { fullService } from '../support/imitations/full-service.ts';
+import { startManagedExecutor } from '../support/imitations/managed-executor.ts';
+
+const PAGE = parse('query Page($first: Int) { persons(first: $first) { items { id } } }');
+const RENAME = parse('mutation { rename(id: 1, name: "Ada") { id name } }');
+const ONE = { data: { persons: { items: [{ id: expect.any(String) }] } } };
+
+test('a document is sent with its variables and a managed token, and nothing of its context', async () => {
+  await using service = await startManagedExecutor();
+  const result = await service.execute({
+    document: PAGE,
+    variables: { first: 1 },
+    operationName: 'Page',
+    context: { secret: 'of the caller' },
+    extensions: { headers: { authorization: 'Bearer of the caller' } },
+  });
+  expect(result).toEqual(ONE);
+  const { body, token } = service.upstream.received[0]!;
+  expect(JSON.parse(body)).toEqual({
+    query: print(PAGE),
+    operationName: 'Page',
+    variables: { first: 1 },
+  });
+  expect(token).toMatch(/^\S{16,}$/);
+  expect(token).not.toContain('caller');
+});
+
+test('an expired access token is refreshed once for all requests in flight', async () => {
+  await using service = await startManagedExecutor();
+  const { upstream } = service;
+  // A token that was never accepted would not be believed to have expired.
+  await service.execute({ document: PAGE });
+  const { refreshes } = upstream.sandbox.stats;
+  const both = after(upstream.arrived(3), refusal('token_expired'));
+  upstream.answer(both, both, honest);
+  const results = await Promise.all(
+    [1, 2].map((first) => service.execute({ document: PAGE, variables: { first } })),
+  );
+  expect(results[0]).toEqual(ONE);
+  expect(results[1]!.errors).toBeUndefined();
+  expect(upstream.sandbox.stats.refreshes - refreshes).toBe(1);
+});
+
+test('a query is sent again after a failure that may be temporary', async () => {
+  await using service = await startManagedExecutor();
+  service.upstream.answer(text('', 503), cut, honest);
+  expect(await service.execute({ document: PAGE, variables: { first: 1 } })).toEqual(ONE);
+  expect(service.upstream.received).toHaveLength(3);
+});
+
+test('a mutation is sent once, or again with a newer token', async () => {
+  const { schema, sent } = fullService();
+  await using service = await startManagedExecutor({ schema });
+  await service.execute({ document: parse('{ me { id } }') });
+  service.upstream.answer(text('', 503), refusal('token_expired'), honest);
+  expect(await service.execute({ document: RENAME })).toMatchObject({
+    errors: [{ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
+  });
+  expect(service.upstream.received).toHaveLength(2);
+  expect(await service.execute({ document: RENAME })).toEqual({
+    data: { rename: { id: 1, name: 'Ada' } },
+  });
+  expect(service.upstream.received).toHaveLength(4);
+  expect(sent.renames).toBe(1);
+});
+
+test('errors of the service are GraphQL errors with their path and extensions', async () => {
+  await using service = await startManagedExecutor({ schema: fullService().schema });
+  const document = parse('{ failing me { id } }');
+  const result = (await service.execute({ document })) as ExecutionResult;
+  expect(result.data).toEqual({ failing: null, me: { id: 1 } });
+  const [error] = result.errors!;
+  expect(error).toBeInstanceOf(GraphQLError);
+  expect(error!.toJSON()).toEqual({
+    message: 'This field always fails.',
+    path: ['failing'],
+    extensions: { code: 'ALWAYS', hint: { deep: [1] } },
+  });
+});
+
+test('errors in no valid form, and extensions, arrive too', async () => {
+  await using service = await startManagedExecutor();
+  service.upstream.answer(
+    json({ data: null, errors: [null, { message: 5, path: 'x' }], extensions: { cost: 1 } }),
+  );
+  const result = await service.execute({ document: PAGE });
+  expect(result).toMatchObject({ data: null, extensions: { cost: 1 } });
+  expect(result.errors!.map(({ message, path }) => ({ message, path }))).toEqual([
+    { message: 'The recruiting service reported an error.', path: undefined },
+    { message: 'The recruiting service reported an error.', path: undefined },
+  ]);
+});
+
+const failures: [string, Reply, string][] = [
+  ['no connection', cut, 'UPSTREAM_UNREACHABLE'],
+  ['no answer in time', silence, 'UPSTREAM_TIMEOUT'],
+  ['no GraphQL', text('<html>'), 'UPSTREAM_BAD_RESPONSE'],
+  ['a refused token', refusal('blocked'), 'UPSTREAM_UNAUTHORIZED'],
+];
+
+test.each(failures)('a request that fails has a result with a coded error: %s', async (...row) => {
+  const [, reply, code] = row;
+  await using service = await startManagedExecutor();
+  service.upstream.answer(reply);
+  const result = await service.execute({ document: PAGE });
+  expect(result).toEqual({ errors: [expect.any(GraphQLError)] });
+  expect(result.errors![0]!.extensions).toMatchObject({ code });
+});
+
+test('a request whose signal is aborted throws the reason, and is ended', async () => {
+  await using service = await startManagedExecutor();
+  service.upstream.answer(silence);
+  const leaving = new AbortController();
+  const result = service.execute({ document: PAGE, signal: leaving.signal });
+  await service.upstream.arrived(1);
+  leaving.abort(new Error('The caller has left.'));
+  await expect(result).rejects.toThrow('The caller has left.');
+  expect(await service.upstream.received[0]!.over).toBe('cut');
+});
+
+test('equal queries in flight are sent once, and a change of one result is not seen in the other', async () => {
+  await using service = await startManagedExecutor();
+  const gate = Promise.withResolvers<void>();
+  service.upstream.answer(after(gate.promise, honest));
+  const request = { document: PAGE, variables: { first: 1 } };
+  const sent = [service.execute(request), service.execute(request)];
+  await service.upstream.arrived(1);
+  gate.resolve();
+  const [one, other] = (await Promise.all(sent)) as { data: { persons: unknown } }[];
+  one!.data.persons = 'changed';
+  expect(other).toEqual(ONE);
+  expect(service.upstream.received).toHaveLength(1);
+});
+
+test.each([
+  ['a subscription', 'subscription { hired { id } }', undefined, 'no subscriptions'],
+  ['a document with several operations', 'query A { a } query B { b }', undefined, 'operationName'],
+  ['an operation that the document does not have', 'query A { a }', 'C', 'operationName'],
+])('%s is refused, and not sent', async (_what, document, operationName, words) => {
+  await using service = await startManagedExecutor();
+  const result = await service.execute({
+    document: parse(document),
+    ...(operationName !== undefined && { operationName }),
+  });
+  expect(result.errors).toMatchObject([
+    { message: expect.stringContaining(words), extensions: { code: 'BAD_USER_INPUT' } },
+  ]);
+  expect(service.upstream.received).toEqual([]);
+});
+
+test('a request that was written before has a document and a result for whoever reads them', async () => {
+  await using service = await startManagedExecutor();
+  const request = new ServiceRequest(
+    {
+      kind: 'query',
+      field: 'persons',
+      body: JSON.stringify({
+        query: print(PAGE),
+        operationName: 'Page',
+        variables: { first: 1 },
+      }),
+      read: (answer) => inOneStep(answer.get('data')?.raw),
+    },
+    {
+      signal: new AbortController().signal,
+      priority: 'interactive',
+      caller: 'test',
+      cause: undefined,
+    },
+  );
+  const { document, operationName, operationType, variables } = request;
+  expect(print(document)).toBe(print(PAGE));
+  expect({ operationName, operationType, variables }).toEqual({
+    operationName: 'Page',
+    operationType: 'query',
+    variables: { first: 1 },
+  });
+  const { reading, data, errors } = await service.execute(request);
+  expect({ data }).toEqual(ONE);
+  expect(errors).toBeUndefined();
+  expect(JSON.parse(reading!)).toEqual(data);
+});
+
+test('a request that was written before throws what it fails with', async () => {
+  await using service = await startManagedExecutor();
+  service.upstream.answer(text('<html>'));
+  const request = new ServiceRequest(
+    {
+      kind: 'query',
+      field: 'persons',
+      body: '{"query":"{ persons { items { id } } }"}',
+      read: () => inOneStep(undefined),
+    },
+    {
+      signal: new AbortController().signal,
+      priority: 'interactive',
+      caller: 'test',
+      cause: undefined,
+    },
+  );
+  await expect(service.execute(request)).rejects.toMatchObject({
+    extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
+  });
+});
