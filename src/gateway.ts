@@ -8,11 +8,11 @@ import { answerOperation } from './http/delivery/answer-operation.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
+import { createHandler, plugin } from './http/handler.ts';
 import { holdRequests } from './http/hold-requests.ts';
 import { createOperationStages } from './http/operation/operation-stages.ts';
 import { createOrigin } from './http/origin/origin.ts';
 import { createPaths } from './http/paths.ts';
-import { createHandler } from './http/transport/handler.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
@@ -72,8 +72,8 @@ interface SharedTokens {
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
- * Joins the parts of the gateway; no other file does. The list of stages below is the path of a request: read it from
- * top to bottom. Behind its last stages an operation is answered by its plan (`plans`, over `answers` and `paging`),
+ * Joins the parts of the gateway; no other file does. The list of plugins below is the path of a request: read it from
+ * top to bottom. In its last ones an operation is answered by its plan (`plans`, over `answers` and `paging`),
  * which sends requests to the service (`upstream`) with an access token (`tokens`).
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
@@ -156,7 +156,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       knownId: parts.knownId,
     }),
   });
-  const errors = createErrorPolicy({ schema: served.schema, memory, log });
+  const errors = createErrorPolicy({ memory, log });
   const operation = createOperationStages({
     ...config,
     operations: createOperations({
@@ -172,42 +172,42 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     answer: answerOperation({ planner, mask: errors.mask }),
   });
   const handler = createHandler({
+    schema: served.schema,
+    errors,
     telemetry: telemetry.requests,
-    // The order is part of the security: a stage may rely on those above it.
-    stages: [
-      // Before every stage that replies: a page of a listed origin may read all answers.
-      origin.corsHeaders,
-      // Before everything that waits, or keeps a request: a pipelined probe waits too.
-      holdRequests(memory),
-      // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
-      paths.health,
-      paths.readiness,
-      origin.knownHosts,
-      graphiql.fromRoot,
-      paths.graphqlOnly,
-      // Before authentication: browsers send preflights, and open pages, without a credential.
-      origin.preflights,
-      graphiql.page,
-      // Before anything of the body is read.
-      admission.authenticate,
-      origin.crossSite,
-      operation.readParams,
-      operation.trustedDocuments,
-      operation.find,
-      // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
-      operation.enforceLimits,
-      admission.enforceScopes,
-      operation.concealSdl,
-      operation.refuseInvalid,
-      operation.coerceVariables,
-      origin.findBudgetOwner,
-      operation.answer,
-      // Reached only if the caller accepts none of the formats of an answer.
-      errors.notAcceptable,
-    ],
-    refuse: errors.refuse,
-    mask: errors.mask,
     clock,
+    // The order is part of the security: a plugin may rely on those above it.
+    plugins: [
+      // Before every plugin that replies: a page of a listed origin may read all answers.
+      plugin(origin.corsHeaders),
+      // Before everything that waits, or keeps a request: a pipelined probe waits too.
+      plugin(holdRequests(memory)),
+      // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
+      plugin(paths.health),
+      plugin(paths.readiness),
+      plugin(origin.knownHosts),
+      plugin(graphiql.fromRoot),
+      plugin(paths.graphqlOnly),
+      // Before authentication: browsers send preflights, and open pages, without a credential.
+      plugin(origin.preflights),
+      plugin(graphiql.page),
+      // Before anything of the body is read.
+      plugin(admission.authenticate),
+      plugin(origin.crossSite),
+      plugin(operation.readParams),
+      plugin(operation.trustedDocuments),
+      plugin(operation.find),
+      // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
+      plugin(operation.enforceLimits),
+      plugin(admission.enforceScopes),
+      plugin(operation.concealSdl),
+      plugin(operation.refuseInvalid),
+      plugin(operation.coerceVariables),
+      plugin(origin.findBudgetOwner),
+      plugin(operation.answer),
+      // Reached only if the caller accepts none of the formats of an answer.
+      plugin(errors.notAcceptable),
+    ],
   });
 
   return {

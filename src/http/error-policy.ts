@@ -1,23 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { GraphQLError, type ExecutionResult, type GraphQLSchema } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import { GraphQLError } from 'graphql';
+import { processRegularResult, type FetchAPI } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
 import { accepted, onePartReply } from './delivery/formats.ts';
 import type { RequestMemory } from '../request-memory.ts';
 import { noMemory } from './hold-requests.ts';
 import {
+  errorReply,
   JSON_TYPE,
   type Exchange,
   type MaskFor,
-  type Outcome,
   type Reply,
   type Stage,
 } from './exchange.ts';
 
 export interface ErrorPolicyParts {
-  /** The served schema. */
-  readonly schema: GraphQLSchema;
   /** Refusals count in it until they are sent: they may repeat large values of the request. */
   readonly memory: RequestMemory;
   readonly log: Logger;
@@ -29,48 +27,25 @@ export interface ErrorPolicy {
   readonly mask: MaskFor;
   /** Answers what a stage threw. */
   readonly refuse: (exchange: Exchange, error: unknown) => Promise<Reply>;
+  /** Answers what could not be answered, nor refused. */
+  readonly fail: (exchange: Exchange, error: unknown) => Reply;
   /** Answers a caller that accepts none of the gateway's formats. */
   readonly notAcceptable: Stage;
 }
 
 /**
- * Yoga answers what the stages refuse, as JSON, with the status that the `accept` header requires (GraphQL over HTTP,
- * 6.4). It does not read the request, and executes nothing.
+ * Yoga writes what is refused, as JSON, with the status that the `accept` header requires (GraphQL over HTTP, 6.4).
  */
-export function createErrorPolicy({ schema, memory, log }: ErrorPolicyParts): ErrorPolicy {
+export function createErrorPolicy({ memory, log }: ErrorPolicyParts): ErrorPolicy {
   const mask = maskUnexpected(log);
-  const yoga = createYoga<RefusalContext, RefusalContext>({
-    schema,
-    graphqlEndpoint: PATH,
-    healthCheckEndpoint: NO_ADDRESS,
-    landingPage: false,
-    cors: false,
-    graphiql: false,
-    multipart: false,
-    maxRequestBodySize: false,
-    parserAndValidationCache: false,
-    logging: false,
-    // What is thrown below is masked already: Yoga would not say which request it belongs to.
-    maskedErrors: false,
-    plugins: [refuseAtOnce, codeRefusedRequests, noteOutcome],
-  });
-  const { handleRequest } = yoga;
-  const { Request } = yoga.fetchAPI;
 
-  const maskAll = (error: unknown, exchange: Exchange): Error =>
-    error instanceof AggregateError
-      ? new AggregateError(error.errors.map((one) => mask(one, exchange)))
-      : mask(error, exchange);
   const refuse = async (exchange: Exchange, thrown: unknown): Promise<Reply> => {
-    const error = maskAll(thrown, exchange);
+    const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
+    const errors = all.map((error) => coded(mask(error, exchange)));
+    exchange.outcome = knownCode(errors[0]?.extensions['code']);
     const { json, parts } = accepted(exchange.header('accept'));
-    const request = new Request(`http://localhost${PATH}`, {
-      // Yoga needs no more of the request. The method is POST because a GET could not be a mutation.
-      method: 'POST',
-      // It is not asked for parts: its reply to that would have headers about connections, which only Node may set.
-      headers: { accept: json ?? STRICT_TYPE },
-    });
-    const reply = await replyOf(await handleRequest(request, { exchange, error }));
+    // Not in parts: Yoga would add headers about connections, which only Node may set.
+    const reply = await replyOf(processRegularResult({ errors }, FETCH, typeOf(json)));
     const { length } = reply.body;
     if (!exchange.hold(length, memory)) {
       exchange.letGo(length);
@@ -87,6 +62,11 @@ export function createErrorPolicy({ schema, memory, log }: ErrorPolicyParts): Er
   return {
     mask,
     refuse,
+    fail: (exchange, error) => {
+      const masked = mask(error, exchange);
+      exchange.outcome = knownCode(masked.extensions['code']);
+      return errorReply(500, masked);
+    },
     notAcceptable: (exchange) => refuse(exchange, notAcceptable()),
   };
 }
@@ -99,46 +79,26 @@ function notAcceptable() {
   );
 }
 
-/** With this type, the status is that of the error. */
-const STRICT_TYPE = 'application/graphql-response+json';
-const PATH = '/graphql';
-/** Yoga cannot be created without the path of a probe. No path is a space. */
-const NO_ADDRESS = ' ';
-
-interface RefusalContext {
-  exchange: Exchange;
-  /** Masked. */
-  error: Error;
+/** With the type of the specification, the status is that of the error. */
+function typeOf(json: string | undefined): string {
+  return json === JSON_TYPE ? 'application/json' : 'application/graphql-response+json';
 }
 
-type RefusalPlugin = Plugin<RefusalContext, RefusalContext>;
-
-const refuseAtOnce: RefusalPlugin = {
-  onRequestParse: ({ serverContext: { error } }) => {
-    throw error;
-  },
-};
+/** What Yoga needs to write a result. */
+const FETCH = { Response } as FetchAPI;
 
 /** Gives errors without a code of ours `BAD_USER_INPUT`: no field was executed, so the mistake is the caller's. */
-const codeRefusedRequests: RefusalPlugin = {
-  onResultProcess({ result }) {
-    for (const single of Array.isArray(result) ? result : [result]) {
-      if (Symbol.asyncIterator in single || !single.errors || single.data) continue;
-      for (const error of single.errors) {
-        // An error with a path happened while a field was executed.
-        if ('data' in single && error.path) continue;
-        const { code, http } = error.extensions;
-        if (REFUSAL_CODES.has(code)) continue;
-        // The request is not a GraphQL request: then the status is 400, whatever the caller accepts.
-        if (code === 'BAD_REQUEST' && http) http.spec = false;
-        Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
-        error.extensions.http ??= { status: 400, spec: true };
-        // The message of the JSON parser, which contains a piece of the body.
-        delete error.extensions['originalError'];
-      }
-    }
-  },
-};
+function coded(error: GraphQLError): GraphQLError {
+  const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
+  if (REFUSAL_CODES.has(code)) return error;
+  // The request is not a GraphQL request: then the status is 400, whatever the caller accepts.
+  if (code === 'BAD_REQUEST' && http) http.spec = false;
+  Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
+  error.extensions['http'] ??= { status: 400, spec: true };
+  // The message of the JSON parser, which contains a piece of the body.
+  delete error.extensions['originalError'];
+  return error;
+}
 
 const REFUSAL_CODES = new Set<unknown>([
   'INTERNAL_SERVER_ERROR',
@@ -149,19 +109,6 @@ const REFUSAL_CODES = new Set<unknown>([
   'PERSISTED_QUERY_NOT_FOUND',
   'PERSISTED_QUERY_NOT_SUPPORTED',
 ]);
-
-/** Runs after the plugin that gives errors their codes. */
-const noteOutcome: RefusalPlugin = {
-  onResultProcess: ({ serverContext: { exchange }, result }) => {
-    if (!Array.isArray(result) && 'errors' in result) exchange.outcome = outcomeOf(result);
-  },
-};
-
-function outcomeOf({ errors }: Pick<ExecutionResult, 'errors'>): Outcome | undefined {
-  const first = errors?.[0];
-  if (!first) return undefined;
-  return knownCode(first.extensions?.['code']);
-}
 
 async function replyOf(response: Response) {
   const named = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const);

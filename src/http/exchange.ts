@@ -1,9 +1,16 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
-import type { ErrorCode } from '../errors.ts';
+import { codedError, type ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { CallVariables } from '../plans/call.ts';
-import type { BodyLimits } from '../read-body.ts';
+import {
+  BodiesTooLarge,
+  BodyParts,
+  BodyTooLarge,
+  readBody,
+  type BodyLimits,
+} from '../read-body.ts';
 import type { RequestMemory } from '../request-memory.ts';
 
 /**
@@ -42,36 +49,154 @@ export interface Caller {
  */
 export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
 
+/** A request over a socket, as Node and the frameworks on top of it give it to their handlers. */
+export interface NodeMessages {
+  readonly req: IncomingMessage & {
+    /** In Express and its kin, the whole address; `url` is then what follows the path of the router. */
+    readonly originalUrl?: string;
+    /** Set by a framework that has read the body itself. */
+    readonly body?: unknown;
+  };
+  readonly res: ServerResponse;
+}
+
 /**
  * One request, and what the stages have found out about it. It is the same for a request over a socket and for one
  * through `fetch`, and reads nothing from the request before a stage asks for it.
  */
-export abstract class Exchange {
-  abstract readonly method: string;
+export class Exchange {
+  readonly method: string;
   /** As it was sent, up to the question mark. */
-  abstract readonly path: string;
+  readonly path: string;
   /** The text after the question mark; empty without one. */
-  abstract readonly query: string;
+  readonly query: string;
+  /** Undefined through `fetch`. */
+  readonly node: NodeMessages | undefined;
+  readonly #fetched: Request | undefined;
+
+  constructor(from: NodeMessages | Request) {
+    if (from instanceof Request) {
+      const { pathname, search } = new URL(from.url);
+      this.method = from.method;
+      this.path = pathname;
+      this.query = search.slice(1);
+      this.node = undefined;
+      this.#fetched = from;
+      this.#leaveBy(from.signal);
+      return;
+    }
+    const { method = '' } = from.req;
+    const url = addressOf(from.req);
+    const mark = url.indexOf('?');
+    this.method = method;
+    this.path = mark < 0 ? url : url.slice(0, mark);
+    this.query = mark < 0 ? '' : url.slice(mark + 1);
+    this.node = from;
+    this.#fetched = undefined;
+  }
+
   /** The name by which the caller addresses this server; undefined if it gives none, as HTTP/1.0 may. */
-  abstract readonly host: string | undefined;
+  get host(): string | undefined {
+    if (this.node) return this.node.req.headers.host;
+    return this.header('host') ?? new URL(this.#fetched!.url).host;
+  }
+
   /** The IP address of the connection; undefined without a connection. */
-  abstract readonly peer: string | undefined;
+  get peer(): string | undefined {
+    return this.node?.req.socket.remoteAddress;
+  }
+
   /** @param name in lower case */
-  abstract header(name: string): string | undefined;
+  header(name: string): string | undefined {
+    if (!this.node) return this.#fetched!.headers.get(name) ?? undefined;
+    const value = this.node.req.headers[name];
+    return typeof value === 'object' ? value.join(', ') : value;
+  }
+
+  /** The memory of its head, and of all that is made for any request, bytes. */
+  get headBytes(): number {
+    let bytes = BYTES_OF_ANY + this.path.length + this.query.length;
+    if (this.node) {
+      for (const text of this.node.req.rawHeaders) bytes += BYTES_OF_TEXT + text.length;
+    } else {
+      for (const [name, value] of this.#fetched!.headers) bytes += name.length + value.length;
+    }
+    return bytes;
+  }
+
+  /** Forgets its headers. To be called when nothing reads them any more. */
+  dropHead(): void {
+    if (!this.node) return;
+    const { node, headBytes } = this;
+    node.req.rawHeaders = [];
+    node.req.headers = {};
+    this.letGo(headBytes - this.headBytes);
+  }
+
+  /** Ends its connection without an answer, and all later requests of it. */
+  hangUp(): void {
+    this.node?.req.socket.destroy();
+  }
+
+  /** Whether its answer waits for those to earlier requests of its connection. */
+  get isBehindOthers(): boolean {
+    // Node gives a response the connection when it is its turn.
+    return this.node?.res.socket === null;
+  }
+
   /**
    * Reads the body as UTF-8, once.
    *
    * @throws BodyTooLarge, BodiesTooLarge; AbortError if the caller leaves
    */
-  abstract readBody(limits: BodyLimits): Promise<string>;
-  /** The memory of its head, and of all that is made for any request, bytes. */
-  abstract readonly headBytes: number;
-  /** Forgets its headers. To be called when nothing reads them any more. */
-  abstract dropHead(): void;
-  /** Ends its connection without an answer, and all later requests of it. */
-  abstract hangUp(): void;
-  /** Whether its answer waits for those to earlier requests of its connection. */
-  abstract readonly isBehindOthers: boolean;
+  readBody(limits: BodyLimits): Promise<string> {
+    if (!this.node) return this.#readFetched(limits);
+    const { req } = this.node;
+    const read = bodyReadBefore(req);
+    if (read !== undefined) return withinLimits(read, limits);
+    return new Promise((resolve, reject) => {
+      const parts = new BodyParts(limits);
+      const stop = (reason: unknown) => {
+        parts.drop();
+        req.off('data', onData).off('end', onEnd).pause();
+        this.offLeave(onLeave);
+        reject(reason);
+      };
+      const onData = (part: Buffer) => {
+        try {
+          parts.add(part);
+        } catch (error) {
+          // Destroying the request would close the connection before the caller has the answer.
+          stop(error);
+        }
+      };
+      const onEnd = () => {
+        // They would keep the text, by the promise, as long as the request.
+        req.off('data', onData).off('end', onEnd);
+        this.offLeave(onLeave);
+        const text = textOf(parts.bytes());
+        parts.drop();
+        resolve(text);
+      };
+      const onLeave = () => {
+        stop(new DOMException('The caller left while sending.', 'AbortError'));
+      };
+      req.on('data', onData).on('end', onEnd);
+      this.onLeave(onLeave);
+    });
+  }
+
+  async #readFetched(limits: BodyLimits): Promise<string> {
+    const { body } = this.#fetched!;
+    if (!body) return '';
+    try {
+      return await readBody(body, limits);
+    } catch (error) {
+      if (error instanceof BodyTooLarge || error instanceof BodiesTooLarge) throw error;
+      if (this.hasLeft) throw new DOMException('The caller left while sending.', 'AbortError');
+      throw codedError('BAD_USER_INPUT', UNREADABLE, { cause: error });
+    }
+  }
 
   /** The id of this request in the log, in the answer and at the service. */
   requestId = '';
@@ -111,6 +236,12 @@ export abstract class Exchange {
   /** Whether the caller left before the answer was complete. */
   get hasLeft(): boolean {
     return this.#stoppedBy === 'caller';
+  }
+
+  /** The reason of the signal of a request through `fetch`; undefined if that was not aborted. */
+  get leftBecause(): unknown {
+    const { aborted, reason } = this.#fetched?.signal ?? NOT_ABORTED;
+    return aborted ? reason : undefined;
   }
 
   /**
@@ -193,8 +324,54 @@ export abstract class Exchange {
     for (const listener of this.#leaving ?? []) listener();
     this.#leaving = undefined;
   }
+
+  #leaveBy(signal: AbortSignal): void {
+    const leave = () => this.leave();
+    if (signal.aborted) return leave();
+    signal.addEventListener('abort', leave);
+    // The signal may outlive many requests.
+    this.onEnd(() => signal.removeEventListener('abort', leave));
+  }
 }
 
+/** A router that is mounted at the path of GraphQL itself leaves nothing of it in `url`. */
+function addressOf({ url = '', originalUrl }: NodeMessages['req']): string {
+  return originalUrl !== undefined && (url === '/' || url.startsWith('/?')) ? originalUrl : url;
+}
+
+/** The body, if a framework has read it from the socket; undefined if it is still to be read. */
+function bodyReadBefore({ body }: NodeMessages['req']): string | Uint8Array | undefined {
+  if (body === undefined || body === null) return undefined;
+  if (typeof body === 'string' || body instanceof Uint8Array) return body;
+  // Some set an empty object where they have read nothing.
+  return Object.keys(body).length > 0 ? JSON.stringify(body) : undefined;
+}
+
+async function withinLimits(read: string | Uint8Array, limits: BodyLimits): Promise<string> {
+  const parts = new BodyParts(limits);
+  try {
+    parts.add(typeof read === 'string' ? Buffer.from(read) : read);
+    return textOf(parts.bytes());
+  } finally {
+    parts.drop();
+  }
+}
+
+/** Removes the byte order mark that some clients send before their JSON. */
+function textOf(bytes: Buffer): string {
+  const text = bytes.toString();
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** Of a request with its response and its connection, while it waits; measured without headers. */
+const BYTES_OF_ANY = 8 * 1024;
+/** Of a name or a value of a header, beside its characters: each pair is in a list, and in an object. */
+const BYTES_OF_TEXT = 55;
+
+const UNREADABLE =
+  'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
+
+const NOT_ABORTED = { aborted: false, reason: undefined };
 const NO_PARAMS: Params = {};
 const NO_VARIABLES: CallVariables = {
   values: {},
@@ -222,7 +399,7 @@ export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
 }
 
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
-export type MaskFor = (error: unknown, exchange: Exchange) => Error;
+export type MaskFor = (error: unknown, exchange: Exchange) => GraphQLError;
 
 export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
   return body !== undefined && !isPiece(body) && !Array.isArray(body);

@@ -1,12 +1,10 @@
-import { buildSchema } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Payload as Written, PendingPart } from '../../src/answers/write-answer.ts';
-import { systemClock } from '../../src/clock.ts';
 import { codedError } from '../../src/errors.ts';
 import { answerOperation } from '../../src/http/delivery/answer-operation.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Body, Reply, Stage } from '../../src/http/exchange.ts';
-import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
+import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { CheckedOperation } from '../../src/operations/operations.ts';
 import type { OperationAnswer } from '../../src/plans/output.ts';
@@ -19,8 +17,8 @@ import { honest, json, startGatewayOverFake } from '../support/imitations/fake-u
 import { FORMATS, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
 import { byPath } from '../support/clients/by-ids.ts';
 import { recordingLog } from '../support/gateway/gateway.ts';
+import { handlerOf } from '../support/gateway/stages.ts';
 
-const SCHEMA = buildSchema('type Query { any: Int }');
 const BUG = 'Nobody expected this.';
 const list: PendingPart = { id: '0', path: ['people'], label: 'more', from: 1 };
 const later: PendingPart = { id: '1', path: ['me'], label: undefined, from: undefined };
@@ -215,7 +213,7 @@ interface Answering {
 /** A handler that answers every request in this way, and the lines it logs. */
 function answering({ stream, whole }: Answering) {
   const { log, logged } = recordingLog();
-  const errors = createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log });
+  const errors = createErrorPolicy({ memory: new RequestMemory(1e8), log });
   const plan = {
     answer: () => Promise.resolve(whole),
     stream: () => stream?.(),
@@ -245,11 +243,9 @@ function replying(
 }
 
 function handling(stage: Stage, { log, logged }: ReturnType<typeof recordingLog>) {
-  const handler = createHandler({
-    ...createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log }),
+  const handler = handlerOf([stage], {
+    errors: createErrorPolicy({ memory: new RequestMemory(1e8), log }),
     telemetry: requestTelemetry({ log, metrics: createMetricRegistry(), spans: createSpans('1') }),
-    stages: [stage],
-    clock: systemClock,
   });
   return { handler, logged };
 }

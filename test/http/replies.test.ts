@@ -3,12 +3,11 @@ import { connect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { Body, Reply } from '../../src/http/exchange.ts';
-import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
+import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import { standstill } from '../support/clients/bare-client.ts';
-import { noTelemetry } from '../support/gateway/stages.ts';
+import { handlerOf } from '../support/gateway/stages.ts';
 
 const MEGABYTE = 1024 * 1024;
 const large = Array.from({ length: 3_000 }, (_, n) =>
@@ -77,12 +76,9 @@ test('an answer is produced only as far as it is read, and no further after the 
 test('other requests are answered while a large answer is written', async () => {
   const huge = Array<Buffer>(1_000).fill(Buffer.alloc(64 * 1024, 'x'));
   let isWritten = false;
-  const handler = createHandler({
-    ...parts,
-    stages: [
-      ({ path }) => (path === '/huge' ? reply(huge) : reply(isWritten ? 'late' : 'in between')),
-    ],
-  });
+  const handler = handlerOf([
+    ({ path }) => (path === '/huge' ? reply(huge) : reply(isWritten ? 'late' : 'in between')),
+  ]);
   const { url } = await start(handler);
   const writing = fetch(`${url}/huge`).then(async (response) => {
     const { byteLength } = await response.arrayBuffer();
@@ -105,10 +101,9 @@ test.each<[string, (pieces: Buffer[]) => Body | AsyncIterable<Body>]>([
   'other requests get a turn after 256 KB of an answer that is written %s, however fast it is read',
   async (_, bodyOf) => {
     const huge = Array<Buffer>(300).fill(Buffer.alloc(64 * 1024, 'x'));
-    const handler = createHandler({
-      ...parts,
-      stages: [({ path }) => reply(path === '/huge' ? bodyOf(huge) : 'in between')],
-    });
+    const handler = handlerOf([
+      ({ path }) => reply(path === '/huge' ? bodyOf(huge) : 'in between'),
+    ]);
     const reader = instantReader(handler, '/huge');
     let most = 0;
     let other: InstantReader | undefined;
@@ -144,17 +139,8 @@ function instantReader(handler: Handler, path: string): InstantReader {
   return { bytes: () => bytes, isClosed: () => socket.writableFinished };
 }
 
-const parts = {
-  telemetry: noTelemetry,
-  refuse: (_: unknown, error: unknown): never => {
-    throw error;
-  },
-  mask: (error: unknown) => error as Error,
-  clock: systemClock,
-};
-
 function handlerFor(body: () => Body | AsyncIterable<Body>): Handler {
-  return createHandler({ ...parts, stages: [() => reply(body())] });
+  return handlerOf([() => reply(body())]);
 }
 
 function reply(body: Body | AsyncIterable<Body>): Reply {

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Exchange } from '../../src/http/exchange.ts';
-import { createHandler } from '../../src/http/transport/handler.ts';
+import type { Exchange, Stage } from '../../src/http/exchange.ts';
 import { next, partsOf, gathered } from '../support/clients/multipart.ts';
-import { noTelemetry } from '../support/gateway/stages.ts';
+import { handlerOf } from '../support/gateway/stages.ts';
 import {
   after,
   honest,
@@ -111,22 +110,13 @@ test.each(['nothing', 'a part'])(
     let exchange: Exchange | undefined;
     const ends: string[] = [];
     const over = Promise.withResolvers<void>();
-    const handler = createHandler({
-      stages: [
-        (one) => {
-          exchange = one;
-          one.onEnd(() => ends.push('exchange'));
-          one.onEnd(over.resolve);
-          return { status: 200, headers: {}, body: endless(() => ends.push('stream')) };
-        },
-      ],
-      refuse: (_, error) => {
-        throw error;
-      },
-      mask: (error) => error as Error,
-      telemetry: noTelemetry,
-      clock,
-    });
+    const stage: Stage = (one) => {
+      exchange = one;
+      one.onEnd(() => ends.push('exchange'));
+      one.onEnd(over.resolve);
+      return { status: 200, headers: {}, body: endless(() => ends.push('stream')) };
+    };
+    const handler = handlerOf([stage], { clock });
     const response = await handler.fetch('http://localhost/');
     const reader = response.body!.getReader();
     await clock.pass(50 * SECOND);
@@ -147,25 +137,12 @@ test.each(['nothing', 'a part'])(
 test('a stream that takes minutes to make its next part is not one without a reader', async () => {
   const clock = new ManualClock();
   const gate = Promise.withResolvers<void>();
-  const handler = createHandler({
-    stages: [
-      () => ({
-        status: 200,
-        headers: {},
-        body: (async function* () {
-          yield 'a';
-          await gate.promise;
-          yield 'b';
-        })(),
-      }),
-    ],
-    refuse: (_, error) => {
-      throw error;
-    },
-    mask: (error) => error as Error,
-    telemetry: noTelemetry,
-    clock,
-  });
+  const body = async function* () {
+    yield 'a';
+    await gate.promise;
+    yield 'b';
+  };
+  const handler = handlerOf([() => ({ status: 200, headers: {}, body: body() })], { clock });
   const text = (await handler.fetch('http://localhost/')).text();
   await clock.pass(300 * SECOND);
   gate.resolve();

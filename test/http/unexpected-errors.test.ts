@@ -1,22 +1,16 @@
-import { buildSchema } from 'graphql';
-import type { Logger } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import type { Reply } from '../../src/http/exchange.ts';
 import { RequestMemory } from '../../src/request-memory.ts';
-import { createHandler, type Handler } from '../../src/http/transport/handler.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { honest, refusal, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { ask } from '../support/clients/multipart.ts';
-import { noTelemetry } from '../support/gateway/stages.ts';
+import { handlerOf } from '../support/gateway/stages.ts';
 import { recordingLog, startGateway } from '../support/gateway/gateway.ts';
 import type { Body } from './front.ts';
 
 const DAY = 86_400_000;
-const SCHEMA = buildSchema('type Query { any: Int }');
 const ELSEWHERE = 'https://internal.example.test';
 
 test('a store that becomes the store of another service is reported by an id, which is logged with the cause', async () => {
@@ -81,13 +75,8 @@ describe('after an unexpected error the caller gets only an id, which is also lo
 
   test('an error in a stage', async () => {
     const { log, logged } = recordingLog();
-    const errors = createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log });
-    const handler = createHandler({
-      ...errors,
-      telemetry: noTelemetry,
-      stages: [throwing],
-      clock: systemClock,
-    });
+    const errors = createErrorPolicy({ memory: new RequestMemory(1e8), log });
+    const handler = handlerOf([throwing], { errors });
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
     for (const response of [await fetch(server.url), await handler.fetch(server.url)]) {
@@ -98,7 +87,10 @@ describe('after an unexpected error the caller gets only an id, which is also lo
 
   test('an error in a stage and in the refusal of it', async () => {
     const { log, logged } = recordingLog();
-    const handler = handlerOf(throwing, log);
+    const errors = createErrorPolicy({ memory: new RequestMemory(1e8), log });
+    const handler = handlerOf([throwing], {
+      errors: { ...errors, refuse: async () => throwing() },
+    });
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
     for (const response of [await fetch(server.url), await handler.fetch(server.url)]) {
@@ -164,13 +156,3 @@ test.each([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
 });
-
-function handlerOf(stage: () => Reply, log: Logger): Handler {
-  return createHandler({
-    telemetry: noTelemetry,
-    stages: [stage],
-    refuse: stage,
-    mask: createErrorPolicy({ schema: SCHEMA, memory: new RequestMemory(1e8), log }).mask,
-    clock: systemClock,
-  });
-}

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { NodeExchange } from '../../../src/http/transport/over-node.ts';
+import { Exchange } from '../../../src/http/exchange.ts';
 import { remoteAddress } from '../../../src/http/origin/origin.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { askAt } from '../../support/gateway/ask-at.ts';
@@ -50,10 +50,10 @@ test.each([
 
 async function addressesOf(headers: string): Promise<{ believed?: string; own?: string }> {
   const server = await listen(
-    (req, response) => {
-      const exchange = new NodeExchange(req);
+    (req, res) => {
+      const exchange = new Exchange({ req, res });
       const believed = remoteAddress(exchange, true);
-      response.end(JSON.stringify({ believed, own: remoteAddress(exchange, false) }));
+      res.end(JSON.stringify({ believed, own: remoteAddress(exchange, false) }));
     },
     { host: '127.0.0.1', port: 0 },
   );

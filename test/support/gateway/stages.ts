@@ -1,16 +1,48 @@
-import { execute, visit, type DocumentNode, type GraphQLSchema } from 'graphql';
+import {
+  buildSchema,
+  execute,
+  visit,
+  type DocumentNode,
+  type GraphQLError,
+  type GraphQLSchema,
+} from 'graphql';
 import pino from 'pino';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock, type Clock } from '../../../src/clock.ts';
 import { accepted } from '../../../src/http/delivery/formats.ts';
-import { createErrorPolicy } from '../../../src/http/error-policy.ts';
+import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Exchange, ExchangeTelemetry, Stage } from '../../../src/http/exchange.ts';
+import { createHandler, plugin, type Handler } from '../../../src/http/handler.ts';
 import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
 import { RequestMemory } from '../../../src/request-memory.ts';
-import { createHandler, type Handler } from '../../../src/http/transport/handler.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 import { withoutIncremental } from '../imitations/executable-schema.ts';
 
 export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
+
+/** Runs only these stages. What they throw is not masked. */
+export function handlerOf(
+  stages: readonly Stage[],
+  {
+    errors = THROWING,
+    telemetry = noTelemetry,
+    clock = systemClock,
+  }: {
+    errors?: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
+    telemetry?: ExchangeTelemetry;
+    clock?: Clock;
+  } = {},
+): Handler {
+  const schema = buildSchema('type Query { any: Int }');
+  return createHandler({ schema, plugins: stages.map(plugin), errors, telemetry, clock });
+}
+
+const THROWING: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'> = {
+  refuse: (_, error) => Promise.reject(error),
+  fail: (_, error) => {
+    throw error;
+  },
+  mask: (error) => error as GraphQLError,
+};
 
 /** Executes operations on a schema, after the given stages and without any other check. */
 export function handlerFor(
@@ -54,23 +86,18 @@ export function handlerFor(
       return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
     },
   });
-  const errors = createErrorPolicy({ schema, memory, log: pino({ level: 'silent' }) });
-  return createHandler({
-    telemetry: noTelemetry,
-    stages: [
-      ...first,
-      operation.readParams,
-      operation.find,
-      ...checked,
-      operation.refuseInvalid,
-      operation.coerceVariables,
-      operation.answer,
-      errors.notAcceptable,
-    ],
-    refuse: errors.refuse,
-    mask: errors.mask,
-    clock: systemClock,
-  });
+  const errors = createErrorPolicy({ memory, log: pino({ level: 'silent' }) });
+  const stages = [
+    ...first,
+    operation.readParams,
+    operation.find,
+    ...checked,
+    operation.refuseInvalid,
+    operation.coerceVariables,
+    operation.answer,
+    errors.notAcceptable,
+  ];
+  return handlerOf(stages, { errors });
 }
 
 function withoutStream(document: DocumentNode): DocumentNode {

@@ -1,0 +1,226 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { sendNodeResponse } from '@whatwg-node/server';
+import type { GraphQLSchema } from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Clock } from '../clock.ts';
+import type { ErrorPolicy } from './error-policy.ts';
+import { Exchange, isStream, type ExchangeTelemetry, type Reply, type Stage } from './exchange.ts';
+import { responseOf } from './response.ts';
+
+export interface HandlerParts {
+  /** The served schema. */
+  readonly schema: GraphQLSchema;
+  /** In the order in which they see a request. One of them always ends it. */
+  readonly plugins: readonly GatewayPlugin[];
+  readonly errors: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
+  /** Runs around all plugins. */
+  readonly telemetry: ExchangeTelemetry;
+  readonly clock: Clock;
+}
+
+/** The gateway as the handler of a Node server, and as a `fetch`: both are the same Yoga. */
+export interface Handler {
+  (request: IncomingMessage, response: ServerResponse): void;
+  /** A stream has to be read or cancelled. One that nobody reads for 60 s ends with an error. */
+  fetch(...request: Parameters<typeof fetch>): Promise<Response>;
+}
+
+export type GatewayPlugin = Plugin<object, ServerContext>;
+
+/** What Yoga passes to every hook that belongs to a request, and to resolvers. */
+interface ServerContext {
+  /** A symbol, and its own property: Yoga copies the contexts of requests through `fetch`. */
+  [CONVERSATION]: Conversation;
+}
+
+const CONVERSATION = Symbol('conversation');
+
+/** A request, and the ways to answer it. */
+interface Conversation {
+  readonly exchange: Exchange;
+  /** Whether its answer is a stream. */
+  streams: boolean;
+  respond(reply: Reply): Promise<Response>;
+  /** Answers what a stage threw. */
+  refuse(error: unknown): Promise<Response>;
+}
+
+/** Makes a plugin of a stage: it runs before anything of the request is parsed by Yoga or by other plugins. */
+export function plugin(stage: Stage): GatewayPlugin {
+  return {
+    onRequest: ({ serverContext, endResponse }) => {
+      const { [CONVERSATION]: conversation } = serverContext;
+      let reply: ReturnType<Stage>;
+      try {
+        reply = stage(conversation.exchange);
+      } catch (error) {
+        return conversation.refuse(error).then(endResponse);
+      }
+      if (reply === undefined) return undefined;
+      if (!(reply instanceof Promise)) return conversation.respond(reply).then(endResponse);
+      return reply.then(
+        (given) => given && conversation.respond(given).then(endResponse),
+        (error: unknown) => conversation.refuse(error).then(endResponse),
+      );
+    },
+  };
+}
+
+/** Answers every request, even if a stage and then the refusal of it fail. */
+export function createHandler(parts: HandlerParts): Handler {
+  const { schema, plugins, errors, telemetry, clock } = parts;
+  const yoga = createYoga<ServerContext>({
+    schema,
+    plugins: [...plugins],
+    // What these do is done by plugins of ours, or not at all. Yoga's probe and its GraphiQL would come before all plugins.
+    healthCheckEndpoint: NO_ADDRESS,
+    graphiql: false,
+    landingPage: false,
+    cors: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: false,
+    // It would keep errors with all that is on their stacks.
+    parserAndValidationCache: false,
+    logging: false,
+    maskedErrors: false,
+  });
+  // Each access through the proxy that Yoga is binds a function.
+  const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
+  const endOfTurn = turns();
+
+  /** Logs every failure behind the beginning of an answer: nothing else could report it. */
+  const cutOff = (exchange: Exchange, error: unknown): Error => {
+    const masked = errors.mask(
+      exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error }),
+      exchange,
+    );
+    exchange.cutOff();
+    return masked;
+  };
+
+  const conversationOf = (exchange: Exchange, onEnd = () => {}): Conversation => {
+    const onBreak = (error: unknown) => cutOff(exchange, error);
+    const made = (reply: Reply) => responseOf(reply, fetchAPI, { exchange, clock, onEnd, onBreak });
+    const conversation: Conversation = {
+      exchange,
+      streams: false,
+      respond: async (reply) => {
+        // What was sent may be large, and earlier answers of the connection may come first.
+        exchange.dropParams();
+        conversation.streams = isStream(reply.body);
+        // A stream may last for minutes.
+        if (conversation.streams) exchange.dropHead();
+        else if (exchange.node) await endOfTurn();
+        try {
+          return await made(reply);
+        } catch (error) {
+          conversation.streams = false;
+          return made(errors.fail(exchange, error));
+        }
+      },
+      refuse: async (error) => {
+        let reply: Reply;
+        try {
+          reply = await errors.refuse(exchange, error);
+        } catch (thrown) {
+          reply = errors.fail(exchange, thrown);
+        }
+        return conversation.respond(reply);
+      },
+    };
+    return conversation;
+  };
+
+  const byNode = (req: IncomingMessage, res: ServerResponse): void => {
+    const exchange = new Exchange({ req, res });
+    const conversation = conversationOf(exchange);
+    // Not `once`, which adds two objects to each request: a response closes once.
+    res.on('close', () => {
+      if (!res.writableFinished) exchange.leave();
+      exchange.end();
+      telemetry.ended(exchange, res.headersSent ? res.statusCode : undefined);
+    });
+    const answer = async () => {
+      try {
+        const context = { req, res, [CONVERSATION]: conversation };
+        const response = await answered(
+          () => handleNodeRequestAndResponse(req, res, context),
+          conversation,
+        );
+        await sendNodeResponse(response, res, req, true);
+      } catch (error) {
+        cutOff(exchange, error);
+        res.destroy();
+      }
+    };
+    void telemetry.run(exchange, answer);
+  };
+
+  const byFetch = (...given: Parameters<typeof fetch>): Promise<Response> => {
+    const [input, init] = given;
+    const request = input instanceof Request && !init ? input : new Request(input, init);
+    const exchange = new Exchange(request);
+    return new Promise((resolve, reject) => {
+      let status: number | undefined;
+      let hasEnded = false;
+      const ended = () => {
+        if (hasEnded) return;
+        hasEnded = true;
+        exchange.end();
+        telemetry.ended(exchange, status);
+      };
+      const conversation = conversationOf(exchange, ended);
+      const answer = async () => {
+        const context = { [CONVERSATION]: conversation };
+        const response = await answered(() => handleRequest(request, context), conversation);
+        if (exchange.hasLeft) return;
+        ({ status } = response);
+        // Everything but a stream is the caller's now.
+        if (!conversation.streams) ended();
+        resolve(response);
+      };
+      telemetry.run(exchange, () => {
+        exchange.onLeave(() => {
+          ended();
+          reject(request.signal.reason as Error);
+        });
+        answer().catch(reject);
+      });
+    });
+  };
+
+  return Object.assign(byNode, { fetch: byFetch });
+}
+
+/** Yoga would send the stacks of what its plugins throw. */
+async function answered(
+  handle: () => Response | Promise<Response>,
+  conversation: Conversation,
+): Promise<Response> {
+  try {
+    return await handle();
+  } catch (error) {
+    return conversation.refuse(error);
+  }
+}
+
+/** Yoga cannot be created without the address of a probe. No address ends with a space. */
+const NO_ADDRESS = ' ';
+
+const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
+
+/**
+ * Replies that get ready in one turn of the event loop are sent together in its check phase. To send one wakes the
+ * process of its reader, if that sleeps, and this costs more than anything else about a small reply.
+ */
+function turns(): () => Promise<void> {
+  let turn: Promise<void> | undefined;
+  return () =>
+    (turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        turn = undefined;
+        resolve();
+      });
+    }));
+}
