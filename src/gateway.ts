@@ -17,6 +17,7 @@ import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
+import { createPlansExecutor } from './plans/executor.ts';
 import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { serveSnapshot } from './schema/serve-snapshot.ts';
@@ -24,7 +25,11 @@ import type { ServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { RequestMemory } from './request-memory.ts';
 import type { ServiceExecutor } from './service-request.ts';
-import { createExecutorTelemetry, createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
+import type { Additions } from './stitching/additions.ts';
+import { delegations } from './stitching/delegations.ts';
+import { stitchedPlan } from './stitching/stitched-plan.ts';
+import { withAdditions } from './stitching/with-additions.ts';
+import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
 import type { Rescue } from './tokens/store/rescue.ts';
@@ -41,6 +46,8 @@ export interface GatewayParts {
   readonly served?: ServedSchema | undefined;
   /** The parsed adapters.json; undefined without one. */
   readonly overrides?: unknown;
+  /** What a company adds to the schema; undefined: nothing. */
+  readonly additions?: Additions | undefined;
   /** The parsed manifest of trusted documents; undefined without one. */
   readonly trustedDocuments?: unknown;
   /** The id of a record that exists, for the examples of GraphiQL. */
@@ -97,12 +104,20 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
   const { snapshot } = served;
+  const added = withAdditions(
+    served,
+    parts.additions,
+    delegations(served.schema, (request) => plans.delegate(request)),
+  );
+  /** What callers see. */
+  const offered = added ?? served;
   const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);
   const callers = createCallerBudgets(config.pagesPerMinute, clock, parts.ledger);
   const planner = createPlanner({
     ...config,
     served,
+    offered,
     callers,
     execute,
     telemetry: telemetry.reading,
@@ -114,7 +129,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const trusted =
     parts.trustedDocuments === undefined
       ? undefined
-      : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: served.schema });
+      : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: offered.schema });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   const keeper =
     'tokens' in parts ? undefined : await keepTokens({ ...parts, onExchange: telemetry.exchanged });
@@ -157,22 +172,45 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     }),
   });
   const errors = createErrorPolicy({ memory, log });
+  const { operationBytes, maxDepth, maxAliases, introspection } = config;
+  const maxBytes = added ? operationBytes / 2 : operationBytes;
+  const operations = createOperations({
+    ...config,
+    schema: offered.schema,
+    maxBytes,
+    compile: (planned, grown) =>
+      added?.touches(planned)
+        ? stitchedPlan(added.schema, planned, grown)
+        : planner.plan(planned, grown),
+  });
+  // Those of delegations, whose size depends on the operation that they are for.
+  const delegated = createOperations({
+    maxDepth,
+    maxAliases,
+    maxTokens: Infinity,
+    introspection,
+    schema: served.schema,
+    maxBytes,
+    compile: planner.plan,
+  });
+  const plans = createPlansExecutor({
+    schema: served.schema,
+    planner,
+    find: delegated.findDocument,
+    memory,
+    mask: (error, call) => errors.mask(error, { requestId: call?.cause?.requestId ?? '' }),
+  });
   const operation = createOperationStages({
     ...config,
-    operations: createOperations({
-      ...config,
-      schema: served.schema,
-      maxBytes: config.operationBytes,
-      compile: planner.plan,
-    }),
-    schema: served.schema,
+    operations,
+    schema: offered.schema,
     memory,
     trusted,
     isRouter: admission.isRouter,
     answer: answerOperation({ planner, mask: errors.mask }),
   });
   const handler = createHandler({
-    schema: served.schema,
+    schema: offered.schema,
     errors,
     telemetry: telemetry.requests,
     clock,
@@ -213,7 +251,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   return {
     /** Answers requests, as the handler of a Node server or as a `fetch`. */
     handler,
-    served,
+    /** Executes operations for callers whose context they carry. */
+    executor: plans.executor,
+    served: offered,
     metrics,
     /** From now on `/ready` replies 503. Everything else continues. */
     sayNotReady: () => void (isStopping = true),
@@ -222,47 +262,6 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     /** Ends all upstream requests, after the token pair of a refresh in progress is saved, and pages are reported. */
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
-      await upstream.close();
-    },
-  };
-}
-
-/**
- * Joins the parts that a request to the service needs, without a gateway around them: for the gateways of others.
- *
- * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
- */
-export async function createManagedExecutor(
-  parts: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & OwnTokens,
-) {
-  const { config, clock, log } = parts;
-  const { recruitingUrl: baseUrl, agent } = config;
-  const telemetry = createExecutorTelemetry({
-    version: VERSION,
-    log,
-    baseUrl,
-    tokens: () => tokens?.health(),
-    upstreamLoad: () => upstream.load,
-  });
-  const tokens = await keepTokens({ ...parts, onExchange: telemetry.exchanged });
-  const upstream = createServiceExecutor({
-    baseUrl,
-    agent,
-    proxy: parts.proxyFor?.(baseUrl),
-    concurrency: config.upstreamConcurrency,
-    timeoutMs: config.upstreamTimeoutMs,
-    tellsRequestIds: config.introspection,
-    maxArriving: config.answerBytes,
-    tokens,
-    memory: new RequestMemory(config.requestBytes),
-    clock,
-    telemetry: telemetry.upstream,
-  });
-  return {
-    execute: upstream.execute,
-    /** Ends all requests, after the token pair of a refresh in progress is saved. */
-    close: async () => {
-      await tokens.stop();
       await upstream.close();
     },
   };

@@ -120,7 +120,7 @@ async function replyOf(response: Response) {
 }
 
 function maskUnexpected(log: Logger): MaskFor {
-  const logged = (cause: unknown, { requestId }: Exchange): string => {
+  const logged = (cause: unknown, { requestId }: Pick<Exchange, 'requestId'>): string => {
     const id = randomUUID();
     log.error({ requestId, err: cause, errorId: id }, 'unexpected error');
     return id;

@@ -200,6 +200,8 @@ export class Exchange {
 
   /** The id of this request in the log, in the answer and at the service. */
   requestId = '';
+  /** What resolvers get as their context. Set by the handler. */
+  context: object | undefined = undefined;
   /** Identifies this request in everything that is done for it. Set by telemetry. */
   cause: Cause | undefined = undefined;
   /** Headers of the answer, whichever stage replies. Names in lower case. */
@@ -399,7 +401,7 @@ export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
 }
 
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
-export type MaskFor = (error: unknown, exchange: Exchange) => GraphQLError;
+export type MaskFor = (error: unknown, exchange: Pick<Exchange, 'requestId'>) => GraphQLError;
 
 export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
   return body !== undefined && !isPiece(body) && !Array.isArray(body);

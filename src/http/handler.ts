@@ -50,6 +50,7 @@ export function plugin(stage: Stage): GatewayPlugin {
   return {
     onRequest: ({ serverContext, endResponse }) => {
       const { [CONVERSATION]: conversation } = serverContext;
+      conversation.exchange.context = serverContext;
       let reply: ReturnType<Stage>;
       try {
         reply = stage(conversation.exchange);

@@ -1,5 +1,6 @@
 import {
   Kind,
+  print,
   TokenKind,
   visit,
   type DocumentNode,
@@ -33,6 +34,8 @@ export interface OperationRules<Plan> extends Limits {
 export interface Operations<Plan = unknown> {
   /** @throws GraphQLError for a text that does not parse, or a name that selects none of its operations */
   find(text: string, operationName: unknown): CheckedOperation<Plan>;
+  /** Does the same for a document. */
+  findDocument(document: DocumentNode, operationName: unknown): CheckedOperation<Plan>;
 }
 
 /**
@@ -51,18 +54,25 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
     documents.delete(text);
     documents.set(text, document);
   };
+  const texts = new WeakMap<DocumentNode, string>();
+  const find = (text: string, operationName: unknown) => {
+    let document = documents.get(text);
+    if (!document) {
+      const key = copyOf(text);
+      const made = new CheckedDocument(parse(key), rules, () => {
+        if (documents.peek(key) === made) keep(key, made);
+      });
+      keep(key, made);
+      document = made;
+    }
+    return document.select(operationName);
+  };
   return {
-    find: (text, operationName) => {
-      let document = documents.get(text);
-      if (!document) {
-        const key = copyOf(text);
-        const made = new CheckedDocument(parse(key), rules, () => {
-          if (documents.peek(key) === made) keep(key, made);
-        });
-        keep(key, made);
-        document = made;
-      }
-      return document.select(operationName);
+    find,
+    findDocument: (document, operationName) => {
+      const text = texts.get(document) ?? print(document);
+      texts.set(document, text);
+      return find(text, operationName);
     },
   };
 }

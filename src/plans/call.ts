@@ -72,6 +72,10 @@ export interface CallOrigin {
   readonly signal: AbortSignal;
   /** For telemetry; passed on unread. */
   readonly cause: Cause | undefined;
+  /** Undefined if callers need no credential. */
+  readonly caller?: { readonly scopes: ReadonlySet<string> } | undefined;
+  /** What resolvers get as their context; undefined until there is one. */
+  readonly context?: object | undefined;
 }
 
 /** What all calls have in common. */
@@ -92,8 +96,10 @@ export class Call implements Requester {
   /** Shared by all drains of the operation. */
   readonly drainBudget: DrainBudget;
   /** Shared by all fields of the operation that return several records by their ids. */
-  readonly references = { count: 0 };
+  readonly references: { count: number };
   readonly cause: Cause | undefined;
+  /** The call of the operation that a delegation is for; otherwise this one. */
+  readonly #whole: Call;
   /** Bytes of its pieces, the uncounted ones too. */
   #bytes = 0;
   #held: HeldBytes | undefined;
@@ -106,13 +112,29 @@ export class Call implements Requester {
   #queue: PQueue | undefined;
   #records: RecordLoader | undefined;
 
-  constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts) {
+  /** @param whole for a delegation */
+  constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts, whole?: Call) {
     this.#origin = origin;
     this.#parts = parts;
     this.variables = variables;
-    this.pages = createPageBudget(parts.callers, origin.budgetOwner!);
     this.cause = origin.cause;
-    this.drainBudget = { max: parts.drainMaxItems, left: parts.drainMaxItems };
+    this.#whole = whole ?? this;
+    this.pages = whole?.pages ?? createPageBudget(parts.callers, origin.budgetOwner!);
+    const { drainMaxItems: max } = parts;
+    this.drainBudget = whole?.drainBudget ?? { max, left: max };
+    this.references = whole?.references ?? { count: 0 };
+  }
+
+  /**
+   * Creates the call of a delegation: an operation that is answered as a part of this one. It uses the same budgets,
+   * sends nothing that this one has sent, and holds its pieces until this one ends.
+   */
+  delegate(variables: CallVariables): Call {
+    return new Call(variables, this.#origin, this.#parts, this.#whole);
+  }
+
+  get origin(): CallOrigin {
+    return this.#origin;
   }
 
   /** Aborted when the caller leaves. */
@@ -131,12 +153,14 @@ export class Call implements Requester {
    * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
    */
   hold(piece: object, bytes: number): Promise<void> | undefined {
-    this.#bytes += bytes;
-    return this.#bytes < UNCOUNTED ? undefined : this.held.hold(piece, bytes);
+    const whole = this.#whole;
+    whole.#bytes += bytes;
+    return whole.#bytes < UNCOUNTED ? undefined : whole.held.hold(piece, bytes);
   }
 
   /** The parts of its answer that are in memory. */
   get held(): HeldBytes {
+    if (this.#whole !== this) return this.#whole.held;
     if (this.#held) return this.#held;
     this.#held = this.#parts.budget.open();
     if (this.#isOver) this.#held.release();
@@ -151,7 +175,7 @@ export class Call implements Requester {
 
   /** Loads records by their ids. */
   get records(): RecordLoader {
-    return (this.#records ??= new RecordLoader());
+    return (this.#whole.#records ??= new RecordLoader());
   }
 
   /** Requests pages that are only read to find a record: see `PageBudget.forSearch`. */
@@ -187,7 +211,7 @@ export class Call implements Requester {
 
   #request<T>(charged: ChargedRequest<T>): Promise<T> {
     if (!this.#isSharing) return this.#send(charged);
-    const requests = (this.#requests ??= new Map());
+    const requests = (this.#whole.#requests ??= new Map());
     const key = mapKey(charged.request.body + charged.request.key);
     const known = requests.get(key) as Promise<T> | undefined;
     if (known) return known;
@@ -216,7 +240,7 @@ export class Call implements Requester {
   async #sendInTurn<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
     const { signal } = this;
     const { memory } = this.#parts;
-    const queue = (this.#queue ??= new PQueue({ concurrency: PAGES_PER_OPERATION }));
+    const queue = (this.#whole.#queue ??= new PQueue({ concurrency: PAGES_PER_OPERATION }));
     budget.spend(request.pages);
     const send = () => queue.add(() => this.#execute(request), { signal });
     if (queue.pending < PAGES_PER_OPERATION) return send();

@@ -60,12 +60,16 @@ export interface Planner {
    */
   plan(document: PlannedDocument, grown: (bytes: number) => void): OperationPlan;
   createCall(variables: CallVariables, origin: CallOrigin): Call;
+  /** Returns the call of the operation that is answered with this context; undefined without one. */
+  callWith(context: object): Call | undefined;
   /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
 
 export interface PlannerParts extends CallParts {
   readonly served: ServedSchema;
+  /** The schema that callers see, for introspection and routers. */
+  readonly offered: Pick<ServedSchema, 'schema' | 'subgraphSdl'>;
   readonly telemetry: ReadingTelemetry;
   readonly mutations: AllowedMutations;
   readonly connectionMax: number;
@@ -75,7 +79,7 @@ export interface PlannerParts extends CallParts {
 }
 
 export function createPlanner(parts: PlannerParts): Planner {
-  const { served, execute, telemetry, mutations, connectionMax, operationBytes } = parts;
+  const { served, offered, execute, telemetry, mutations, connectionMax, operationBytes } = parts;
   const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
   const drains = createDrains({ execute, telemetry }, parts.drains);
   const derived = new Set(
@@ -105,11 +109,17 @@ export function createPlanner(parts: PlannerParts): Planner {
     sizes: createAcceptedSizes(parts.drains.clock, telemetry),
     connectionMax,
     variantBytes: operationBytes / 8,
-    local: createLocalFields(schema, served.subgraphSdl),
+    local: createLocalFields(offered.schema, offered.subgraphSdl),
   };
+  const calls = new WeakMap<object, Call>();
   return {
     plan: (document, grown) => planOperation(shared, document, grown),
-    createCall: (variables, origin) => new Call(variables, origin, parts),
+    createCall: (variables, origin) => {
+      const call = new Call(variables, origin, parts);
+      if (origin.context) calls.set(origin.context, call);
+      return call;
+    },
+    callWith: (context) => calls.get(context),
     get drainLoad() {
       return drains.load;
     },

@@ -49,8 +49,8 @@ export interface ServedSchema {
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
   readonly warnings: readonly string[];
-  /** The SDL from which a supergraph is composed. */
-  readonly subgraphSdl: () => string;
+  /** The SDL from which a supergraph is composed. @param offered default: `schema` */
+  readonly subgraphSdl: (offered?: GraphQLSchema) => string;
 }
 
 /** The mutations that callers may use: none, all, or these fields of the upstream. */
@@ -121,6 +121,15 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const schema = nodes ? withGlobalIds(stitched, nodes) : stitched;
   schema.description = snapshot.description;
   assertValidSchema(schema);
+  const sdlOf = (offered: GraphQLSchema) =>
+    subgraphSdl(offered, {
+      entities,
+      nodes,
+      adapters: [...adapters, ...nested],
+      pageInfo: names.type(RELAY_PAGE_INFO),
+      version: parts.federationVersion ?? '2.3',
+    });
+  const ownSdl = once(() => sdlOf(schema));
   return {
     schema,
     upstream,
@@ -132,15 +141,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     nested,
     entities,
     nodes,
-    subgraphSdl: once(() =>
-      subgraphSdl(schema, {
-        entities,
-        nodes,
-        adapters: [...adapters, ...nested],
-        pageInfo: names.type(RELAY_PAGE_INFO),
-        version: parts.federationVersion ?? '2.3',
-      }),
-    ),
+    subgraphSdl: (offered) => (offered ? sdlOf(offered) : ownSdl()),
     reports: [...plan.reports, ...(nodes ? withNodes(found.reports, nodes) : found.reports)],
     warnings: [
       ...plan.warnings,

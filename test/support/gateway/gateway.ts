@@ -6,6 +6,7 @@ import { createGateway } from '../../../src/gateway.ts';
 import type { PageLedger } from '../../../src/page-ledger.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
+import type { Additions } from '../../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
@@ -40,6 +41,8 @@ export interface TestGatewayOptions {
   ownSchema?: boolean;
   /** The content of adapters.json. */
   overrides?: unknown;
+  /** What a company adds to the schema. */
+  additions?: Additions;
   /** The content of the manifest of trusted documents. */
   trustedDocuments?: unknown;
   clock?: Clock;
@@ -57,6 +60,7 @@ export async function startGateway(
     snapshot = documentedSdl,
     ownSchema = false,
     overrides,
+    additions,
     trustedDocuments,
     clock = systemClock,
     store = openSqliteStore(':memory:'),
@@ -78,6 +82,7 @@ export async function startGateway(
     snapshot,
     served: ownSchema ? undefined : servedOnce(snapshot, settings, overrides),
     overrides,
+    additions,
     trustedDocuments,
     store,
     rescue,

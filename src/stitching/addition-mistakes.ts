@@ -1,0 +1,413 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
+import type { IResolvers } from '@graphql-tools/utils';
+import {
+  GraphQLError,
+  isInterfaceType,
+  isLeafType,
+  isObjectType,
+  isTypeDefinitionNode,
+  isTypeExtensionNode,
+  Kind,
+  NoUnusedFragmentsRule,
+  parse,
+  Source,
+  specifiedRules,
+  specifiedScalarTypes,
+  validate,
+  visit,
+  type DefinitionNode,
+  type DocumentNode,
+  type FieldDefinitionNode,
+  type GraphQLSchema,
+  type SelectionNode,
+} from 'graphql';
+import { OperatorMistake } from '../errors.ts';
+import type { TypeDefs } from './additions.ts';
+import { SUFFIX } from './private-keys.ts';
+
+/** What is added, as lists. */
+export interface AddedParts {
+  readonly documents: readonly DocumentNode[];
+  readonly resolvers: readonly IResolvers[];
+  readonly subschemas: readonly SubschemaConfig[];
+}
+
+/** The error with which the gateway does not start. @param mistakes sentences */
+export function mistakeOf(mistakes: readonly string[]): OperatorMistake {
+  const [only, ...others] = mistakes;
+  return new OperatorMistake(
+    others.length === 0
+      ? `What is added to the schema has a mistake: ${only}`
+      : `What is added to the schema has ${mistakes.length} mistakes:\n${mistakes.map((one) => `  - ${one}`).join('\n')}`,
+  );
+}
+
+/** @throws OperatorMistake */
+export function documentsOf(typeDefs: TypeDefs | undefined): DocumentNode[] {
+  if (typeDefs === undefined) return [];
+  if (Array.isArray(typeDefs)) return (typeDefs as readonly TypeDefs[]).flatMap(documentsOf);
+  if (typeof typeDefs !== 'string') return [typeDefs as DocumentNode];
+  if (typeDefs.trim() === '') return [];
+  try {
+    return [parse(new Source(typeDefs, 'typeDefs'))];
+  } catch (error) {
+    const { message, locations } = error as GraphQLError;
+    const line = locations?.[0]?.line;
+    throw mistakeOf([
+      `typeDefs is not valid SDL${line === undefined ? '' : `, in line ${line}`}: ${message.replace(/\.$/, '')}.`,
+    ]);
+  }
+}
+
+/** Finds what `stitchSchemas` would leave out without a word, or would do in a way that nobody wants. */
+export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string[] {
+  const definitions = added.documents.flatMap((document) => document.definitions);
+  const types = knownTypes(served, definitions, added.subschemas);
+  return [
+    ...definitions.flatMap((definition) => mistakesOfDefinition(served, definition, types)),
+    ...added.resolvers.flatMap((one) => mistakesOfResolvers(served, one, types)),
+    ...fieldsWithoutResolver(served, definitions, added),
+    ...added.subschemas.flatMap((one, i) => mistakesOfSubschema(served, one, i)),
+  ];
+}
+
+/** Finds what is wrong with what resolvers and merges require, in the stitched schema. */
+export function mistakesAfter(schema: GraphQLSchema, added: AddedParts): string[] {
+  return [
+    ...(schema.getSubscriptionType()
+      ? ['The schema has subscriptions, which the gateway does not serve. Leave them out.']
+      : []),
+    ...namesWithSuffix(schema),
+    ...requirementMistakes(schema, requirements(added)),
+  ];
+}
+
+/** The fields of each type; undefined for a type without fields. */
+type KnownTypes = ReadonlyMap<string, ReadonlySet<string> | undefined>;
+
+function knownTypes(
+  served: GraphQLSchema,
+  definitions: readonly DefinitionNode[],
+  subschemas: readonly SubschemaConfig[],
+): KnownTypes {
+  const known = new Map<string, Set<string> | undefined>();
+  const add = (name: string, fields: readonly string[] | undefined) => {
+    const before = known.get(name);
+    known.set(name, fields ? new Set([...(before ?? []), ...fields]) : before);
+  };
+  for (const schema of [served, ...subschemas.map((one) => one.schema)]) {
+    for (const type of Object.values(schema.getTypeMap())) {
+      add(type.name, 'getFields' in type ? Object.keys(type.getFields()) : undefined);
+    }
+    // Stitching gives the root types of all schemas the names of the served ones.
+    for (const [own, root] of rootPairs(served, schema)) {
+      add(own, Object.keys(root.getFields()));
+    }
+  }
+  for (const { name } of specifiedScalarTypes) add(name, undefined);
+  if (!served.getMutationType() && definitions.some(definesMutation)) add('Mutation', []);
+  for (const definition of definitions) {
+    if (!isTypeDefinitionNode(definition) && !isTypeExtensionNode(definition)) continue;
+    const name = definition.name.value;
+    // A type that is only extended is unknown.
+    if (!isTypeDefinitionNode(definition) && !known.has(name)) continue;
+    add(name, 'fields' in definition ? (definition.fields ?? []).map(nameOf) : undefined);
+  }
+  return known;
+}
+
+function definesMutation(definition: DefinitionNode): boolean {
+  return 'name' in definition && definition.name?.value === 'Mutation';
+}
+
+function rootPairs(served: GraphQLSchema, schema: GraphQLSchema) {
+  const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
+  return [
+    ...(query ? [[served.getQueryType()!.name, query] as const] : []),
+    ...(mutation ? [[served.getMutationType()?.name ?? 'Mutation', mutation] as const] : []),
+  ];
+}
+
+function mistakesOfDefinition(
+  served: GraphQLSchema,
+  definition: DefinitionNode,
+  types: KnownTypes,
+): string[] {
+  if (!isTypeDefinitionNode(definition) && !isTypeExtensionNode(definition)) return [];
+  const name = definition.name.value;
+  const mistakes: string[] = [];
+  if (!types.has(name)) {
+    mistakes.push(
+      `typeDefs extends ${name}, which is not a type of any schema. ${didYouMean(name, types)}`,
+    );
+  }
+  const own = served.getType(name);
+  if (own) {
+    if (!('getFields' in own) || !(isObjectType(own) || isInterfaceType(own))) {
+      mistakes.push(
+        `typeDefs changes ${name}, which the gateway already has. Only its object types and interfaces can be extended.`,
+      );
+    } else if ('fields' in definition) {
+      for (const field of definition.fields ?? []) {
+        if (field.name.value in own.getFields()) {
+          mistakes.push(
+            `typeDefs adds ${name}.${field.name.value}, which the gateway already has. Choose another name.`,
+          );
+        }
+      }
+    }
+  }
+  visit(definition, {
+    NamedType: ({ name: { value } }) => {
+      if (types.has(value)) return;
+      mistakes.push(
+        `typeDefs uses ${value} in ${name}, which is not a type of any schema. ${didYouMean(value, types)}`,
+      );
+    },
+  });
+  return mistakes;
+}
+
+/** What a resolver may have beside the fields of its type. */
+function isSpecial(field: string): boolean {
+  return field.startsWith('__');
+}
+
+function mistakesOfResolvers(
+  served: GraphQLSchema,
+  resolvers: IResolvers,
+  types: KnownTypes,
+): string[] {
+  return Object.entries(resolvers).flatMap(([name, fields]) => {
+    if (!types.has(name)) {
+      return [
+        `resolvers has ${name}, which is not a type of any schema. ${didYouMean(name, types)}`,
+      ];
+    }
+    const own = served.getType(name);
+    if (own && isLeafType(own)) {
+      return [
+        `resolvers has ${name}, a type of the gateway whose values are passed on as the service wrote them. Leave it out.`,
+      ];
+    }
+    const known = types.get(name);
+    if (!known) return [];
+    return Object.keys(fields)
+      .filter((field) => !isSpecial(field) && !known.has(field))
+      .map(
+        (field) =>
+          `resolvers has ${name}.${field}, which is not a field of any schema. Add it to typeDefs, or correct its name.`,
+      );
+  });
+}
+
+/** They would always be null. */
+function fieldsWithoutResolver(
+  served: GraphQLSchema,
+  definitions: readonly DefinitionNode[],
+  { resolvers, subschemas }: AddedParts,
+): string[] {
+  const schemas = [served, ...subschemas.map(({ schema }) => schema)];
+  const isResolved = (type: string, field: string): boolean =>
+    resolvers.some((one) => {
+      const fields: object = one[type] ?? {};
+      return field in fields;
+    });
+  return definitions.flatMap((definition) => {
+    if (!isTypeDefinitionNode(definition) && !isTypeExtensionNode(definition)) return [];
+    if (
+      definition.kind !== Kind.OBJECT_TYPE_DEFINITION &&
+      definition.kind !== Kind.OBJECT_TYPE_EXTENSION
+    )
+      return [];
+    const name = definition.name.value;
+    const isRoot = [
+      served.getQueryType()?.name,
+      served.getMutationType()?.name ?? 'Mutation',
+    ].includes(name);
+    const having = schemas.map((schema) => schema.getType(name)).filter(isObjectType);
+    // An own type is what its resolvers return.
+    if (!isRoot && having.length === 0) return [];
+    const interfaces = having.flatMap((type) => type.getInterfaces());
+    return (definition.fields ?? [])
+      .map(nameOf)
+      .filter(
+        (field) =>
+          ![name, ...interfaces.map((one) => one.name)].some((one) => isResolved(one, field)) &&
+          !having.some((type) => field in type.getFields()),
+      )
+      .map(
+        (field) =>
+          `typeDefs adds ${name}.${field}, but resolvers has no ${name}.${field}. Add a resolver for it.`,
+      );
+  });
+}
+
+function mistakesOfSubschema(
+  served: GraphQLSchema,
+  { schema, merge = {}, transforms = [] }: SubschemaConfig,
+  index: number,
+): string[] {
+  const at = `subschemas[${index}]`;
+  // What transforms make of it is only known to the stitched schema.
+  if (transforms.length > 0) return [];
+  const roots = [
+    [served.getQueryType(), schema.getQueryType()],
+    [served.getMutationType(), schema.getMutationType()],
+  ] as const;
+  return [
+    ...roots.flatMap(([own, root]) =>
+      Object.keys(root?.getFields() ?? {})
+        .filter((field) => own && field in own.getFields())
+        .map(
+          (field) =>
+            `${at} has ${root!.name}.${field}, which the gateway already has. Rename or remove it with a transform.`,
+        ),
+    ),
+    ...Object.entries(merge).flatMap(([name, { fieldName }]) => {
+      if (!schema.getType(name)) {
+        return [`${at}.merge has ${name}, which is not a type of its schema. Correct the name.`];
+      }
+      if (fieldName === undefined || schema.getQueryType()?.getFields()[fieldName]) return [];
+      return [
+        `${at}.merge.${name} has the fieldName ${fieldName}, which its schema does not have in Query. Correct the name.`,
+      ];
+    }),
+  ];
+}
+
+function namesWithSuffix(schema: GraphQLSchema): string[] {
+  return Object.values(schema.getTypeMap()).flatMap((type) =>
+    isObjectType(type) || isInterfaceType(type)
+      ? Object.keys(type.getFields())
+          .filter((field) => field.endsWith(SUFFIX))
+          .map(
+            (field) => `${type.name}.${field} ends with ${SUFFIX}, which is reserved. Rename it.`,
+          )
+      : [],
+  );
+}
+
+/** The fields that must be there for a resolver, or for a merge. */
+interface Requirement {
+  readonly of: string;
+  readonly type: string;
+  readonly selectionSet: string;
+}
+
+function requirements({ resolvers, subschemas }: AddedParts): Requirement[] {
+  const ofResolvers = resolvers.flatMap((one) =>
+    Object.entries(one).flatMap(([type, fields]) =>
+      Object.entries((fields ?? {}) as Readonly<Record<string, unknown>>).flatMap(
+        ([field, resolver]) => {
+          const { selectionSet } = (resolver ?? {}) as { readonly selectionSet?: unknown };
+          return typeof selectionSet === 'string'
+            ? [{ of: `resolvers.${type}.${field}`, type, selectionSet }]
+            : [];
+        },
+      ),
+    ),
+  );
+  const ofMerges = subschemas.flatMap(({ merge = {} }, i) =>
+    Object.entries(merge).flatMap(([type, { selectionSet, fields = {}, entryPoints = [] }]) => {
+      const of = `subschemas[${i}].merge.${type}`;
+      return [
+        ...(selectionSet === undefined ? [] : [{ of, type, selectionSet }]),
+        ...Object.entries(fields).flatMap(([field, one]) =>
+          one.selectionSet === undefined
+            ? []
+            : [{ of: `${of}.fields.${field}`, type, selectionSet: one.selectionSet }],
+        ),
+        ...entryPoints.flatMap((one, n) =>
+          one.selectionSet === undefined
+            ? []
+            : [{ of: `${of}.entryPoints[${n}]`, type, selectionSet: one.selectionSet }],
+        ),
+      ];
+    }),
+  );
+  return [...ofResolvers, ...ofMerges];
+}
+
+const RULES = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
+
+function requirementMistakes(schema: GraphQLSchema, required: readonly Requirement[]): string[] {
+  const parsed = required.map((one) => ({ ...one, ...selectionsOf(one) }));
+  const broken = parsed.flatMap(({ of, fault }) =>
+    fault === undefined ? [] : [`${of} has a selectionSet that is not valid: ${fault}.`],
+  );
+  const invalid = parsed.flatMap(({ of, type, selections }) => {
+    const [error] = selections ? validate(schema, fragmentOn(type, selections), RULES) : [];
+    const reserved = selections && aliasesIn(selections).find((alias) => alias.endsWith(SUFFIX));
+    if (reserved !== undefined) {
+      return [
+        `${of} uses the alias ${reserved} in its selectionSet. Names that end with ${SUFFIX} are reserved.`,
+      ];
+    }
+    return error
+      ? [`${of} has a selectionSet that is not valid: ${error.message.replace(/\.$/, '')}.`]
+      : [];
+  });
+  if (broken.length + invalid.length > 0) return [...broken, ...invalid];
+  // All of them are selected together.
+  return [...Map.groupBy(parsed, ({ type }) => type)].flatMap(([type, some]) => {
+    const all = some.flatMap(({ selections = [] }) => selections);
+    const [error] = all.length > 0 ? validate(schema, fragmentOn(type, all), RULES) : [];
+    if (!error) return [];
+    const names = some.map(({ of }) => of).join(' and ');
+    return [
+      `${names} require fields that cannot be selected together: ${error.message.replace(/\.$/, '')}. Give them aliases in the selectionSet.`,
+    ];
+  });
+}
+
+function selectionsOf({ selectionSet }: Requirement): {
+  readonly selections?: readonly SelectionNode[];
+  readonly fault?: string;
+} {
+  try {
+    const [definition] = parse(selectionSet, { noLocation: true }).definitions;
+    if (definition?.kind !== Kind.OPERATION_DEFINITION) return { fault: 'it must begin with {' };
+    return { selections: definition.selectionSet.selections };
+  } catch (error) {
+    return { fault: (error as Error).message.replace(/\.$/, '') };
+  }
+}
+
+function fragmentOn(type: string, selections: readonly SelectionNode[]): DocumentNode {
+  return {
+    kind: Kind.DOCUMENT,
+    definitions: [
+      {
+        kind: Kind.FRAGMENT_DEFINITION,
+        name: { kind: Kind.NAME, value: 'Required' },
+        typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
+        selectionSet: { kind: Kind.SELECTION_SET, selections },
+      },
+    ],
+  };
+}
+
+function aliasesIn(selections: readonly SelectionNode[]): string[] {
+  const aliases: string[] = [];
+  for (const selection of selections) {
+    visit(selection, {
+      Field: ({ alias }) => {
+        if (alias) aliases.push(alias.value);
+      },
+    });
+  }
+  return aliases;
+}
+
+function nameOf({ name }: Pick<FieldDefinitionNode, 'name'>): string {
+  return name.value;
+}
+
+function didYouMean(name: string, types: KnownTypes): string {
+  const lower = name.toLowerCase();
+  const meant = [...types.keys()].find(
+    (one) => one.toLowerCase() === lower || one.endsWith(name) || name.endsWith(one),
+  );
+  return meant === undefined ? 'Correct the name.' : `Was ${meant} meant?`;
+}

@@ -1,0 +1,12 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
+import type { IResolvers } from '@graphql-tools/utils';
+import type { DocumentNode } from 'graphql';
+
+/** What a company adds to the served schema: options of `stitchSchemas`, with the names that callers see. */
+export interface Additions {
+  readonly typeDefs?: TypeDefs | undefined;
+  readonly resolvers?: IResolvers | readonly IResolvers[] | undefined;
+  readonly subschemas?: readonly SubschemaConfig[] | undefined;
+}
+
+export type TypeDefs = string | DocumentNode | readonly TypeDefs[];

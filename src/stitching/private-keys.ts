@@ -1,0 +1,120 @@
+import {
+  getNamedType,
+  isLeafType,
+  Kind,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import { isIncremental } from '../schema/incremental-directives.ts';
+
+/*
+ * Private keys
+ *
+ * In the documents that graphql-tools sends, the keys of the caller meet the fields that a resolver or a merge requires.
+ * In one object, `{ person { firstName: lastName fullName } }` asks for `firstName: lastName` and for `firstName`. So a
+ * caller could choose what resolvers get, and which keys a second service is asked for.
+ *
+ * Therefore every field of the caller is executed under a key that nobody else uses: its own with SUFFIX. Plain names
+ * belong to whoever requires a field. The caller's keys are put back when the answer is written.
+ */
+
+/** No field of the schema ends with it: see `additionMistakes`. A caller's key may, and gets another one. */
+export const SUFFIX = '__rs';
+
+/** The keys of one object of an answer; those of all its possible types together. */
+export type Keys = ReadonlyMap<string, Key>;
+
+export interface Key {
+  /** The caller's. */
+  readonly name: string;
+  /** The name of its type, if that is a leaf. */
+  readonly leaf: string | undefined;
+  readonly below: Keys;
+}
+
+/** Gives each field a private key. `@defer` and `@stream` are removed: what is added is answered whole. */
+export function withPrivateKeys(document: DocumentNode): DocumentNode {
+  return visit(document, {
+    Directive: (node) => (isIncremental(node) ? null : undefined),
+    Field: (node) => {
+      const key = (node.alias ?? node.name).value;
+      if (key === '__typename') return undefined;
+      return { ...node, alias: { kind: Kind.NAME, value: `${key}${SUFFIX}` } };
+    },
+  });
+}
+
+/** @param document with one operation */
+export function keysOf(schema: GraphQLSchema, document: DocumentNode): Keys {
+  const operation = document.definitions.find(
+    (one): one is OperationDefinitionNode => one.kind === Kind.OPERATION_DEFINITION,
+  )!;
+  const leaves = leafTypes(schema, document);
+  const fragments = new Map(
+    document.definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
+    ),
+  );
+  return keysIn([operation.selectionSet], leaves, fragments);
+}
+
+function leafTypes(schema: GraphQLSchema, document: DocumentNode): ReadonlyMap<FieldNode, string> {
+  const leaves = new Map<FieldNode, string>();
+  const types = new TypeInfo(schema);
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: (node) => {
+        const type = getNamedType(types.getType());
+        if (isLeafType(type)) leaves.set(node, type.name);
+      },
+    }),
+  );
+  return leaves;
+}
+
+function keysIn(
+  sets: readonly SelectionSetNode[],
+  leaves: ReadonlyMap<FieldNode, string>,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+): Keys {
+  const nodes = new Map<string, FieldNode[]>();
+  const seen = new Set<string>();
+  const collect = ({ selections }: SelectionSetNode): void => {
+    for (const selection of selections) {
+      if (selection.kind === Kind.FIELD) {
+        const key = (selection.alias ?? selection.name).value;
+        const same = nodes.get(key);
+        if (same) same.push(selection);
+        else nodes.set(key, [selection]);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        collect(selection.selectionSet);
+      } else if (!seen.has(selection.name.value)) {
+        seen.add(selection.name.value);
+        const fragment = fragments.get(selection.name.value);
+        if (fragment) collect(fragment.selectionSet);
+      }
+    }
+  };
+  sets.forEach(collect);
+  return new Map(
+    Array.from(nodes, ([key, own]) => {
+      const below = own.flatMap(({ selectionSet }) => selectionSet ?? []);
+      const leaf = leaves.get(own[0]!);
+      const name = callerKey(key);
+      return [key, { name, leaf, below: keysIn(below, leaves, fragments) }];
+    }),
+  );
+}
+
+/** Returns the caller's key. */
+export function callerKey(key: string): string {
+  return key.endsWith(SUFFIX) ? key.slice(0, -SUFFIX.length) : key;
+}

@@ -1,0 +1,151 @@
+import {
+  execute,
+  GraphQLError,
+  separateOperations,
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
+import type { AnswerError } from '../answers/answer-errors.ts';
+import { inTurns, STEP, type Pausable } from '../pausable.ts';
+import type { Call } from '../plans/call.ts';
+import type { OperationPlan } from '../plans/operation/plan-operation.ts';
+import { incrementalAsked } from '../schema/incremental-directives.ts';
+import { exactly } from './exact-values.ts';
+import { callerKey, keysOf, withPrivateKeys, type Key, type Keys } from './private-keys.ts';
+
+/**
+ * Plans an operation that needs something added: graphql-js executes it over the stitched schema, and delegates to the
+ * plans of the served one. It is always answered whole.
+ *
+ * @param schema the stitched one
+ * @param grown called with the bytes of memory that the plan takes
+ */
+export function stitchedPlan(
+  schema: GraphQLSchema,
+  planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
+  grown: (bytes: number) => void,
+): OperationPlan {
+  const { operation } = planned;
+  const name = operation.name?.value;
+  const selected = separateOperations(planned.document)[name ?? ''] ?? planned.document;
+  const document = withPrivateKeys(selected);
+  const keys = keysOf(schema, document);
+  const checkCounts = incrementalAsked(planned.document);
+  const variables = (operation.variableDefinitions ?? []).map(
+    ({ variable }) => variable.name.value,
+  );
+  grown(BYTES_OF_PLAN + BYTES_OF_CHARACTER * (operation.loc?.source.body.length ?? 0));
+  return {
+    answer: async (call) => {
+      checkCounts(call.variables.values);
+      const { data, errors = [] } = await execute({
+        schema,
+        document,
+        operationName: name,
+        variableValues: givenOf(call, variables),
+        contextValue: call.origin.context,
+      });
+      return {
+        data: data && (await inTurns(written(data, keys, call), call.signal)),
+        errors: errors.flatMap(errorsOf),
+        extensions: undefined,
+        deferred: [],
+      };
+    },
+    stream: (call) => {
+      checkCounts(call.variables.values);
+      return undefined;
+    },
+  };
+}
+
+/* Bytes of memory, measured like those of documents: see operations.ts. */
+const BYTES_OF_PLAN = 4_000;
+const BYTES_OF_CHARACTER = 120;
+
+function givenOf({ variables }: Call, names: readonly string[]): Record<string, unknown> {
+  const given: Record<string, unknown> = {};
+  for (const name of names) {
+    const value = variables.given(name);
+    if (value !== undefined) given[name] = exactly(value);
+  }
+  return given;
+}
+
+/** Writes the members of `data` with the keys of the caller. */
+function* written(
+  data: Readonly<Record<string, unknown>>,
+  keys: Keys,
+  call: Call,
+): Pausable<Buffer[]> {
+  const pieces: Buffer[] = [];
+  let text = '';
+  yield* members(data, keys);
+  end();
+  return pieces;
+
+  function end(): void {
+    const piece = Buffer.from(text);
+    text = '';
+    // What was read for it is held already, so this never has to wait for long.
+    call.held.hold(piece, piece.length)?.catch(() => {});
+    pieces.push(piece);
+  }
+
+  function* members(object: Readonly<Record<string, unknown>>, own: Keys): Pausable<void> {
+    let separator = '';
+    for (const name of Object.keys(object)) {
+      const key = own.get(name);
+      text += `${separator}${JSON.stringify(key?.name ?? name)}:`;
+      separator = ',';
+      yield* value(object[name], key);
+    }
+    if (text.length < STEP) return;
+    end();
+    yield;
+  }
+
+  function* value(one: unknown, key: Key | undefined): Pausable<void> {
+    if (one === null || one === undefined) text += 'null';
+    else if (!key || key.leaf !== undefined) text += JSON.stringify(one);
+    else if (Array.isArray(one)) {
+      text += '[';
+      let separator = '';
+      for (const element of one as readonly unknown[]) {
+        text += separator;
+        separator = ',';
+        yield* value(element, key);
+      }
+      text += ']';
+    } else {
+      text += '{';
+      yield* members(one as Readonly<Record<string, unknown>>, key.below);
+      text += '}';
+    }
+  }
+}
+
+type ResultError = NonNullable<ExecutionResult['errors']>[number];
+
+/** One field can fail for several reasons. */
+function errorsOf(error: ResultError): readonly AnswerError[] {
+  const { originalError } = error;
+  if (!(originalError instanceof AggregateError)) return [errorAt(error, error.path)];
+  return originalError.errors.map((one: unknown) =>
+    errorAt(one, (one instanceof GraphQLError ? one.path : undefined) ?? error.path),
+  );
+}
+
+function errorAt(error: unknown, path: GraphQLError['path']): AnswerError {
+  let thrown = error;
+  // Each delegation has put it into an error with another path.
+  while (thrown instanceof GraphQLError && thrown.originalError instanceof GraphQLError) {
+    thrown = thrown.originalError;
+  }
+  return {
+    thrown,
+    path: path?.map((step) => (typeof step === 'string' ? callerKey(step) : step)),
+  };
+}

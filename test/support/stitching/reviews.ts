@@ -1,0 +1,63 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import { buildSchema, execute, print, type ExecutionResult } from 'graphql';
+
+/** A second service, which knows reviews of people by their ids. */
+export interface Reviews extends SubschemaConfig {
+  /** Every operation that it was sent, as text, with the variables. */
+  readonly requests: { readonly text: string; readonly variables: Record<string, unknown> }[];
+}
+
+const SDL = `
+  type Query { topReviews: [Review!]! reviewed(ids: [ID!]!): [Person]! failing: Review broken: Review }
+  type Mutation { praise(id: ID!): Review }
+  type Review { id: ID! body: String! person: Person! }
+  type Person { id: ID! rating: Int! reviews(first: Int): [Review!]! }
+`;
+
+/** The rating of a person, as the service has it. */
+export function ratingOf(id: string): number {
+  return Buffer.from(id).reduce((sum, byte) => sum + byte, 0);
+}
+
+export function reviews({ failing = false }: { failing?: boolean } = {}): Reviews {
+  const schema = buildSchema(SDL);
+  const requests: Reviews['requests'] = [];
+  const review = (id: string) => ({ id: `r${id}`, body: `about ${id}`, person: () => person(id) });
+  const person = (id: string) => ({
+    id,
+    rating: ratingOf(id),
+    reviews: ({ first = 1 }: { first?: number }) =>
+      Array.from({ length: first }, (_, i) => review(`${id}${i > 0 ? `-${i}` : ''}`)),
+  });
+  const rootValue = {
+    topReviews: () => [review('3'), review('1')],
+    reviewed: ({ ids }: { ids: string[] }) => ids.map(person),
+    failing: () => {
+      throw new Error('the password of the database is 1234');
+    },
+    broken: () => ({ id: 'r', body: null }),
+    praise: ({ id }: { id: string }) => review(id),
+  };
+  const executor = ({ document, variables }: ExecutionRequest) => {
+    requests.push({
+      text: print(document),
+      variables: (variables ?? {}) as Record<string, unknown>,
+    });
+    if (failing) throw new Error('connect ECONNREFUSED 10.0.0.1:5432');
+    return execute({ schema, document, rootValue, variableValues: variables }) as ExecutionResult;
+  };
+  return {
+    schema,
+    executor: executor as SubschemaConfig['executor'] & object,
+    merge: {
+      Person: {
+        selectionSet: '{ id }',
+        fieldName: 'reviewed',
+        key: ({ id }: { id: string }) => id,
+        argsFromKeys: (ids: readonly unknown[]) => ({ ids }),
+      },
+    },
+    requests,
+  };
+}
