@@ -29,7 +29,7 @@ import type { Additions } from './stitching/additions.ts';
 import { delegations } from './stitching/delegations.ts';
 import { stitchedPlan } from './stitching/stitched-plan.ts';
 import { withAdditions } from './stitching/with-additions.ts';
-import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
+import { createExecutorTelemetry, createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
 import type { Rescue } from './tokens/store/rescue.ts';
@@ -262,6 +262,47 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     /** Ends all upstream requests, after the token pair of a refresh in progress is saved, and pages are reported. */
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
+      await upstream.close();
+    },
+  };
+}
+
+/**
+ * Joins the parts that a request to the service needs, without a gateway around them: for the gateways of others.
+ *
+ * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
+ */
+export async function createManagedExecutor(
+  parts: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & OwnTokens,
+) {
+  const { config, clock, log } = parts;
+  const { recruitingUrl: baseUrl, agent } = config;
+  const telemetry = createExecutorTelemetry({
+    version: VERSION,
+    log,
+    baseUrl,
+    tokens: () => tokens?.health(),
+    upstreamLoad: () => upstream.load,
+  });
+  const tokens = await keepTokens({ ...parts, onExchange: telemetry.exchanged });
+  const upstream = createServiceExecutor({
+    baseUrl,
+    agent,
+    proxy: parts.proxyFor?.(baseUrl),
+    concurrency: config.upstreamConcurrency,
+    timeoutMs: config.upstreamTimeoutMs,
+    tellsRequestIds: config.introspection,
+    maxArriving: config.answerBytes,
+    tokens,
+    memory: new RequestMemory(config.requestBytes),
+    clock,
+    telemetry: telemetry.upstream,
+  });
+  return {
+    execute: upstream.execute,
+    /** Ends all requests, after the token pair of a refresh in progress is saved. */
+    close: async () => {
+      await tokens.stop();
       await upstream.close();
     },
   };

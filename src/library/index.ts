@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';
 import { Writable } from 'node:stream';
+import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import { configWarnings, readConfig, type Config, type SettingName } from '../config.ts';
 import { createLog, withoutDetails } from '../log.ts';
 import { thisMachine } from '../setup/machine.ts';
-import { openGateway, type Setup } from '../setup/open-gateway.ts';
+import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
 import { openUpstream } from '../setup/open-upstream.ts';
 import { asSent } from './as-sent.ts';
 
@@ -18,11 +19,13 @@ export { defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
  */
 export type Settings = { readonly [Name in SettingName]?: string | number | boolean | undefined };
 
-export interface GatewayOptions {
+export interface ExecutorOptions {
   readonly settings: Settings;
   /** Default: lines on the standard error, of warnings and errors unless LOG_LEVEL is set. */
   readonly log?: Logger | undefined;
 }
+
+export interface GatewayOptions extends ExecutorOptions {}
 
 export interface Gateway {
   /** Answers `/graphql`, `/health` and `/ready`. A stream has to be read or cancelled. */
@@ -40,9 +43,9 @@ export interface Gateway {
  *
  * @throws Error with a message for the operator, such as every mistake in the settings
  */
-export async function createGateway({ settings, log }: GatewayOptions): Promise<Gateway> {
+export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
-  const setup = await setUp({ settings, log }, opening);
+  const setup = await setUp(options, opening, { hasCallers: true });
   const upstream = await openUpstream(setup.config, setup.machine, setup.log, setup.own);
   const gateway = await openGateway(upstream, setup);
   return {
@@ -53,13 +56,38 @@ export async function createGateway({ settings, log }: GatewayOptions): Promise<
   };
 }
 
+export interface ServiceExecutor {
+  /**
+   * Sends a request to the service with a managed access token, as the `executor` of `wrapSchema` or of a subschema. What
+   * fails is a result with an error that has a code.
+   */
+  readonly executor: (request: ExecutionRequest) => Promise<ExecutionResult>;
+  /** Saves a token pair that is under way, and leaves nothing open. To be called when no more requests come. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the executor with managed tokens by itself, for a gateway of another kind. It needs no settings for callers:
+ * whoever calls the executor may do everything that the tokens allow.
+ *
+ * @throws Error with a message for the operator, such as every mistake in the settings
+ */
+export async function createExecutor(options: ExecutorOptions): Promise<ServiceExecutor> {
+  await using opening = new AsyncDisposableStack();
+  const setup = await setUp(options, opening, { hasCallers: false });
+  const upstream = await openUpstream(setup.config, setup.machine, setup.log, setup.own);
+  const { execute } = await openExecutor(upstream, setup);
+  return { executor: execute, close: closer(opening.move()) };
+}
+
 /** Reads the settings, and begins to log. */
 async function setUp(
-  { settings, log: given }: GatewayOptions,
+  { settings, log: given }: ExecutorOptions,
   opening: AsyncDisposableStack,
+  { hasCallers }: { readonly hasCallers: boolean },
 ): Promise<Setup> {
   const env = textsOf(settings);
-  const config = readConfig(env, thisMachine.readFile, { hasSandbox: false });
+  const config = readConfig(env, thisMachine.readFile, { hasCallers, hasSandbox: false });
   const log = given ? withoutDetails(given) : await ownLog(config, env['LOG_LEVEL'], opening);
   for (const warning of configWarnings(env, config)) log.warn(warning);
   return { config, machine: thisMachine, log, own: (part) => opening.adopt(part, close) };

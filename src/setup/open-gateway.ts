@@ -2,7 +2,12 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { GatewayConfig } from '../config/gateway-config.ts';
-import { createGateway, type Gateway, type GatewayParts } from '../gateway.ts';
+import {
+  createGateway,
+  createManagedExecutor,
+  type Gateway,
+  type GatewayParts,
+} from '../gateway.ts';
 import type { Machine } from './machine.ts';
 import type { Own, UpstreamParts } from './open-upstream.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
@@ -33,6 +38,23 @@ export async function openGateway(upstream: UpstreamParts, setup: Setup): Promis
       rescue,
       ledger,
       replica: replicaOf(machine.owner),
+    }),
+  );
+}
+
+/** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
+export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
+  const { config, machine, log, own } = setup;
+  const { settings, store, rescue } = upstream;
+  return own(
+    await createManagedExecutor({
+      config: { ...config, ...settings },
+      store,
+      rescue,
+      replica: replicaOf(machine.owner),
+      proxyFor: machine.proxyFor,
+      clock: systemClock,
+      log,
     }),
   );
 }

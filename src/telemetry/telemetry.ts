@@ -52,6 +52,23 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
   };
 }
 
+/** Of an executor without a gateway around it. */
+export function createExecutorTelemetry({
+  version,
+  tokens,
+  ...parts
+}: Pick<TelemetryParts, 'version' | 'log' | 'baseUrl' | 'upstreamLoad'> & {
+  readonly tokens: () => TokenHealth | undefined;
+}): Pick<Telemetry, 'upstream' | 'exchanged'> {
+  const metrics = createMetricRegistry();
+  const spans = createSpans(version);
+  const server = serverOf(parts.baseUrl);
+  return {
+    upstream: upstreamTelemetry({ ...parts, metrics, spans, server }),
+    exchanged: tokenTelemetry({ tokens, metrics, spans, server }),
+  };
+}
+
 /** Of a process that has the tokens for workers, which answer the requests. */
 export function createPrimaryTelemetry({
   version,

@@ -1,9 +1,8 @@
 import { expect, vi } from 'vitest';
 import { readConfig, type Config } from '../../../src/config.ts';
-import { keepTokens } from '../../../src/gateway.ts';
+import { createManagedExecutor } from '../../../src/gateway.ts';
 import type { ServiceExecutor } from '../../../src/service-request.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { createServiceExecutor } from '../../../src/upstream/executor.ts';
 import { recordingLog } from '../gateway/gateway.ts';
 import {
   impatientClock,
@@ -27,19 +26,12 @@ export async function startManagedExecutor(
     ...readConfig({}, () => ''),
     recruitingUrl: upstream.url,
     tokenLink: upstream.tokenLink,
+    upstreamTimeoutMs: 1_000,
   } as Config & { recruitingUrl: string };
   const store = openSqliteStore(':memory:');
   const clock = impatientClock();
   const { log } = recordingLog();
-  const tokens = await keepTokens({ config, store, clock, log, onExchange: () => {} });
-  const executor = createServiceExecutor({
-    baseUrl: upstream.url,
-    agent: config.agent,
-    concurrency: 16,
-    timeoutMs: 1_000,
-    tokens,
-    clock,
-  });
+  const executor = await createManagedExecutor({ config, store, clock, log });
   // `expect.poll` works only inside tests.
   await vi.waitFor(async () => expect((await store.read())?.generation).toBe(2), {
     interval: 2,
@@ -49,7 +41,6 @@ export async function startManagedExecutor(
     execute: executor.execute,
     upstream,
     [Symbol.asyncDispose]: async () => {
-      await tokens.stop();
       await executor.close();
       await store.close();
       await upstream[Symbol.asyncDispose]();

@@ -1,0 +1,84 @@
+import { schemaFromExecutor, wrapSchema } from '@graphql-tools/wrap';
+import { parse } from 'graphql';
+import { createYoga } from 'graphql-yoga';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createExecutor, type ServiceExecutor, type Settings } from '../../src/library/index.ts';
+import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+let sandbox: Sandbox;
+let folder: ReturnType<typeof temporaryFolder>;
+let settings: Settings;
+beforeEach(async () => {
+  sandbox = await startSandbox({ persons: 3 });
+  folder = temporaryFolder();
+  // None for callers: there is nobody but the program.
+  settings = {
+    RECRUITING_URL: sandbox.url,
+    TOKEN_LINK: sandbox.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
+    LOG_LEVEL: 'silent',
+  };
+});
+afterEach(async () => {
+  await sandbox.close();
+  folder[Symbol.dispose]();
+});
+
+const PEOPLE = parse('query People($first: Int) { persons(first: $first) { items { id } } }');
+
+test("another Yoga serves the service's own schema through the executor", async () => {
+  await using opened = await open();
+  const { executor } = opened;
+  const schema = wrapSchema({ schema: await schemaFromExecutor(executor), executor });
+  const yoga = createYoga({ schema, logging: false });
+  const answer = await yoga.fetch('http://localhost/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer of-the-caller' },
+    body: JSON.stringify({ query: '{ people: persons(first: 2) { items { id } } }' }),
+  });
+  expect(await answer.json()).toEqual({ data: { people: { items: ids().slice(0, 2) } } });
+  expect(sandbox.stats.lastHeaders?.authorization).not.toContain('of-the-caller');
+});
+
+test('the tokens stay in the store: the next program needs no link', async () => {
+  {
+    await using opened = await open();
+    expect(await opened.executor({ document: PEOPLE })).toMatchObject({
+      data: { persons: { items: ids() } },
+    });
+  }
+  await using opened = await open({ TOKEN_LINK: undefined });
+  expect(await opened.executor({ document: PEOPLE, variables: { first: 1 } })).toEqual({
+    data: { persons: { items: ids().slice(0, 1) } },
+  });
+});
+
+test('a failure is a result with a code, and so are requests after the end', async () => {
+  await using opened = await open();
+  await opened.executor({ document: PEOPLE });
+  sandbox.revoke();
+  expect(await opened.executor({ document: PEOPLE })).toMatchObject({
+    errors: [{ extensions: { code: 'TOKENS_LOST' } }],
+  });
+  await opened.close();
+  await opened.close();
+  expect(await opened.executor({ document: PEOPLE })).toMatchObject({
+    errors: [{ extensions: { code: expect.any(String) } }],
+  });
+});
+
+test('mistakes in the settings are reported as by a gateway', async () => {
+  await expect(createExecutor({ settings: {} })).rejects.toThrow('RECRUITING_URL is not set');
+  const wrong = { ...settings, UPSTREAM_CONCURRENCY: 0, TOKEN_STORE: 'redis://x' };
+  await expect(createExecutor({ settings: wrong })).rejects.toThrow(/has 2 mistakes:\n {2}- /);
+});
+
+async function open(others: Settings = {}): Promise<AsyncDisposable & ServiceExecutor> {
+  const opened = await createExecutor({ settings: { ...settings, ...others } });
+  return { ...opened, [Symbol.asyncDispose]: () => opened.close() };
+}
+
+function ids(): { id: string }[] {
+  return sandbox.persons.all().map(({ id }) => ({ id }));
+}
