@@ -12,14 +12,18 @@ export interface RecordLookup {
   readonly name: string;
   /** By how many bytes the caller's aliases lengthen each record. */
   readonly aliasBytes: number;
-  /** @returns a result for each id; none for an id without a record */
-  find(ids: readonly RecordId[]): Promise<FoundById>;
+  /** @returns a result for each id, in their order; undefined for an id without a record */
+  find(ids: readonly RecordId[]): Promise<LookupResults>;
 }
 
-type FoundById = ReadonlyMap<RecordId, LookupResult>;
+export type LookupResults = readonly (LookupResult | undefined)[];
 
-/** An error means that it is unknown whether there is such a record. */
-export type LookupResult = FoundRecord | Error;
+export type LookupResult = FoundRecord | FailedLookup;
+
+/** It is unknown whether there is such a record. No rejected promise: thousands of those would be slow. */
+export interface FailedLookup {
+  readonly failure: Error;
+}
 
 export interface FoundRecord {
   /** Bytes where a scanner took the record. */
@@ -27,64 +31,41 @@ export interface FoundRecord {
   readonly unplacedErrors: readonly UpstreamError[];
 }
 
-/** Returns what was found for an id that was loaded; undefined if there is no such record. */
-export type LoadedRecords = (id: RecordId) => LookupResult | undefined;
-
 /**
- * Loads the records that an operation wants by their ids: each once, those of one selection together. A field may refer
- * to ten thousand, so the data loader has an entry for each field, and none for each record.
+ * Loads the records that an operation wants by their ids: each once for one selection of fields, those that are wanted at
+ * the same time together.
  */
 export class RecordLoader {
-  /** By the names of their lookups, then by id: the promise that is kept for all records that were looked up together. */
-  readonly #selections = new Map<string, Map<RecordId, Promise<FoundById>>>();
-  readonly #fields = new DataLoader<Wanted, LoadedRecords>((wanted) => this.#loadAll(wanted), {
-    cache: false,
-  });
+  /** By the names of their lookups. */
+  readonly #loaders = new Map<string, DataLoader<RecordId, LookupResult | undefined>>();
 
-  load(lookup: RecordLookup, ids: readonly RecordId[]): Promise<LoadedRecords> {
-    return this.#fields.load({ lookup, ids });
+  /** @returns a result for each id, in their order; undefined for an id without a record */
+  load(lookup: RecordLookup, ids: readonly RecordId[]): Promise<LookupResults> {
+    const loader = this.#loaderFor(lookup);
+    return Promise.all(ids.map((id) => loader.load(id)));
   }
 
-  async #loadAll(wanted: readonly Wanted[]): Promise<LoadedRecords[]> {
-    for (const some of Map.groupBy(wanted, ({ lookup }) => lookup.name).values()) {
-      this.#begin(some[0]!.lookup, some);
-    }
-    return Promise.all(wanted.map((one) => this.#loaded(one)));
-  }
-
-  /** Begins to look up what was not wanted before. */
-  #begin(lookup: RecordLookup, wanted: readonly Wanted[]): void {
-    const selection = this.#selections.get(lookup.name) ?? new Map<RecordId, Promise<FoundById>>();
-    this.#selections.set(lookup.name, selection);
-    const { promise: found, resolve } = Promise.withResolvers<FoundById>();
-    const missing: RecordId[] = [];
-    for (const { ids } of wanted) {
-      for (const id of ids) {
-        if (selection.has(id)) continue;
-        selection.set(id, found);
-        missing.push(id);
-      }
-    }
-    if (missing.length > 0) resolve(lookup.find(missing).catch(allFailed(missing)));
-  }
-
-  async #loaded({ lookup, ids }: Wanted): Promise<LoadedRecords> {
-    const selection = this.#selections.get(lookup.name)!;
-    const found = new Map<Promise<FoundById>, FoundById>();
-    for (const one of new Set(ids.map((id) => selection.get(id)!))) found.set(one, await one);
-    return (id) => found.get(selection.get(id)!)!.get(id);
+  #loaderFor(lookup: RecordLookup): DataLoader<RecordId, LookupResult | undefined> {
+    const known = this.#loaders.get(lookup.name);
+    if (known) return known;
+    const loader = new DataLoader((ids: readonly RecordId[]) => findAll(lookup, ids));
+    this.#loaders.set(lookup.name, loader);
+    return loader;
   }
 }
 
-interface Wanted {
-  readonly lookup: RecordLookup;
-  readonly ids: readonly RecordId[];
+async function findAll(lookup: RecordLookup, ids: readonly RecordId[]): Promise<LookupResults> {
+  try {
+    return await lookup.find(ids);
+  } catch (error) {
+    // Kept like any result: nothing that an operation has found missing is requested again.
+    const failed = failedLookup(error);
+    return ids.map(() => failed);
+  }
 }
 
-function allFailed(ids: readonly RecordId[]) {
-  return (error: unknown): FoundById => new Map(ids.map((id) => [id, asError(error)]));
-}
-
-export function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
+export function failedLookup(error: unknown): FailedLookup {
+  const failure =
+    error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
+  return { failure };
 }

@@ -96,12 +96,7 @@ export function lookupById(
           return found.catch((error: Error) => batch.map(() => error));
         }),
       );
-      const found = new Map<RecordId, LookupResult>();
-      for (const [at, value] of values.flat().entries()) {
-        const loaded = resultOf(shape, value, result);
-        if (loaded) found.set(ids[at]!, loaded);
-      }
-      return found;
+      return values.flat().map((value) => resultOf(shape, value, result));
     },
   });
 
@@ -301,17 +296,21 @@ function resultOf(
   answered: Answered | Error,
   result: ResultReading,
 ): LookupResult | undefined {
-  if (answered instanceof Error) return answered;
+  if (answered instanceof Error) return { failure: answered };
   if (Buffer.isBuffer(answered)) return { record: answered, unplacedErrors: NO_ERRORS };
   if (!answered) return undefined;
   const read = result.read(answered);
   if (read.kind === 'other') return undefined;
-  if (read.kind === 'failure') return read.isMissing ? undefined : new PageFailure(read.errors);
+  if (read.kind === 'failure') {
+    return read.isMissing ? undefined : { failure: new PageFailure(read.errors) };
+  }
   const { value, errors } = read.found;
   if (value?.isNull && errors.length === 0) return undefined;
   // The record as a whole failed: its errors are reported at the path of the field.
   const isFailed = isNone(value) && errors.length > 0;
-  if (isFailed && errors.every(({ path }) => path?.length === 0)) return new PageFailure(errors);
+  if (isFailed && errors.every(({ path }) => path?.length === 0)) {
+    return { failure: new PageFailure(errors) };
+  }
   return { record: atOnce(readValue(shape, value, errors)), unplacedErrors: NO_ERRORS };
 }
 

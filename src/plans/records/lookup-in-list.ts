@@ -11,7 +11,12 @@ import { holdWhole, type ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, pageSizesOf } from '../pages/page-request.ts';
-import { asError, type LookupResult, type RecordId, type RecordLookup } from '../record-loader.ts';
+import {
+  failedLookup,
+  type LookupResult,
+  type RecordId,
+  type RecordLookup,
+} from '../record-loader.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
@@ -49,7 +54,7 @@ export function lookupInList(
       aliasBytes: shown.keyBytes.ofAliases,
       find: async (ids) => {
         // With a custom scalar, 12 and "12" are two ids of one record.
-        const byIdentity = Map.groupBy(ids, (id) => `${type.name}:${textOf(id)}`);
+        const identities = ids.map((id) => `${type.name}:${textOf(id)}`);
         const list = {
           fetchPage: held(call, fetchShown(call)),
           fetchIdentities: fetchBare(call.forSearch),
@@ -65,14 +70,8 @@ export function lookupInList(
         };
         const { signal, pages } = call;
         const options = { signal, pages: pages.forSearch };
-        const found = await lookUp(list, [...byIdentity.keys()], options);
-        return new Map(
-          Array.from(found).flatMap(([each, result]) => {
-            if (result === null) return [];
-            const own = lookupResult(result);
-            return (byIdentity.get(each) ?? []).map((id) => [id, own] as const);
-          }),
-        );
+        const found = await lookUp(list, [...new Set(identities)], options);
+        return identities.map((identity) => lookupResult(found.get(identity)));
       },
     };
   };
@@ -85,8 +84,9 @@ function textOf(id: RecordId): string {
   return Number.isSafeInteger(number) ? String(number) : id;
 }
 
-function lookupResult(result: NonNullable<LookedUp<ListRecord>>): LookupResult {
-  if ('error' in result) return asError(result.error);
+function lookupResult(result: LookedUp<ListRecord> | undefined): LookupResult | undefined {
+  if (!result) return undefined;
+  if ('error' in result) return failedLookup(result.error);
   return {
     record: result.record,
     unplacedErrors: result.unplacedErrors as readonly UpstreamError[],

@@ -7,7 +7,7 @@ import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
-import type { LoadedRecords, LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
+import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
@@ -45,7 +45,7 @@ export function recordField(
       const reference = read(given(call.variables));
       const { write } = await lookUp(call).load([reference]);
       const output: Output = { parts: [], errors: [] };
-      return write(reference, output, path) ? output : { parts: undefined, errors: output.errors };
+      return write(0, output, path) ? output : { parts: undefined, errors: output.errors };
     } catch (error) {
       return { parts: undefined, errors: errorsOfList(error, path) };
     }
@@ -83,9 +83,9 @@ export function recordsField(
       records.expect(wanted);
       const { write } = await records.load(wanted);
       const output: Output = { parts: ['['], errors: [] };
-      for (const [index, reference] of wanted.entries()) {
+      for (const index of wanted.keys()) {
         if (index > 0) output.parts.push(',');
-        if (!write(reference, output, [key, index])) output.parts.push('null');
+        if (!write(index, output, [key, index])) output.parts.push('null');
       }
       output.parts.push(']');
       return output;
@@ -119,8 +119,13 @@ interface Lookups {
 }
 
 interface Loaded {
-  /** Writes one of the records that were loaded. @returns false for null, of which only the errors are written */
-  write(reference: RecordReference, output: Output, path: Path): boolean;
+  /**
+   * Writes one of the records that were loaded.
+   *
+   * @param index of its reference
+   * @returns false for null, of which only the errors are written
+   */
+  write(index: number, output: Output, path: Path): boolean;
 }
 
 /** Plans the lookups for what a field selects, on first use of each type. */
@@ -148,27 +153,33 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
         if (bytes > 0) call.held.expect(bytes);
       },
       load: async (wanted) => {
-        const ids = new Map<Entity, RecordId[]>();
-        for (const one of wanted) {
-          if (typeof one === 'string') continue;
-          const some = ids.get(one.entity);
-          if (some) some.push(one.id);
-          else ids.set(one.entity, [one.id]);
+        const results: (LookupResult | undefined)[] = [];
+        const byEntity = new Map<
+          Entity,
+          { readonly indexes: number[]; readonly ids: RecordId[] }
+        >();
+        for (const [index, reference] of wanted.entries()) {
+          if (typeof reference === 'string') continue;
+          const { entity, id } = reference;
+          const some = byEntity.get(entity) ?? { indexes: [], ids: [] };
+          byEntity.set(entity, some);
+          some.indexes.push(index);
+          some.ids.push(id);
         }
-        const found = new Map<Entity, LoadedRecords>();
         await Promise.all(
-          Array.from(ids, async ([entity, some]) => {
-            found.set(entity, await call.records.load(lookupOf(entity), some));
+          Array.from(byEntity, async ([entity, { indexes, ids }]) => {
+            const loaded = await call.records.load(lookupOf(entity), ids);
+            for (const [at, index] of indexes.entries()) results[index] = loaded[at];
           }),
         );
         return {
-          write: (reference, output, path) => {
+          write: (index, output, path) => {
+            const reference = wanted[index]!;
             if (typeof reference === 'string') {
               output.errors.push(refused(reference, path));
               return false;
             }
-            const { entity, id } = reference;
-            return writeResult(found.get(entity)!(id), plans.get(entity)!, output, path);
+            return writeResult(results[index], plans.get(reference.entity)!, output, path);
           },
         };
       },
@@ -183,8 +194,8 @@ function writeResult(
   path: Path,
 ): boolean {
   if (!result) return false;
-  if (result instanceof Error) {
-    for (const error of errorsOfList(result, path)) output.errors.push(error);
+  if ('failure' in result) {
+    for (const error of errorsOfList(result.failure, path)) output.errors.push(error);
     return false;
   }
   if (refusal) {
