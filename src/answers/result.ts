@@ -34,9 +34,20 @@ import {
  * Errors are GraphQL errors whose `originalError` is what was thrown: the operator's plugins may report it. They are
  * masked when they are written, those of plugins too.
  */
-export function createResult(answer: WholeAnswer, mask: Mask): ExecutionResult {
-  return resultOf(membersOf(answer), mask);
+export function createResult(
+  answer: WholeAnswer,
+  mask: Mask,
+  hold: HoldValues = () => {},
+): ExecutionResult {
+  return resultOf(membersOf(answer, hold), mask);
 }
+
+/**
+ * Called before the values of `data` or of `incremental` are made. What it throws is thrown where they are read.
+ *
+ * @param bytes how much memory they will need beside the bytes, estimated
+ */
+export type HoldValues = (bytes: number) => void;
 
 /** The values of a payload in the format of its caller. */
 export interface PayloadResult extends ExecutionResult {
@@ -55,12 +66,17 @@ export function createPayload(
   payload: Payload,
   format: IncrementalFormat,
   mask: Mask,
+  hold: HoldValues = () => {},
 ): PayloadResult | undefined {
   const { first, hasNext } = payload;
-  if (first && !hasNext) return createResult(first, mask);
+  if (first && !hasNext) return createResult(first, mask, hold);
   const lists = payloadLists(payload, format);
   if (!first && hasNext && lists.length === 0) return undefined;
-  const members = [...(first ? membersOf(first) : []), ...lists.map(listMember), more(hasNext)];
+  const members = [
+    ...(first ? membersOf(first, hold) : []),
+    ...lists.map((list) => listMember(list, hold)),
+    more(hasNext),
+  ];
   return resultOf(members, mask);
 }
 
@@ -152,17 +168,15 @@ class Member {
 
 type NamedMember = readonly [name: string, member: Member];
 
-function membersOf({ data, errors, extensions }: WholeAnswer): NamedMember[] {
+function membersOf({ data, errors, extensions }: WholeAnswer, hold: HoldValues): NamedMember[] {
   const members: NamedMember[] = [];
   if (data !== undefined) {
     const pieces = data === null ? ['null'] : ['{', ...data, '}'];
-    members.push([
-      'data',
-      new Member(
-        () => parse(pieces),
-        () => pieces,
-      ),
-    ]);
+    const make = () => {
+      hold(valueBytes(pieces));
+      return parse(pieces);
+    };
+    members.push(['data', new Member(make, () => pieces)]);
   }
   if (errors.length > 0) {
     const write = (mask: Mask) => [writeErrors(errors, mask)];
@@ -181,15 +195,20 @@ function membersOf({ data, errors, extensions }: WholeAnswer): NamedMember[] {
   return members;
 }
 
-function listMember(list: PayloadList): NamedMember {
+function listMember(list: PayloadList, hold: HoldValues): NamedMember {
   const { name, entries } = list;
-  return [
-    name,
-    new Member(
-      () => entries.map(entryValue),
-      (mask) => writeEntries(list, mask),
-    ),
-  ];
+  const make = () => {
+    for (const { value } of entries) if (value) hold(valueBytes(value.json));
+    return entries.map(entryValue);
+  };
+  return [name, new Member(make, (mask) => writeEntries(list, mask))];
+}
+
+/** Of records with some short members; those with many levels need up to twice as much. */
+const BYTES_OF_VALUES = 4;
+
+function valueBytes(pieces: readonly (string | Buffer)[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0) * BYTES_OF_VALUES;
 }
 
 function more(hasNext: boolean): NamedMember {

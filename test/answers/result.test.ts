@@ -92,6 +92,22 @@ describe('the result of an answer', () => {
     expect(result.data).toBe(result.data);
   });
 
+  test('holds the memory of its values when they are read, once', () => {
+    const held: number[] = [];
+    const result = createResult(FULL, mask, (bytes) => held.push(bytes));
+    written(result);
+    JSON.stringify([result.errors, result.extensions]);
+    expect(held).toEqual([]);
+    JSON.stringify([result.data, { ...result }]);
+    written({ ...result });
+    expect(held).toEqual([(EXACT.length + 2) * 4]);
+    const refused = createResult(FULL, mask, () => {
+      throw new Error('too large');
+    });
+    expect(() => refused.data).toThrow('too large');
+    expect(written(refused)).toBe(asWritten(FULL));
+  });
+
   test('has errors of GraphQL with what was thrown', () => {
     const [service, thrown, coded] = createResult(FULL, mask).errors!;
     expect(service).toBeInstanceOf(GraphQLError);
