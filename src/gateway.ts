@@ -17,7 +17,8 @@ import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
-import { createPlansExecutor } from './plans/executor.ts';
+import { createPlansExecutor, type PlansExecutorParts } from './plans/executor.ts';
+import { inProcess } from './plans/in-process.ts';
 import { createPlanner } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { serveSnapshot } from './schema/serve-snapshot.ts';
@@ -193,12 +194,15 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     maxBytes,
     compile: planner.plan,
   });
-  const plans = createPlansExecutor({
-    schema: served.schema,
+  const executing: Omit<PlansExecutorParts, 'schema' | 'find'> = {
     planner,
-    find: delegated.findDocument,
     memory,
     mask: (error, call) => errors.mask(error, { requestId: call?.cause?.requestId ?? '' }),
+  };
+  const plans = createPlansExecutor({
+    ...executing,
+    schema: served.schema,
+    find: delegated.findDocument,
   });
   const operation = createOperationStages({
     ...config,
@@ -251,8 +255,11 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   return {
     /** Answers requests, as the handler of a Node server or as a `fetch`. */
     handler,
-    /** Executes operations for callers whose context they carry. */
-    executor: plans.executor,
+    /** Executes operations of what callers see, for the program around the gateway. */
+    executor: inProcess(
+      createPlansExecutor({ ...executing, schema: offered.schema, find: operations.findDocument }),
+      planner,
+    ),
     served: offered,
     metrics,
     /** From now on `/ready` replies 503. Everything else continues. */

@@ -34,6 +34,13 @@ export interface Gateway {
   handler(request: IncomingMessage, response: ServerResponse): void;
   /** What is served. */
   readonly schema: GraphQLSchema;
+  /**
+   * Executes operations of this schema for the program itself, with the budget of one caller. It needs no credential.
+   * What fails is a result with errors; `@defer` and `@stream` are answered in parts.
+   */
+  readonly executor: (
+    request: ExecutionRequest,
+  ) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
   /** Saves a token pair that is under way, and leaves nothing open. To be called when no more requests come. */
   close(): Promise<void>;
 }
@@ -52,6 +59,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     fetch: (...request) => gateway.handler.fetch(...request),
     handler: (request, response) => gateway.handler(asSent(request), response),
     schema: gateway.served.schema,
+    executor: gateway.executor,
     close: closer(opening.move()),
   };
 }
