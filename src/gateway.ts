@@ -1,18 +1,21 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
+import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { createAnswerBudget } from './answers/budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
 import { createAdmission } from './http/auth/admission.ts';
-import { answerOperation } from './http/delivery/answer-operation.ts';
+import { plugin } from './http/conversation.ts';
+import { createDelivery } from './http/delivery/answer-operation.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
-import { createHandler, plugin } from './http/handler.ts';
+import { createHandler } from './http/handler.ts';
 import { holdRequests } from './http/hold-requests.ts';
 import { createOperationStages } from './http/operation/operation-stages.ts';
 import { createOrigin } from './http/origin/origin.ts';
 import { createPaths } from './http/paths.ts';
+import { pipeline } from './http/pipeline.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
@@ -51,6 +54,8 @@ export interface GatewayParts {
   readonly additions?: Additions | undefined;
   /** The parsed manifest of trusted documents; undefined without one. */
   readonly trustedDocuments?: unknown;
+  /** Plugins for Yoga and Envelop, inside those of the gateway. */
+  readonly plugins?: readonly Plugin[] | undefined;
   /** The id of a record that exists, for the examples of GraphiQL. */
   readonly knownId?: string | undefined;
   /** The proxy for a URL; undefined: none. */
@@ -211,7 +216,6 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     memory,
     trusted,
     isRouter: admission.isRouter,
-    answer: answerOperation({ planner, mask: errors.mask }),
   });
   const handler = createHandler({
     schema: offered.schema,
@@ -236,19 +240,24 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       // Before anything of the body is read.
       plugin(admission.authenticate),
       plugin(origin.crossSite),
-      plugin(operation.readParams),
-      plugin(operation.trustedDocuments),
-      plugin(operation.find),
-      // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
-      plugin(operation.enforceLimits),
-      plugin(admission.enforceScopes),
-      plugin(operation.concealSdl),
-      plugin(operation.refuseInvalid),
-      plugin(operation.coerceVariables),
-      plugin(origin.findBudgetOwner),
-      plugin(operation.answer),
-      // Reached only if the caller accepts none of the formats of an answer.
-      plugin(errors.notAcceptable),
+      ...pipeline({
+        read: [operation.readParams, operation.trustedDocuments, operation.checkParams],
+        parse: [operation.find],
+        validate: [
+          // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
+          operation.enforceLimits,
+          admission.enforceScopes,
+          operation.concealSdl,
+          operation.refuseInvalid,
+        ],
+        // Inside all of ours: they see only what is admitted.
+        plugins: parts.plugins ?? [],
+        prepare: [operation.coerceVariables, origin.findBudgetOwner],
+        delivery: createDelivery({ planner, mask: errors.mask }),
+        schema: offered.schema,
+        memory,
+        errors,
+      }),
     ],
   });
 

@@ -1,19 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { GraphQLError } from 'graphql';
+import { GraphQLError, type ExecutionResult } from 'graphql';
 import { processRegularResult, type FetchAPI } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
 import { accepted, onePartReply } from './delivery/formats.ts';
 import type { RequestMemory } from '../request-memory.ts';
 import { noMemory } from './hold-requests.ts';
-import {
-  errorReply,
-  JSON_TYPE,
-  type Exchange,
-  type MaskFor,
-  type Reply,
-  type Stage,
-} from './exchange.ts';
+import { errorReply, JSON_TYPE, type Exchange, type MaskFor, type Reply } from './exchange.ts';
 
 export interface ErrorPolicyParts {
   /** Refusals count in it until they are sent: they may repeat large values of the request. */
@@ -25,12 +18,16 @@ export interface ErrorPolicyParts {
 export interface ErrorPolicy {
   /** Replaces an unexpected error by one that shows only an id, which is logged with the error. */
   readonly mask: MaskFor;
-  /** Answers what a stage threw. */
-  readonly refuse: (exchange: Exchange, error: unknown) => Promise<Reply>;
+  /** Answers what a stage threw. @param extensions of the answer, which plugins may have added */
+  readonly refuse: (
+    exchange: Exchange,
+    error: unknown,
+    extensions?: ExecutionResult['extensions'],
+  ) => Promise<Reply>;
   /** Answers what could not be answered, nor refused. */
   readonly fail: (exchange: Exchange, error: unknown) => Reply;
   /** Answers a caller that accepts none of the gateway's formats. */
-  readonly notAcceptable: Stage;
+  readonly notAcceptable: (exchange: Exchange) => Promise<Reply>;
 }
 
 /**
@@ -39,13 +36,15 @@ export interface ErrorPolicy {
 export function createErrorPolicy({ memory, log }: ErrorPolicyParts): ErrorPolicy {
   const mask = maskUnexpected(log);
 
-  const refuse = async (exchange: Exchange, thrown: unknown): Promise<Reply> => {
+  const refuse: ErrorPolicy['refuse'] = async (exchange, thrown, extensions) => {
     const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
     const errors = all.map((error) => coded(mask(error, exchange)));
     exchange.outcome = knownCode(errors[0]?.extensions['code']);
     const { json, parts } = accepted(exchange.header('accept'));
     // Not in parts: Yoga would add headers about connections, which only Node may set.
-    const reply = await replyOf(processRegularResult({ errors }, FETCH, typeOf(json)));
+    const reply = await replyOf(
+      processRegularResult({ errors, ...(extensions && { extensions }) }, FETCH, typeOf(json)),
+    );
     const { length } = reply.body;
     if (!exchange.hold(length, memory)) {
       exchange.letGo(length);

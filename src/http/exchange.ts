@@ -222,6 +222,11 @@ export class Exchange {
   operation: CheckedOperation | undefined = undefined;
   /** Those that the operation declares. */
   variables: CallVariables = NO_VARIABLES;
+  /** Why it was refused, and the step of Yoga that this belongs to, if plugins of others see that step. */
+  refusal: { readonly step: 'read' | 'parse' | 'validate'; readonly error: unknown } | undefined =
+    undefined;
+  /** Whether a plan has answered the operation, and reported its outcome here. */
+  isExecuted = false;
   /** Undefined until the operation is executed. */
   operationType: string | undefined = undefined;
   /** The code of the first error of the answer. */

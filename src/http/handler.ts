@@ -1,10 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendNodeResponse } from '@whatwg-node/server';
 import type { GraphQLSchema } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import { createYoga } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
+import {
+  contextOf,
+  type Conversation,
+  type GatewayPlugin,
+  type ServerContext,
+} from './conversation.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import { Exchange, isStream, type ExchangeTelemetry, type Reply, type Stage } from './exchange.ts';
+import { Exchange, isStream, type ExchangeTelemetry, type Reply } from './exchange.ts';
 import { responseOf } from './response.ts';
 
 export interface HandlerParts {
@@ -23,48 +29,6 @@ export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   /** A stream has to be read or cancelled. One that nobody reads for 60 s ends with an error. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
-}
-
-export type GatewayPlugin = Plugin<object, ServerContext>;
-
-/** What Yoga passes to every hook that belongs to a request, and to resolvers. */
-interface ServerContext {
-  /** A symbol, and its own property: Yoga copies the contexts of requests through `fetch`. */
-  [CONVERSATION]: Conversation;
-}
-
-const CONVERSATION = Symbol('conversation');
-
-/** A request, and the ways to answer it. */
-interface Conversation {
-  readonly exchange: Exchange;
-  /** Whether its answer is a stream. */
-  streams: boolean;
-  respond(reply: Reply): Promise<Response>;
-  /** Answers what a stage threw. */
-  refuse(error: unknown): Promise<Response>;
-}
-
-/** Makes a plugin of a stage: it runs before anything of the request is parsed by Yoga or by other plugins. */
-export function plugin(stage: Stage): GatewayPlugin {
-  return {
-    onRequest: ({ serverContext, endResponse }) => {
-      const { [CONVERSATION]: conversation } = serverContext;
-      conversation.exchange.context = serverContext;
-      let reply: ReturnType<Stage>;
-      try {
-        reply = stage(conversation.exchange);
-      } catch (error) {
-        return conversation.refuse(error).then(endResponse);
-      }
-      if (reply === undefined) return undefined;
-      if (!(reply instanceof Promise)) return conversation.respond(reply).then(endResponse);
-      return reply.then(
-        (given) => given && conversation.respond(given).then(endResponse),
-        (error: unknown) => conversation.refuse(error).then(endResponse),
-      );
-    },
-  };
 }
 
 /** Answers every request, even if a stage and then the refusal of it fail. */
@@ -106,13 +70,15 @@ export function createHandler(parts: HandlerParts): Handler {
     const conversation: Conversation = {
       exchange,
       streams: false,
+      isShared: false,
       respond: async (reply) => {
         // What was sent may be large, and earlier answers of the connection may come first.
         exchange.dropParams();
         conversation.streams = isStream(reply.body);
         // A stream may last for minutes.
-        if (conversation.streams) exchange.dropHead();
-        else if (exchange.node) await endOfTurn();
+        if (conversation.streams) {
+          if (!conversation.isShared) exchange.dropHead();
+        } else if (exchange.node) await endOfTurn();
         try {
           return await made(reply);
         } catch (error) {
@@ -144,7 +110,7 @@ export function createHandler(parts: HandlerParts): Handler {
     });
     const answer = async () => {
       try {
-        const context = { req, res, [CONVERSATION]: conversation };
+        const context = contextOf(conversation, { req, res });
         const response = await answered(
           () => handleNodeRequestAndResponse(req, res, context),
           conversation,
@@ -173,7 +139,7 @@ export function createHandler(parts: HandlerParts): Handler {
       };
       const conversation = conversationOf(exchange, ended);
       const answer = async () => {
-        const context = { [CONVERSATION]: conversation };
+        const context = contextOf(conversation, {});
         const response = await answered(() => handleRequest(request, context), conversation);
         if (exchange.hasLeft) return;
         ({ status } = response);

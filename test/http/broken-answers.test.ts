@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Payload as Written, PendingPart } from '../../src/answers/write-answer.ts';
 import { codedError } from '../../src/errors.ts';
-import { answerOperation } from '../../src/http/delivery/answer-operation.ts';
+import { createDelivery } from '../../src/http/delivery/answer-operation.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Body, Reply, Stage } from '../../src/http/exchange.ts';
 import type { Handler } from '../../src/http/handler.ts';
@@ -219,7 +219,7 @@ function answering({ stream, whole }: Answering) {
     stream: () => stream?.(),
   } as Partial<OperationPlan> as OperationPlan;
   const operation = { plan, isIncremental: stream !== undefined };
-  const answer = answerOperation({
+  const { answer } = createDelivery({
     planner: { createCall: () => ({ end: () => {} }) as never },
     mask: errors.mask,
   });

@@ -1,16 +1,25 @@
+import type { ExecutionResult } from 'graphql';
 import { codeOfFirst, type AnswerError, type Mask } from '../../answers/answer-errors.ts';
+import {
+  createPayload,
+  createResult,
+  httpOf,
+  writeResult,
+  type PayloadResult,
+} from '../../answers/result.ts';
 import {
   OpenParts,
   writeAnswer,
   writePayload,
-  type IncrementalFormat,
   type Payload,
+  type WholeAnswer,
 } from '../../answers/write-answer.ts';
-import { codedError, knownCode } from '../../errors.ts';
+import { codedError, codeOf, knownCode } from '../../errors.ts';
+import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Call } from '../../plans/call.ts';
 import type { OperationPlan } from '../../plans/operation/plan-operation.ts';
 import type { Planner } from '../../plans/planner.ts';
-import type { Answer, Exchange, MaskFor, Reply } from '../exchange.ts';
+import { JSON_TYPE, type Answer, type Exchange, type MaskFor, type Reply } from '../exchange.ts';
 import {
   accepted,
   FORMATS,
@@ -20,7 +29,7 @@ import {
   type Accepted,
 } from './formats.ts';
 
-export interface AnswerParts {
+export interface DeliveryParts {
   readonly planner: Pick<Planner, 'createCall'>;
   /** Masks unexpected errors. Errors of the service are not passed to it. */
   readonly mask: MaskFor;
@@ -30,80 +39,90 @@ export interface AnswerParts {
  * Answers operations by their plans: in parts, as `multipart/mixed`, if the operation is incremental and the caller
  * accepts parts; otherwise whole.
  */
-export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer<OperationPlan> {
-  return (operation, exchange) => {
+export interface Delivery {
+  /** Makes the reply of the bytes at once, if no plugin has a hook for results. */
+  readonly answer: Answer<OperationPlan>;
+  /** Makes results of the bytes, for plugins to read and to change. Undefined: see `Answer`. */
+  readonly execute: (
+    operation: CheckedOperation<OperationPlan>,
+    exchange: Exchange,
+  ) => Promise<Results> | undefined;
+  /** Makes the reply of results, whoever has made them. Undefined: see `Answer`. */
+  readonly replyOf: (results: Results, exchange: Exchange) => Reply | undefined;
+}
+
+export type Results = ExecutionResult | AsyncIterable<PayloadResult>;
+
+export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Delivery {
+  /** Of executed operations, so that an error is masked and logged only once. */
+  const masks = new WeakMap<Exchange, Mask>();
+  return {
+    answer: (operation, exchange) => {
+      const begun = begin(operation, exchange);
+      if (!begun) return undefined;
+      const { accepts, mask } = begun;
+      const whole = (answer: WholeAnswer) => wholeReply(writeAnswer(answer, mask), accepts);
+      if (!begun.payloads) return inOne(begun, whole);
+      const { payloads, format } = begun;
+      const write = (payload: Payload) => {
+        const text = writePayload(payload, format, mask);
+        return text && jsonPart(text);
+      };
+      const parts = (all: AsyncIterable<ReturnType<typeof write>>) => multipartReply(format, all);
+      return inParts(payloads, begun, { whole, write, parts });
+    },
+
+    execute: (operation, exchange) => {
+      const begun = begin(operation, exchange);
+      if (!begun) return undefined;
+      const { mask } = begun;
+      masks.set(exchange, mask);
+      const whole = (answer: WholeAnswer): Results => createResult(answer, mask);
+      if (!begun.payloads) return inOne(begun, whole);
+      const { payloads, format } = begun;
+      const write = (payload: Payload) => createPayload(payload, format, mask);
+      return inParts(payloads, begun, { whole, write, parts: onlyDefined });
+    },
+
+    replyOf: (results, exchange) => {
+      const accepts = accepted(exchange.header('accept'));
+      const { json, parts } = accepts;
+      const mask = masks.get(exchange) ?? maskedOnce(exchange);
+      if (isAsync(results)) {
+        if (!parts || parts === 'unknown') throw unsupportedFormat();
+        return multipartReply(parts, written(results, mask));
+      }
+      if (!json && !parts) return undefined;
+      noteOutcome(results, exchange, mask);
+      const { status, headers } = httpOf(results, json === JSON_TYPE);
+      const reply = wholeReply(writeResult(results, mask), accepts);
+      return {
+        ...reply,
+        status: status ?? reply.status,
+        headers: { ...lowerCased(headers), ...reply.headers },
+      };
+    },
+  };
+
+  /** Undefined if the caller accepts none of the formats. */
+  function begin({ plan, isIncremental }: CheckedOperation<OperationPlan>, exchange: Exchange) {
     const accepts = accepted(exchange.header('accept'));
     const { json, parts, prefersParts } = accepts;
-    const { plan, isIncremental } = operation;
     if (!json && !parts) {
       if (isIncremental) throw unsupportedFormat();
       return undefined;
     }
     const call = planner.createCall(exchange.variables, exchange);
     exchange.onEnd(() => call.end());
+    const mask = maskedOnce(exchange);
     const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
-    if (!payloads) return answerWhole(plan, call, { exchange, accepts });
+    if (!payloads) return { exchange, accepts, mask, payloads, plan, call };
     if (!parts || parts === 'unknown') throw unsupportedFormat();
-    return answerInParts(payloads, parts, { exchange, accepts });
-  };
-
-  function answerWhole(
-    plan: OperationPlan,
-    call: Call,
-    { exchange, accepts }: Accepting,
-  ): Promise<Reply> {
-    return plan.answer(call).then((answer) => {
-      const mask = masked(exchange);
-      report(answer.errors, exchange, mask);
-      return wholeReply(writeAnswer(answer, mask), accepts);
-    });
-  }
-
-  async function answerInParts(
-    payloads: Payloads,
-    format: IncrementalFormat,
-    { exchange, accepts }: Accepting,
-  ): Promise<Reply> {
-    // If the caller leaves before the body is read, nothing else ends a walk that is read for it alone.
-    exchange.onLeave(() => void payloads.return().catch(() => {}));
-    const mask = masked(exchange);
-    const open = new OpenParts();
-    const write = (payload: Payload) => {
-      report(errorsIn(payload), exchange, mask);
-      const text = writePayload(payload, format, mask);
-      const part = text && jsonPart(text);
-      open.sent(payload);
-      return part;
-    };
-    const { value: first } = await payloads.next();
-    // The caller had left before: `return` came before `next`.
-    if (!first) throw exchange.signal.reason;
-    try {
-      if (first.hasNext) return multipartReply(format, partsFrom(write(first)));
-      report(errorsIn(first), exchange, mask);
-      const reply = wholeReply(writeAnswer(first.first!, mask), accepts);
-      await payloads.return();
-      return reply;
-    } catch (error) {
-      await payloads.return();
-      throw error;
-    }
-
-    /** @param begun is written before the reply begins, so that its failure still refuses the request */
-    async function* partsFrom(begun: ReturnType<typeof write>) {
-      try {
-        yield begun;
-        for await (const payload of payloads) yield write(payload);
-      } catch (error) {
-        yield write(open.failed({ thrown: error, path: undefined }));
-      } finally {
-        await payloads.return();
-      }
-    }
+    return { exchange, accepts, mask, payloads, format: parts };
   }
 
   /** Masks an error once, since what is masked is logged: the first of an answer is read for its code, then written. */
-  function masked(exchange: Exchange): Mask {
+  function maskedOnce(exchange: Exchange): Mask {
     let last: { readonly error: unknown; readonly masked: Error } | undefined;
     return (error) => {
       if (!last || last.error !== error) last = { error, masked: maskFor(error, exchange) };
@@ -112,9 +131,93 @@ export function answerOperation({ planner, mask: maskFor }: AnswerParts): Answer
   }
 }
 
-interface Accepting {
+function inOne<R>(
+  { plan, call, exchange, mask }: Begun & { readonly plan: OperationPlan; readonly call: Call },
+  make: (answer: WholeAnswer) => R,
+): Promise<R> {
+  return plan.answer(call).then((answer) => {
+    report(answer.errors, exchange, mask);
+    return make(answer);
+  });
+}
+
+async function inParts<T, R>(
+  payloads: Payloads,
+  { exchange, mask }: Begun,
+  make: {
+    readonly whole: (answer: WholeAnswer) => R;
+    readonly write: (payload: Payload) => T;
+    readonly parts: (parts: AsyncGenerator<T, void, undefined>) => R;
+  },
+): Promise<R> {
+  // If the caller leaves before the body is read, nothing else ends a walk that is read for it alone.
+  exchange.onLeave(() => void payloads.return().catch(() => {}));
+  const open = new OpenParts();
+  const write = (payload: Payload): T => {
+    report(errorsIn(payload), exchange, mask);
+    const part = make.write(payload);
+    open.sent(payload);
+    return part;
+  };
+  const { value: first } = await payloads.next();
+  // The caller had left before: `return` came before `next`.
+  if (!first) throw exchange.signal.reason;
+  try {
+    if (first.hasNext) return make.parts(partsFrom(write(first)));
+    report(errorsIn(first), exchange, mask);
+    const whole = make.whole(first.first!);
+    await payloads.return();
+    return whole;
+  } catch (error) {
+    await payloads.return();
+    throw error;
+  }
+
+  /** @param begun is written before the reply begins, so that its failure still refuses the request */
+  async function* partsFrom(begun: T): AsyncGenerator<T, void, undefined> {
+    try {
+      yield begun;
+      for await (const payload of payloads) yield write(payload);
+    } catch (error) {
+      yield write(open.failed({ thrown: error, path: undefined }));
+    } finally {
+      await payloads.return();
+    }
+  }
+}
+
+interface Begun {
   readonly exchange: Exchange;
-  readonly accepts: Accepted;
+  readonly mask: Mask;
+}
+
+async function* onlyDefined<T>(
+  all: AsyncIterable<T | undefined>,
+): AsyncGenerator<T, void, undefined> {
+  for await (const one of all) if (one) yield one;
+}
+
+async function* written(results: AsyncIterable<PayloadResult>, mask: Mask) {
+  for await (const result of results) yield jsonPart(writeResult(result, mask));
+}
+
+/** Of a result that a plugin has made instead of the plan: from a cache, for example. */
+function noteOutcome({ errors }: ExecutionResult, exchange: Exchange, mask: Mask): void {
+  // The plan has reported the errors of the operation that it has executed.
+  if (exchange.isExecuted) return;
+  exchange.operationType ??= exchange.operation?.type;
+  const [first] = errors ?? [];
+  if (first) exchange.outcome ??= knownCode(codeOf(mask(first)));
+}
+
+function isAsync(results: Results): results is AsyncIterable<PayloadResult> {
+  return Symbol.asyncIterator in results;
+}
+
+function lowerCased(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
 }
 
 function wholeReply(body: (string | Buffer)[], { json, parts }: Accepted): Reply {

@@ -6,11 +6,11 @@ import {
 } from 'graphql';
 import { badRequest, codedError, forbidden } from '../../errors.ts';
 import { tooComplex } from '../../operations/limits.ts';
-import type { CheckedOperation, Operations } from '../../operations/operations.ts';
+import type { Operations } from '../../operations/operations.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
 import type { CallVariables } from '../../plans/call.ts';
 import type { RequestMemory } from '../../request-memory.ts';
-import type { Answer, Exchange, Params, Stage } from '../exchange.ts';
+import type { Exchange, Params, Stage } from '../exchange.ts';
 import { noMemory } from '../hold-requests.ts';
 import { DeclaredVariables } from './declared-variables.ts';
 import { readParams } from './read-params.ts';
@@ -28,7 +28,6 @@ export interface OperationParts<Plan> {
   /** Whether other operations are refused, except those of routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
-  readonly answer: Answer<Plan>;
 }
 
 /** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
@@ -37,6 +36,8 @@ export interface OperationStages {
   readonly readParams: Stage;
   /** Replaces the id of a trusted document by its text. */
   readonly trustedDocuments: Stage;
+  /** Refuses parameters that are not those of a GraphQL request. */
+  readonly checkParams: Stage;
   /** Parses the operation, or finds it among those that were compiled before. */
   readonly find: Stage;
   /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
@@ -46,19 +47,22 @@ export interface OperationStages {
   /** Refuses an operation that is not valid against the schema. */
   readonly refuseInvalid: Stage;
   readonly coerceVariables: Stage;
-  readonly answer: Stage;
 }
 
 export function createOperationStages<Plan>(parts: OperationParts<Plan>): OperationStages {
-  const { operations, schema, introspection, maxBodyBytes, memory, isRouter, answer } = parts;
+  const { operations, schema, introspection, maxBodyBytes, memory, isRouter } = parts;
   const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
     readParams: readParams(maxBodyBytes, memory),
 
     trustedDocuments: trustedDocuments(parts),
 
+    checkParams: ({ params }) => {
+      checkParams(params);
+      return undefined;
+    },
+
     find: (exchange) => {
-      checkParams(exchange.params);
       const { query, operationName } = exchange.params;
       const operation = operations.find(query as string, operationName);
       if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
@@ -113,8 +117,6 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>): Operat
       exchange.variables = variables;
       return undefined;
     },
-
-    answer: (exchange) => answer(exchange.operation as CheckedOperation<Plan>, exchange),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ExecutionResult } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import pino, { type Logger } from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
@@ -10,6 +11,7 @@ import type { Additions } from '../../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { readFileSync } from 'node:fs';
+import { everyHook } from './every-hook.ts';
 import { servedOnce } from './served-once.ts';
 import { wrote } from './written.ts';
 
@@ -50,6 +52,7 @@ export interface TestGatewayOptions {
   rescue?: Rescue;
   /** Counts the pages of callers for several gateways. */
   ledger?: PageLedger;
+  plugins?: readonly Plugin[];
 }
 
 /** A gateway in front of the given upstream; its tokens stay in memory. */
@@ -66,6 +69,7 @@ export async function startGateway(
     store = openSqliteStore(':memory:'),
     rescue,
     ledger,
+    plugins = process.env['EVERY_HOOK'] ? [everyHook()] : [],
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();
@@ -87,6 +91,7 @@ export async function startGateway(
     store,
     rescue,
     ledger,
+    plugins,
     clock,
     log,
   });

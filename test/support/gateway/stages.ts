@@ -8,10 +8,11 @@ import {
 } from 'graphql';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
+import { plugin } from '../../../src/http/conversation.ts';
 import { accepted } from '../../../src/http/delivery/formats.ts';
 import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
-import type { Exchange, ExchangeTelemetry, Stage } from '../../../src/http/exchange.ts';
-import { createHandler, plugin, type Handler } from '../../../src/http/handler.ts';
+import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../../../src/http/exchange.ts';
+import { createHandler, type Handler } from '../../../src/http/handler.ts';
 import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
 import { RequestMemory } from '../../../src/request-memory.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
@@ -71,30 +72,32 @@ export function handlerFor(
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,
-    answer: async ({ document, name }, exchange) => {
-      const { json: type } = accepted(exchange.header('accept'));
-      if (!type) return undefined;
-      const contextValue = contextOf(exchange);
-      const operationName = name ?? null;
-      const result = await execute({
-        schema: executed,
-        document: withoutStream(document),
-        operationName,
-        variableValues: exchange.variables.values,
-        contextValue,
-      });
-      return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
-    },
   });
+  const answer = async (exchange: Exchange): Promise<Reply | undefined> => {
+    const { document, name } = exchange.operation!;
+    const { json: type } = accepted(exchange.header('accept'));
+    if (!type) return undefined;
+    const contextValue = contextOf(exchange);
+    const operationName = name ?? null;
+    const result = await execute({
+      schema: executed,
+      document: withoutStream(document),
+      operationName,
+      variableValues: exchange.variables.values,
+      contextValue,
+    });
+    return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
+  };
   const errors = createErrorPolicy({ memory, log: pino({ level: 'silent' }) });
   const stages = [
     ...first,
     operation.readParams,
+    operation.checkParams,
     operation.find,
     ...checked,
     operation.refuseInvalid,
     operation.coerceVariables,
-    operation.answer,
+    answer,
     errors.notAcceptable,
   ];
   return handlerOf(stages, { errors });

@@ -1,0 +1,352 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  GraphQLError,
+  print,
+  validate,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type ValidationRule,
+} from 'graphql';
+import type { GraphQLParams, Plugin } from 'graphql-yoga';
+import { OperatorMistake } from '../errors.ts';
+import type { CheckedOperation } from '../operations/operations.ts';
+import type { OperationPlan } from '../plans/operation/plan-operation.ts';
+import type { RequestMemory } from '../request-memory.ts';
+import { conversationIn, plugin, type GatewayPlugin } from './conversation.ts';
+import type { Delivery, Results } from './delivery/answer-operation.ts';
+import type { ErrorPolicy } from './error-policy.ts';
+import type { Exchange, Reply, Stage } from './exchange.ts';
+import { bytesOf, noMemory } from './hold-requests.ts';
+
+/*
+ * Two ways from a checked operation to its answer
+ *
+ *                    read ── parse ── validate ── others' onRequest ──┬── prepare ── answer ──────> bytes
+ *   onRequest of     body    find     limits,                         │   variables  its plan
+ *   our plugins              the      scopes,                         │
+ *                            document validation                      │ some plugin has a later hook
+ *                                                                     v
+ *   Yoga's hooks     setRequestParser   setParseFn   setValidationFn   setExecuteFn        setResultProcessor
+ *                    what was read      what was     what was found,   prepare, and the    bytes, or what the
+ *                                       found        others' rules     plan, as a result   plugins made of them
+ *
+ * The stages are the same, and run at the same time. If nobody is there to see more than the request and the response,
+ * the plan answers in `onRequest`. Otherwise what the stages have found out, or why they refused the request, is handed
+ * to the step of Yoga where it belongs, so that others see every step with its true values. What others change on the
+ * way, parameters, variables or the document, goes through the same stages again.
+ */
+
+export interface PipelineParts {
+  /** The served schema. */
+  readonly schema: GraphQLSchema;
+  readonly memory: RequestMemory;
+  /** The plugins of others. */
+  readonly plugins: readonly Plugin[];
+  /** Reads the parameters of the request. */
+  readonly read: readonly Stage[];
+  /** Finds the document of the parameters. Nothing in it waits. */
+  readonly parse: readonly Stage[];
+  /** Refuses documents. Nothing in it waits. */
+  readonly validate: readonly Stage[];
+  /** Runs before the operation is executed. Nothing in it waits. */
+  readonly prepare: readonly Stage[];
+  readonly delivery: Delivery;
+  readonly errors: Pick<ErrorPolicy, 'refuse' | 'notAcceptable'>;
+}
+
+/** Makes the plugins for the steps of an operation, with those of others between them. */
+export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
+  const { schema, plugins, delivery, errors } = parts;
+  const answer: Stage = (exchange) => delivery.answer(exchange.operation as Planned, exchange);
+  const passageParts = { ...parts, printed: printOnce() };
+  const passages = new WeakMap<Exchange, Passage>();
+  const passageOf = (exchange: Exchange): Passage => {
+    const known = passages.get(exchange);
+    if (known) return known;
+    const passage = new Passage(exchange, passageParts);
+    passages.set(exchange, passage);
+    return passage;
+  };
+  /** Whether a plugin of others has a hook behind `onRequest`. */
+  let isWhole = false;
+
+  const step = (name: Refusal['step']) => (stage: Stage) =>
+    plugin((exchange) => {
+      if (!isWhole) return stage(exchange);
+      if (exchange.refusal) return undefined;
+      const refused = (error: unknown) => void (exchange.refusal = { step: name, error });
+      try {
+        const reply = stage(exchange);
+        return reply instanceof Promise ? reply.catch(refused) : reply;
+      } catch (error) {
+        return refused(error);
+      }
+    });
+  const atOnce = (stage: Stage) => plugin((exchange) => (isWhole ? undefined : stage(exchange)));
+  const passageIn = (context: object) => passageOf(conversationIn(context).exchange);
+
+  /** Before others, who may replace or wrap what these set. */
+  const first: GatewayPlugin = {
+    onSchemaChange: ({ schema: changed }) => {
+      if (changed !== schema) throw new OperatorMistake(SCHEMA_REPLACED);
+    },
+    onParse: ({ context, setParseFn }) => {
+      const { operationName } = context.params;
+      setParseFn((source: string) => passageIn(context).parse(source, operationName));
+    },
+    onValidate: ({ context, setValidationFn }) => {
+      const check: typeof validate = (served, document, rules) => {
+        if (served !== schema) throw new OperatorMistake(SCHEMA_REPLACED);
+        return passageIn(context).validate(document, rules);
+      };
+      setValidationFn(check);
+    },
+    onExecute: ({ context, setExecuteFn }) => {
+      setExecuteFn((args: ExecutionArgs) => passageIn(context).execute(args));
+    },
+  };
+  /** Behind others, who can set neither of these: the body was read, and formats are negotiated by the gateway. */
+  const last: GatewayPlugin = {
+    onYogaInit: ({ yoga }) => {
+      // Plugins may have added others.
+      const all: readonly object[] = yoga.getEnveloped._plugins;
+      isWhole = all.slice(all.indexOf(first) + 1, all.indexOf(last)).some(hasLaterHook);
+    },
+    onRequestParse: ({ serverContext, setRequestParser }) => {
+      const conversation = conversationIn(serverContext);
+      conversation.isShared = true;
+      const params = passageOf(conversation.exchange).read();
+      setRequestParser(() => params);
+    },
+    onResultProcess: ({ serverContext, setResultProcessor }) => {
+      const conversation = conversationIn(serverContext);
+      setResultProcessor(async (result) => {
+        const passage = passageOf(conversation.exchange);
+        return conversation.respond(await passage.replyOf(result as Results));
+      }, 'application/json');
+    },
+  };
+  return [
+    ...parts.read.map(step('read')),
+    ...parts.parse.map(step('parse')),
+    ...parts.validate.map(step('validate')),
+    first,
+    ...(plugins as readonly object[] as readonly GatewayPlugin[]),
+    last,
+    ...parts.prepare.map(atOnce),
+    atOnce(answer),
+    // Reached only if the caller accepts none of the formats of an answer.
+    atOnce(errors.notAcceptable),
+  ];
+}
+
+type Planned = CheckedOperation<OperationPlan>;
+
+/** Why a request was refused, and the step of Yoga to which this belongs. */
+type Refusal = NonNullable<Exchange['refusal']>;
+
+interface PassageParts extends PipelineParts {
+  readonly printed: (document: DocumentNode) => string;
+}
+
+/** One request on its way through Yoga's hooks. */
+class Passage {
+  readonly #exchange: Exchange;
+  readonly #parts: PassageParts;
+  /** The parameters by which the operation was found. */
+  #query: unknown;
+  #operationName: unknown;
+  /** The document of the operation, as other plugins know it. */
+  #document: DocumentNode | undefined;
+  /** The `extensions.http` of each error that was thrown: plugins of Yoga add theirs to those without one. */
+  readonly #http = new Map<unknown, object | undefined>();
+
+  constructor(exchange: Exchange, parts: PassageParts) {
+    this.#exchange = exchange;
+    this.#parts = parts;
+  }
+
+  /** Returns the parameters that were read. */
+  read(): GraphQLParams {
+    const { refusal, params } = this.#exchange;
+    if (refusal?.step === 'read') throw this.#known(refusal.error);
+    const { query, operationName, variables, extensions } = params;
+    const { memory } = this.#parts;
+    // They are in the context of the request, for every hook and resolver.
+    const bytes = bytesOf([variables, extensions]);
+    if (!this.#exchange.hold(bytes, memory)) throw new Replied(noMemory(this.#exchange, memory));
+    // A part of an address would keep the whole address alive, for as long as the document is kept.
+    this.#query = this.#exchange.operation?.document.loc?.source.body ?? query;
+    this.#operationName = operationName;
+    return { query: this.#query, operationName, variables, extensions } as GraphQLParams;
+  }
+
+  /** Returns the document that was found, or finds that of parameters which a plugin has changed. */
+  parse(query: string, operationName: unknown): DocumentNode {
+    if (query !== this.#query || operationName !== this.#operationName) {
+      this.#find(query, operationName);
+    }
+    const { refusal, operation } = this.#exchange;
+    if (refusal?.step === 'parse') throw this.#known(refusal.error);
+    this.#document = operation!.document;
+    return this.#document;
+  }
+
+  /** Returns what refused the document, and errors by the rules that other plugins have added. */
+  validate(
+    document: DocumentNode,
+    rules: readonly ValidationRule[] | undefined,
+  ): readonly GraphQLError[] {
+    this.#follow(document, this.#operationName);
+    const { refusal } = this.#exchange;
+    if (refusal) return errorsOf(this.#known(refusal.error));
+    return rules && rules.length > 0 ? validate(this.#parts.schema, document, rules) : [];
+  }
+
+  async execute(args: ExecutionArgs): Promise<Results> {
+    const { document, operationName, variableValues, contextValue } = args;
+    const exchange = this.#exchange;
+    this.#follow(document, operationName);
+    if (exchange.refusal) throw this.#known(exchange.refusal.error);
+    const { writtenVariables: written } = exchange;
+    exchange.params = { variables: variableValues };
+    // Only what was read has a text.
+    if (written !== undefined && !isDeepStrictEqual(JSON.parse(written), variableValues)) {
+      exchange.writtenVariables = undefined;
+    }
+    this.#run(this.#parts.prepare);
+    exchange.context = contextValue as object;
+    const { delivery, errors } = this.#parts;
+    const executed = delivery.execute(exchange.operation as Planned, exchange);
+    if (!executed) throw new Replied(await errors.notAcceptable(exchange));
+    const results = await executed;
+    exchange.isExecuted = true;
+    return results;
+  }
+
+  /** Makes the reply of results, whoever has made them. */
+  async replyOf(results: Results): Promise<Reply> {
+    const exchange = this.#exchange;
+    const { delivery, errors } = this.#parts;
+    if (exchange.isExecuted || Symbol.asyncIterator in results || 'data' in results) {
+      return delivery.replyOf(results, exchange) ?? errors.notAcceptable(exchange);
+    }
+    const { errors: refused, extensions } = results;
+    for (const error of refused ?? []) {
+      const { originalError } = error;
+      if (originalError instanceof Replied) return originalError.reply;
+      const http = this.#http.get(error);
+      if (http) error.extensions['http'] = http;
+      else if (this.#http.has(error)) delete error.extensions['http'];
+    }
+    return errors.refuse(exchange, errorOf(refused), extensions);
+  }
+
+  /** Finds the operation of a document that a plugin has changed, and checks it like any other. */
+  #follow(document: DocumentNode, operationName: unknown): void {
+    if (document === this.#document && isEqual(operationName, this.#operationName)) return;
+    this.#find(this.#parts.printed(document), operationName);
+    const { refusal } = this.#exchange;
+    if (refusal?.step === 'parse') throw this.#known(refusal.error);
+    this.#document = document;
+  }
+
+  /** Finds and checks another operation than the one that was sent. */
+  #find(query: string, operationName: unknown): void {
+    const exchange = this.#exchange;
+    exchange.params = { ...exchange.params, query, operationName };
+    exchange.operation = undefined;
+    exchange.refusal = undefined;
+    this.#query = query;
+    this.#operationName = operationName;
+    for (const step of ['parse', 'validate'] as const) {
+      try {
+        this.#run(this.#parts[step]);
+      } catch (error) {
+        exchange.refusal = { step, error };
+        return;
+      }
+    }
+  }
+
+  #run(stages: readonly Stage[]): void {
+    for (const stage of stages) {
+      const reply = stage(this.#exchange);
+      if (reply) throw new Replied(reply as Reply);
+    }
+  }
+
+  /** Remembers what Yoga's own plugins may change in an error. */
+  #known(error: unknown): unknown {
+    for (const one of error instanceof AggregateError ? error.errors : [error]) {
+      if (!(one instanceof GraphQLError)) continue;
+      const { http } = one.extensions as { http?: object };
+      this.#http.set(one, http && { ...http });
+    }
+    return error;
+  }
+}
+
+/** Ends the pipeline with the reply of a stage. */
+class Replied extends Error {
+  readonly reply: Reply;
+
+  constructor(reply: Reply) {
+    super('Nothing was executed: the gateway has replied already.');
+    this.reply = reply;
+  }
+}
+
+/** @throws what is not for callers */
+function errorsOf(error: unknown): readonly GraphQLError[] {
+  const all: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  if (all.every((one) => one instanceof GraphQLError)) return all;
+  throw error;
+}
+
+function errorOf(errors: ExecutionResult['errors']): Error {
+  if (!errors) return new Error('A plugin has made a result without data and without errors.');
+  // Yoga leaves out what was aborted.
+  return errors.length > 0
+    ? new AggregateError(errors)
+    : new DOMException('The request was aborted.', 'AbortError');
+}
+
+function isEqual(name: unknown, other: unknown): boolean {
+  return (name ?? undefined) === (other ?? undefined);
+}
+
+/** Prints a document once: a plugin that changes documents keeps them, as the gateway keeps those that it passes on. */
+function printOnce(): (document: DocumentNode) => string {
+  const texts = new WeakMap<DocumentNode, string>();
+  return (document) => {
+    let text = texts.get(document);
+    if (text === undefined) texts.set(document, (text = print(document)));
+    return text;
+  };
+}
+
+/** Hooks that run before the answer is made, or behind it: they see no more than the request and the response. */
+const EARLY: ReadonlySet<string> = new Set([
+  'constructor',
+  'onRequest',
+  'onResponse',
+  'onDispose',
+  'onPluginInit',
+  'onYogaInit',
+  'onSchemaChange',
+]);
+
+function hasLaterHook(other: object): boolean {
+  const names: string[] = [];
+  for (let of = other; of && of !== Object.prototype; of = Object.getPrototypeOf(of) as object) {
+    names.push(...Object.getOwnPropertyNames(of));
+  }
+  return names.some((name) => !EARLY.has(name) && Reflect.get(other, name) !== undefined);
+}
+
+const SCHEMA_REPLACED =
+  'A plugin replaces the schema of the gateway, which then could not answer. ' +
+  'Remove that plugin from gateway.config.ts, and add types and fields by its typeDefs, resolvers and subschemas.';
