@@ -1,7 +1,6 @@
 /** A SQLite store whose rows are removed or altered while a gateway runs, and the rescue file. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
@@ -15,6 +14,7 @@ import {
   startKeptOverSandbox,
   watchStore,
 } from '../support/tokens/tokens.ts';
+import { quickFolder } from '../support/quick-folder.ts';
 
 const NEWEST = 'WHERE generation = (SELECT max(generation) FROM token_pair)';
 
@@ -99,7 +99,7 @@ test('a store that cannot be read at SIGTERM leaves the pair in the rescue file,
 
 /** At generation 3. */
 async function start() {
-  const folder = mkdtempSync(join(tmpdir(), 'damaged-'));
+  const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'tokens.db');
   const { rescue, directory } = openTestRescue();

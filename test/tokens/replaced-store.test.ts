@@ -1,5 +1,4 @@
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
@@ -19,6 +18,7 @@ import {
   watchStore,
   type Kept,
 } from '../support/tokens/tokens.ts';
+import { quickFolder } from '../support/quick-folder.ts';
 
 const PUT = [
   ['written over it', copyFileSync],
@@ -546,7 +546,7 @@ function alarms(logged: Kept['logged']): string[] {
 }
 
 function places() {
-  const folder = mkdtempSync(join(tmpdir(), 'replaced-'));
+  const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return { path: join(folder, 'tokens.db'), backup: join(folder, 'backup') };
 }

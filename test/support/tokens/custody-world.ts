@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import pino from 'pino';
@@ -11,11 +10,10 @@ import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { createTokenKeeper, type TokenKeeper } from '../../../src/tokens/token-keeper.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { ManualClock } from '../random/manual-clock.ts';
+import { quickFolder } from '../quick-folder.ts';
 
 const BASE_URL = 'https://recruiting.test';
 const LIFE_S = 86_400;
-/** In memory if possible: this tests orders of events, not power failures. */
-const QUICK_DISK = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** How the service answers an exchange. */
 export type Oddity =
@@ -179,7 +177,7 @@ export async function custodyWorld(
   revokeOnRefresh: boolean,
 ): Promise<CustodyWorld> {
   const clock = new ManualClock();
-  const folder = mkdtempSync(join(QUICK_DISK, 'custody-'));
+  const folder = quickFolder();
   const service = modelService(clock, revokeOnRefresh);
   const open = openStore(folder, clock);
   let pids = 0;

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { graphql, type GraphQLError } from 'graphql';
 import pino from 'pino';
@@ -19,6 +18,7 @@ import { startGateway, type TestGateway } from '../gateway/gateway.ts';
 import { listenForTest } from '../imitations/test-server.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { ManualClock } from '../random/manual-clock.ts';
+import { quickFolder } from '../quick-folder.ts';
 
 export const PERSON = '{ persons(first: 1) { items { id } } }';
 
@@ -145,7 +145,7 @@ function memoryStore(now: () => number): TokenStore {
 }
 
 /** A rescue folder, by default one of its own, removed after the test. */
-export function openTestRescue(folder = mkdtempSync(join(tmpdir(), 'rescue-'))) {
+export function openTestRescue(folder = quickFolder()) {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const owner = { host: 'test', pid: process.pid, lives: () => true };
   const directory = { directory: folder, sealer: createSealer([]), owner };
