@@ -214,7 +214,7 @@ test('a spent refresh token is called lost only after two exchanges more, when t
   expect(await troublesOf(kept)).toEqual(['lost']);
   expect(alarmsIn(logged)).toHaveLength(1);
   expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
-  await clock.pass(5 * DAY);
+  await clock.pass(2 * DAY);
   expect(service.exchanges).toHaveLength(4);
   const outcomes = (await store.history(4)).map(({ outcome }) => outcome);
   expect(outcomes).toEqual(['spent', 'spent', 'spent', 'rotated']);

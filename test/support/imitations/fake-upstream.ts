@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import {
   createServer,
@@ -6,9 +7,10 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { expect, vi } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../gateway/gateway.ts';
 
 /** One request to /graphql, as it arrived. */
@@ -138,11 +140,7 @@ export async function startGatewayOverFake(
   const upstream = await startFakeUpstream(upstreamOptions);
   const waits: number[] = [];
   const started = await startGateway(upstream, { clock: impatientClock(waits), ...options });
-  // `expect.poll` works only inside tests.
-  await vi.waitFor(async () => expect((await started.store.read())?.generation).toBe(2), {
-    interval: 2,
-    timeout: 10_000,
-  });
+  await refreshedOnce(started.store);
   return {
     ...started,
     upstream,
@@ -152,6 +150,15 @@ export async function startGatewayOverFake(
       await upstream[Symbol.asyncDispose]();
     },
   };
+}
+
+/** No `expect.poll`: it works only inside tests, and hundreds of tests begin with this. */
+async function refreshedOnce(store: TokenStore): Promise<void> {
+  const start = performance.now();
+  while ((await store.read())?.generation !== 2) {
+    assert.ok(performance.now() - start < 10_000, 'The token set was not imported and refreshed.');
+    await delay(2);
+  }
 }
 
 /** Retries wait less than this, and refreshes of tokens longer. */

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import { graphql, type GraphQLError } from 'graphql';
 import pino from 'pino';
 import { expect, onTestFinished } from 'vitest';
