@@ -43,10 +43,11 @@ const MAX_ATTEMPTS = 4;
 const PATIENCE_MS = 30_000;
 
 /**
- * Creates an executor that attaches managed bearer tokens. This is the way of a request, whose steps are here and whose rules are in a file each: it shares the request of an equal query
- * in flight (share-queries.ts), is sent again where that may help (retry.ts), waits for its turn (turns.ts), is sent with
- * the newest token (connections.ts), and again if the service refuses that one (authorize.ts). The circuit breaker
- * (breaker.ts) refuses it before it waits, and again before it is sent.
+ * Creates an executor that attaches managed bearer tokens. The steps of a request are here, and the rules of each step
+ * in a file of its own: a request without a reader is printed (general-request.ts); it shares the request of an equal
+ * query in flight (share-queries.ts), is sent again where that may help (retry.ts), waits for its turn (turns.ts), is
+ * sent with the newest token (connections.ts), and again if the service refuses that one (authorize.ts). The circuit
+ * breaker (breaker.ts) refuses it before it waits, and again before it is sent.
  */
 export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
@@ -64,7 +65,9 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
 
   return {
     execute: ((request: ExecutionRequest) =>
-      request instanceof ServiceRequest ? send(request) : execute(request)) as ServiceExecutor,
+      request instanceof ServiceRequest
+        ? send(request)
+        : executeGeneral(request)) as ServiceExecutor,
     get load() {
       return turns.load;
     },
@@ -75,7 +78,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     return outgoing.kind === 'query' ? queries.send(outgoing, context) : mutate(outgoing, context);
   }
 
-  async function execute(request: ExecutionRequest): Promise<ExecutionResult> {
+  async function executeGeneral(request: ExecutionRequest): Promise<ExecutionResult> {
     try {
       return (await send(requestFor(request))).plain();
     } catch (error) {

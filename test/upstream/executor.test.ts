@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
 import { inOneStep } from '../../src/pausable.ts';
@@ -130,6 +131,22 @@ test('a request whose signal is aborted throws the reason, and is ended', async 
   leaving.abort(new Error('The caller has left.'));
   await expect(result).rejects.toThrow('The caller has left.');
   expect(await service.upstream.received[0]!.over).toBe('cut');
+});
+
+test('requests wait for their turn: no more than UPSTREAM_CONCURRENCY are in flight', async () => {
+  await using service = await startManagedExecutor();
+  const gate = Promise.withResolvers<void>();
+  service.upstream.answer(after(gate.promise, honest));
+  const sent = Array.from({ length: 20 }, (_, at) =>
+    service.execute({ document: PAGE, variables: { first: at + 1 } }),
+  );
+  await service.upstream.arrived(16);
+  await setTimeout(50);
+  expect(service.upstream.received).toHaveLength(16);
+  gate.resolve();
+  const results = await Promise.all(sent);
+  expect(results.filter(({ errors }) => errors)).toEqual([]);
+  expect(service.upstream.received).toHaveLength(20);
 });
 
 test('equal queries in flight are sent once, and a change of one result is not seen in the other', async () => {

@@ -32,6 +32,32 @@ test('many representations cost one request for each 50 different ids, and keep 
   expect(requests().map(({ variables }) => Object.keys(variables).length)).toEqual([50, 50, 7]);
 });
 
+test('fields that refer to the same records, with one selection, request each record once, and all together', async () => {
+  const { data, errors } = await gateway.ask(
+    `query ($a: [_Any!]!, $b: [_Any!]!) {
+      a: _entities(representations: $a) { ...Name }
+      b: _entities(representations: $b) { ...Name }
+      other: _entities(representations: $b) { ... on Candidate { stage } }
+    }
+    fragment Name on Candidate { id name }`,
+    { a: [1, 2, 3].map(candidate), b: [3, 2, 900, 4].map(candidate) },
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    a: [1, 2, 3].map(named),
+    b: [named(3), named(2), null, named(4)],
+    other: [{ stage: expect.any(String) }, { stage: expect.any(String) }, null, expect.anything()],
+  });
+  expect(requests().map(({ variables }) => Object.values(variables))).toEqual([
+    [1, 2, 3, 900, 4],
+    [3, 2, 900, 4],
+  ]);
+});
+
+function named(id: number) {
+  return { id, name: `Candidate ${id}` };
+}
+
 test('two types are requested at the same time, with their own fragments, aliases, arguments and variables', async () => {
   const { data, errors } = await entities(
     [vacancy(1), candidate(1), vacancy(2)],
