@@ -77,6 +77,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/federation/across-subgraphs.test.ts: the credential of the router is sent': {
     'docs/supergraph.md': ['// gateway.config.ts'],
   },
+  'test/library/packed.test.ts: the programs of docs/library.md': {
+    'docs/library.md': ['// server.ts', '// yoga.ts'],
+  },
   'test/simulate/simulate.test.ts: a seed gives the same history': {
     'docs/running.md': ['npm run simulate'],
   },

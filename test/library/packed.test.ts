@@ -4,9 +4,11 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { PersonList } from '../../src/sandbox/person-list.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { blocksOf } from '../support/docs/documents.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
-import { startProcess } from '../support/processes/process.ts';
+import { startProcess, type Program } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /**
@@ -17,7 +19,6 @@ const folder = temporaryFolder();
 const project = folder.file('project');
 const installed = join(project, 'node_modules', manifest.name);
 let packed: Packed;
-let sandbox: Sandbox;
 let postgres: PostgresServer;
 
 interface Packed {
@@ -29,19 +30,19 @@ interface Packed {
 beforeAll(async () => {
   linkPackages();
   mkdirSync(installed);
-  [packed, postgres, sandbox] = await Promise.all([
-    pack(),
-    startPostgres(),
-    startSandbox({ persons: 3 }),
-  ]);
+  [packed, postgres] = await Promise.all([pack(), startPostgres()]);
   const tarball = folder.file(packed.filename);
   await execute('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
   cpSync('test/support/library', project, { recursive: true });
+  cpSync('examples', join(project, 'examples'), { recursive: true, filter: isForNode });
+  for (const { text } of blocksOf('docs/library.md')) {
+    writeFileSync(join(project, /^\/\/ (\S+)\n/.exec(text)![1]!), text);
+  }
   write('package.json', { type: 'module', private: true });
   write('tsconfig.json', TSCONFIG);
 });
 afterAll(async () => {
-  await Promise.all([sandbox.close(), postgres.close()]);
+  await postgres.close();
   folder[Symbol.dispose]();
 });
 
@@ -74,26 +75,55 @@ test('a program opens a gateway, uses it, closes it, and ends by itself', async 
     { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` },
     { TOKEN_STORE: await postgres.emptyStore(), TOKEN_RESCUE_DIR: folder.file('rescue') },
   ];
-  for (const store of stores) {
-    const link = { TOKEN_LINK: sandbox.makeNewSet() };
-    const answer = { data: { allPersons: ids() } };
-    expect(await runInProject('use-gateway.ts', { ...store, ...link })).toEqual(answer);
-    expect(await runInProject('use-gateway.ts', store)).toEqual(answer);
+  const answer = { data: { allPersons: IDS } };
+  expect(await Promise.all(stores.map(useTwice))).toEqual([
+    [answer, answer],
+    [answer, answer],
+  ]);
+});
+
+/** The second time, the store has the tokens. @returns what was answered */
+async function useTwice(store: Settings): Promise<unknown[]> {
+  await using service = await startService();
+  const answers: unknown[] = [];
+  for (const link of [service.settings, { ...service.settings, TOKEN_LINK: '' }]) {
+    await using program = inProject('use-gateway.ts', { ...store, ...link });
+    const { stdout, ...exit } = await program.ended;
+    expect(exit).toEqual({ code: 0, signal: null, stderr: '' });
+    answers.push(JSON.parse(stdout));
   }
-});
+  return answers;
+}
 
-test('a program opens the executor by itself for its own server, and ends by itself too', async () => {
-  const store = { TOKEN_STORE: `sqlite:${folder.file('other.db')}` };
-  const link = { TOKEN_LINK: sandbox.makeNewSet() };
-  expect(await runInProject('use-executor.ts', { ...store, ...link })).toEqual({
-    data: { persons: { items: ids() } },
+test('the programs of docs/library.md, and those of examples, answer and end after SIGTERM', async () => {
+  const programs: [file: string, query: string, data: object][] = [
+    ['server.ts', '{ allPersons { id } }', { allPersons: IDS }],
+    ['yoga.ts', '{ persons { items { id } } }', { persons: { items: IDS } }],
+    ['examples/express/server.ts', '{ allPersons { id } }', { allPersons: IDS }],
+    [
+      'examples/executor/server.ts',
+      '{ office persons { items { id } } }',
+      { office: 'Berlin', persons: { items: IDS } },
+    ],
+  ];
+  const answered = programs.map(async ([file, query, data]) => {
+    await using service = await startService();
+    const TOKEN_STORE = `sqlite:${folder.file(`${file.replaceAll('/', '-')}.db`)}`;
+    await using program = inProject(file, { ...service.settings, TOKEN_STORE });
+    const [, port] = await program.printed(/port: (\d+)/);
+    const answer = await fetch(`http://127.0.0.1:${port}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    expect([file, await answer.json()]).toEqual([file, { data }]);
+    expect(await program.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
   });
+  await Promise.all(answered);
 });
 
-test('the command of the package prints its version, and what is served', async () => {
+test('the command of the package prints what is served', async () => {
   const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
-  await using version = startProcess([command, '--version']);
-  expect(await version.ended).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
   // Without RECRUITING_SCHEMA: the snapshot of the package.
   await using print = startProcess([command, 'schema', 'print'], {
     env: { RECRUITING_SCHEMA: '' },
@@ -104,23 +134,35 @@ test('the command of the package prints its version, and what is served', async 
   });
 });
 
-const SETTINGS = {
-  RECRUITING_SCHEMA: '',
-  RECRUITING_AGENT: 'example-inc/1.0 (it@example.com)',
-  ALLOW_ANONYMOUS: 'true',
-};
+type Settings = Readonly<Record<string, string>>;
 
-/** Runs a program of the project to its end. @returns the JSON that it prints */
-async function runInProject(file: string, settings: Record<string, string>): Promise<unknown> {
-  const env = { ...SETTINGS, RECRUITING_URL: sandbox.url, ...settings };
-  await using program = startProcess([join(project, file)], { cwd: project, env });
-  const { stdout, ...exit } = await program.ended;
-  expect(exit).toEqual({ code: 0, signal: null, stderr: '' });
-  return JSON.parse(stdout) as unknown;
+/** A service of its own: a token belongs to one store. */
+async function startService(): Promise<AsyncDisposable & { readonly settings: Settings }> {
+  const sandbox = await startSandbox({ persons: IDS.length });
+  return {
+    settings: {
+      RECRUITING_URL: sandbox.url,
+      RECRUITING_AGENT: 'example-inc/1.0 (it@example.com)',
+      // The snapshot of the package.
+      RECRUITING_SCHEMA: '',
+      TOKEN_LINK: sandbox.tokenLink,
+      ALLOW_ANONYMOUS: 'true',
+    },
+    [Symbol.asyncDispose]: () => sandbox.close(),
+  };
 }
 
-function ids(): { id: string }[] {
-  return sandbox.persons.all().map(({ id }) => ({ id }));
+/** Of the people of every sandbox with so many. */
+const IDS = new PersonList(3).all().map(({ id }) => ({ id }));
+
+/** Starts a program of the project. */
+function inProject(file: string, env: Settings): Program {
+  return startProcess([join(project, file)], { cwd: project, env });
+}
+
+/** Those of clients are checked with the settings of their compilers. */
+function isForNode(path: string): boolean {
+  return !/^examples\/(apollo|relay|typed-documents|urql)/.test(path);
 }
 
 async function pack(): Promise<Packed> {
