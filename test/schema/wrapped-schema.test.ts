@@ -121,6 +121,17 @@ test('a mutation is executed once, and never sent again', async () => {
   expect(service.sent.renames).toBe(1);
 });
 
+test('over the schema that callers see, graphql-js sends nothing to the service', async () => {
+  await using gateway = await startWrapped();
+  const { schema } = gateway.gateway.served;
+  const result = await execute({ schema, document: parse('{ recruitingMe { id } }') });
+  expect(result).toMatchObject({
+    data: { recruitingMe: null },
+    errors: [{ message: expect.stringContaining('answered by their plans') }],
+  });
+  expect(gateway.upstream.received).toEqual([]);
+});
+
 async function startWrapped({ schema } = fullService()) {
   const gateway = await startGatewayOverFake(
     { schema },

@@ -88,12 +88,8 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const names = rootNames(snapshot, parts.prefix ?? '');
   const wrap = (servesConnections: boolean) => {
     const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
-    const subschema: SubschemaConfig = {
-      schema: snapshot,
-      transforms,
-      ...(parts.executor && { executor: parts.executor }),
-    };
-    const upstream = wrapSchema(subschema);
+    const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
+    const upstream = wrapSchema({ ...subschema, executor: parts.executor ?? neverExecuted });
     return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
   };
   // The second plan has no connections either: no name that differs between the two decides what is derived.
@@ -150,6 +146,14 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
       ...startWarnings(snapshot, upstream, mutations),
     ],
   };
+}
+
+/**
+ * Over the served schema nothing reaches the service: there, graphql-js would answer a caller without its budgets, and
+ * leave out what is derived.
+ */
+function neverExecuted(): never {
+  throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');
 }
 
 const NO_NODES = { nodes: undefined, warnings: [] };
