@@ -1,4 +1,4 @@
-import { statSync, type Stats } from 'node:fs';
+import { realpathSync, statSync, type Stats } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { dirname, extname, relative, resolve } from 'node:path';
 import process from 'node:process';
@@ -100,7 +100,8 @@ function isWritableByAll({ mode }: Stats): boolean {
 
 /** @throws OperatorMistake */
 async function imported(path: string, file: string): Promise<{ readonly default?: unknown }> {
-  const { href } = pathToFileURL(path);
+  // Node knows a module by the file behind a link: Kubernetes mounts links.
+  const { href } = pathToFileURL(realpathSync(path));
   shareModulesWith(href);
   try {
     const loading = import(href) as Promise<{ readonly default?: unknown }>;

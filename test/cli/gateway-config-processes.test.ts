@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
@@ -41,10 +41,9 @@ test('the log names the file that is loaded, once for all workers, and what it a
 });
 
 test('what the file leaves open keeps no command and no gateway running', async () => {
-  writeFileSync(
-    folder.file('open.ts'),
-    'setInterval(() => {}, 60_000);\nexport default { plugins: [] };',
-  );
+  const text = 'setInterval(() => {}, 60_000);\nexport default { plugins: [] };';
+  writeFileSync(folder.file('behind-the-link.ts'), text);
+  symlinkSync('behind-the-link.ts', folder.file('open.ts'));
   const options = { env: { GATEWAY_CONFIG: 'open.ts' }, cwd: folder.path };
   expect(await runProgram(['schema', 'print'], options)).toMatchObject({ code: 0, stderr: '' });
   await using gateway = await startServe(options);

@@ -1,6 +1,16 @@
 import { spawn, spawnSync, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, cpSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,6 +19,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../../src/config.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
 
 /**
@@ -48,16 +59,7 @@ beforeAll(() => {
       });
     }
   }
-  const [install] = dockerfile.flatMap(({ run }) => (run?.startsWith('npm ci') ? run : []));
-  const [command, ...args] = install!.split(' ');
-  const { PATH = '', HOME = '' } = process.env;
-  // The packages come from npm's cache, which the installation before the tests has filled.
-  const installed = spawnSync(command!, [...args, '--prefer-offline'], {
-    cwd: app,
-    env: { PATH, HOME },
-    encoding: 'utf8',
-  });
-  if (installed.status !== 0) throw new Error(`npm ci failed:\n${installed.stderr}`);
+  install(dockerfile, app);
 }, 120_000);
 afterAll(() => folder[Symbol.dispose]());
 
@@ -113,6 +115,106 @@ test('the process of the image serves as another user, passes its health check, 
   }
 }, 60_000);
 
+test('the image of docs/extending.md serves a configuration that has packages of its own', async () => {
+  const extended = instructions(blockWith('docs/extending.md', 'FROM recruiting-subgraph'));
+  const [packages, final] = extended.filter(({ name }) => name === 'WORKDIR');
+  const [setting] = extended.filter(({ name }) => name === 'ENV');
+  // Like the gateway's own Dockerfile: the packages are installed by root, and its process is somebody else.
+  const users = extended.filter(({ name }) => name === 'USER').map(({ text }) => text);
+  expect(users).toEqual(['root', `${image.uid}:${image.gid}`]);
+  expect(final!.text).toBe('/app');
+  const company = folder.file(packages!.text);
+  mkdirSync(company);
+  const plugin = '@graphql-yoga/plugin-response-cache';
+  writeFileSync(join(company, 'package.json'), JSON.stringify(projectWith(plugin).manifest));
+  writeFileSync(join(company, 'package-lock.json'), JSON.stringify(projectWith(plugin).lock));
+  writeFileSync(join(company, 'gateway.config.ts'), CONFIG_OF_COMPANY);
+  const { sources } = extended.find((each) => each.copied)!.copied!;
+  expect(sources.toSorted()).toEqual(readdirSync(company).toSorted());
+  install(extended, company);
+
+  await using sandbox = await startedSandbox();
+  const gateway = spawn(image.entrypoint[0]!, image.entrypoint.slice(1), {
+    cwd: app,
+    ...user,
+    env: {
+      ...variables({ PORT: '0', ADMIN_PORT: '0' }),
+      GATEWAY_CONFIG: folder.file(setting!.text.replace('GATEWAY_CONFIG=', '')),
+      RECRUITING_URL: sandbox.url,
+      TOKEN_LINK: sandbox.tokenLink,
+      ALLOW_ANONYMOUS: 'true',
+      ALLOWED_HOSTS: 'localhost',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    const url = await servedAt(gateway.stdout);
+    const response = await fetch(`${url}?query={persons(first:1){items{greeting}}motto}`, {
+      headers: { 'apollo-require-preflight': 'true' },
+    });
+    expect(await response.json()).toMatchObject({
+      data: {
+        persons: { items: [{ greeting: expect.stringMatching(/^Hello \w/) }] },
+        motto: 'Onward',
+      },
+    });
+  } finally {
+    gateway.kill('SIGKILL');
+  }
+}, 120_000);
+
+/** It uses a package, and with it two copies of graphql: that of the company, and that of the gateway. */
+const CONFIG_OF_COMPANY = `
+  import { useResponseCache } from '@graphql-yoga/plugin-response-cache';
+  import { buildSchema, type GraphQLSchema } from 'graphql';
+  import { defineConfig } from 'recruiting-subgraph';
+  const second: GraphQLSchema = buildSchema('type Query { motto: String! }');
+  export default defineConfig({
+    plugins: [useResponseCache({ session: () => null })],
+    typeDefs: 'extend type Person { greeting: String! }',
+    resolvers: {
+      Person: {
+        greeting: { selectionSet: '{ firstName }', resolve: ({ firstName }) => \`Hello \${firstName}\` },
+      },
+    },
+    subschemas: [{ schema: second, rootValue: { motto: 'Onward' } }],
+  });
+`;
+
+/** A project with one dependency, in the versions of this repository: they are in npm's cache. */
+function projectWith(name: string) {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock;
+  const needed = new Map<string, object>();
+  const add = (path: string) => {
+    if (needed.has(path)) return;
+    const { dev: _dev, ...entry } = packages[path]!;
+    needed.set(path, entry);
+    for (const each of Object.keys({ ...entry.dependencies, ...entry.peerDependencies })) {
+      const nested = `${path}/node_modules/${each}`;
+      const found = nested in packages ? nested : `node_modules/${each}`;
+      if (found in packages) add(found);
+    }
+  };
+  add(`node_modules/${name}`);
+  const { version } = packages[`node_modules/${name}`]!;
+  const project = {
+    name: 'company',
+    version: '1.0.0',
+    type: 'module',
+    dependencies: { [name]: version },
+  };
+  return {
+    manifest: project,
+    lock: {
+      name: project.name,
+      version: project.version,
+      lockfileVersion: 3,
+      requires: true,
+      packages: { '': project, ...Object.fromEntries(needed) },
+    },
+  };
+}
+
 test('the commands, ports, folders and settings of the image are those of the gateway', () => {
   const start = manifest.scripts.start.replace(/^exec /, '').split(' ');
   expect(image.entrypoint).toEqual(start);
@@ -141,7 +243,14 @@ test('the images are those of the exact versions that the tests run on', () => {
 });
 
 interface Lock {
-  readonly packages: Readonly<Record<string, { readonly version: string }>>;
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+}
+
+interface LockedPackage {
+  readonly version: string;
+  readonly dev?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
 interface Composed {
@@ -149,6 +258,19 @@ interface Composed {
 }
 
 const SERVICE = { RECRUITING_URL: 'https://recruiting.example.com', ALLOW_ANONYMOUS: 'true' };
+
+/** Runs the `npm ci` of a Dockerfile. The packages come from npm's cache, which the installation before the tests has filled. */
+function install(all: typeof dockerfile, cwd: string): void {
+  const [line] = all.flatMap(({ run }) => (run?.startsWith('npm ci') ? run : []));
+  const [command, ...args] = line!.split(' ');
+  const { PATH = '', HOME = '' } = process.env;
+  const installed = spawnSync(command!, [...args, '--prefer-offline'], {
+    cwd,
+    env: { PATH, HOME },
+    encoding: 'utf8',
+  });
+  if (installed.status !== 0) throw new Error(`npm ci failed:\n${installed.stderr}`);
+}
 
 /** The environment of the image, with its folder for data in the folder of the test. */
 function variables(more: Record<string, string>): Record<string, string> {
