@@ -4,6 +4,7 @@ import {
   chooseList,
   readLists,
   USUAL_ARGUMENTS,
+  usualConnection,
   usualName,
   type OwnArguments,
 } from './exportable-lists.ts';
@@ -23,12 +24,17 @@ export interface ExportSelection {
 export interface ExportOperation {
   /** @param limit records that one operation returns; undefined: all */
   text(limit: number | undefined): string;
+  /**
+   * @param first records that one operation returns; undefined: a page of the service
+   * @returns the same records as edges of a connection; undefined if there is none
+   */
+  window(first: number | undefined): string | undefined;
   /** The response keys of a record. */
   readonly keys: readonly string[];
 }
 
 /** The key of the list in the answer. */
-const LIST_KEY = 'records';
+export const LIST_KEY = 'records';
 /** The key of the id in each record, whatever else is selected. */
 export const ID_KEY = '_exportId';
 
@@ -49,6 +55,7 @@ export async function exportOperation(
   if (!list && fields === undefined) throw new OperatorMistake(NO_SCHEMA);
   const name = list?.name ?? usualName(field);
   const names = list?.names ?? USUAL_ARGUMENTS;
+  const connection = list ? list.connection : usualConnection(field);
   const selection = selectionOf(name, fields ?? list!.selection, args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
   const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
@@ -59,6 +66,17 @@ export async function exportOperation(
       const given = [args, `${names.after}: $after`, most];
       const all = given.filter((one) => one !== undefined).join(', ');
       return `query Export($after: String) { ${LIST_KEY}: ${name}(${all}) @stream ${record} }`;
+    },
+    window: (first) => {
+      if (!connection) return undefined;
+      const most = first === undefined ? undefined : `first: ${first}`;
+      const all = [args, `${connection.after}: $after`, most]
+        .filter((one) => one !== undefined)
+        .join(', ');
+      return (
+        `query Export($after: String) { ${LIST_KEY}: ${connection.name}(${all}) ` +
+        `{ edges { cursor node ${record} } pageInfo { hasNextPage } } }`
+      );
     },
   };
 }

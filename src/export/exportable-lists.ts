@@ -9,6 +9,14 @@ export interface ExportableList {
   readonly selection: string;
   readonly hasId: boolean;
   readonly names: OwnArguments;
+  /** The connection of the same records; undefined if there is none. */
+  readonly connection: ConnectionField | undefined;
+}
+
+export interface ConnectionField {
+  readonly name: string;
+  /** The name of its argument `after`. */
+  readonly after: string;
 }
 
 /** The names of the gateway's own arguments of an `all…` field. */
@@ -38,16 +46,41 @@ export async function readLists(
     const [after, limit] = [called(/^(after|drainAfter_*)$/), called(/^(limit|drainLimit_*)$/)];
     if (!after || !limit || !isList(type) || selection === undefined) return [];
     const hasId = plainFields(record!).some((field) => field.name === 'id');
-    return [{ name, selection, hasId, names: { after, limit } }];
+    const connection = connectionOf({ name, record: record!.name }, queryType.fields, types);
+    return [{ name, selection, hasId, names: { after, limit }, connection }];
   });
+}
+
+function connectionOf(
+  list: { readonly name: string; readonly record: string },
+  fields: readonly Field[],
+  types: readonly Type[],
+): ConnectionField | undefined {
+  const fieldOf = (type: string, field: string) =>
+    types.find((one) => one.name === type)?.fields?.find((one) => one.name === field);
+  const connections = fields.filter(({ type }) => {
+    const edges = fieldOf(named(type).name!, 'edges');
+    const node = edges && fieldOf(named(edges.type).name!, 'node');
+    return node !== undefined && named(node.type).name === list.record;
+  });
+  const plain = withoutAll(list.name);
+  const usual = connections.find(({ name }) => name.toLowerCase() === `${plain}connection`);
+  // Both may have been given other names in adapters.json.
+  const found = usual ?? (connections.length === 1 ? connections[0] : undefined);
+  const after = found?.args.find(({ name }) => /^(after|connectionAfter_*)$/.test(name));
+  return found && after && { name: found.name, after: after.name };
+}
+
+/** With SCHEMA_PREFIX, recruitingPersons is drained by recruitingAllPersons. */
+function withoutAll(name: string): string {
+  return name.replace(/all/i, '').toLowerCase();
 }
 
 /** The list that is meant: by the name of its `all…` field, or of the list of the service. @throws OperatorMistake */
 export function chooseList(field: string, lists: readonly ExportableList[]): ExportableList {
   const meant =
     lists.find(({ name }) => name === field) ??
-    // With SCHEMA_PREFIX, recruitingPersons is drained by recruitingAllPersons.
-    lists.find(({ name }) => name.replace(/all/i, '').toLowerCase() === field.toLowerCase());
+    lists.find(({ name }) => withoutAll(name) === field.toLowerCase());
   if (!meant) {
     const names = lists.map(({ name }) => name).join(', ');
     throw new OperatorMistake(
@@ -97,6 +130,12 @@ export function usualName(field: string): string {
   return /^all|All[A-Z]/.test(field)
     ? field
     : `all${field.charAt(0).toUpperCase()}${field.slice(1)}`;
+}
+
+/** The connection of a list whose gateway does not show its schema. */
+export function usualConnection(field: string): ConnectionField {
+  const plain = field.replace(/^all(?=[A-Z])/, '').replace(/All(?=[A-Z])/, '');
+  return { name: `${plain.charAt(0).toLowerCase()}${plain.slice(1)}Connection`, after: 'after' };
 }
 
 interface TypeReference {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Json } from '../json.ts';
-import { ID_KEY, type ExportOperation } from './export-operation.ts';
+import { ID_KEY, LIST_KEY, type ExportOperation } from './export-operation.ts';
 import { GatewayFailure } from './gateway-failure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -42,6 +42,15 @@ const PATIENCE_MS = 5 * 60_000;
 const LONGEST_WAIT_S = 30;
 /** Records of one operation, where the pages of the whole list are more than the gateway lets one operation use. */
 const PART = 5_000;
+/** Records of one operation, where the gateway does not stream the list: the default of CONNECTION_MAX. */
+const WINDOW = 500;
+
+/** What one operation reads. */
+type Reading =
+  /** The list, streamed; undefined: to its end. */
+  | { readonly limit: number | undefined }
+  /** The connection; undefined: a page of the service. */
+  | { readonly first: number | undefined };
 
 /**
  * Reads a list to its end. When an operation fails or reaches a limit of the gateway, another one continues behind the
@@ -55,29 +64,33 @@ export async function* exportedPages(
   const { clock, signal } = options;
   let { after } = options;
   let isResumed = after !== undefined;
-  let limit: number | undefined;
+  let reading: Reading = { limit: undefined };
   let wait = 1;
   let patienceEnds = clock.elapsed() + PATIENCE_MS;
   for (;;) {
     let count = 0;
     try {
-      for await (const page of pagesOf(options, after, limit)) {
+      let hasMore = false;
+      for await (const page of pagesOf(options, after, reading)) {
         count += page.records.length;
         after = page.resumeAfter;
+        hasMore = page.hasMore ?? (isStreamed(reading) && count === reading.limit);
         yield { ...page, isResumed };
         wait = 1;
         patienceEnds = clock.elapsed() + PATIENCE_MS;
       }
-      if (limit === undefined || count < limit) return;
+      if (!hasMore) return;
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GatewayFailure)) throw error;
       after = error.resumeAfter ?? after;
+      const instead: Reading | undefined =
+        count === 0 ? insteadOf(reading, error, options.operation) : undefined;
       if (error.code === 'CURSOR_INVALID' && after !== undefined && count === 0) {
         // Its record is gone, and where it stood is unknown. What is in the file already is left out again.
         after = undefined;
-      } else if (error.code === 'OPERATION_TOO_COMPLEX' && limit === undefined && count === 0) {
-        limit = PART;
+      } else if (instead) {
+        reading = instead;
       } else if (error.code !== 'DRAIN_LIMIT_EXCEEDED' || count === 0) {
         const seconds = error.retryAfter ?? wait;
         if (!error.isTemporary || clock.elapsed() + seconds * 1000 > patienceEnds) throw error;
@@ -90,19 +103,62 @@ export async function* exportedPages(
   }
 }
 
-type PageOfOperation = Omit<ExportedPage, 'isResumed'>;
+/** What to read when an operation is refused before its first record; undefined: nothing else. */
+function insteadOf(
+  reading: Reading,
+  error: GatewayFailure,
+  operation: ExportOperation,
+): Reading | undefined {
+  const isTooMuch = error.code === 'OPERATION_TOO_COMPLEX';
+  if (!isStreamed(reading)) {
+    // CONNECTION_MAX of this gateway may be less.
+    const isSmaller = isTooMuch || error.code === 'BAD_USER_INPUT';
+    return isSmaller && reading.first !== undefined ? { first: undefined } : undefined;
+  }
+  const isWhole = error instanceof NotStreamed;
+  if (isTooMuch && reading.limit === undefined) return { limit: PART };
+  const canWindow = (isTooMuch || isWhole) && operation.window(WINDOW) !== undefined;
+  return canWindow ? { first: WINDOW } : undefined;
+}
+
+/** Fields that a company adds are answered whole. */
+class NotStreamed extends GatewayFailure {
+  override name = 'NotStreamed';
+  constructor() {
+    super(NOT_STREAMED, { isTemporary: false });
+  }
+}
+
+const NOT_STREAMED =
+  'The gateway does not answer these fields in parts, and this list has no connection to read instead. ' +
+  'Leave out the fields that the gateway adds to those of the service.';
+
+function isStreamed(reading: Reading): reading is Extract<Reading, { limit: unknown }> {
+  return 'limit' in reading;
+}
+
+interface PageOfOperation extends Omit<ExportedPage, 'isResumed'> {
+  /** Undefined where only the end of the operation says so. */
+  readonly hasMore?: boolean;
+}
 
 /** The pages of one operation. @throws GatewayFailure */
 async function* pagesOf(
   { gateway, operation, signal }: ExportedPagesOptions,
   after: string | undefined,
-  limit: number | undefined,
+  reading: Reading,
 ): AsyncGenerator<PageOfOperation, void, undefined> {
-  const request = { query: operation.text(limit), variables: { after: after ?? null } };
+  const query = isStreamed(reading)
+    ? operation.text(reading.limit)
+    : operation.window(reading.first)!;
+  const request = { query, variables: { after: after ?? null } };
   let hasEnded = false;
   for await (const payload of gateway.stream(request, signal)) {
     const increments = [...(payload.get('incremental')?.elements() ?? [])];
+    if (!isStreamed(reading)) return yield* windowOf(payload);
     // The first payload has no records, since @stream sends none with it by default.
+    const isWhole = payload.get('hasNext') === undefined;
+    if (isWhole && payload.get('data')?.get(LIST_KEY)?.kind === 'list') throw new NotStreamed();
     if (!increments[0]) failOn(payload);
     for (const increment of increments) {
       const items = increment.get('items');
@@ -113,6 +169,22 @@ async function* pagesOf(
       payload.get('hasNext')?.kind !== 'boolean' || payload.get('hasNext')?.raw === 'false';
   }
   if (!hasEnded) throw GatewayFailure.cutOff(new Error('there was no last payload'));
+}
+
+function* windowOf(payload: Json): Generator<PageOfOperation, void, undefined> {
+  const connection = payload.get('data')?.get(LIST_KEY);
+  const edges = [...(connection?.get('edges')?.elements() ?? [])];
+  if (connection?.kind !== 'object') failOn(payload);
+  const last = edges.at(-1)?.get('cursor')?.string;
+  if (last === undefined) return;
+  yield {
+    records: edges.map((edge) => recordOf(edge.get('node')!)),
+    resumeAfter: last,
+    listLength: undefined,
+    counted: undefined,
+    faults: faultsOf(payload),
+    hasMore: connection!.get('pageInfo')?.get('hasNextPage')?.raw === 'true',
+  };
 }
 
 /** @throws GatewayFailure if a payload without records has an error */
@@ -132,15 +204,23 @@ function pageOf(increment: Json, items: Json): PageOfOperation {
     return Number.isInteger(number) ? number : undefined;
   };
   return {
-    records: Array.from(items.elements(), (value) => ({ id: idOf(value), value })),
+    records: Array.from(items.elements(), recordOf),
     resumeAfter,
     listLength: wholeOf('listLength'),
     counted: wholeOf('counted'),
-    faults: Array.from(
-      increment.get('errors')?.elements() ?? [],
-      (error) => error.get('message')?.string ?? 'The gateway gave no reason.',
-    ),
+    faults: faultsOf(increment),
   };
+}
+
+function faultsOf(answer: Json): string[] {
+  return Array.from(
+    answer.get('errors')?.elements() ?? [],
+    (error) => error.get('message')?.string ?? 'The gateway gave no reason.',
+  );
+}
+
+function recordOf(value: Json): ExportedRecord {
+  return { id: idOf(value), value };
 }
 
 const TOO_OLD =

@@ -141,6 +141,54 @@ test('a list that costs more pages than one operation may use is read in parts',
   expect(queries).toEqual(['undefined null', 'limit: 5000 null', 'limit: 5000 behind-part']);
 });
 
+describe('a list that the gateway does not stream', () => {
+  const idsOf = (after: unknown, count: number) =>
+    Array.from({ length: count }, (_, at) => `${String(after)}-${at}`);
+  const window = (ids: readonly string[], hasNextPage: boolean, errors?: object[]) => {
+    const edges = ids.map((id) => ({ cursor: `behind-${id}`, node: { _exportId: id } }));
+    return payload({ data: { records: { edges, pageInfo: { hasNextPage } } }, errors });
+  };
+
+  test.each([
+    ['answers whole', { data: { records: [{ _exportId: '1' }] } }],
+    [
+      'refuses',
+      {
+        data: null,
+        errors: [{ message: 'too complex', extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
+      },
+    ],
+  ])('and that it %s is read in windows of its connection', async (_, answer) => {
+    const windows: unknown[] = [];
+    const read = pages([], async function* (query, after) {
+      if (!query.includes('window')) return yield payload(answer);
+      windows.push(after);
+      yield window(idsOf(after, 2), windows.length < 3);
+    });
+    const { records, error } = await runThrough(read);
+    expect(error).toBeUndefined();
+    expect(windows).toEqual([null, 'behind-null-1', 'behind-behind-null-1-1']);
+    expect(records).toHaveLength(6);
+  });
+
+  test('is read in pages of the service if windows are too large for the gateway', async () => {
+    const queries: string[] = [];
+    const read = pages([], async function* (query) {
+      queries.push(query);
+      if (!query.includes('window')) return yield payload({ data: { records: [] } });
+      if (query.includes('500')) {
+        const extensions = { code: 'BAD_USER_INPUT' };
+        return yield payload({ data: null, errors: [{ message: 'at most 100', extensions }] });
+      }
+      yield window(['1'], false, [{ message: 'no rating' }]);
+    });
+    const faults: string[] = [];
+    for await (const page of read) faults.push(...page.faults);
+    expect(queries).toEqual(['{ }', '{ window: 500 }', '{ window: undefined }']);
+    expect(faults).toEqual(['no rating']);
+  });
+});
+
 test('an export begins the list again if the gateway no longer knows the position of its cursor', async () => {
   const read = pages(
     [],
@@ -230,7 +278,11 @@ function pages(
       stream: ({ query, variables }) => answer(query, (variables as { after: unknown }).after),
       close: async () => {},
     },
-    operation: { keys: ['id'], text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }') },
+    operation: {
+      keys: ['id'],
+      text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
+      window: (first) => `{ window: ${first} }`,
+    },
     after,
     clock: hastyClock(),
     signal: new AbortController().signal,
