@@ -16,6 +16,7 @@ const arrows: Record<string, readonly string[]> = {
     'gateway.ts',
     'sandbox',
     'setup',
+    'stitching',
     'http',
     // The documents of clients are checked as their requests would be.
     'operations',
@@ -30,7 +31,8 @@ const arrows: Record<string, readonly string[]> = {
     'workers',
   ],
   'config.ts': ['package.json', 'config'],
-  config: [],
+  // Only the type of what is added.
+  config: ['stitching'],
   // Of `paging` only the set of identities, for which no other folder has a use.
   export: ['paging', 'sync-folder.ts'],
   library: ['config.ts', 'config', 'log.ts', 'setup'],

@@ -4,6 +4,7 @@ import { measureDocument } from '../operations/measure-document.ts';
 import { validationErrors } from '../operations/validation.ts';
 import { onOneLine } from '../schema/live/introspect.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import { loadedFor } from './gateway-config-file.ts';
 import {
   readOperationDocuments,
   type OperationDocument,
@@ -45,14 +46,15 @@ export interface DocumentsReport {
  * @returns checks them against what is served of another schema of the service
  * @throws Error with a message for the operator
  */
-export function documentsCheck(
+export async function documentsCheck(
   path: string,
   config: Config,
   terminal: Terminal,
-): (acceptedSdl: string) => DocumentsReport {
+): Promise<(acceptedSdl: string) => DocumentsReport> {
   const documents = readOperationDocuments(path, terminal);
   const overrides = readAdaptersFile(config.schemaPath, terminal);
-  const servedOf = (sdl: string) => servedOffline(sdl, config, overrides).schema;
+  const added = await loadedFor(config, terminal);
+  const servedOf = (sdl: string) => servedOffline(sdl, config, overrides, added).schema;
   const today = servedOf(readSnapshotFile(config.schemaPath, terminal));
   return (acceptedSdl) => {
     const report = { path, operations: documents.operations.length };

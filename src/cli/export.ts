@@ -11,7 +11,7 @@ import { ReaderLeft, streamOutput } from '../export/stream-output.ts';
 import { createLog } from '../log.ts';
 import { openGateway } from '../setup/open-gateway.ts';
 import { openUpstream, type Own } from '../setup/open-upstream.ts';
-import { loadGatewayConfig } from './gateway-config-file.ts';
+import { loadedFor } from './gateway-config-file.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 export interface ExportOptions {
@@ -178,12 +178,12 @@ async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
     colors: false,
     destination: stderr,
   });
-  const loaded = await loadGatewayConfig(config, (text) => void stderr.write(`${text}\n`));
+  const added = await loadedFor(config, terminal);
   if (config.recruitingUrl === undefined) stderr.write(SANDBOX_NOTICE);
   const upstream = await openUpstream(config, terminal, log, own);
   const gateway = await openGateway(upstream, {
     config: { ...config, ...ONLY_CALLER },
-    added: loaded?.added,
+    added,
     machine: terminal,
     log,
     own,

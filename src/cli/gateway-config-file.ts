@@ -1,20 +1,14 @@
 import { realpathSync, statSync, type Stats } from 'node:fs';
-import { registerHooks } from 'node:module';
+import { createRequire, registerHooks } from 'node:module';
 import { dirname, extname, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import { checkGatewayConfig, type GatewayConfig } from '../config/gateway-config.ts';
+import { checkGatewayConfig, type CheckedConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
 import { NoAnswerError, within } from '../time-limit.ts';
-import { printable } from './terminal.ts';
-
-/** The configuration of a company, and the file it is from. */
-export interface LoadedConfig {
-  readonly file: string;
-  readonly added: GatewayConfig;
-}
+import { printable, type Terminal } from './terminal.ts';
 
 /**
  * Loads the file that GATEWAY_CONFIG names, or else gateway.config.ts in the working directory, and checks it. It is
@@ -26,7 +20,7 @@ export interface LoadedConfig {
 export async function loadGatewayConfig(
   { gatewayConfig: named, production }: Pick<Config, 'gatewayConfig' | 'production'>,
   warn: (message: string) => void,
-): Promise<LoadedConfig | undefined> {
+): Promise<CheckedConfig | undefined> {
   const file = named ?? fileHere();
   if (file === undefined) return undefined;
   if (named === undefined && production) {
@@ -44,7 +38,15 @@ export async function loadGatewayConfig(
     warn(risk);
   }
   const { default: exported } = await imported(path, file);
-  return { file, added: checkGatewayConfig(exported, file) };
+  return checkGatewayConfig(exported, file);
+}
+
+/** The same for a command that does not log. */
+export function loadedFor(
+  config: Parameters<typeof loadGatewayConfig>[0],
+  { stderr }: Pick<Terminal, 'stderr'>,
+): Promise<CheckedConfig | undefined> {
+  return loadGatewayConfig(config, (risk) => void stderr.write(`${risk}\n`));
 }
 
 const NAMES = ['ts', 'mts', 'js', 'mjs'].map((extension) => `gateway.config.${extension}`);
@@ -128,7 +130,7 @@ function shareModulesWith(href: string): void {
     resolve: (specifier, context, next) => {
       if (specifier === OURS) return { url: LIBRARY, shortCircuit: true };
       if (SHARED.test(specifier) && context.parentURL !== import.meta.url) {
-        return { url: import.meta.resolve(specifier), shortCircuit: true };
+        return { url: pathToFileURL(resolveHere(specifier)).href, shortCircuit: true };
       }
       const found = next(specifier, context);
       // Otherwise Node guesses, with a warning, where no package.json says so.
@@ -139,6 +141,8 @@ function shareModulesWith(href: string): void {
 }
 
 const SHARED = /^graphql(\/|$)/;
+/** As required by this file. */
+const { resolve: resolveHere } = createRequire(import.meta.url);
 
 const OURS = 'recruiting-subgraph';
 /** A checkout has it as TypeScript, the packed package as JavaScript. */

@@ -42,7 +42,7 @@ async function check(
   const { schemaPath, upstreamTimeoutMs } = config;
   // Imported only if there are documents: it takes longest to derive what is served.
   const documents = path === undefined ? undefined : await import('./check-documents.ts');
-  const checkDocuments = documents?.documentsCheck(path!, config, terminal);
+  const checkDocuments = await documents?.documentsCheck(path!, config, terminal);
   const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
   const { stop: signal } = terminal;
   const live = await askService(terminal, upstreamTimeoutMs, async (execute, service) => ({

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { FEDERATION_VERSIONS, readConfig, type Config } from '../config.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
-import { loadGatewayConfig } from './gateway-config-file.ts';
+import { loadedFor } from './gateway-config-file.ts';
 import { explained } from './schema-explain.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -31,8 +31,8 @@ export function addSchemaCommands(
       const { servedOffline, servedSdl } = await import('./schema-print.ts');
       const { snapshot, config, overrides } = settings(terminal);
       const federationVersion = federation ?? config.federationVersion;
-      await addedBy(config, terminal);
-      const served = servedOffline(snapshot, { ...config, federationVersion }, overrides);
+      const added = await loadedFor(config, terminal);
+      const served = servedOffline(snapshot, { ...config, federationVersion }, overrides, added);
       stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
     });
   schema
@@ -75,11 +75,6 @@ function settings(terminal: Terminal) {
   const config = readSchemaConfig(terminal);
   const snapshot = readSnapshotFile(config.schemaPath, terminal);
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
-}
-
-/** What a company adds. Only what shows the schema, or checks against it, runs its code. */
-function addedBy(config: Config, { stderr }: Terminal) {
-  return loadGatewayConfig(config, (message) => void stderr.write(`${message}\n`));
 }
 
 /** Reads only the settings that the schema depends on: these commands need no settings for callers. */

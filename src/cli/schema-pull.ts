@@ -7,6 +7,7 @@ import { closedIntrospection, introspect } from '../schema/live/introspect.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { askService } from './live-schema.ts';
 import { replaceFile } from './replace-file.ts';
+import { loadedFor } from './gateway-config-file.ts';
 import { isEqual, listed } from './schema-check.ts';
 import { servedOffline } from './schema-print.ts';
 import { CommandError, type Terminal } from './terminal.ts';
@@ -43,7 +44,7 @@ export async function schemaPull(
     );
     return;
   }
-  if (!force) makeSureItServes(live.sdl, { ...config, schemaPath: path }, terminal);
+  if (!force) await makeSureItServes(live.sdl, { ...config, schemaPath: path }, terminal);
   replaceFile(path, live.sdl);
   terminal.stdout.write(
     `The schema of ${live.service} was written to ${path}.\n` +
@@ -68,9 +69,10 @@ function readExisting(path: string, force: boolean, terminal: Terminal): GraphQL
   }
 }
 
-function makeSureItServes(sdl: string, config: Config, terminal: Terminal): void {
+async function makeSureItServes(sdl: string, config: Config, terminal: Terminal): Promise<void> {
+  const added = await loadedFor(config, terminal);
   try {
-    servedOffline(sdl, config, readAdaptersFile(config.schemaPath, terminal));
+    servedOffline(sdl, config, readAdaptersFile(config.schemaPath, terminal), added);
   } catch (error) {
     throw new CommandError(
       `Nothing was written: with the schema of the service the gateway would not start. ${(error as Error).message}\n` +

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
-import type { GatewayConfig } from '../config/gateway-config.ts';
+import type { CheckedConfig } from '../config/gateway-config.ts';
 import type { Gateway } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
 import { adminHosts } from '../http/origin/hosts.ts';
@@ -31,15 +31,12 @@ export interface Service {
 export async function loadedConfig(
   { config, log }: Process,
   isFirst = true,
-): Promise<GatewayConfig | undefined> {
-  const loaded = await loadGatewayConfig(config, (risk) => {
+): Promise<CheckedConfig | undefined> {
+  const added = await loadGatewayConfig(config, (risk) => {
     if (isFirst) log.warn(risk);
   });
-  if (loaded && isFirst) {
-    const { file, added } = loaded;
-    log.info({ file, adds: Object.keys(added) }, 'configuration file loaded');
-  }
-  return loaded?.added;
+  if (added && isFirst) log.info({ file: added.source }, 'configuration file loaded');
+  return added;
 }
 
 /** Answers requests at HOST and PORT. */

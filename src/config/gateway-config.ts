@@ -1,9 +1,8 @@
-import type { SubschemaConfig } from '@graphql-tools/delegate';
-import type { IResolvers } from '@graphql-tools/utils';
 import { GraphQLError, isSchema, Kind, parse, Source, type DocumentNode } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { z } from 'zod';
 import { OperatorMistake } from '../errors.ts';
+import type { Additions } from '../stitching/additions.ts';
 import { nearestWord } from './environment.ts';
 
 /** What a company adds to the gateway: the default export of gateway.config.ts. */
@@ -11,37 +10,45 @@ export interface GatewayConfig {
   /** Plugins for Yoga and Envelop. Those that are false, null or undefined are left out. */
   readonly plugins?: readonly PluginOrNone[] | undefined;
   /** Types and fields, as SDL, with the names that callers see. */
-  readonly typeDefs?: TypeDefs | undefined;
+  readonly typeDefs?: Additions['typeDefs'];
   /** The resolvers of these fields, as `stitchSchemas` takes them. */
-  readonly resolvers?: IResolvers | readonly IResolvers[] | undefined;
+  readonly resolvers?: Additions['resolvers'];
   /** Further services, as `stitchSchemas` takes them. */
-  readonly subschemas?: readonly SubschemaConfig[] | undefined;
+  readonly subschemas?: Additions['subschemas'];
 }
 
 // As Yoga declares it: a plugin may require a context of its own, which no type of a list can express.
 // oxlint-disable-next-line no-empty-object-type
 type PluginOrNone = Plugin | {} | false | null | undefined;
 
-export type TypeDefs = string | DocumentNode | readonly TypeDefs[];
+/** What a company adds, checked as far as this is possible without the schema. */
+export interface CheckedConfig extends Omit<GatewayConfig, 'plugins'> {
+  /** The name of the file, for messages. */
+  readonly source: string;
+  readonly plugins: readonly Plugin[];
+}
 
 /** Returns the configuration as it is. An editor checks and completes what is passed to this function. */
 export function defineConfig(config: GatewayConfig): GatewayConfig {
   return config;
 }
 
-/**
- * Checks what a configuration exports, as far as this is possible without the schema.
- *
- * @param source the name of the file, for messages
- * @throws OperatorMistake with all mistakes
- */
-export function checkGatewayConfig(exported: unknown, source: string): GatewayConfig {
+/** @param source the name of the file, for messages @throws OperatorMistake with all mistakes */
+export function checkGatewayConfig(exported: unknown, source: string): CheckedConfig {
   const read = gatewayConfig.safeParse(exported);
   // What was checked, and not what zod has made of it: a plugin or a schema must stay the same object.
-  if (read.success) return exported as GatewayConfig;
+  if (read.success) {
+    const config = exported as GatewayConfig;
+    return {
+      ...config,
+      source,
+      plugins: (config.plugins ?? []).filter((one): one is Plugin => !!one),
+    };
+  }
   const mistakes = read.error.issues.flatMap(mistakesOf);
+  const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
   throw new OperatorMistake(
-    `${source} has ${mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
+    `${source} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
   );
 }
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import type { GatewayConfig } from '../config/gateway-config.ts';
+import type { CheckedConfig } from '../config/gateway-config.ts';
 import {
   createGateway,
   createManagedExecutor,
@@ -17,7 +17,7 @@ import { replicaOf } from './token-store.ts';
 export interface Setup {
   readonly config: Config;
   /** What gateway.config.ts exports, checked; undefined: nothing is added. */
-  readonly added?: GatewayConfig | undefined;
+  readonly added?: CheckedConfig | undefined;
   readonly machine: Machine;
   readonly log: Logger;
   readonly own: Own;
@@ -62,13 +62,14 @@ export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
 /** Reads the files that the settings name. @throws OperatorMistake */
 export function gatewayParts(
   config: Config & { readonly recruitingUrl: string },
-  { config: { recruitingUrl: service }, machine, log }: Omit<Setup, 'own'>,
+  { config: { recruitingUrl: service }, added, machine, log }: Omit<Setup, 'own'>,
 ): GatewayParts {
   return {
     config,
     snapshot: readSnapshotFile(config.schemaPath, machine),
     overrides: readAdaptersFile(config.schemaPath, machine),
     trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
+    additions: added,
     knownId: service === undefined ? FIRST_PERSON_OF_SANDBOX : undefined,
     proxyFor: machine.proxyFor,
     clock: systemClock,

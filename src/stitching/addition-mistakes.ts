@@ -27,25 +27,27 @@ import { SUFFIX } from './private-keys.ts';
 
 /** What is added, as lists. */
 export interface AddedParts {
+  /** What has its mistakes. */
+  readonly source: string;
   readonly documents: readonly DocumentNode[];
   readonly resolvers: readonly IResolvers[];
   readonly subschemas: readonly SubschemaConfig[];
 }
 
 /** The error with which the gateway does not start. @param mistakes sentences */
-export function mistakeOf(mistakes: readonly string[]): OperatorMistake {
-  const [only, ...others] = mistakes;
+export function mistakeOf(source: string, mistakes: readonly string[]): OperatorMistake {
+  const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
   return new OperatorMistake(
-    others.length === 0
-      ? `What is added to the schema has a mistake: ${only}`
-      : `What is added to the schema has ${mistakes.length} mistakes:\n${mistakes.map((one) => `  - ${one}`).join('\n')}`,
+    `${source} has ${count}:\n${mistakes.map((one) => `  - ${one}`).join('\n')}`,
   );
 }
 
 /** @throws OperatorMistake */
-export function documentsOf(typeDefs: TypeDefs | undefined): DocumentNode[] {
+export function documentsOf(typeDefs: TypeDefs | undefined, source: string): DocumentNode[] {
   if (typeDefs === undefined) return [];
-  if (Array.isArray(typeDefs)) return (typeDefs as readonly TypeDefs[]).flatMap(documentsOf);
+  if (Array.isArray(typeDefs)) {
+    return (typeDefs as readonly TypeDefs[]).flatMap((one) => documentsOf(one, source));
+  }
   if (typeof typeDefs !== 'string') return [typeDefs as DocumentNode];
   if (typeDefs.trim() === '') return [];
   try {
@@ -53,7 +55,7 @@ export function documentsOf(typeDefs: TypeDefs | undefined): DocumentNode[] {
   } catch (error) {
     const { message, locations } = error as GraphQLError;
     const line = locations?.[0]?.line;
-    throw mistakeOf([
+    throw mistakeOf(source, [
       `typeDefs is not valid SDL${line === undefined ? '' : `, in line ${line}`}: ${message.replace(/\.$/, '')}.`,
     ]);
   }

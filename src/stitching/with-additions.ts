@@ -46,16 +46,18 @@ export function withAdditions(
   additions: Additions = {},
   executor: Executor = neverExecuted,
 ): ServedWithAdditions | undefined {
+  const { source = 'What is added to the schema' } = additions;
   const added: AddedParts = {
-    documents: documentsOf(additions.typeDefs),
+    source,
+    documents: documentsOf(additions.typeDefs, source),
     resolvers: [additions.resolvers ?? []].flat(),
     subschemas: additions.subschemas ?? [],
   };
   if (added.documents.length + added.resolvers.length + added.subschemas.length === 0)
     return undefined;
-  refuse(mistakesBefore(served.schema, added));
+  refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, executor);
-  refuse(mistakesAfter(schema, added));
+  refuse(source, mistakesAfter(schema, added));
   const replaced = replacedFields(served.schema, added.resolvers);
   return {
     ...served,
@@ -68,13 +70,13 @@ export function withAdditions(
   };
 }
 
-function refuse(mistakes: readonly string[]): void {
-  if (mistakes.length > 0) throw mistakeOf(mistakes);
+function refuse(source: string, mistakes: readonly string[]): void {
+  if (mistakes.length > 0) throw mistakeOf(source, mistakes);
 }
 
 function stitched(
   served: ServedSchema,
-  { documents, resolvers, subschemas }: AddedParts,
+  { source, documents, resolvers, subschemas }: AddedParts,
   executor: Executor,
 ): GraphQLSchema {
   const own: SubschemaConfig = {
@@ -102,7 +104,7 @@ function stitched(
     return schema;
   } catch (error) {
     const { message } = error as Error;
-    throw mistakeOf([message.replace(/\.?$/, '.')]);
+    throw mistakeOf(source, [message.replace(/\.?$/, '.')]);
   }
 }
 

@@ -30,14 +30,14 @@ test.each(['1', '2'])(
   },
 );
 
-test('the log names the file that is loaded, once for all workers, and what it adds', async () => {
+test('the log names the file that is loaded, once for all workers', async () => {
   writeFileSync(folder.file('gateway.config.ts'), 'export default { plugins: [{}] };');
   await using gateway = await startServe({
     env: { WORKERS: '2' },
     cwd: folder.path,
   });
   const lines = gateway.stdout.split('\n').filter((line) => line.includes('configuration file'));
-  expect(lines).toEqual([expect.stringMatching(/"file":"gateway.config.ts","adds":\["plugins"\]/)]);
+  expect(lines).toEqual([expect.stringMatching(/"file":"gateway.config.ts"/)]);
 });
 
 test('what the file leaves open keeps no command and no gateway running', async () => {

@@ -53,6 +53,21 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/configurations.test.ts: otel.mjs of docs/telemetry.md': {
     'docs/telemetry.md': ['// otel.mjs'],
   },
+  'test/docs/extending.test.ts: the field of the README': {
+    'README.md': ["'extend type Person"],
+  },
+  'test/docs/extending.test.ts: the first block': {
+    'docs/extending.md': ['plugins: [], //'],
+  },
+  'test/docs/extending.test.ts: the field of docs/extending.md': {
+    'docs/extending.md': ['initial: String'],
+  },
+  'test/docs/extending.test.ts: the service of docs/extending.md': {
+    'docs/extending.md': ['subschemas: [\n', '# reviews.graphql'],
+  },
+  'test/deploy/image.test.ts: the image of docs/extending.md': {
+    'docs/extending.md': ['FROM recruiting-subgraph'],
+  },
   'test/export/failures.test.ts: the recipes of the README': {
     'README.md': ['# One record a line'],
   },
