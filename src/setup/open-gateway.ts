@@ -69,6 +69,7 @@ export function gatewayParts(
     snapshot: readSnapshotFile(config.schemaPath, machine),
     overrides: readAdaptersFile(config.schemaPath, machine),
     trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
+    plugins: added?.plugins,
     additions: added,
     knownId: service === undefined ? FIRST_PERSON_OF_SANDBOX : undefined,
     proxyFor: machine.proxyFor,

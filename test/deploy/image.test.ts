@@ -140,6 +140,8 @@ test('the image of docs/extending.md serves a configuration that has packages of
     env: {
       ...variables({ PORT: '0', ADMIN_PORT: '0' }),
       GATEWAY_CONFIG: folder.file(setting!.text.replace('GATEWAY_CONFIG=', '')),
+      // That of the test before belongs to another service.
+      TOKEN_STORE: `sqlite:${join(data, 'company', 'tokens.db')}`,
       RECRUITING_URL: sandbox.url,
       TOKEN_LINK: sandbox.tokenLink,
       ALLOW_ANONYMOUS: 'true',
@@ -169,6 +171,7 @@ const CONFIG_OF_COMPANY = `
   import { buildSchema, type GraphQLSchema } from 'graphql';
   import { defineConfig } from 'recruiting-subgraph';
   const second: GraphQLSchema = buildSchema('type Query { motto: String! }');
+  second.getQueryType()!.getFields()['motto']!.resolve = () => 'Onward';
   export default defineConfig({
     plugins: [useResponseCache({ session: () => null })],
     typeDefs: 'extend type Person { greeting: String! }',
@@ -177,7 +180,7 @@ const CONFIG_OF_COMPANY = `
         greeting: { selectionSet: '{ firstName }', resolve: ({ firstName }) => \`Hello \${firstName}\` },
       },
     },
-    subschemas: [{ schema: second, rootValue: { motto: 'Onward' } }],
+    subschemas: [{ schema: second }],
   });
 `;
 

@@ -59,6 +59,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/extending.test.ts: the first block': {
     'docs/extending.md': ['plugins: [], //'],
   },
+  'test/docs/extending.test.ts: the plugins of docs/extending.md': {
+    'docs/extending.md': ['useResponseCache({'],
+  },
   'test/docs/extending.test.ts: the field of docs/extending.md': {
     'docs/extending.md': ['initial: String'],
   },

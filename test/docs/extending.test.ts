@@ -25,6 +25,13 @@ test('the first block of docs/extending.md adds nothing', async () => {
   expect(await exported(block, 'id')).toHaveLength(137);
 });
 
+test('the plugins of docs/extending.md keep answers and measure', async () => {
+  const log = vi.spyOn(console, 'log').mockReturnValue();
+  await exported(blockWith('docs/extending.md', 'useResponseCache'), 'id');
+  expect(log.mock.calls.flat()).toContainEqual(expect.stringMatching(/^executed in \d+ ms$/));
+  log.mockRestore();
+});
+
 test('the field of docs/extending.md has the initial of every person', async () => {
   const block = blockWith('docs/extending.md', "selectionSet: '{ firstName }'");
   for (const { firstName, initial } of await exported(block, 'firstName initial')) {
