@@ -71,7 +71,7 @@ interface Question {
 let files = 0;
 
 /** Exports the people of the sandbox through a gateway with this configuration. */
-async function exported(config: string, fields: string): Promise<Record<string, unknown>[]> {
+async function exported(config: string, fields: string): Promise<Record<string, string>[]> {
   // Node loads each file once.
   const file = folder.file(`${(files += 1)}.config.ts`);
   writeFileSync(file, config);
@@ -82,5 +82,5 @@ async function exported(config: string, fields: string): Promise<Record<string, 
   return stdout
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+    .map((line) => JSON.parse(line) as Record<string, string>);
 }
