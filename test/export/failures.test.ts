@@ -142,13 +142,6 @@ test('a list that costs more pages than one operation may use is read in parts',
 });
 
 describe('a list that the gateway does not stream', () => {
-  const idsOf = (after: unknown, count: number) =>
-    Array.from({ length: count }, (_, at) => `${String(after)}-${at}`);
-  const window = (ids: readonly string[], hasNextPage: boolean, errors?: object[]) => {
-    const edges = ids.map((id) => ({ cursor: `behind-${id}`, node: { _exportId: id } }));
-    return payload({ data: { records: { edges, pageInfo: { hasNextPage } } }, errors });
-  };
-
   test.each([
     ['answers whole', { data: { records: [{ _exportId: '1' }] } }],
     [
@@ -163,7 +156,7 @@ describe('a list that the gateway does not stream', () => {
     const read = pages([], async function* (query, after) {
       if (!query.includes('window')) return yield payload(answer);
       windows.push(after);
-      yield window(idsOf(after, 2), windows.length < 3);
+      yield windowWith(idsBehind(after, 2), windows.length < 3);
     });
     const { records, error } = await runThrough(read);
     expect(error).toBeUndefined();
@@ -180,7 +173,7 @@ describe('a list that the gateway does not stream', () => {
         const extensions = { code: 'BAD_USER_INPUT' };
         return yield payload({ data: null, errors: [{ message: 'at most 100', extensions }] });
       }
-      yield window(['1'], false, [{ message: 'no rating' }]);
+      yield windowWith(['1'], false, [{ message: 'no rating' }]);
     });
     const faults: string[] = [];
     for await (const page of read) faults.push(...page.faults);
@@ -264,6 +257,15 @@ function part(ids: readonly string[], resumeAfter: string): Json {
     incremental: [{ items, path: ['records', 0], extensions: { resumeAfter } }],
     hasNext: true,
   });
+}
+
+function idsBehind(after: unknown, count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `${String(after)}-${at}`);
+}
+
+function windowWith(ids: readonly string[], hasNextPage: boolean, errors?: object[]): Json {
+  const edges = ids.map((id) => ({ cursor: `behind-${id}`, node: { _exportId: id } }));
+  return payload({ data: { records: { edges, pageInfo: { hasNextPage } } }, errors });
 }
 
 /** Reads from a gateway that answers with these streams. */
