@@ -18,6 +18,12 @@ export interface HeldBytes {
    */
   hold(piece: object, bytes: number): Promise<void> | undefined;
   /**
+   * Does the same where nobody can wait.
+   *
+   * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
+   */
+  holdAtOnce(piece: object, bytes: number): void;
+  /**
    * Announces the least size of a part of the answer, before anything is fetched.
    *
    * @throws OPERATION_TOO_COMPLEX
@@ -84,6 +90,12 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
         }
         take(piece, bytes);
         return undefined;
+      },
+      holdAtOnce: (piece, bytes) => {
+        if (isReleased) return;
+        if (ownBytes + bytes > max) throw tooLarge(ownBytes + bytes, max);
+        if (!fits(piece, bytes)) throw usedUp(max);
+        take(piece, bytes);
       },
       expect: (bytes) => {
         expected += bytes;

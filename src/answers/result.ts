@@ -43,7 +43,7 @@ export function createResult(
 }
 
 /**
- * Called before the values of `data` or of `incremental` are made. What it throws is thrown where they are read.
+ * Called before the values of `data` are made, but not for later payloads, which have a page each. What it throws is thrown where they are read.
  *
  * @param bytes how much memory they will need beside the bytes, estimated
  */
@@ -74,7 +74,7 @@ export function createPayload(
   if (!first && hasNext && lists.length === 0) return undefined;
   const members = [
     ...(first ? membersOf(first, hold) : []),
-    ...lists.map((list) => listMember(list, hold)),
+    ...lists.map(listMember),
     more(hasNext),
   ];
   return resultOf(members, mask);
@@ -195,13 +195,15 @@ function membersOf({ data, errors, extensions }: WholeAnswer, hold: HoldValues):
   return members;
 }
 
-function listMember(list: PayloadList, hold: HoldValues): NamedMember {
+function listMember(list: PayloadList): NamedMember {
   const { name, entries } = list;
-  const make = () => {
-    for (const { value } of entries) if (value) hold(valueBytes(value.json));
-    return entries.map(entryValue);
-  };
-  return [name, new Member(make, (mask) => writeEntries(list, mask))];
+  return [
+    name,
+    new Member(
+      () => entries.map(entryValue),
+      (mask) => writeEntries(list, mask),
+    ),
+  ];
 }
 
 /** Of records with some short members; those with many levels need up to twice as much. */
@@ -263,25 +265,28 @@ function valueOf(object: object, name: string): unknown {
   return (object as Json)[name];
 }
 
-/** How a value was made from bytes. */
-interface Origin<T = unknown> {
-  /** Makes an equal value. */
-  readonly make: () => T;
+/** What a value was made from. */
+interface Origin {
+  /** Whether the value was not changed. @param written what `JSON.stringify` makes of it now */
+  readonly isWrittenAs: (written: string) => boolean;
   readonly write: Member['write'];
 }
 
 /** By the values that were made: a plugin may have put them into another object. */
 const origins = new WeakMap<object, Origin>();
 
-function made<T>(origin: Origin<T>): T {
-  const value = origin.make();
-  if (isObject(value)) origins.set(value, origin);
-  return value;
-}
-
 function parse(pieces: readonly (string | Buffer)[], change = (value: unknown) => value): unknown {
-  const make = () => change(JSON.parse(pieces.map((piece) => piece.toString()).join('')));
-  return made({ make, write: () => pieces });
+  const text = () => pieces.map((piece) => piece.toString()).join('');
+  const make = () => change(JSON.parse(text()));
+  const value = make();
+  if (isObject(value)) {
+    origins.set(value, {
+      // Most services write as `JSON.stringify` does. The spaces and numbers of others are lost in it.
+      isWrittenAs: (written) => written === text() || written === JSON.stringify(make()),
+      write: () => pieces,
+    });
+  }
+  return value;
 }
 
 /** The service does not decide about the gateway's response. What it wrote there is sent, as long as nothing changes. */
@@ -300,10 +305,13 @@ function entryValue({ value, about, errors, extensions }: PayloadEntry): Json {
 }
 
 function errorValue(error: AnswerError): GraphQLError {
-  return made({
-    make: () => (isOfService(error) ? serviceError(error) : thrownError(error)),
+  const make = () => (isOfService(error) ? serviceError(error) : thrownError(error));
+  const value = make();
+  origins.set(value, {
+    isWrittenAs: (written) => written === JSON.stringify(make()),
     write: (mask) => [writeError(error, mask)],
   });
+  return value;
 }
 
 function serviceError({ message, path, members }: UpstreamError): GraphQLError {
@@ -361,23 +369,17 @@ function writeList(list: readonly unknown[], mask: Mask): Pieces {
 }
 
 function writeAnyError(error: unknown, mask: Mask): string {
-  const written = isObject(error) ? writeUnchanged(error, mask) : undefined;
-  return written?.join('') ?? writeError({ thrown: error, path: undefined }, mask);
+  const origin = isObject(error) ? origins.get(error) : undefined;
+  if (origin?.isWrittenAs(JSON.stringify(error))) return origin.write(mask).join('');
+  return writeError({ thrown: error, path: undefined }, mask);
 }
 
 function writeValue(value: unknown, mask: Mask): ReturnType<Member['write']> | undefined {
-  const written = isObject(value) ? writeUnchanged(value, mask) : undefined;
-  if (written) return written;
   // Undefined for what JSON does not have.
-  const text = JSON.stringify(value) as string | undefined;
-  return text === undefined ? undefined : [text];
-}
-
-/** Writes a value as the bytes that it was made from, unless something inside of it was changed. */
-function writeUnchanged(value: object, mask: Mask): ReturnType<Member['write']> | undefined {
-  const origin = origins.get(value);
-  if (!origin || JSON.stringify(value) !== JSON.stringify(origin.make())) return undefined;
-  return origin.write(mask);
+  const written = JSON.stringify(value) as string | undefined;
+  if (written === undefined) return undefined;
+  const origin = isObject(value) ? origins.get(value) : undefined;
+  return origin?.isWrittenAs(written) ? origin.write(mask) : [written];
 }
 
 function isObject(value: unknown): value is Json {

@@ -158,6 +158,16 @@ export class Call implements Requester {
     return whole.#bytes < UNCOUNTED ? undefined : whole.held.hold(piece, bytes);
   }
 
+  /**
+   * Counts values that are made of its answer in the same way, where nobody can wait.
+   *
+   * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
+   */
+  holdAtOnce(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes >= UNCOUNTED) this.held.holdAtOnce({}, bytes);
+  }
+
   /** The parts of its answer that are in memory. */
   get held(): HeldBytes {
     if (this.#whole !== this) return this.#whole.held;
