@@ -279,6 +279,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
       await upstream.close();
+      await handler.dispose();
     },
   };
 }

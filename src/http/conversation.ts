@@ -8,6 +8,8 @@ export interface Conversation {
   streams: boolean;
   /** Whether others may read the request until it is answered. */
   isShared: boolean;
+  /** The one that the gateway has made; undefined before. */
+  response: Response | undefined;
   respond(reply: Reply): Promise<Response>;
   /** Answers what a stage threw. */
   refuse(error: unknown): Promise<Response>;

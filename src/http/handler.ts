@@ -29,6 +29,8 @@ export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   /** A stream has to be read or cancelled. One that nobody reads for 60 s ends with an error. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
+  /** Lets plugins end what they have begun, in 5 s at most. */
+  dispose(): Promise<void>;
 }
 
 /** Answers every request, even if a stage and then the refusal of it fail. */
@@ -71,6 +73,7 @@ export function createHandler(parts: HandlerParts): Handler {
       exchange,
       streams: false,
       isShared: false,
+      response: undefined,
       respond: async (reply) => {
         // What was sent may be large, and earlier answers of the connection may come first.
         exchange.dropParams();
@@ -80,11 +83,12 @@ export function createHandler(parts: HandlerParts): Handler {
           if (!conversation.isShared) exchange.dropHead();
         } else if (exchange.node) await endOfTurn();
         try {
-          return await made(reply);
+          conversation.response = await made(reply);
         } catch (error) {
           conversation.streams = false;
-          return made(errors.fail(exchange, error));
+          conversation.response = await made(errors.fail(exchange, error));
         }
+        return conversation.response;
       },
       refuse: async (error) => {
         let reply: Reply;
@@ -157,7 +161,12 @@ export function createHandler(parts: HandlerParts): Handler {
     });
   };
 
-  return Object.assign(byNode, { fetch: byFetch });
+  const dispose = async () => {
+    const isOver = new AbortController();
+    const late = clock.sleep(DISPOSE_MS, isOver.signal).catch(() => {});
+    await Promise.race([yoga.dispose(), late]).finally(() => isOver.abort());
+  };
+  return Object.assign(byNode, { fetch: byFetch, dispose });
 }
 
 /** Yoga would send the stacks of what its plugins throw. */
@@ -165,15 +174,32 @@ async function answered(
   handle: () => Response | Promise<Response>,
   conversation: Conversation,
 ): Promise<Response> {
+  let response: Response;
   try {
-    return await handle();
+    response = await handle();
   } catch (error) {
-    return conversation.refuse(error);
+    response = await conversation.refuse(error);
   }
+  if (response === conversation.response) return response;
+  return withHeaders(response, conversation.exchange.replyHeaders);
+}
+
+/** Adds what browsers need to read a response that a plugin has made, and caches to know that they must not keep it. */
+function withHeaders(response: Response, added: Exchange['replyHeaders']): Response {
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(added)) {
+    if (name === 'vary') headers.append(name, value);
+    else if (!headers.has(name)) headers.set(name, value);
+  }
+  const { status, statusText } = response;
+  return new Response(response.body, { status, statusText, headers });
 }
 
 /** Yoga cannot be created without the address of a probe. No address ends with a space. */
 const NO_ADDRESS = ' ';
+
+/** A plugin that reports to a service which does not answer must not delay the shutdown for long. */
+const DISPOSE_MS = 5_000;
 
 const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 

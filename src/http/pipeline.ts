@@ -230,7 +230,10 @@ class Passage {
   async replyOf(results: Results): Promise<Reply> {
     const exchange = this.#exchange;
     const { delivery, errors } = this.#parts;
-    if (exchange.isExecuted || Symbol.asyncIterator in results || 'data' in results) {
+    const hasData = Symbol.asyncIterator in results || 'data' in results;
+    // Data that a plugin has kept from another caller: this one may not have it.
+    if (exchange.refusal && hasData) return errors.refuse(exchange, exchange.refusal.error);
+    if (exchange.isExecuted || hasData) {
       return delivery.replyOf(results, exchange) ?? errors.notAcceptable(exchange);
     }
     const { errors: refused, extensions } = results;

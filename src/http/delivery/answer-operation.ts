@@ -54,8 +54,7 @@ export interface Delivery {
 export type Results = ExecutionResult | AsyncIterable<PayloadResult>;
 
 export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Delivery {
-  /** Of executed operations, so that an error is masked and logged only once. */
-  const masks = new WeakMap<Exchange, Mask>();
+  const executions = new WeakMap<Exchange, Execution>();
   return {
     answer: (operation, exchange) => {
       const begun = begin(operation, exchange);
@@ -76,21 +75,27 @@ export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Deliv
       const begun = begin(operation, exchange);
       if (!begun) return undefined;
       const { mask } = begun;
-      masks.set(exchange, mask);
-      const whole = (answer: WholeAnswer): Results => createResult(answer, mask);
+      const execution: Execution = { mask };
+      executions.set(exchange, execution);
+      const hold = (bytes: number) => begun.call.holdAtOnce(bytes);
+      const whole = (answer: WholeAnswer): Results => createResult(answer, mask, hold);
       if (!begun.payloads) return inOne(begun, whole);
       const { payloads, format } = begun;
-      const write = (payload: Payload) => createPayload(payload, format, mask);
-      return inParts(payloads, begun, { whole, write, parts: onlyDefined });
+      const write = (payload: Payload) => createPayload(payload, format, mask, hold);
+      const parts: Parts<PayloadResult | undefined, Results> = (all, open) => {
+        execution.failed = (error) => write(open.failed({ thrown: error, path: undefined }))!;
+        return onlyDefined(all);
+      };
+      return inParts(payloads, begun, { whole, write, parts });
     },
 
     replyOf: (results, exchange) => {
       const accepts = accepted(exchange.header('accept'));
       const { json, parts } = accepts;
-      const mask = masks.get(exchange) ?? maskedOnce(exchange);
+      const { mask, failed } = executions.get(exchange) ?? { mask: maskedOnce(exchange) };
       if (isAsync(results)) {
         if (!parts || parts === 'unknown') throw unsupportedFormat();
-        return multipartReply(parts, written(results, mask));
+        return multipartReply(parts, written(results, mask, failed));
       }
       if (!json && !parts) return undefined;
       noteOutcome(results, exchange, mask);
@@ -118,7 +123,7 @@ export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Deliv
     const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
     if (!payloads) return { exchange, accepts, mask, payloads, plan, call };
     if (!parts || parts === 'unknown') throw unsupportedFormat();
-    return { exchange, accepts, mask, payloads, format: parts };
+    return { exchange, accepts, mask, payloads, call, format: parts };
   }
 
   /** Masks an error once, since what is masked is logged: the first of an answer is read for its code, then written. */
@@ -147,23 +152,21 @@ async function inParts<T, R>(
   make: {
     readonly whole: (answer: WholeAnswer) => R;
     readonly write: (payload: Payload) => T;
-    readonly parts: (parts: AsyncGenerator<T, void, undefined>) => R;
+    readonly parts: Parts<T, R>;
   },
 ): Promise<R> {
-  // If the caller leaves before the body is read, nothing else ends a walk that is read for it alone.
-  exchange.onLeave(() => void payloads.return().catch(() => {}));
+  // If nobody reads the payloads, because the caller leaves or a plugin fails, nothing else ends a walk for them alone.
+  exchange.onEnd(() => void payloads.return().catch(() => {}));
   const open = new OpenParts();
   const write = (payload: Payload): T => {
     report(errorsIn(payload), exchange, mask);
-    const part = make.write(payload);
-    open.sent(payload);
-    return part;
+    return make.write(payload);
   };
   const { value: first } = await payloads.next();
-  // The caller had left before: `return` came before `next`.
-  if (!first) throw exchange.signal.reason;
+  // The exchange had ended before: `return` came before `next`.
+  if (!first) throw new DOMException('The caller left.', 'AbortError');
   try {
-    if (first.hasNext) return make.parts(partsFrom(write(first)));
+    if (first.hasNext) return make.parts(partsFrom(first, write(first)), open);
     report(errorsIn(first), exchange, mask);
     const whole = make.whole(first.first!);
     await payloads.return();
@@ -174,10 +177,15 @@ async function inParts<T, R>(
   }
 
   /** @param begun is written before the reply begins, so that its failure still refuses the request */
-  async function* partsFrom(begun: T): AsyncGenerator<T, void, undefined> {
+  async function* partsFrom(begin: Payload, begun: T): AsyncGenerator<T, void, undefined> {
     try {
       yield begun;
-      for await (const payload of payloads) yield write(payload);
+      open.sent(begin);
+      for await (const payload of payloads) {
+        yield write(payload);
+        // A plugin may have failed with it.
+        open.sent(payload);
+      }
     } catch (error) {
       yield write(open.failed({ thrown: error, path: undefined }));
     } finally {
@@ -191,14 +199,36 @@ interface Begun {
   readonly mask: Mask;
 }
 
+type Parts<T, R> = (parts: AsyncGenerator<T, void, undefined>, open: OpenParts) => R;
+
+/** An operation whose results plugins see. */
+interface Execution {
+  /** Masks and logs each error once. */
+  readonly mask: Mask;
+  /** Makes the last payload of a stream that a plugin has made fail. */
+  failed?: (error: unknown) => PayloadResult;
+}
+
 async function* onlyDefined<T>(
   all: AsyncIterable<T | undefined>,
 ): AsyncGenerator<T, void, undefined> {
   for await (const one of all) if (one) yield one;
 }
 
-async function* written(results: AsyncIterable<PayloadResult>, mask: Mask) {
-  for await (const result of results) yield jsonPart(writeResult(result, mask));
+async function* written(
+  results: AsyncIterable<PayloadResult>,
+  mask: Mask,
+  failed: Execution['failed'],
+) {
+  let isFirst = true;
+  for await (const result of results) {
+    // Yoga makes such a one of what a plugin throws. Clients would not know what failed, and that nothing follows.
+    const isFailure = !isFirst && result.errors && result.hasNext === undefined;
+    isFirst = false;
+    const sent = isFailure && failed ? failed(result.errors?.[0]) : result;
+    yield jsonPart(writeResult(sent, mask));
+    if (isFailure) return;
+  }
 }
 
 /** Of a result that a plugin has made instead of the plan: from a cache, for example. */
