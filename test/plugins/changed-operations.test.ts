@@ -1,0 +1,213 @@
+import { GraphQLError, parse, visit, type ASTVisitor, type ValidationContext } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  startGatewayOverSandbox,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../support/gateway/gateway.ts';
+
+type Config = TestGatewayOptions['config'];
+
+async function startWith(plugin: Plugin, config: Config = {}): Promise<TestGateway> {
+  const gateway = await startGatewayOverSandbox({}, { config: config ?? {}, plugins: [plugin] });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+}
+
+const PAGE = '{ persons(first: 1) { items { id } } }';
+
+const noFirstNames = (context: ValidationContext): ASTVisitor => ({
+  Field(node) {
+    if (node.name.value !== 'firstName') return;
+    context.reportError(new GraphQLError('No first names here.', { nodes: node }));
+  },
+});
+
+describe('rules of a plugin', () => {
+  test('refuse an operation that GraphQL allows, each time', async () => {
+    const gateway = await startWith({
+      onValidate: ({ addValidationRule }) => addValidationRule(noFirstNames),
+    });
+    const query = '{ persons(first: 1) { items { id firstName } } }';
+    for (let i = 0; i < 3; i += 1) {
+      const { data, errors } = await gateway.ask(query);
+      expect(data).toBeUndefined();
+      expect(errors).toEqual([
+        {
+          message: 'No first names here.',
+          locations: [{ line: 1, column: 34 }],
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ]);
+    }
+    expect((await gateway.ask(PAGE)).errors).toBeUndefined();
+  });
+
+  test('are asked for each request', async () => {
+    const gateway = await startWith({
+      onValidate({ addValidationRule, context }) {
+        const { request } = context as { request: Request };
+        if (request.headers.has('x-strict')) addValidationRule(noFirstNames);
+      },
+    });
+    const query = '{ persons(first: 1) { items { firstName } } }';
+    const strict = { headers: { 'x-strict': '1' } };
+    for (let i = 0; i < 2; i += 1) {
+      expect((await gateway.ask(query)).errors).toBeUndefined();
+      expect((await gateway.ask(query, {}, strict)).errors).toHaveLength(1);
+    }
+  });
+
+  test('cannot make an operation valid that is not', async () => {
+    const gateway = await startWith({ onValidate: ({ setResult }) => setResult([]) });
+    const { data, errors } = await gateway.ask('{ nope }');
+    expect(data).toBeUndefined();
+    expect(errors).toHaveLength(1);
+  });
+});
+
+const WAYS: readonly (readonly [string, (text: string) => Plugin])[] = [
+  [
+    'onParams',
+    (query) => ({ onParams: ({ params, setParams }) => setParams({ ...params, query }) }),
+  ],
+  [
+    'onRequestParse',
+    (query) => ({
+      onRequestParse: () => ({
+        onRequestParseDone: ({ requestParserResult, setRequestParserResult }) =>
+          setRequestParserResult(Object.assign(requestParserResult, { query })),
+      }),
+    }),
+  ],
+  ['onParse', (query) => ({ onParse: ({ setParsedDocument }) => setParsedDocument(parse(query)) })],
+  [
+    'the end of onParse',
+    (query) => ({
+      onParse:
+        () =>
+        ({ replaceParseResult }) =>
+          replaceParseResult(parse(query)),
+    }),
+  ],
+  [
+    'executeFn',
+    (query) => ({
+      onExecute({ executeFn, setExecuteFn }) {
+        setExecuteFn((args) => executeFn({ ...args, document: parse(query) }) as unknown);
+      },
+    }),
+  ],
+  [
+    'the arguments of onExecute',
+    (query) => ({
+      onExecute({ args }) {
+        args.document = parse(query);
+      },
+    }),
+  ],
+];
+
+describe.each(WAYS)('an operation that a plugin replaces in %s', (_, replacedBy) => {
+  const asked = async (query: string, config?: Config) => {
+    const gateway = await startWith(replacedBy(query), config);
+    return gateway.ask<unknown>('{ __typename }');
+  };
+
+  test('is answered', async () => {
+    const { data, errors } = await asked('{ persons(first: 2) { items { name: firstName } } }');
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({ persons: { items: [{ name: 'Emma' }, { name: expect.any(String) }] } });
+  });
+
+  test.each([
+    ['has an unknown field', '{ nope }', {}, 'BAD_USER_INPUT'],
+    [
+      'has too many aliases',
+      '{ a: __typename b: __typename c: __typename }',
+      { maxAliases: 2 },
+      'OPERATION_TOO_COMPLEX',
+    ],
+    ['is too deep', PAGE, { maxDepth: 2 }, 'OPERATION_TOO_COMPLEX'],
+    [
+      'introspects where nobody may',
+      '{ __schema { queryType { name } } }',
+      { introspection: false },
+      'BAD_USER_INPUT',
+    ],
+    ['has a name of the gateway', '{ _rsPage: __typename }', {}, 'BAD_USER_INPUT'],
+  ])('is refused if it %s', async (__, query, config, code) => {
+    const { data, errors } = await asked(query, config);
+    expect(data).toBeUndefined();
+    expect(errors![0]!.extensions?.['code']).toBe(code);
+  });
+});
+
+const changed = (variableValues: unknown): Plugin => ({
+  onExecute({ executeFn, setExecuteFn }) {
+    setExecuteFn((args) => executeFn({ ...args, variableValues }) as unknown);
+  },
+});
+
+describe('variables that a plugin changes', () => {
+  const QUERY = 'query ($count: Int!) { persons(first: $count) { items { id } } }';
+  test('count', async () => {
+    const gateway = await startWith(changed({ count: 3 }));
+    const { data } = await gateway.ask<{ persons: { items: unknown[] } }>(QUERY, { count: 1 });
+    expect(data.persons.items).toHaveLength(3);
+  });
+
+  test.each([[{ count: 'x' }], [{}], [{ count: null }]])('are checked: %j', async (variables) => {
+    const gateway = await startWith(changed(variables));
+    const { data, errors } = await gateway.ask(QUERY, { count: 1 });
+    expect(data).toBeUndefined();
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_USER_INPUT' });
+  });
+});
+
+test('a field that a plugin adds is read, and the plugin can remove it from the answer', async () => {
+  const withTypes: Plugin = {
+    onExecute({ executeFn, setExecuteFn }) {
+      setExecuteFn((args) => {
+        const document = visit(args.document, {
+          SelectionSet: (node) => ({
+            ...node,
+            selections: [
+              ...node.selections,
+              ...parse('{ added: __typename }').definitions.flatMap((one) =>
+                'selectionSet' in one && one.selectionSet ? one.selectionSet.selections : [],
+              ),
+            ],
+          }),
+        });
+        return executeFn({ ...args, document }) as unknown;
+      });
+      return {
+        onExecuteDone({ result, setResult }) {
+          const text = JSON.stringify(result);
+          expect(text).toContain('"added":"Person"');
+          setResult(JSON.parse(text.replaceAll(/,"added":"\w+"/g, '')));
+        },
+      };
+    },
+  };
+  const gateway = await startWith(withTypes);
+  const plain = await startWith({});
+  for (const query of [
+    PAGE,
+    '{ allPersons(limit: 60) { id } }',
+    '{ personsConnection(first: 2) { nodes { id } } }',
+  ]) {
+    expect(await gateway.ask(query)).toEqual(await plain.ask(query));
+  }
+});
+
+test.each<readonly [string, Plugin]>([
+  ['at its beginning', { onPluginInit: ({ setSchema }) => setSchema({}) }],
+  ['when it sees the schema', { onSchemaChange: ({ replaceSchema }) => replaceSchema({}) }],
+])('a plugin that replaces the schema %s is refused at the start', async (_, plugin) => {
+  await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow(
+    /plugin.*schema/i,
+  );
+});

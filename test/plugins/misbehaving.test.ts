@@ -1,0 +1,435 @@
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createGraphQLError, type Plugin } from 'graphql-yoga';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { listen } from '../../src/http/listen.ts';
+import {
+  startGatewayOverSandbox,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../support/gateway/gateway.ts';
+import { FORMATS } from '../support/clients/multipart.ts';
+import { honest, silence, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { got, settings, STREAMED, type Asked } from './requests.ts';
+
+const PAGE: Asked = { name: 'a page', query: '{ persons(first: 2) { items { id } } }' };
+const STREAM = STREAMED[0]!;
+
+async function startWith(plugin: Plugin, options: TestGatewayOptions = {}) {
+  const gateway = await startGatewayOverSandbox(
+    {},
+    { config: settings, ...options, plugins: [plugin] },
+  );
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+}
+
+/** Nothing that a request has held is held any longer. */
+async function expectNothingHeld({ gateway }: TestGateway): Promise<void> {
+  const held = async () => {
+    const text = await gateway.metrics.text();
+    return ['recruiting_answer_bytes', 'recruiting_request_bytes', 'recruiting_drains_running'].map(
+      (name) => Number(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)`, 'm').exec(text)?.[1]),
+    );
+  };
+  await expect.poll(held, { interval: 5, timeout: 5_000 }).toEqual([0, 0, 0]);
+}
+
+const boom = (): never => {
+  throw new Error('the disk of db.internal failed');
+};
+
+const THROWING: readonly (readonly [string, Plugin])[] = [
+  ['onRequest', { onRequest: boom }],
+  ['onRequestParse', { onRequestParse: boom }],
+  ['the end of onRequestParse', { onRequestParse: () => ({ onRequestParseDone: boom }) }],
+  ['onParams', { onParams: boom }],
+  ['onEnveloped', { onEnveloped: boom }],
+  ['onParse', { onParse: boom }],
+  ['the end of onParse', { onParse: () => boom }],
+  ['onValidate', { onValidate: boom }],
+  ['the end of onValidate', { onValidate: () => boom }],
+  ['onContextBuilding', { onContextBuilding: boom }],
+  ['the end of onContextBuilding', { onContextBuilding: () => boom }],
+  ['onExecute', { onExecute: boom }],
+  ['onExecute, later', { onExecute: () => pause(5).then(boom) }],
+  ['onExecuteDone', { onExecute: () => ({ onExecuteDone: boom }) }],
+  ['a wrapped executeFn', { onExecute: ({ setExecuteFn }) => setExecuteFn(boom) }],
+  [
+    'a wrapped executeFn, after the answer',
+    {
+      onExecute: ({ executeFn, setExecuteFn }) =>
+        setExecuteFn(async (args) => {
+          await executeFn(args);
+          return boom();
+        }),
+    },
+  ],
+  ['onExecutionResult', { onExecutionResult: boom }],
+  ['onResultProcess', { onResultProcess: boom }],
+  ['onResponse', { onResponse: boom }],
+];
+
+describe.each(THROWING)('a plugin that throws in %s', (_, plugin) => {
+  test.each([PAGE, STREAM])(
+    'costs the caller of $name the answer, and nothing else',
+    async (asked) => {
+      const gateway = await startWith(plugin);
+      for (let i = 0; i < 2; i += 1) {
+        const { text, headers } = await got(gateway, asked);
+        expect(text).not.toMatch(/db\.internal|    at /);
+        expect(text).toContain('INTERNAL_SERVER_ERROR');
+        expect(text).not.toMatch(/"(?:items|allPersons)"/);
+        expect(headers['content-type']).toMatch(/json|multipart/);
+      }
+      expect(JSON.stringify(gateway.logged)).toContain('the disk of db.internal failed');
+      await expectNothingHeld(gateway);
+    },
+  );
+
+  test('does not keep a socket waiting', async () => {
+    const gateway = await startWith(plugin, { config: {} });
+    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => server.close());
+    const response = await fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: PAGE.query }),
+    });
+    expect(await response.text()).toContain('INTERNAL_SERVER_ERROR');
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+  });
+});
+
+test.each(FORMATS)(
+  'a plugin that throws at a payload ends the stream with an error, %s',
+  async (format) => {
+    const parts = async (at: number) => {
+      let payloads = 0;
+      const onNext = () => void ((payloads += 1) > at && boom());
+      const gateway = await startWith({ onExecute: () => ({ onExecuteDone: () => ({ onNext }) }) });
+      const { text } = await got(gateway, {
+        name: '',
+        query: '{ allPersons @stream(label: "rows") { id } }',
+        accept: `multipart/mixed;${format}`,
+      });
+      expect(text).not.toContain('db.internal');
+      expect(text.endsWith('\r\n-----\r\n')).toBe(true);
+      await expectNothingHeld(gateway);
+      return [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(
+        ([, json]) => JSON.parse(json!) as Record<string, unknown>,
+      );
+    };
+    const masked = expect.objectContaining({
+      extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
+    });
+    expect(await parts(0)).toEqual([{ errors: [masked] }]);
+    const failed = format.startsWith('defer')
+      ? (index: number) => ({
+          incremental: [
+            { items: null, path: ['allPersons', index], label: 'rows', errors: [masked] },
+          ],
+          hasNext: false,
+        })
+      : () => ({ completed: [{ id: '0', errors: [masked] }], hasNext: false });
+    const [first, ...rest] = await parts(1);
+    expect(first).toMatchObject({ data: { allPersons: [] }, hasNext: true });
+    expect(rest).toEqual([failed(0)]);
+    const [, page, last] = await parts(2);
+    const { items } = (page!['incremental'] as { items: unknown[] }[])[0]!;
+    expect(last).toEqual(failed(items.length));
+  },
+);
+
+test('a plugin that throws at the start is the mistake of the operator', async () => {
+  for (const plugin of [{ onPluginInit: boom }, { onYogaInit: boom }, { onSchemaChange: boom }]) {
+    await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow('db.internal');
+  }
+});
+
+describe('a plugin that answers itself', () => {
+  test('with a response in onRequest: behind the checks of the gateway, and with its headers', async () => {
+    const gateway = await startWith(
+      {
+        onRequest: ({ endResponse, fetchAPI }) =>
+          endResponse(new fetchAPI.Response('mine', { status: 418, headers: { 'x-mine': '1' } })),
+        onResultProcess: () => {},
+      },
+      { config: { ...settings, corsOrigins: ['https://app.example.test'] } },
+    );
+    const init = { headers: { origin: 'https://app.example.test' } };
+    const { status, text, headers } = await got(gateway, { ...PAGE, init });
+    expect([status, text]).toEqual([418, 'mine']);
+    expect(headers).toMatchObject({
+      'x-mine': '1',
+      'access-control-allow-origin': 'https://app.example.test',
+    });
+    expect((await got(gateway, { ...PAGE, key: '' })).status).toBe(401);
+    expect((await gateway.fetch('/health')).status).toBe(200);
+    expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+    await expectNothingHeld(gateway);
+  });
+
+  test.each([PAGE, STREAM])('with a result in onExecute instead of $name', async (asked) => {
+    const gateway = await startWith({
+      onExecute: ({ setResultAndStopExecution }) =>
+        setResultAndStopExecution({ data: { mine: true } }),
+    });
+    const { status, text } = await got(gateway, asked);
+    expect(status).toBe(200);
+    expect(text).toContain('{"data":{"mine":true}}');
+    expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+    await expectNothingHeld(gateway);
+  });
+
+  test('with an error that has a status and headers', async () => {
+    const gateway = await startWith({
+      onExecute: ({ setResultAndStopExecution }) =>
+        setResultAndStopExecution({
+          data: null,
+          errors: [
+            createGraphQLError('Come back later.', {
+              extensions: { code: 'LATER', http: { status: 503, headers: { 'retry-after': '7' } } },
+            }),
+          ],
+        }),
+    });
+    const { status, headers, text } = await got(gateway, PAGE);
+    expect([status, headers['retry-after']]).toEqual([503, '7']);
+    expect(JSON.parse(text)).toEqual({
+      data: null,
+      errors: [{ message: 'Come back later.', extensions: { code: 'LATER' } }],
+    });
+  });
+
+  test('with an error that it throws: it is for callers if it is one of GraphQL', async () => {
+    const gateway = await startWith({
+      onExecute() {
+        throw createGraphQLError('Not you.', {
+          extensions: { code: 'FORBIDDEN', http: { status: 403 } },
+        });
+      },
+    });
+    const { status, text } = await got(gateway, PAGE);
+    expect(status).toBe(403);
+    expect(JSON.parse(text)).toEqual({
+      errors: [{ message: 'Not you.', extensions: { code: 'FORBIDDEN' } }],
+    });
+  });
+
+  test('with a result in onParams', async () => {
+    const gateway = await startWith({
+      onParams: ({ setResult }) =>
+        setResult({ data: { mine: 1 }, extensions: { http: { headers: { 'x-mine': '1' } } } }),
+    });
+    const { headers, text } = await got(gateway, PAGE);
+    expect([text, headers['x-mine']]).toEqual(['{"data":{"mine":1}}', '1']);
+    await expectNothingHeld(gateway);
+  });
+});
+
+test('a plugin can change the headers and the status of every response', async () => {
+  const gateway = await startWith({
+    onExecute: () => undefined,
+    onResponse: ({ response }) => response.headers.set('x-served-by', 'me'),
+  });
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  for (const asked of [PAGE, STREAM, { ...PAGE, key: '' }, { name: '', query: '{' }]) {
+    expect((await got(gateway, asked)).headers).toMatchObject({ 'x-served-by': 'me' });
+    const overSocket = {
+      fetch: (path: string, init?: RequestInit) => fetch(server.url + path, init),
+    };
+    expect((await got(overSocket, asked)).headers).toMatchObject({ 'x-served-by': 'me' });
+  }
+});
+
+test('plugins can end what they have begun when the gateway closes', async () => {
+  const ended: string[] = [];
+  const plugins = [
+    { onDispose: () => void ended.push('onDispose') },
+    { [Symbol.asyncDispose]: async () => void ended.push('asyncDispose') },
+  ];
+  const gateway = await startGatewayOverSandbox({}, { plugins });
+  await gateway[Symbol.asyncDispose]();
+  expect(ended.toSorted()).toEqual(['asyncDispose', 'onDispose']);
+});
+
+test('a plugin that does not end delays the close of the gateway for 5 s, and no longer', async () => {
+  const waits: number[] = [];
+  const clock = {
+    ...systemClock,
+    sleep: async (ms: number, signal?: AbortSignal) => {
+      waits.push(ms);
+      if (ms !== 5_000) await systemClock.sleep(ms, signal);
+    },
+  };
+  const plugins = [{ onDispose: () => new Promise<void>(() => {}) }];
+  const gateway = await startGatewayOverSandbox({}, { plugins, clock });
+  await gateway[Symbol.asyncDispose]();
+  expect(waits).toContain(5_000);
+});
+
+test('a plugin that another plugin adds is called', async () => {
+  let results = 0;
+  const inner: Plugin = { onExecute: () => ({ onExecuteDone: () => void (results += 1) }) };
+  const outer: Plugin = { onPluginInit: ({ addPlugin }) => addPlugin(inner) };
+  const gateway = await startWith({ onPluginInit: ({ addPlugin }) => addPlugin(outer) });
+  await got(gateway, PAGE);
+  expect(results).toBe(1);
+});
+
+test('a plugin that only sees responses is called, and no answer is made a result for it', async () => {
+  const statuses: number[] = [];
+  const gateway = await startWith({
+    onResponse: ({ response }) => void statuses.push(response.status),
+  });
+  await got(gateway, PAGE);
+  await got(gateway, { ...PAGE, key: '' });
+  expect(statuses).toEqual([200, 401]);
+});
+
+test('a plugin that executes an operation twice gets two answers', async () => {
+  const gateway = await startWith({
+    onExecute: ({ executeFn, setExecuteFn }) =>
+      setExecuteFn(async (args) => {
+        const [one, other] = (await Promise.all([executeFn(args), executeFn(args)])) as object[];
+        expect({ ...one }).toEqual({ ...other });
+        return other;
+      }),
+  });
+  const plain = await startWith({});
+  expect(await got(gateway, PAGE)).toEqual(await got(plain, PAGE));
+  await expectNothingHeld(gateway);
+});
+
+const slow = (ms: number): Plugin => ({
+  onRequest: () => pause(ms),
+  onParams: () => pause(ms),
+  onContextBuilding: () => pause(ms),
+  onExecute: async () => {
+    await pause(ms);
+    return { onExecuteDone: () => pause(ms) };
+  },
+  onExecutionResult: () => pause(ms),
+  onResultProcess: () => pause(ms),
+  onResponse: () => pause(ms),
+});
+
+describe('with a slow plugin', () => {
+  test.each([PAGE, STREAM])('$name is answered as without it', async (asked) => {
+    const gateway = await startWith(slow(5));
+    const plain = await startWith({});
+    expect(await got(gateway, asked)).toEqual(await got(plain, asked));
+    await expectNothingHeld(gateway);
+  });
+
+  test('a caller that leaves while it waits costs no upstream request', async () => {
+    const gate = Promise.withResolvers<void>();
+    const gateway = await startWith({ onExecute: () => gate.promise }, { config: {} });
+    const leaving = new AbortController();
+    const asked = gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: PAGE.query }),
+      signal: leaving.signal,
+    });
+    await pause(20);
+    leaving.abort();
+    await expect(asked).rejects.toThrow('aborted');
+    gate.resolve();
+    await pause(20);
+    expect(gateway.sandbox.stats.requests.graphql).toBe(0);
+    await expectNothingHeld(gateway);
+  });
+});
+
+describe('a caller that leaves', () => {
+  const every: Plugin = {
+    onExecute: () => ({ onExecuteDone: () => ({ onNext: () => {}, onEnd: () => {} }) }),
+    onResultProcess: () => {},
+  };
+
+  test('while the service is asked ends the upstream request', async () => {
+    const gateway = await startGatewayOverFake({}, { plugins: [every] });
+    onTestFinished(() => gateway[Symbol.asyncDispose]());
+    gateway.upstream.answer(silence);
+    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => server.close());
+    const asking = send(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+    });
+    asking.on('error', () => {});
+    asking.end(JSON.stringify({ query: PAGE.query }));
+    await gateway.upstream.arrived(1);
+    asking.destroy();
+    expect(await gateway.upstream.received[0]!.over).toBe('cut');
+    await expectNothingHeld(gateway);
+  });
+
+  test('in the middle of a stream ends the walk, and the plugin hears of its end', async () => {
+    const ended = Promise.withResolvers<void>();
+    const gateway = await startGatewayOverFake(
+      { persons: 1_000 },
+      {
+        plugins: [
+          {
+            onExecute: () => ({
+              onExecuteDone: () => ({ onNext: () => {}, onEnd: () => ended.resolve() }),
+            }),
+          },
+        ],
+      },
+    );
+    onTestFinished(() => gateway[Symbol.asyncDispose]());
+    gateway.upstream.answer(honest, honest, silence);
+    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => server.close());
+    const asking = send(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'multipart/mixed' },
+    });
+    asking.end(JSON.stringify({ query: '{ allPersons @stream { id } }' }));
+    const [response] = await once(asking, 'response');
+    await once(response, 'data');
+    asking.on('error', () => {});
+    response.on('error', () => {});
+    asking.destroy();
+    await expect(ended.promise).resolves.toBeUndefined();
+    await expectNothingHeld(gateway);
+  });
+});
+
+describe('values of an answer that a plugin reads', () => {
+  const QUERY = '{ allPersons { id firstName } }';
+  const reader: Plugin = {
+    onExecute: () => ({ onExecuteDone: ({ result }) => void ('data' in result && result.data) }),
+  };
+  const options = { config: { ...settings, answerBytes: 1_000_000 } };
+
+  test('count in ANSWER_BYTES', async () => {
+    const persons = { persons: 5_000 };
+    await using gateway = await startGatewayOverSandbox(persons, { ...options, plugins: [reader] });
+    const { text } = await got(gateway, { name: '', query: QUERY });
+    expect(JSON.parse(text)).toMatchObject({
+      errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
+    });
+    expect(text).not.toContain('"data"');
+    await expectNothingHeld(gateway);
+    await using plain = await startGatewayOverSandbox(persons, options);
+    expect((await got(plain, { name: '', query: QUERY })).text).toContain('"data"');
+  });
+
+  test('do not count where none are read', async () => {
+    const other: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
+    await using gateway = await startGatewayOverSandbox(
+      { persons: 5_000 },
+      { ...options, plugins: [other] },
+    );
+    expect((await got(gateway, { name: '', query: QUERY })).text).toContain('"data"');
+    await expectNothingHeld(gateway);
+  });
+});

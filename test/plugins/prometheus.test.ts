@@ -1,0 +1,77 @@
+import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { ALL, got, settings, type Asked } from './requests.ts';
+
+const registry = new Registry();
+let plain: TestGateway;
+let counted: TestGateway;
+beforeAll(async () => {
+  plain = await startGatewayOverSandbox({}, { config: settings });
+  const plugins = [usePrometheus({ registry, endpoint: false })];
+  counted = await startGatewayOverSandbox({}, { config: settings, plugins });
+});
+afterAll(async () => {
+  await plain[Symbol.asyncDispose]();
+  await counted[Symbol.asyncDispose]();
+});
+
+test.each(ALL)('with Prometheus, $name is answered as without it', async (asked) => {
+  expect(await got(counted, asked)).toEqual(await got(plain, asked));
+});
+
+const STREAM: Asked = {
+  name: '',
+  query: 'query Streamed { allPersons(limit: 60) @stream { id } }',
+  accept: 'multipart/mixed',
+};
+
+test.each([
+  ['an answer', 'Named', { name: '', query: 'query Named { persons(first: 1) { items { id } } }' }],
+  ['a stream', 'Streamed', STREAM],
+])('Prometheus counts %s', async (_, operationName, asked) => {
+  await got(counted, asked);
+  await got(counted, asked);
+  const labels = { operationName, operationType: 'query' };
+  expect(await valueOf('graphql_envelop_request', labels)).toBe(2);
+  expect(await valueOf('graphql_envelop_phase_execute_count', labels)).toBe(2);
+  expect(await valueOf('graphql_envelop_phase_validate_count', labels)).toBe(2);
+  expect(await valueOf('graphql_yoga_http_duration_count', { ...labels, statusCode: 200 })).toBe(2);
+});
+
+test('Prometheus counts errors with their paths, and in their phases', async () => {
+  const before = await valueOf('graphql_envelop_error_result', { phase: 'parse' });
+  await got(counted, {
+    name: '',
+    query: 'query Bad { personsConnection(first: -1) { nodes { id } } }',
+  });
+  await got(counted, { name: '', query: 'query Invalid { nope }' });
+  await got(counted, { name: '', query: '{ nope' });
+  const errors = (labels: Record<string, string>) =>
+    valueOf('graphql_envelop_error_result', labels);
+  expect(await errors({ operationName: 'Bad', phase: 'execute', path: 'personsConnection' })).toBe(
+    1,
+  );
+  expect(await errors({ operationName: 'Invalid', phase: 'validate' })).toBe(1);
+  expect(await errors({ phase: 'parse' })).toBe(before + 1);
+});
+
+/** The sum of all values with these labels. */
+async function valueOf(name: string, labels: Record<string, unknown>): Promise<number> {
+  const metrics = await registry.getMetricsAsJSON();
+  const values = metrics.flatMap((metric) => metric.values as readonly Value[]);
+  const matching = values.filter(
+    (value) =>
+      (value.metricName ??
+        metrics.find(({ values: own }) => (own as unknown[]).includes(value))!.name) === name &&
+      Object.entries(labels).every(([label, expected]) => value.labels[label] === expected),
+  );
+  return matching.reduce((sum, { value }) => sum + value, 0);
+}
+
+interface Value {
+  readonly value: number;
+  readonly metricName?: string;
+  readonly labels: Record<string, unknown>;
+}

@@ -1,0 +1,202 @@
+import { entryFor } from '../support/gateway/api-key.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { wrote } from '../support/gateway/written.ts';
+
+/** One request to a gateway with `settings`. */
+export interface Asked {
+  readonly name: string;
+  readonly query?: string;
+  readonly variables?: Record<string, unknown>;
+  readonly operationName?: string;
+  /** Sent instead of a body that is made of the above. */
+  readonly init?: RequestInit;
+  readonly address?: string;
+  readonly accept?: string;
+  readonly key?: string;
+}
+
+const KEY = 'rsk_of-the-portal-0123456789012345678901';
+/** Its owner may read nothing. */
+export const OTHER = 'rsk_of-the-other-01234567890123456789012';
+const ID = '8a57f600-1179-4434-a6be-16e91e375648';
+
+/** Of a gateway whose callers have keys. */
+export const settings: NonNullable<TestGatewayOptions['config']> = {
+  auth: {
+    apiKeys: [entryFor(KEY, 'portal', 'read', 'drain'), entryFor(OTHER, 'other', 'write')],
+    jwt: undefined,
+    routerCallers: undefined,
+  },
+};
+
+const CONNECTION = /* GraphQL */ `
+  query Page($count: Int!, $after: String) {
+    personsConnection(first: $count, after: $after) {
+      edges {
+        cursor
+        node {
+          id
+          name: firstName
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+      totalCount
+    }
+  }
+`;
+
+/** Requests that are executed, and answered whole. */
+export const WHOLE: readonly Asked[] = [
+  {
+    name: 'a page',
+    query: '{ persons(first: 3) { items { id firstName } pageInfo { hasNextPage endCursor } } }',
+  },
+  { name: 'a drain', query: '{ allPersons(limit: 120) { id firstName } }' },
+  { name: 'a connection', query: CONNECTION, variables: { count: 7, after: null, unused: 1 } },
+  { name: 'a record', query: `{ person(id: "${ID}") { id firstName } }` },
+  {
+    name: 'references of a router',
+    query: 'query ($of: [_Any!]!) { _entities(representations: $of) { ... on Person { id } } }',
+    variables: { of: [{ __typename: 'Person', id: ID }] },
+  },
+  { name: 'what the gateway knows itself', query: '{ __typename _service { sdl } }' },
+  { name: 'introspection', query: '{ __type(name: "Person") { fields { name } } }' },
+  {
+    name: 'one of two operations, with a fragment and directives',
+    query: /* GraphQL */ `
+      query One {
+        allPersons(limit: 1) {
+          id
+        }
+      }
+      query Two($with: Boolean!) {
+        allPersons(limit: 2) {
+          ...Fields
+        }
+      }
+      fragment Fields on Person {
+        id
+        firstName @include(if: $with)
+      }
+    `,
+    operationName: 'Two',
+    variables: { with: false },
+  },
+  {
+    name: 'an operation that is streamed and deferred, whole',
+    query: '{ allPersons(limit: 60) @stream { id ... @defer { firstName } } }',
+  },
+  {
+    name: 'a GET request',
+    address: '/graphql?query={persons(first:1){items{id}}}&variables={}',
+    init: { method: 'GET' },
+  },
+  {
+    name: 'the strict type of answers',
+    query: '{ persons(first: 1) { items { id } } }',
+    accept: 'application/graphql-response+json',
+  },
+];
+
+/** Requests that are executed, with an error in the answer. */
+export const FAILING: readonly Asked[] = [
+  { name: 'a bad cursor', query: '{ personsConnection(first: 1, after: "x") { nodes { id } } }' },
+  {
+    name: 'a bad argument beside a good field',
+    query: '{ persons(first: 1) { items { id } } personsConnection(first: -1) { nodes { id } } }',
+  },
+];
+
+const PARTS = '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id firstName } }';
+const DEFERRED =
+  '{ __typename ... @defer(label: "late") { persons(first: 2) { items { id } } } allPersons(limit: 70) @stream { id } }';
+
+/** Requests that are answered in parts. */
+export const STREAMED: readonly Asked[] = ['deferSpec=20220824', 'incrementalSpec=v0.2'].flatMap(
+  (format) => [
+    {
+      name: `a stream, ${format}`,
+      query: `# ${format}\n${PARTS}`,
+      accept: `multipart/mixed;${format}`,
+    },
+    {
+      name: `a deferred part, ${format}`,
+      query: `# ${format}\n${DEFERRED}`,
+      accept: `multipart/mixed;${format}`,
+    },
+    {
+      name: `nothing incremental, ${format}`,
+      query: '{ persons(first: 1) { items { id } } }',
+      accept: `multipart/mixed;${format}`,
+    },
+  ],
+);
+
+const ALIASES = Array.from({ length: 40 }, (_, i) => `a${i}: __typename`).join(' ');
+
+/** Requests that are refused before anything is executed. */
+export const REFUSED: readonly Asked[] = [
+  { name: 'a syntax error', query: '{ persons(' },
+  { name: 'an unknown field', query: '{ nope persons { items { id no } } }' },
+  { name: 'too many aliases', query: `{ ${ALIASES} }` },
+  { name: 'too many tokens', query: `{ ${'__typename '.repeat(2_001)} }` },
+  { name: 'a missing variable', query: CONNECTION, variables: {} },
+  { name: 'an unknown operation', query: 'query A { __typename }', operationName: 'B' },
+  { name: 'no query', init: { method: 'POST', body: '{}' } },
+  { name: 'no JSON', init: { method: 'POST', body: '{"query":' } },
+  { name: 'a list of operations', init: { method: 'POST', body: '[{"query":"{ __typename }"}]' } },
+  {
+    name: 'another type of body',
+    init: { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain' } },
+  },
+  { name: 'no credential', query: '{ __typename }', key: '' },
+  { name: 'a wrong credential', query: '{ __typename }', key: 'rsk_wrong' },
+  { name: 'a missing scope', query: '{ allPersons { id } }', key: OTHER },
+  { name: 'no format', query: '{ __typename }', accept: 'text/html' },
+  {
+    name: 'an unknown format of parts',
+    query: `# unknown\n${PARTS}`,
+    accept: 'multipart/mixed;deferSpec=20300101',
+  },
+  { name: 'a mutation by GET', address: '/graphql?query=mutation{a}', init: { method: 'GET' } },
+  { name: 'another path', address: '/other', query: '{ __typename }' },
+  { name: 'a strict refusal', query: '{ nope }', accept: 'application/graphql-response+json' },
+];
+
+export const ALL: readonly Asked[] = [...WHOLE, ...FAILING, ...STREAMED, ...REFUSED];
+
+/** What a caller gets, without the headers that are different for each request. */
+export interface Got {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+export async function got(gateway: Pick<TestGateway, 'fetch'>, asked: Asked): Promise<Got> {
+  const response = await send(gateway, asked);
+  const headers = Object.fromEntries(response.headers);
+  delete headers['x-request-id'];
+  return { status: response.status, headers, text: wrote(await response.text()) };
+}
+
+export function send(
+  gateway: Pick<TestGateway, 'fetch'>,
+  { query, variables, operationName, init, address = '/graphql', accept, key = KEY }: Asked,
+): Promise<Response> {
+  const isPost = init?.method !== 'GET';
+  return gateway.fetch(address, {
+    method: 'POST',
+    body: JSON.stringify({ query, variables, operationName }),
+    ...init,
+    ...(!isPost && { body: null }),
+    headers: {
+      accept: accept ?? 'application/json',
+      ...(isPost && { 'content-type': 'application/json' }),
+      ...(key !== '' && { 'x-api-key': key }),
+      ...(init?.headers as Record<string, string>),
+    },
+  });
+}
