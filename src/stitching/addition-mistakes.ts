@@ -74,9 +74,13 @@ export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string
 }
 
 /** Finds what is wrong with what resolvers and merges require, in the stitched schema. */
-export function mistakesAfter(schema: GraphQLSchema, added: AddedParts): string[] {
+export function mistakesAfter(
+  served: GraphQLSchema,
+  schema: GraphQLSchema,
+  added: AddedParts,
+): string[] {
   return [
-    ...(schema.getSubscriptionType()
+    ...(schema.getSubscriptionType() && !served.getSubscriptionType()
       ? ['The schema has subscriptions, which the gateway does not serve. Leave them out.']
       : []),
     ...namesWithSuffix(schema),

@@ -1,11 +1,17 @@
 import { createDefaultExecutor, type SubschemaConfig } from '@graphql-tools/delegate';
-import { isAsyncIterable, type ExecutionRequest, type Executor } from '@graphql-tools/utils';
-import type { DocumentNode, GraphQLSchema } from 'graphql';
+import {
+  isAsyncIterable,
+  relocatedError,
+  type ExecutionRequest,
+  type Executor,
+} from '@graphql-tools/utils';
+import type { DocumentNode, GraphQLError, GraphQLSchema } from 'graphql';
 import { createResult } from '../answers/result.ts';
 import { codedError } from '../errors.ts';
 import type { PlansExecutor } from '../plans/executor.ts';
 import { parseExact } from './exact-values.ts';
-import { keysOf, type Keys } from './private-keys.ts';
+import { keysOf, NO_KEYS, type Keys } from './private-keys.ts';
+import { areInConflict, withoutType, withPlainKeys, withTypedKeys } from './typed-keys.ts';
 
 /**
  * Makes the executor of the served schema for stitching: its results are values of JavaScript, within the limits of
@@ -20,16 +26,37 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
     keys.set(document, made);
     return made;
   };
-  return (async (request: ExecutionRequest) => {
+  const resultOf = async (request: ExecutionRequest) => {
     const { answer, call, operation, mask } = await delegate(request);
     const { errors } = createResult({ ...answer, data: undefined, extensions: undefined }, mask);
-    if (!answer.data || !call || !operation) return { data: null, ...(errors && { errors }) };
+    if (!answer.data || !call || !operation) return { data: null, errors, keys: NO_KEYS };
+    const own = keysIn(operation.document);
     const size = answer.data.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
-    if (size > MAX_BYTES) return refused();
-    const text = `{${answer.data.map(String).join('')}}`;
-    const data = parseExact(text, keysIn(operation.document));
-    return isWithinLimit(request, data) ? { data, ...(errors && { errors }) } : refused();
+    const data =
+      size > MAX_BYTES ? undefined : parseExact(`{${answer.data.map(String).join('')}}`, own);
+    if (data === undefined || !isWithinLimit(request, data)) {
+      return { data: null, errors: [tooManyFields()], keys: NO_KEYS };
+    }
+    return { data, errors, keys: own };
+  };
+  return (async (request: ExecutionRequest) => {
+    const { data, errors = [] } = await resultOf(request);
+    if (data !== null || !areInConflict(errors)) return resultWith(data, errors);
+    const document = withTypedKeys(schema, request.document);
+    const typed = await resultOf({ ...request, document });
+    return resultWith(
+      withPlainKeys(typed.data, typed.keys),
+      (typed.errors ?? []).map((error) => relocatedError(error, error.path?.map(plainStep))),
+    );
   }) as Executor;
+}
+
+function resultWith(data: unknown, errors: readonly GraphQLError[]) {
+  return errors.length > 0 ? { data, errors } : { data };
+}
+
+function plainStep(step: string | number): string | number {
+  return typeof step === 'string' ? withoutType(step) : step;
 }
 
 /** Applies the same limit to what another subschema returns. */
@@ -37,15 +64,17 @@ export function withinLimit(config: SubschemaConfig): SubschemaConfig {
   const { executor = createDefaultExecutor(config.schema) } = config;
   const limited = async (request: ExecutionRequest) => {
     const result = await executor(request);
-    return isAsyncIterable(result) || isWithinLimit(request, result.data) ? result : refused();
+    return isAsyncIterable(result) || isWithinLimit(request, result.data)
+      ? result
+      : resultWith(null, [tooManyFields()]);
   };
   return { ...config, executor: limited as Executor };
 }
 
 /** Bytes of one result. To parse them takes about 10 ms. */
-const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 2 * 1024 * 1024;
 /** Members of all objects that an operation has read, its own and those that others require. */
-const MAX_MEMBERS = 15_000;
+const MAX_MEMBERS = 10_000;
 
 /** By the contexts of requests, each of which has one operation. */
 const counts = new WeakMap<object, number>();
@@ -74,15 +103,10 @@ function countMembers(value: unknown, before: number): number {
   return count;
 }
 
-function refused() {
-  return {
-    data: null,
-    errors: [
-      codedError(
-        'OPERATION_TOO_COMPLEX',
-        `The operation selects a field that was added to this gateway, on too many records: together they may have ${MAX_MEMBERS} fields. ` +
-          'Request fewer records at a time, with `first` of a connection, or leave out the added fields.',
-      ),
-    ],
-  };
+function tooManyFields() {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    `The operation selects a field that was added to this gateway, on too many records: together they may have ${MAX_MEMBERS} fields. ` +
+      'Request fewer records at a time, with `first` of a connection, or leave out the added fields.',
+  );
 }

@@ -1,6 +1,6 @@
 import { Kind, valueFromASTUntyped, type ValueNode } from 'graphql';
 import { Json, losesWriting, parseJson } from '../json.ts';
-import type { Keys } from './private-keys.ts';
+import { NO_KEYS, type Keys } from './private-keys.ts';
 
 /**
  * A number of a custom scalar that JavaScript cannot hold, such as 12345678901234567890. It is written as the service
@@ -46,8 +46,6 @@ function objectOf(json: Json, keys: Keys): unknown {
     }),
   );
 }
-
-const NO_KEYS: Keys = new Map();
 
 function leafOf(json: Json, type: string): unknown {
   if (json.kind === 'list') return Array.from(json.elements(), (one) => leafOf(one, type));

@@ -31,6 +31,8 @@ export const SUFFIX = '__rs';
 /** The keys of one object of an answer; those of all its possible types together. */
 export type Keys = ReadonlyMap<string, Key>;
 
+export const NO_KEYS: Keys = new Map();
+
 export interface Key {
   /** The caller's. */
   readonly name: string;

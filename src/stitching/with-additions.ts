@@ -57,7 +57,7 @@ export function withAdditions(
     return undefined;
   refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, executor);
-  refuse(source, mistakesAfter(schema, added));
+  refuse(source, mistakesAfter(served.schema, schema, added));
   const replaced = replacedFields(served.schema, added.resolvers);
   return {
     ...served,
