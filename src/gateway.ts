@@ -185,9 +185,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     schema: offered.schema,
     maxBytes,
     compile: (planned, grown) =>
-      added?.touches(planned)
-        ? stitchedPlan(added.schema, planned, grown)
-        : planner.plan(planned, grown),
+      added?.touches(planned) ? stitchedPlan(added, planned, grown) : planner.plan(planned, grown),
   });
   // Those of delegations, whose size depends on the operation that they are for.
   const delegated = createOperations({

@@ -94,7 +94,7 @@ export class Call implements Requester {
   /** The pages that the operation may use. */
   readonly pages: PageBudget;
   /** Shared by all drains of the operation. */
-  readonly drainBudget: DrainBudget;
+  drainBudget: DrainBudget;
   /** Shared by all fields of the operation that return several records by their ids. */
   readonly references: { count: number };
   readonly cause: Cause | undefined;
@@ -131,6 +131,11 @@ export class Call implements Requester {
    */
   delegate(variables: CallVariables): Call {
     return new Call(variables, this.#origin, this.#parts, this.#whole);
+  }
+
+  /** Lets the drains of the operation have fewer records together. To be called before they begin. */
+  limitDrains(max: number): void {
+    if (max < this.drainBudget.max) this.drainBudget = { max, left: max };
   }
 
   get origin(): CallOrigin {

@@ -70,6 +70,12 @@ export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string
     ...added.resolvers.flatMap((one) => mistakesOfResolvers(served, one, types)),
     ...fieldsWithoutResolver(served, definitions, added),
     ...added.subschemas.flatMap((one, i) => mistakesOfSubschema(served, one, i)),
+    ...requirements(added).flatMap((one) => {
+      const { fault } = selectionsOf(one);
+      return fault === undefined
+        ? []
+        : [`${one.of} has a selectionSet that is not valid: ${fault}.`];
+    }),
   ];
 }
 
@@ -143,9 +149,7 @@ function mistakesOfDefinition(
   const name = definition.name.value;
   const mistakes: string[] = [];
   if (!types.has(name)) {
-    mistakes.push(
-      `typeDefs extends ${name}, which is not a type of any schema. ${didYouMean(name, types)}`,
-    );
+    mistakes.push(`typeDefs extends ${name}, which is not a type of any schema. Correct the name.`);
   }
   const own = served.getType(name);
   if (own) {
@@ -167,7 +171,7 @@ function mistakesOfDefinition(
     NamedType: ({ name: { value } }) => {
       if (types.has(value)) return;
       mistakes.push(
-        `typeDefs uses ${value} in ${name}, which is not a type of any schema. ${didYouMean(value, types)}`,
+        `typeDefs uses ${value} in ${name}, which is not a type of any schema. Correct the name.`,
       );
     },
   });
@@ -186,9 +190,7 @@ function mistakesOfResolvers(
 ): string[] {
   return Object.entries(resolvers).flatMap(([name, fields]) => {
     if (!types.has(name)) {
-      return [
-        `resolvers has ${name}, which is not a type of any schema. ${didYouMean(name, types)}`,
-      ];
+      return [`resolvers has ${name}, which is not a type of any schema. Correct the name.`];
     }
     const own = served.getType(name);
     if (own && isLeafType(own)) {
@@ -339,9 +341,6 @@ const RULES = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
 
 function requirementMistakes(schema: GraphQLSchema, required: readonly Requirement[]): string[] {
   const parsed = required.map((one) => ({ ...one, ...selectionsOf(one) }));
-  const broken = parsed.flatMap(({ of, fault }) =>
-    fault === undefined ? [] : [`${of} has a selectionSet that is not valid: ${fault}.`],
-  );
   const invalid = parsed.flatMap(({ of, type, selections }) => {
     const [error] = selections ? validate(schema, fragmentOn(type, selections), RULES) : [];
     const reserved = selections && aliasesIn(selections).find((alias) => alias.endsWith(SUFFIX));
@@ -354,7 +353,7 @@ function requirementMistakes(schema: GraphQLSchema, required: readonly Requireme
       ? [`${of} has a selectionSet that is not valid: ${error.message.replace(/\.$/, '')}.`]
       : [];
   });
-  if (broken.length + invalid.length > 0) return [...broken, ...invalid];
+  if (invalid.length > 0) return invalid;
   // All of them are selected together.
   return [...Map.groupBy(parsed, ({ type }) => type)].flatMap(([type, some]) => {
     const all = some.flatMap(({ selections = [] }) => selections);
@@ -408,12 +407,4 @@ function aliasesIn(selections: readonly SelectionNode[]): string[] {
 
 function nameOf({ name }: Pick<FieldDefinitionNode, 'name'>): string {
   return name.value;
-}
-
-function didYouMean(name: string, types: KnownTypes): string {
-  const lower = name.toLowerCase();
-  const meant = [...types.keys()].find(
-    (one) => one.toLowerCase() === lower || one.endsWith(name) || name.endsWith(one),
-  );
-  return meant === undefined ? 'Correct the name.' : `Was ${meant} meant?`;
 }

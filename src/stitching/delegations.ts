@@ -7,7 +7,7 @@ import {
 } from '@graphql-tools/utils';
 import type { DocumentNode, GraphQLError, GraphQLSchema } from 'graphql';
 import { createResult } from '../answers/result.ts';
-import { codedError } from '../errors.ts';
+import { codedError, type ErrorCode } from '../errors.ts';
 import type { PlansExecutor } from '../plans/executor.ts';
 import { parseExact } from './exact-values.ts';
 import { keysOf, NO_KEYS, type Keys } from './private-keys.ts';
@@ -40,7 +40,8 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
     return { data, errors, keys: own };
   };
   return (async (request: ExecutionRequest) => {
-    const { data, errors = [] } = await resultOf(request);
+    const { data, errors: all = [] } = await resultOf(request);
+    const errors = all.map(withAdvice);
     if (data !== null || !areInConflict(errors)) return resultWith(data, errors);
     const document = withTypedKeys(schema, request.document);
     const typed = await resultOf({ ...request, document });
@@ -49,6 +50,13 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
       (typed.errors ?? []).map((error) => relocatedError(error, error.path?.map(plainStep))),
     );
   }) as Executor;
+}
+
+/** The operator cannot raise this limit. */
+function withAdvice(error: GraphQLError): GraphQLError {
+  const { code, max } = error.extensions;
+  const isOurs = code === ('DRAIN_LIMIT_EXCEEDED' satisfies ErrorCode) && max === MAX_RECORDS;
+  return isOurs ? relocatedError(tooManyFields(), error.path) : error;
 }
 
 function resultWith(data: unknown, errors: readonly GraphQLError[]) {
@@ -75,6 +83,8 @@ export function withinLimit(config: SubschemaConfig): SubschemaConfig {
 const MAX_BYTES = 2 * 1024 * 1024;
 /** Members of all objects that an operation has read, its own and those that others require. */
 const MAX_MEMBERS = 10_000;
+/** Each has a key and something more. */
+export const MAX_RECORDS = MAX_MEMBERS / 2;
 
 /** By the contexts of requests, each of which has one operation. */
 const counts = new WeakMap<object, number>();

@@ -13,6 +13,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { isIncremental } from '../schema/incremental-directives.ts';
+import { isOneOf } from './selects-field.ts';
 
 /*
  * Private keys
@@ -41,16 +42,42 @@ export interface Key {
   readonly below: Keys;
 }
 
-/** Gives each field a private key. `@defer` and `@stream` are removed: what is added is answered whole. */
-export function withPrivateKeys(document: DocumentNode): DocumentNode {
-  return visit(document, {
-    Directive: (node) => (isIncremental(node) ? null : undefined),
-    Field: (node) => {
-      const key = (node.alias ?? node.name).value;
-      if (key === '__typename') return undefined;
-      return { ...node, alias: { kind: Kind.NAME, value: `${key}${SUFFIX}` } };
-    },
-  });
+/**
+ * Gives each field a private key. `@defer` and `@stream` are removed: what is added is answered whole.
+ *
+ * @param added the fields that resolvers of a company may answer, as `Type.field`
+ */
+export function withPrivateKeys(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  added: ReadonlySet<string>,
+): DocumentNode {
+  const types = new TypeInfo(schema);
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      Directive: (node) => (isIncremental(node) ? null : undefined),
+      Field: {
+        leave: (node) => {
+          const key = (node.alias ?? node.name).value;
+          if (key === '__typename') return undefined;
+          const alias = { kind: Kind.NAME, value: `${key}${SUFFIX}` } as const;
+          const parent = types.getParentType();
+          const isAdded = parent && isOneOf(schema, parent, node.name.value, added);
+          if (!isAdded || !node.selectionSet) return { ...node, alias };
+          return { ...node, alias, selectionSet: inFragment(node.selectionSet) };
+        },
+      },
+    }),
+  );
+}
+
+/**
+ * For what a resolver returns, graphql-tools requests the rest from the service that has it, with everything that is
+ * required there; but it skips added fields that are not in a fragment.
+ */
+function inFragment(selectionSet: SelectionSetNode): SelectionSetNode {
+  return { kind: Kind.SELECTION_SET, selections: [{ kind: Kind.INLINE_FRAGMENT, selectionSet }] };
 }
 
 /** @param document with one operation */

@@ -4,6 +4,7 @@ import {
   visit,
   visitWithTypeInfo,
   type DocumentNode,
+  type GraphQLCompositeType,
   type GraphQLSchema,
 } from 'graphql';
 
@@ -21,13 +22,22 @@ export function selectsField(
     visitWithTypeInfo(types, {
       Field: ({ name: { value } }) => {
         const parent = types.getParentType();
-        if (!parent) return;
-        const possible = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
-        found ||= [parent, ...possible, ...possible.flatMap((type) => type.getInterfaces())].some(
-          ({ name }) => fields.has(`${name}.${value}`),
-        );
+        if (parent) found ||= isOneOf(schema, parent, value, fields);
       },
     }),
   );
   return found;
+}
+
+/** Whether a field is one of these, on the type itself, on a possible type of it, or on an interface of that. */
+export function isOneOf(
+  schema: GraphQLSchema,
+  parent: GraphQLCompositeType,
+  field: string,
+  fields: ReadonlySet<string>,
+): boolean {
+  const possible = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
+  return [parent, ...possible, ...possible.flatMap((type) => type.getInterfaces())].some(
+    ({ name }) => fields.has(`${name}.${field}`),
+  );
 }

@@ -8,29 +8,33 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { AnswerError } from '../answers/answer-errors.ts';
+import { codedError } from '../errors.ts';
 import { inTurns, STEP, type Pausable } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan } from '../plans/operation/plan-operation.ts';
 import { incrementalAsked } from '../schema/incremental-directives.ts';
+import { MAX_RECORDS } from './delegations.ts';
 import { exactly } from './exact-values.ts';
 import { callerKey, keysOf, withPrivateKeys, type Key, type Keys } from './private-keys.ts';
+import { selectsField } from './selects-field.ts';
+import type { ServedWithAdditions } from './with-additions.ts';
 
 /**
  * Plans an operation that needs something added: graphql-js executes it over the stitched schema, and delegates to the
  * plans of the served one. It is always answered whole.
  *
- * @param schema the stitched one
  * @param grown called with the bytes of memory that the plan takes
  */
 export function stitchedPlan(
-  schema: GraphQLSchema,
+  { schema, fields }: Pick<ServedWithAdditions, 'schema' | 'fields'>,
   planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
   grown: (bytes: number) => void,
 ): OperationPlan {
   const { operation } = planned;
   const name = operation.name?.value;
   const selected = separateOperations(planned.document)[name ?? ''] ?? planned.document;
-  const document = withPrivateKeys(selected);
+  if (selectsIntrospection(schema, selected)) throw introspectionBeside();
+  const document = withPrivateKeys(schema, selected, fields);
   const keys = keysOf(schema, document);
   const checkCounts = incrementalAsked(planned.document);
   const variables = (operation.variableDefinitions ?? []).map(
@@ -40,6 +44,7 @@ export function stitchedPlan(
   return {
     answer: async (call) => {
       checkCounts(call.variables.values);
+      call.limitDrains(MAX_RECORDS);
       const { data, errors = [] } = await execute({
         schema,
         document,
@@ -59,6 +64,19 @@ export function stitchedPlan(
       return undefined;
     },
   };
+}
+
+/** graphql-js would answer it in one go, which takes a tenth of a second for a large schema. */
+function selectsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
+  const root = schema.getQueryType()!.name;
+  return selectsField(schema, document, new Set([`${root}.__schema`, `${root}.__type`]));
+}
+
+function introspectionBeside() {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    'The operation has introspection beside a field that was added to this gateway. Send them in two operations.',
+  );
 }
 
 /* Bytes of memory, measured like those of documents: see operations.ts. */

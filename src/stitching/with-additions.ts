@@ -1,6 +1,6 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import type { Executor, IResolvers } from '@graphql-tools/utils';
+import type { Executor } from '@graphql-tools/utils';
 import {
   assertValidSchema,
   isScalarType,
@@ -29,6 +29,8 @@ import { selectsField } from './selects-field.ts';
 
 /** The served schema with what a company adds. */
 export interface ServedWithAdditions extends ServedSchema {
+  /** The fields that resolvers of the company answer, as `Type.field`. */
+  readonly fields: ReadonlySet<string>;
   /** Whether an operation, which is valid, needs anything that was added. */
   readonly touches: (planned: PlannedDocument) => boolean;
 }
@@ -58,10 +60,12 @@ export function withAdditions(
   refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, executor);
   refuse(source, mistakesAfter(served.schema, schema, added));
-  const replaced = replacedFields(served.schema, added.resolvers);
+  const fields = fieldsOf(added);
+  const replaced = new Set([...fields].filter((field) => isServed(served.schema, field)));
   return {
     ...served,
     schema,
+    fields,
     subgraphSdl: once(() => served.subgraphSdl(schema)),
     touches: ({ document, operation }) => {
       const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
@@ -126,20 +130,25 @@ function rootsOf(schema: GraphQLSchema): DocumentNode {
   return parse(`schema { query: ${query!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`);
 }
 
-/** The fields of the served schema that a resolver replaces, as `Type.field`. */
-function replacedFields(
-  schema: GraphQLSchema,
-  resolvers: readonly IResolvers[],
-): ReadonlySet<string> {
-  return new Set(
-    resolvers.flatMap(Object.entries).flatMap(([name, fields]) => {
-      const type = schema.getType(name);
-      if (!type || !('getFields' in type)) return [];
-      return Object.keys(fields)
-        .filter((field) => field in type.getFields())
-        .map((field) => `${name}.${field}`);
-    }),
+function fieldsOf({ documents, resolvers }: AddedParts): ReadonlySet<string> {
+  const fields = new Set(
+    resolvers
+      .flatMap((one) => Object.entries(one))
+      .flatMap(([type, own]) => Object.keys(own).map((field) => `${type}.${field}`)),
   );
+  for (const definition of documents.flatMap((document) => document.definitions)) {
+    if (!('fields' in definition)) continue;
+    for (const { name } of definition.fields ?? []) {
+      fields.add(`${definition.name.value}.${name.value}`);
+    }
+  }
+  return fields;
+}
+
+function isServed(schema: GraphQLSchema, coordinate: string): boolean {
+  const [name = '', field = ''] = coordinate.split('.');
+  const type = schema.getType(name);
+  return type !== undefined && 'getFields' in type && field in type.getFields();
 }
 
 const neverExecuted: Executor = () => {

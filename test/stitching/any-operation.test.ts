@@ -19,7 +19,7 @@ import { fullScalar, fullSdl, fullService } from '../support/imitations/full-ser
 import { hasFewDirectives, randomOperation } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
-const RUNS = randomRuns(150);
+const RUNS = randomRuns(60);
 
 type Parent = Readonly<Record<string, unknown>>;
 
@@ -72,42 +72,28 @@ test('any operation has the same answer with own fields as without, and their re
     readConfig({}, () => ''),
     undefined,
   ).schema;
-  const stats = { nulls: 0, both: 0, errors: 0, invalid: 0 };
   let compared = 0;
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
       const { query, variables } = randomOperation(plainSchema, g, { scalar: fullScalar });
       const document = parse(query);
-      stats.invalid += 1;
       if (validate(served.schema, document).length > 0 || !hasFewDirectives(document)) return;
       const plain = await gateway.ask<Parent>(query, variables);
       const text = print(withOwnFields(served.schema, query));
       const stitched = await gateway.ask<Parent>(text, variables);
       const found: unknown[] = [];
-      stats.errors += plain.errors ? 1 : 0;
-      stats[plain.data ? 'both' : 'nulls'] += 1;
       if (!plain.data || !stitched.data) {
         expect([text, stitched.errors?.length ?? 0]).toEqual([text, plain.errors?.length ?? 0]);
         return;
       }
       const left = withoutAdded(stitched.data, found);
       compared += found.length;
-      if (
-        JSON.stringify(left) !== JSON.stringify(plain.data) ||
-        JSON.stringify(errorsOf(stitched)) !== JSON.stringify(errorsOf(plain))
-      ) {
-        (await import('node:fs')).writeFileSync(
-          '/tmp/farm/stitch.fail.json',
-          JSON.stringify({ text, variables, plain, left, errors: stitched.errors }, null, 1),
-        );
-      }
       expect([text, left]).toEqual([text, plain.data]);
       expect(found.filter((one) => !own.has(String(one)))).toEqual([]);
       expect(errorsOf(stitched)).toEqual(errorsOf(plain));
     }),
-    { numRuns: RUNS, endOnFailure: true },
+    { numRuns: RUNS },
   );
-  console.log(stats, compared);
   expect(compared).toBeGreaterThan(RUNS);
 });
 

@@ -10,7 +10,7 @@ export interface Reviews extends SubschemaConfig {
 
 const SDL = `
   type Query { topReviews: [Review!]! reviewed(ids: [ID!]!): [Person]! failing: Review broken: Review }
-  type Mutation { praise(id: ID!): Review }
+  type Mutation { applaud(id: ID!): Review }
   type Review { id: ID! body: String! person: Person! }
   type Person { id: ID! rating: Int! reviews(first: Int): [Review!]! }
 `;
@@ -20,31 +20,42 @@ export function ratingOf(id: string): number {
   return Buffer.from(id).reduce((sum, byte) => sum + byte, 0);
 }
 
-export function reviews({ failing = false }: { failing?: boolean } = {}): Reviews {
+interface ReviewsOptions {
+  /** Of whom there are reviews, in the order of `topReviews`. */
+  readonly people?: readonly string[];
+  /** Whether the service is down. */
+  readonly isDown?: boolean;
+}
+
+export function reviews({ people = [], isDown = false }: ReviewsOptions = {}): Reviews {
   const schema = buildSchema(SDL);
   const requests: Reviews['requests'] = [];
-  const review = (id: string) => ({ id: `r${id}`, body: `about ${id}`, person: () => person(id) });
+  const review = (id: string, nth = 0) => ({
+    id: `r${nth}-${id}`,
+    body: `about ${id}`,
+    person: () => person(id),
+  });
   const person = (id: string) => ({
     id,
     rating: ratingOf(id),
     reviews: ({ first = 1 }: { first?: number }) =>
-      Array.from({ length: first }, (_, i) => review(`${id}${i > 0 ? `-${i}` : ''}`)),
+      Array.from({ length: first }, (_, nth) => review(id, nth)),
   });
   const rootValue = {
-    topReviews: () => [review('3'), review('1')],
+    topReviews: () => people.map((id) => review(id)),
     reviewed: ({ ids }: { ids: string[] }) => ids.map(person),
     failing: () => {
       throw new Error('the password of the database is 1234');
     },
     broken: () => ({ id: 'r', body: null }),
-    praise: ({ id }: { id: string }) => review(id),
+    applaud: ({ id }: { id: string }) => review(id),
   };
   const executor = ({ document, variables }: ExecutionRequest) => {
     requests.push({
       text: print(document),
       variables: (variables ?? {}) as Record<string, unknown>,
     });
-    if (failing) throw new Error('connect ECONNREFUSED 10.0.0.1:5432');
+    if (isDown) throw new Error('connect ECONNREFUSED 10.0.0.1:5432');
     return execute({ schema, document, rootValue, variableValues: variables }) as ExecutionResult;
   };
   return {
