@@ -5,13 +5,15 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import { configWarnings, readConfig, type Config, type SettingName } from '../config.ts';
+import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
+import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../log.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
 import { openUpstream } from '../setup/open-upstream.ts';
 import { asSent } from './as-sent.ts';
 
-export { defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
+export { defineConfig, type GatewayConfig };
 
 /**
  * The settings of docs/settings.md by their names, as they are written in an environment. Of the environment itself only
@@ -25,7 +27,10 @@ export interface ExecutorOptions {
   readonly log?: Logger | undefined;
 }
 
-export interface GatewayOptions extends ExecutorOptions {}
+export interface GatewayOptions extends ExecutorOptions {
+  /** What gateway.config.ts exports. Default: nothing is added. */
+  readonly config?: GatewayConfig | undefined;
+}
 
 export interface Gateway {
   /** Answers `/graphql`, `/health` and `/ready`. A stream has to be read or cancelled. */
@@ -53,8 +58,9 @@ export interface Gateway {
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: true });
+  const added = checkGatewayConfig(configOf(options, setup), 'config');
   const upstream = await openUpstream(setup.config, setup.machine, setup.log, setup.own);
-  const gateway = await openGateway(upstream, setup);
+  const gateway = await openGateway(upstream, { ...setup, added });
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
     handler: (request, response) => gateway.handler(asSent(request), response),
@@ -62,6 +68,15 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     executor: gateway.executor,
     close: closer(opening.move()),
   };
+}
+
+/** Plugins that are left out may be those that check callers. */
+function configOf({ config }: GatewayOptions, setup: Setup): GatewayConfig {
+  if (config) return config;
+  if (setup.config.gatewayConfig === undefined) return {};
+  throw new OperatorMistake(
+    'GATEWAY_CONFIG is read by the command, and not by a program. Import the file that it names, and pass what the file exports as config.',
+  );
 }
 
 export interface ServiceExecutor {
@@ -98,8 +113,17 @@ async function setUp(
   const config = readConfig(env, thisMachine.readFile, { hasCallers, hasSandbox: false });
   const log = given ? withoutDetails(given) : await ownLog(config, env['LOG_LEVEL'], opening);
   for (const warning of configWarnings(env, config)) log.warn(warning);
+  for (const name of OF_THE_COMMAND) {
+    if (env[name])
+      log.warn(
+        `${name} has no effect: it is a setting of the command, and this program serves by itself.`,
+      );
+  }
   return { config, machine: thisMachine, log, own: (part) => opening.adopt(part, close) };
 }
+
+/** Not PORT, which a program may read by itself. */
+const OF_THE_COMMAND = ['ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_DELAY_MS', 'WORKERS'] as const;
 
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);

@@ -83,6 +83,27 @@ test('all mistakes in the settings are reported at once, and nothing is opened',
   expect(existsSync(folder.file('tokens.db'))).toBe(false);
 });
 
+test('mistakes in the configuration are reported, and one that is only named is not left out', async () => {
+  const config = { plugins: [], typeDef: 'extend type Person { a: Int }' };
+  await expect(createGateway({ settings, config })).rejects.toThrow(
+    'config has a mistake:\n  - typeDef is not known. Was typeDefs meant?',
+  );
+  const named = { ...settings, GATEWAY_CONFIG: 'gateway.config.ts' };
+  await expect(createGateway({ settings: named })).rejects.toThrow('Import the file that it names');
+  const gateway = await createGateway({ settings: named, config: {} });
+  await gateway.close();
+});
+
+test('settings of the command are warned about', async () => {
+  const { log, logged } = recordingLog();
+  await using _opened = await open({ WORKERS: 4, SHUTDOWN_DELAY_MS: 100, PORT: 8080 }, log);
+  const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^SHUTDOWN_DELAY_MS has no effect/),
+    expect.stringMatching(/^WORKERS has no effect/),
+  ]);
+});
+
 test('without RECRUITING_URL there is no gateway, and no sandbox instead of it', async () => {
   const failure = createGateway({ settings: { TOKEN_LINK: sandbox.tokenLink } });
   await expect(failure).rejects.toThrow('RECRUITING_URL is not set. Set it to the base address');
@@ -91,6 +112,7 @@ test('without RECRUITING_URL there is no gateway, and no sandbox instead of it',
 test('the environment is not read: a program passes it as the settings if it wants that', async () => {
   vi.stubEnv('RECRUITING_URL', sandbox.url);
   vi.stubEnv('ALLOW_ANONYMOUS', 'true');
+  vi.stubEnv('LOG_LEVEL', 'silent');
   await expect(createGateway({ settings: {} })).rejects.toThrow('RECRUITING_URL is not set');
   vi.stubEnv('TOKEN_STORE', settings.TOKEN_STORE as string);
   const gateway = await createGateway({ settings: process.env });

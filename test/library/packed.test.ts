@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -57,6 +57,7 @@ test('what is packed is JavaScript, the types of what is exported, and the snaps
       ...readdirSync('src/config').map((name) => `dist/config/${name.replace('.ts', '.d.ts')}`),
       'dist/config.d.ts',
       'dist/library/index.d.ts',
+      'dist/stitching/additions.d.ts',
       'package.json',
       'schema/upstream.graphql',
     ].toSorted(),
@@ -126,12 +127,14 @@ test('the command of the package prints what is served', async () => {
   const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
   // Without RECRUITING_SCHEMA: the snapshot of the package.
   await using print = startProcess([command, 'schema', 'print'], {
-    env: { RECRUITING_SCHEMA: '' },
+    env: { RECRUITING_SCHEMA: '', NODE_COMPILE_CACHE: '' },
   });
   expect(await print.ended).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('allPersons('),
   });
+  // What Node compiles is kept beside the packages of the project.
+  expect(existsSync(join(project, 'node_modules/.compile-cache'))).toBe(true);
 });
 
 type Settings = Readonly<Record<string, string>>;
@@ -145,6 +148,7 @@ async function startService(): Promise<AsyncDisposable & { readonly settings: Se
       RECRUITING_AGENT: 'example-inc/1.0 (it@example.com)',
       // The snapshot of the package.
       RECRUITING_SCHEMA: '',
+      ADMIN_PORT: '',
       TOKEN_LINK: sandbox.tokenLink,
       ALLOW_ANONYMOUS: 'true',
     },
