@@ -19,6 +19,23 @@ const CONNECTION = /* GraphQL */ `
   }
 `;
 
+/** With a field that `additions.config.ts` adds. */
+const WITH_OWN_FIELD = /* GraphQL */ `
+  query ($first: Int, $after: String) {
+    persons(first: $first, after: $after) {
+      items {
+        id
+        firstName
+        greeting
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`;
+
 /** Bodies of requests for different pages of 50. */
 export async function pagesOf(target: Target, count: number): Promise<string[]> {
   return await bodiesOf(target, count, PERSONS, 'persons');
@@ -27,6 +44,11 @@ export async function pagesOf(target: Target, count: number): Promise<string[]> 
 /** The same pages as connections, which only our gateway has. */
 export async function connectionsOf(target: Target, count: number): Promise<string[]> {
   return await bodiesOf(target, count, CONNECTION, 'personsConnection');
+}
+
+/** The same pages with an own field in each record. */
+export async function ownFieldsOf(target: Target, count: number): Promise<string[]> {
+  return await bodiesOf(target, count, WITH_OWN_FIELD, 'persons');
 }
 
 interface Page {

@@ -1,5 +1,6 @@
 import process from 'node:process';
 import { parseArgs } from 'node:util';
+import { additions } from './benchmarks/additions.ts';
 import { checks } from './benchmarks/checks.ts';
 import { crowds } from './benchmarks/crowds.ts';
 import { drains } from './benchmarks/drains.ts';
@@ -18,6 +19,7 @@ import { printRows, Skipped, verdict, type Benchmark, type Row } from './report.
 
 const benchmarks: Record<string, Benchmark> = {
   pages,
+  additions,
   spellings,
   latency,
   'whole-lists': wholeLists,
