@@ -51,16 +51,18 @@ function resultOf(answer: Buffer | string): PlainResult {
 /** Each has a stack trace. */
 const MAX_ERRORS = 3_000;
 
-/** Locations are left out: they refer to the document that was sent. */
 function errorOf(error: unknown): GraphQLError {
-  const { message, path, extensions }: Record<string, unknown> = isObject(error) ? error : {};
-  return new GraphQLError(
+  const { message, path, extensions, locations }: Record<string, unknown> = isObject(error)
+    ? error
+    : {};
+  const made = new GraphQLError(
     typeof message === 'string' ? message : 'The recruiting service reported an error.',
     {
       ...(Array.isArray(path) && { path: path as (string | number)[] }),
       ...(isObject(extensions) && { extensions }),
     },
   );
+  return Array.isArray(locations) ? Object.assign(made, { locations }) : made;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

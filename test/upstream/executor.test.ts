@@ -79,7 +79,7 @@ test('a mutation is sent once, or again with a newer token', async () => {
   expect(sent.renames).toBe(1);
 });
 
-test('errors of the service are GraphQL errors with their path and extensions', async () => {
+test('errors of the service are GraphQL errors with their path, locations and extensions', async () => {
   await using service = await startManagedExecutor({ schema: fullService().schema });
   const document = parse('{ failing me { id } }');
   const result = (await service.execute({ document })) as ExecutionResult;
@@ -88,6 +88,8 @@ test('errors of the service are GraphQL errors with their path and extensions', 
   expect(error).toBeInstanceOf(GraphQLError);
   expect(error!.toJSON()).toEqual({
     message: 'This field always fails.',
+    // Of the document that was sent, which is printed anew.
+    locations: [{ line: 2, column: 3 }],
     path: ['failing'],
     extensions: { code: 'ALWAYS', hint: { deep: [1] } },
   });
