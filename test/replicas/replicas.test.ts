@@ -19,7 +19,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 const REPLICAS = IS_FULL ? 10 : 3;
-const EXPIRIES = IS_FULL ? 100 : 20;
+const EXPIRIES = IS_FULL ? 100 : 8;
 
 let world: ReplicaWorld;
 let replicas: Replica[];

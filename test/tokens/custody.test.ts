@@ -19,7 +19,7 @@ import { timedDatabase } from '../support/tokens/timed-store.ts';
 
 const PROCESSES = 3;
 /** Those with real files take longer. `npm run simulate` has more of the others. */
-const RUNS = { sqlite: 60, timed: 300 };
+const RUNS = { sqlite: 40, timed: 150 };
 
 type Step =
   | { do: 'ask'; by: number; times: number }
