@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { sendNodeResponse } from '@whatwg-node/server';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
@@ -11,7 +10,7 @@ import {
 } from './conversation.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { Exchange, isStream, type ExchangeTelemetry, type Reply } from './exchange.ts';
-import { responseOf } from './response.ts';
+import { responseOf, send } from './response.ts';
 
 export interface HandlerParts {
   /** The served schema. */
@@ -36,9 +35,17 @@ export interface Handler {
 /** Answers every request, even if a stage and then the refusal of it fail. */
 export function createHandler(parts: HandlerParts): Handler {
   const { schema, plugins, errors, telemetry, clock } = parts;
+  let mayBeChanged = false;
+  const look: GatewayPlugin = {
+    onYogaInit: ({ yoga: { getEnveloped } }) => {
+      // Yoga's own list has a false for each plugin that is off.
+      const all: readonly (GatewayPlugin | false)[] = getEnveloped._plugins as object[];
+      mayBeChanged = all.some((one) => one && one.onResponse);
+    },
+  };
   const yoga = createYoga<ServerContext>({
     schema,
-    plugins: [...plugins],
+    plugins: [look, ...plugins],
     // What these do is done by plugins of ours, or not at all. Yoga's probe and its GraphiQL would come before all plugins.
     healthCheckEndpoint: NO_ADDRESS,
     graphiql: false,
@@ -119,7 +126,7 @@ export function createHandler(parts: HandlerParts): Handler {
           () => handleNodeRequestAndResponse(req, res, context),
           conversation,
         );
-        await sendNodeResponse(response, res, req, true);
+        await send(response, { req, res }, mayBeChanged);
       } catch (error) {
         cutOff(exchange, error);
         res.destroy();

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { validateHeaderValue } from 'node:http';
 import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sendNodeResponse } from '@whatwg-node/server';
 import type { FetchAPI } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
 import { STALL_MS } from './listen.ts';
@@ -66,11 +67,48 @@ export function responseOf(
   if (headers['connection'] === 'close' && !node.req.complete) {
     return written(lingering(body, node, clock));
   }
-  return written(length === 0 ? null : wholeContent(body, length));
+  const content = length === 0 ? null : wholeContent(body, length);
+  const response: Written = written(content);
+  if (!isParts(content)) response[WHOLE] = { headers, content };
+  return response;
 
-  function written(content: string | Uint8Array | AsyncIterable<Piece> | null): Response {
-    return new YogaResponse(content as BodyInit | null, { status, headers });
+  function written(made: string | Uint8Array | AsyncIterable<Piece> | null): Response {
+    return new YogaResponse(made as BodyInit | null, { status, headers });
   }
+}
+
+/** A response over a socket. If it is whole: what it was made of. */
+interface Written extends Response {
+  [WHOLE]?: {
+    readonly headers: Record<string, string>;
+    readonly content: string | Uint8Array | null;
+  };
+}
+
+const WHOLE = Symbol('whole');
+
+function isParts(content: unknown): content is AsyncIterable<Piece> {
+  return typeof content === 'object' && content !== null && Symbol.asyncIterator in content;
+}
+
+/**
+ * Sends a response over a socket, as Yoga does. Yoga writes the body and then its end, which are two parts of one write
+ * for Node, and cost much more than one.
+ *
+ * @param mayBeChanged whether a plugin may have changed what the response was made of
+ * @throws whatever is wrong with the response
+ */
+export async function send(
+  response: Written,
+  { req, res }: NodeMessages,
+  mayBeChanged: boolean,
+): Promise<void> {
+  const { [WHOLE]: whole } = response;
+  if (!whole || mayBeChanged || res.destroyed || res.writableEnded) {
+    return sendNodeResponse(response, res, req, true);
+  }
+  res.writeHead(response.status, whole.headers);
+  res.end(whole.content);
 }
 
 /** The headers of the reply together with those of the exchange. */
