@@ -57,10 +57,6 @@ class RequestAgain extends IncomingMessage {
   override _read(): void {
     this.#first.resume();
   }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    done(error);
-  }
 }
 
 function urlOf({ baseUrl = '', url = '/' }: Mounted): string {

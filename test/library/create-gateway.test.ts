@@ -152,6 +152,22 @@ test('without a log, only warnings and errors are written, and to the standard e
   expect(written.stdout).toBe('');
 });
 
+test('the process around a gateway is its own: no signal and no other event of it is handled', async () => {
+  const before = listenersOfProcess();
+  await using opened = await open();
+  await opened.gateway.fetch(...post('http://localhost/graphql', '{ allPersons { id } }'));
+  expect(listenersOfProcess()).toEqual(before);
+});
+
+test('close ends what plugins have open', async () => {
+  const disposed: string[] = [];
+  const plugin = { onDispose: async () => void disposed.push('plugin') };
+  const gateway = await createGateway({ settings, config: { plugins: [plugin] } });
+  expect(disposed).toEqual([]);
+  await gateway.close();
+  expect(disposed).toEqual(['plugin']);
+});
+
 test('close can be called twice, and a request that comes afterwards is refused', async () => {
   const gateway = await createGateway({ settings });
   await Promise.all([gateway.close(), gateway.close()]);
@@ -160,6 +176,10 @@ test('close can be called twice, and a request that comes afterwards is refused'
     errors: [{ extensions: { code: expect.any(String) } }],
   });
 });
+
+function listenersOfProcess(): unknown[] {
+  return process.eventNames().map((name) => [name, process.listenerCount(name)]);
+}
 
 async function open(
   others: Settings = {},

@@ -40,7 +40,7 @@ beforeAll(async () => {
   }
   write('package.json', { type: 'module', private: true });
   write('tsconfig.json', TSCONFIG);
-});
+}, 120_000);
 afterAll(async () => {
   await postgres.close();
   folder[Symbol.dispose]();
@@ -123,16 +123,20 @@ test('the programs of docs/library.md, and those of examples, answer and end aft
   await Promise.all(answered);
 });
 
-test('the command of the package prints what is served', async () => {
+test('the command of the package prints what is served, with what a company adds', async () => {
   const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
-  // Without RECRUITING_SCHEMA: the snapshot of the package.
   await using print = startProcess([command, 'schema', 'print'], {
-    env: { RECRUITING_SCHEMA: '', NODE_COMPILE_CACHE: '' },
+    cwd: project,
+    env: {
+      // The snapshot of the package.
+      RECRUITING_SCHEMA: '',
+      GATEWAY_CONFIG: 'examples/own-field/gateway.config.ts',
+      NODE_COMPILE_CACHE: '',
+    },
   });
-  expect(await print.ended).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining('allPersons('),
-  });
+  const { code, stdout } = await print.ended;
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('allPersons(') });
+  expect(stdout).toContain('greeting: String!');
   // What Node compiles is kept beside the packages of the project.
   expect(existsSync(join(project, 'node_modules/.compile-cache'))).toBe(true);
 });
