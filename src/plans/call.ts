@@ -135,7 +135,8 @@ export class Call implements Requester {
 
   /** Lets the drains of the operation have fewer records together. To be called before they begin. */
   limitDrains(max: number): void {
-    if (max < this.drainBudget.max) this.drainBudget = { max, left: max };
+    const whole = this.#whole;
+    if (max < whole.drainBudget.max) whole.drainBudget = { max, left: max };
   }
 
   get origin(): CallOrigin {

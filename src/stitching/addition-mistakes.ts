@@ -90,6 +90,7 @@ export function mistakesAfter(
       ? ['The schema has subscriptions, which the gateway does not serve. Leave them out.']
       : []),
     ...namesWithSuffix(schema),
+    ...changedFields(served, schema),
     ...requirementMistakes(schema, requirements(added)),
   ];
 }
@@ -282,6 +283,21 @@ function mistakesOfSubschema(
       ];
     }),
   ];
+}
+
+/** Operations that need nothing added are answered as the served schema says. */
+function changedFields(served: GraphQLSchema, schema: GraphQLSchema): string[] {
+  return Object.values(served.getTypeMap()).flatMap((type) => {
+    if (!isObjectType(type) && !isInterfaceType(type)) return [];
+    const offered = schema.getType(type.name);
+    const fields = isObjectType(offered) || isInterfaceType(offered) ? offered.getFields() : {};
+    return Object.values(type.getFields())
+      .filter((field) => String(fields[field.name]?.type) !== String(field.type))
+      .map(
+        (field) =>
+          `${type.name}.${field.name} is of the type ${String(field.type)} in the gateway, and of another one in subschemas. Remove it there with a transform, or give it the same type.`,
+      );
+  });
 }
 
 function namesWithSuffix(schema: GraphQLSchema): string[] {

@@ -42,6 +42,7 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
   return (async (request: ExecutionRequest) => {
     const { data, errors: all = [] } = await resultOf(request);
     const errors = all.map(withAdvice);
+    if (data !== null) keepUnplaced(request, errors);
     if (data !== null || !areInConflict(errors)) return resultWith(data, errors);
     const document = withTypedKeys(schema, request.document);
     const typed = await resultOf({ ...request, document });
@@ -50,6 +51,21 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
       (typed.errors ?? []).map((error) => relocatedError(error, error.path?.map(plainStep))),
     );
   }) as Executor;
+}
+
+/** By the contexts of requests. */
+const unplaced = new WeakMap<object, GraphQLError[]>();
+
+/** Keeps errors without a path. graphql-tools reports them only where a value is null. */
+function keepUnplaced({ context }: ExecutionRequest, errors: readonly GraphQLError[]): void {
+  const found = errors.filter(({ path }) => !path);
+  if (found.length === 0) return;
+  const of = context as object;
+  unplaced.set(of, [...(unplaced.get(of) ?? []), ...found]);
+}
+
+export function unplacedErrors(context: object): readonly GraphQLError[] {
+  return unplaced.get(context) ?? [];
 }
 
 /** The operator cannot raise this limit. */

@@ -7,13 +7,12 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { AnswerError } from '../answers/answer-errors.ts';
 import { codedError } from '../errors.ts';
-import { inTurns, STEP, type Pausable } from '../pausable.ts';
+import { STEP } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan } from '../plans/operation/plan-operation.ts';
 import { incrementalAsked } from '../schema/incremental-directives.ts';
-import { MAX_RECORDS } from './delegations.ts';
+import { MAX_RECORDS, unplacedErrors } from './delegations.ts';
 import { exactly } from './exact-values.ts';
 import { callerKey, keysOf, withPrivateKeys, type Key, type Keys } from './private-keys.ts';
 import { selectsField } from './selects-field.ts';
@@ -45,16 +44,22 @@ export function stitchedPlan(
     answer: async (call) => {
       checkCounts(call.variables.values);
       call.limitDrains(MAX_RECORDS);
+      const context = call.origin.context ?? {};
       const { data, errors = [] } = await execute({
         schema,
         document,
         operationName: name,
         variableValues: givenOf(call, variables),
-        contextValue: call.origin.context,
+        contextValue: context,
       });
+      const pieces = data && written(data, keys);
+      for (const piece of pieces ?? []) await call.hold(piece, piece.length);
+      const found = errors.flatMap(errorsOf);
+      const reported = new Set(found.map(({ thrown }) => thrown));
+      const further = unplacedErrors(context).flatMap(errorsOf);
       return {
-        data: data && (await inTurns(written(data, keys, call), call.signal)),
-        errors: errors.flatMap(errorsOf),
+        data: pieces,
+        errors: [...found, ...further.filter(({ thrown }) => !reported.has(thrown))],
         extensions: undefined,
         deferred: [],
       };
@@ -92,63 +97,57 @@ function givenOf({ variables }: Call, names: readonly string[]): Record<string, 
   return given;
 }
 
-/** Writes the members of `data` with the keys of the caller. */
-function* written(
-  data: Readonly<Record<string, unknown>>,
-  keys: Keys,
-  call: Call,
-): Pausable<Buffer[]> {
+/** Writes the members of `data` with the keys of the caller. So few values are read that it takes some milliseconds. */
+function written(data: Readonly<Record<string, unknown>>, keys: Keys): readonly Buffer[] {
   const pieces: Buffer[] = [];
   let text = '';
-  yield* members(data, keys);
-  end();
+  writeMembers(data, keys);
+  endPiece();
   return pieces;
 
-  function end(): void {
-    const piece = Buffer.from(text);
+  function endPiece(): void {
+    pieces.push(Buffer.from(text));
     text = '';
-    // What was read for it is held already, so this never has to wait for long.
-    call.held.hold(piece, piece.length)?.catch(() => {});
-    pieces.push(piece);
   }
 
-  function* members(object: Readonly<Record<string, unknown>>, own: Keys): Pausable<void> {
+  function writeMembers(object: Readonly<Record<string, unknown>>, own: Keys): void {
     let separator = '';
     for (const name of Object.keys(object)) {
       const key = own.get(name);
       text += `${separator}${JSON.stringify(key?.name ?? name)}:`;
       separator = ',';
-      yield* value(object[name], key);
+      write(object[name], key);
     }
-    if (text.length < STEP) return;
-    end();
-    yield;
+    if (text.length >= STEP) endPiece();
   }
 
-  function* value(one: unknown, key: Key | undefined): Pausable<void> {
+  function write(one: unknown, key: Key | undefined): void {
     if (one === null || one === undefined) text += 'null';
     else if (!key || key.leaf !== undefined) text += JSON.stringify(one);
     else if (Array.isArray(one)) {
       text += '[';
-      let separator = '';
-      for (const element of one as readonly unknown[]) {
-        text += separator;
-        separator = ',';
-        yield* value(element, key);
+      for (const [i, element] of one.entries()) {
+        if (i > 0) text += ',';
+        write(element, key);
       }
       text += ']';
     } else {
       text += '{';
-      yield* members(one as Readonly<Record<string, unknown>>, key.below);
+      writeMembers(one as Readonly<Record<string, unknown>>, key.below);
       text += '}';
     }
   }
 }
 
+interface ThrownError {
+  readonly thrown: unknown;
+  readonly path: GraphQLError['path'];
+}
+
 type ResultError = NonNullable<ExecutionResult['errors']>[number];
 
 /** One field can fail for several reasons. */
-function errorsOf(error: ResultError): readonly AnswerError[] {
+function errorsOf(error: ResultError): readonly ThrownError[] {
   const { originalError } = error;
   if (!(originalError instanceof AggregateError)) return [errorAt(error, error.path)];
   return originalError.errors.map((one: unknown) =>
@@ -156,7 +155,7 @@ function errorsOf(error: ResultError): readonly AnswerError[] {
   );
 }
 
-function errorAt(error: unknown, path: GraphQLError['path']): AnswerError {
+function errorAt(error: unknown, path: GraphQLError['path']): ThrownError {
   let thrown = error;
   // Each delegation has put it into an error with another path.
   while (thrown instanceof GraphQLError && thrown.originalError instanceof GraphQLError) {

@@ -117,6 +117,8 @@ const SERVED = 'recruiting';
 
 function byEntity({ name }: Entity['type']) {
   return {
+    // What other subschemas say about its type does not change it.
+    canonical: true,
     selectionSet: '{ id }',
     fieldName: '_entities',
     key: ({ id }: { readonly id: unknown }) => ({ __typename: name, id }),

@@ -25,7 +25,7 @@ function start(config: TestGatewayOptions['config'] = {}, persons = 120, additio
   return startGatewayOverSandbox({ persons }, { additions, config });
 }
 
-test('an operation with own fields and too many records is refused with advice, and does not block', async () => {
+test('an operation with own fields and too many records is refused with advice', async () => {
   await using gateway = await start({}, 6000);
   const { data, errors } = await gateway.ask('{ allPersons { id shout } }');
   expect(data).toEqual({ allPersons: null });
@@ -36,6 +36,15 @@ test('an operation with own fields and too many records is refused with advice, 
       extensions: { code: 'OPERATION_TOO_COMPLEX' },
     },
   ]);
+});
+
+test('an operation with own fields reads a connection of the largest size', async () => {
+  await using gateway = await start({}, 600);
+  const { data, errors } = await gateway.ask<{ personsConnection: { nodes: object[] } }>(
+    '{ personsConnection(first: 500) { edges { cursor } nodes { id firstName shout } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data.personsConnection.nodes).toHaveLength(500);
 });
 
 test('the records of all drains of an operation with own fields count together', async () => {

@@ -144,6 +144,17 @@ test.each<[string, Additions, string]>([
     'subschemas[0].merge.Person has a selectionSet that is not valid: Cannot query field "key"',
   ],
   [
+    'a field with another type in a service',
+    {
+      subschemas: [
+        other(
+          'type Query { a: PersonPage } type PersonPage { items: [Person!] } type Person { id: ID! }',
+        ),
+      ],
+    },
+    'PersonPage.items is of the type [Person!]! in the gateway, and of another one in subschemas.',
+  ],
+  [
     'subscriptions',
     { subschemas: [other('type Query { a: Int } type Subscription { b: Int }')] },
     'subscriptions, which the gateway does not serve',

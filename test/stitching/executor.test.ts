@@ -1,0 +1,74 @@
+import { isAsyncIterable, type ExecutionResult } from '@graphql-tools/utils';
+import { parse } from 'graphql';
+import { expect, test } from 'vitest';
+import type { Additions } from '../../src/stitching/additions.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+
+type Results = (ExecutionResult & { hasNext?: boolean; incremental?: object[] })[];
+
+/** Runs a document with the executor of a gateway, in a resolver and with its context. */
+async function executed(
+  query: string,
+  variables?: Record<string, unknown>,
+): Promise<{ results: Results; isStream: boolean }> {
+  const results: Results = [];
+  let isStream = false;
+  const additions: Additions = {
+    typeDefs: 'extend type Query { run: String }',
+    resolvers: {
+      Query: {
+        run: async (_: unknown, __: unknown, context: object) => {
+          const executor = (gateway as TestGateway).gateway.executor;
+          const result = await executor({ document: parse(query), variables, context });
+          isStream = isAsyncIterable(result);
+          if (isAsyncIterable(result)) for await (const one of result) results.push(copied(one));
+          else results.push(copied(result));
+        },
+      },
+    },
+  };
+  await using gateway = await startGatewayOverSandbox({ persons: 120 }, { additions });
+  const { errors } = await gateway.ask('{ run }');
+  expect(errors).toBeUndefined();
+  return { results, isStream };
+}
+
+function copied(result: object): Results[number] {
+  return JSON.parse(JSON.stringify(result)) as Results[number];
+}
+
+test('the executor answers any document of the served schema', async () => {
+  const { results } = await executed(
+    'query ($n: Int!) { allPersons(limit: $n) { id } first: persons(first: 1) { items { id } } }',
+    { n: 70 },
+  );
+  const data = results[0]!.data as Record<string, unknown>;
+  expect(data['allPersons']).toHaveLength(70);
+});
+
+test('the executor answers @stream in parts', async () => {
+  const { results, isStream } = await executed(
+    '{ allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }',
+  );
+  expect(isStream).toBe(true);
+  expect(results.length).toBeGreaterThan(2);
+  expect(results[0]).toMatchObject({ data: { allPersons: expect.any(Array) }, hasNext: true });
+  expect(results.at(-1)).toMatchObject({ hasNext: false });
+});
+
+test.each([
+  ['an unknown field', '{ nothing }', undefined, 'Cannot query field "nothing"'],
+  ['a reserved alias', '{ _rsA: persons { items { id } } }', undefined, 'is reserved'],
+  [
+    'a variable of another type',
+    'query ($n: Int!) { allPersons(limit: $n) { id } }',
+    { n: 'x' },
+    '"$n" got invalid value',
+  ],
+  ['two operations', 'query A { __typename } query B { __typename }', undefined, 'operationName'],
+])('the executor refuses %s', async (_, query, variables, message) => {
+  const { results } = await executed(query, variables);
+  expect(results).toHaveLength(1);
+  expect(results[0]!.data ?? null).toBeNull();
+  expect(results[0]!.errors![0]!.message).toContain(message);
+});
