@@ -139,7 +139,8 @@ function maskUnexpected(log: Logger): MaskFor {
         'The operation is nested too deeply to be parsed. Split it into several operations.',
       );
     }
-    const id = logged(error instanceof GraphQLError ? error.originalError : error, exchange);
+    const cause = error instanceof GraphQLError ? (error.originalError ?? error) : error;
+    const id = logged(cause, exchange);
     const masked = codedError(
       'INTERNAL_SERVER_ERROR',
       `An unexpected error happened in the gateway. Report this id to its operator: ${id}`,
@@ -157,7 +158,8 @@ function maskUnexpected(log: Logger): MaskFor {
 /** Errors that were made for callers, by the gateway or the service, have only GraphQL errors as their originals. */
 function isForCallers(error: unknown): error is GraphQLError {
   for (let inner: unknown = error; ;) {
-    if (!(inner instanceof GraphQLError)) return false;
+    // Yoga marks what it makes of thrown texts, and of other values that are no errors.
+    if (!(inner instanceof GraphQLError) || inner.extensions['unexpected'] === true) return false;
     if (!inner.originalError) return true;
     inner = inner.originalError;
   }

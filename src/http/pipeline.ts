@@ -233,10 +233,10 @@ class Passage {
     const hasData = Symbol.asyncIterator in results || 'data' in results;
     // Data that a plugin has kept from another caller: this one may not have it.
     if (exchange.refusal && hasData) return errors.refuse(exchange, exchange.refusal.error);
-    if (exchange.isExecuted || hasData) {
+    const { errors: refused, extensions } = hasData ? {} : results;
+    if (hasData || (exchange.isExecuted && refused?.length !== 0)) {
       return delivery.replyOf(results, exchange) ?? errors.notAcceptable(exchange);
     }
-    const { errors: refused, extensions } = results;
     for (const error of refused ?? []) {
       const { originalError } = error;
       if (originalError instanceof Replied) return originalError.reply;
@@ -244,7 +244,7 @@ class Passage {
       if (http) error.extensions['http'] = http;
       else if (this.#http.has(error)) delete error.extensions['http'];
     }
-    return errors.refuse(exchange, errorOf(refused), extensions);
+    return errors.refuse(exchange, errorOf(refused, exchange), extensions);
   }
 
   /** Finds the operation of a document that a plugin has changed, and checks it like any other. */
@@ -309,12 +309,13 @@ function errorsOf(error: unknown): readonly GraphQLError[] {
   throw error;
 }
 
-function errorOf(errors: ExecutionResult['errors']): Error {
+function errorOf(errors: ExecutionResult['errors'], { hasLeft }: Exchange): Error {
   if (!errors) return new Error('A plugin has made a result without data and without errors.');
+  if (errors.length > 0) return new AggregateError(errors);
   // Yoga leaves out what was aborted.
-  return errors.length > 0
-    ? new AggregateError(errors)
-    : new DOMException('The request was aborted.', 'AbortError');
+  return hasLeft
+    ? new DOMException('The request was aborted.', 'AbortError')
+    : new Error('A plugin has thrown an AbortError or a TimeoutError.');
 }
 
 function isEqual(name: unknown, other: unknown): boolean {

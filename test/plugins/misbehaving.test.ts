@@ -103,6 +103,66 @@ describe.each(THROWING)('a plugin that throws in %s', (_, plugin) => {
   });
 });
 
+describe('whatever a plugin throws, its caller gets only an id', () => {
+  const SECRET = 'secret of db.internal';
+  const failure: { at: string; thrown: unknown } = { at: '', thrown: undefined };
+  const at = (hook: string): void => {
+    if (hook === failure.at) throw failure.thrown;
+  };
+  const HOOKS: Plugin = {
+    onRequest: () => at('onRequest'),
+    onRequestParse: () => at('onRequestParse'),
+    onParams: () => at('onParams'),
+    onParse: () => at('onParse'),
+    onValidate: () => at('onValidate'),
+    onContextBuilding: () => at('onContextBuilding'),
+    onExecute: ({ executeFn, setExecuteFn }) => {
+      at('onExecute');
+      setExecuteFn(async (args) => {
+        at('executeFn');
+        return executeFn(args) as unknown;
+      });
+      return {
+        onExecuteDone: () => {
+          at('onExecuteDone');
+          return { onNext: () => at('onNext') };
+        },
+      };
+    },
+    onExecutionResult: () => at('onExecutionResult'),
+    onResultProcess: () => at('onResultProcess'),
+    onResponse: () => at('onResponse'),
+  };
+  const forged = new Error(SECRET);
+  forged.name = 'GraphQLError';
+
+  test.each([
+    ['a text', SECRET],
+    ['an object', { message: SECRET }],
+    ['nothing', undefined],
+    ['several errors', new AggregateError([new Error(SECRET)], SECRET)],
+    ['an error with the name of those of GraphQL', forged],
+    ['an error of GraphQL about it', createGraphQLError(SECRET, { originalError: forged })],
+    ['the end of its patience', new DOMException(SECRET, 'TimeoutError')],
+    ['an abort', new DOMException(SECRET, 'AbortError')],
+  ])('%s', async (_, thrown) => {
+    const gateway = await startWith(HOOKS);
+    failure.thrown = thrown;
+    const hooks = [...Object.keys(HOOKS), 'executeFn', 'onExecuteDone', 'onNext'];
+    for (const hook of hooks) {
+      failure.at = hook;
+      for (const asked of hook === 'onNext' ? [STREAM] : [PAGE, STREAM]) {
+        const { text } = await got(gateway, asked);
+        expect(text, hook).not.toMatch(/db\.internal|"items"|"allPersons"/);
+        expect(text, hook).toContain('"code":"INTERNAL_SERVER_ERROR"');
+      }
+    }
+    failure.at = '';
+    expect((await got(gateway, PAGE)).text).toContain('"items"');
+    await expectNothingHeld(gateway);
+  });
+});
+
 test.each(FORMATS)(
   'a plugin that throws at a payload ends the stream with an error, %s',
   async (format) => {

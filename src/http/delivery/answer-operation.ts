@@ -221,13 +221,18 @@ async function* written(
   failed: Execution['failed'],
 ) {
   let isFirst = true;
-  for await (const result of results) {
-    // Yoga makes such a one of what a plugin throws. Clients would not know what failed, and that nothing follows.
-    const isFailure = !isFirst && result.errors && result.hasNext === undefined;
-    isFirst = false;
-    const sent = isFailure && failed ? failed(result.errors?.[0]) : result;
-    yield jsonPart(writeResult(sent, mask));
-    if (isFailure) return;
+  try {
+    for await (const result of results) {
+      // Yoga makes such a one of what a plugin throws. Clients would not know what failed, and that nothing follows.
+      const { data, errors, hasNext } = result;
+      const isFailure = errors && data === undefined && hasNext === undefined;
+      if (isFailure && (!isFirst || errors.length === 0)) throw errors[0];
+      yield jsonPart(writeResult(result, mask));
+      isFirst = false;
+    }
+  } catch (error) {
+    const last = isFirst || !failed ? { errors: [error] } : failed(error);
+    yield jsonPart(writeResult(last, mask));
   }
 }
 
