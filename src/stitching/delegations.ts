@@ -10,6 +10,7 @@ import { createResult } from '../answers/result.ts';
 import { codedError, type ErrorCode } from '../errors.ts';
 import type { PlansExecutor } from '../plans/executor.ts';
 import { parseExact } from './exact-values.ts';
+import { onlySelected } from './only-selected.ts';
 import { keysOf, NO_KEYS, type Keys } from './private-keys.ts';
 import { areInConflict, withoutType, withPlainKeys, withTypedKeys } from './typed-keys.ts';
 
@@ -83,14 +84,18 @@ function plainStep(step: string | number): string | number {
   return typeof step === 'string' ? withoutType(step) : step;
 }
 
-/** Applies the same limit to what another subschema returns. */
+/** Applies the same limit to what another subschema returns, and takes nothing from it that was not selected. */
 export function withinLimit(config: SubschemaConfig): SubschemaConfig {
-  const { executor = createDefaultExecutor(config.schema) } = config;
+  const { schema, executor = createDefaultExecutor(schema) } = config;
+  const keys = new WeakMap<DocumentNode, Keys>();
   const limited = async (request: ExecutionRequest) => {
+    const { document } = request;
     const result = await executor(request);
-    return isAsyncIterable(result) || isWithinLimit(request, result.data)
-      ? result
-      : resultWith(null, [tooManyFields()]);
+    if (isAsyncIterable(result)) return result;
+    if (!isWithinLimit(request, result.data)) return resultWith(null, [tooManyFields()]);
+    const own = keys.get(document) ?? keysOf(schema, document);
+    keys.set(document, own);
+    return { ...result, data: onlySelected(result.data, own) };
   };
   return { ...config, executor: limited as Executor };
 }
@@ -110,6 +115,13 @@ function isWithinLimit({ context }: ExecutionRequest, data: unknown): boolean {
   const count = countMembers(data, counts.get(of) ?? 0);
   counts.set(of, count);
   return count <= MAX_MEMBERS;
+}
+
+/** Counts values that a resolver returns. @throws OPERATION_TOO_COMPLEX */
+export function countOwn(context: object, values: number): void {
+  const count = (counts.get(context) ?? 0) + values;
+  counts.set(context, count);
+  if (count > MAX_MEMBERS) throw tooManyFields();
 }
 
 /** Stops when it has counted too many. */

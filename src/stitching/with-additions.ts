@@ -25,6 +25,7 @@ import {
 import type { Additions } from './additions.ts';
 import { withinLimit } from './delegations.ts';
 import { exactLiteral } from './exact-values.ts';
+import { limitLists, requiringSomething } from './own-resolvers.ts';
 import { selectsField } from './selects-field.ts';
 
 /** The served schema with what a company adds. */
@@ -61,6 +62,7 @@ export function withAdditions(
   const schema = stitched(served, added, executor);
   refuse(source, mistakesAfter(served.schema, schema, added));
   const fields = fieldsOf(added);
+  limitLists(schema, fields);
   const replaced = new Set([...fields].filter((field) => isServed(served.schema, field)));
   return {
     ...served,
@@ -95,7 +97,7 @@ function stitched(
     const schema = stitchSchemas({
       subschemas: [own, ...subschemas],
       typeDefs: [rootsOf(served.schema), ...documents],
-      resolvers: [...resolvers],
+      resolvers: resolvers.map((one) => requiringSomething(served.schema, one)),
       inheritResolversFromInterfaces: true,
       subschemaConfigTransforms: [(config) => [config === own ? own : withinLimit(config)]],
     });

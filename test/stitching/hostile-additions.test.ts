@@ -1,0 +1,204 @@
+import { buildHTTPExecutor } from '@graphql-tools/executor-http';
+import { buildSchema } from 'graphql';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { describe, expect, test } from 'vitest';
+import type { Additions } from '../../src/stitching/additions.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { serveRecorded } from '../support/imitations/recorded-server.ts';
+
+const own: Additions = {
+  typeDefs: `
+    type Chain { name: String! next: Chain! many(n: Int!): [Chain!]! numbers(n: Int!): [Int!]! }
+    extend type Person { chain: Chain! thrown: String never: String fixed: String! }
+    extend type Query { chain: Chain! }
+  `,
+  resolvers: {
+    Query: { chain: () => link('root') },
+    Person: {
+      chain: { selectionSet: '{ id }', resolve: ({ id }: { id: string }) => link(id) },
+      // oxlint-disable-next-line no-throw-literal -- what a company may do
+      thrown: () => {
+        throw 'secret 1234';
+      },
+      never: () => new Promise(() => {}),
+      fixed: () => 'fixed',
+    },
+  },
+};
+
+function link(name: string): object {
+  return {
+    name,
+    next: () => link(`${name}.`),
+    many: ({ n }: { n: number }) => Array.from({ length: n }, (_, i) => link(`${name}${i}`)),
+    numbers: ({ n }: { n: number }) => Array.from({ length: n }, (_, i) => i),
+  };
+}
+
+test('types of a company that refer to themselves are limited like others', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  const deep = `${'{ next '.repeat(20)}{ name }${' }'.repeat(20)}`;
+  const { errors } = await gateway.ask(`{ chain ${deep} }`);
+  expect(errors![0]!.extensions!['code']).toBe('OPERATION_TOO_COMPLEX');
+  const aliases = Array.from({ length: 40 }, (_, i) => `a${i}: name`).join(' ');
+  const wide = await gateway.ask(`{ chain { ${aliases} } }`);
+  expect(wide.errors![0]!.extensions!['code']).toBe('OPERATION_TOO_COMPLEX');
+  const shallow = await gateway.ask('{ chain { next { next { name } } } }');
+  expect(shallow).toEqual({ data: { chain: { next: { next: { name: 'root..' } } } } });
+});
+
+test('a text that a resolver throws is masked', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  const { data, errors } = await gateway.ask('{ persons(first: 1) { items { thrown } } }');
+  expect(data).toEqual({ persons: { items: [{ thrown: null }] } });
+  expect(errors!.map(({ extensions }) => extensions!['code'])).toEqual(['INTERNAL_SERVER_ERROR']);
+  expect(JSON.stringify(errors)).not.toContain('1234');
+});
+
+test('a field that requires nothing is answered where nothing else is selected', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  const { data, errors } = await gateway.ask(
+    '{ allPersons(limit: 2) { fixed } personsConnection(first: 1) { edges { node { fixed } } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    allPersons: [{ fixed: 'fixed' }, { fixed: 'fixed' }],
+    personsConnection: { edges: [{ node: { fixed: 'fixed' } }] },
+  });
+});
+
+test.each([
+  ['of objects', '{ chain { many(n: 50000) { name } } }'],
+  ['of numbers', '{ chain { numbers(n: 1000000) } }'],
+  ['within lists', '{ chain { many(n: 100) { many(n: 100) { many(n: 100) { name } } } } }'],
+])('too many values %s that resolvers return do not block other requests', async (_, query) => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await gateway.ask('{ chain { many(n: 10) { name } } }');
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  const { data, errors } = await gateway.ask(query);
+  delay.disable();
+  expect(errors).toEqual([
+    expect.objectContaining({
+      extensions: expect.objectContaining({ code: 'OPERATION_TOO_COMPLEX' }),
+    }),
+  ]);
+  expect(data).toBeNull();
+  expect(delay.max / 1e6).toBeLessThan(500);
+});
+
+test('a resolver that never answers costs only its own caller, who can leave', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  const leaving = new AbortController();
+  const waiting = gateway.ask(
+    '{ persons(first: 1) { items { never } } }',
+    {},
+    {
+      signal: leaving.signal,
+    },
+  );
+  const others = await gateway.ask('{ persons(first: 1) { items { id } } }');
+  expect(others.errors).toBeUndefined();
+  leaving.abort();
+  await expect(waiting).rejects.toThrow();
+});
+
+describe('a second service', () => {
+  const SDL = `
+    type Query { reviewed(ids: [ID!]!): [Person]! top: [Person!]! }
+    type Person { id: ID! rating: Int note: String }
+  `;
+
+  function over(url: string, timeout = 300): Additions {
+    return {
+      subschemas: [
+        {
+          schema: buildSchema(SDL),
+          executor: buildHTTPExecutor({ endpoint: url, timeout }),
+          merge: {
+            Person: {
+              selectionSet: '{ id }',
+              fieldName: 'reviewed',
+              key: ({ id }: { id: string }) => id,
+              argsFromKeys: (ids: readonly unknown[]) => ({ ids }),
+            },
+          },
+        },
+      ],
+    };
+  }
+
+  const QUERY = '{ persons(first: 2) { items { id firstName rating note } } }';
+
+  test.each<[string, (ids: string[]) => Response | Promise<Response>]>([
+    ['answers 500', () => new Response('secret 1234', { status: 500 })],
+    ['answers HTML', () => new Response('<html>secret 1234</html>')],
+    ['answers nothing', () => new Response('')],
+    ['answers null', () => new Response('null')],
+    ['answers a list', () => new Response('[1234]')],
+    ['answers too slowly', () => new Promise(() => {})],
+    ['has no data', () => Response.json({ data: null })],
+    ['has another type', () => Response.json({ data: { reviewed: 'secret 1234' } })],
+    [
+      'has another type of records',
+      () => Response.json({ data: { reviewed: [7, 'secret 1234'] } }),
+    ],
+    ['has too few records', () => Response.json({ data: { reviewed: [] } })],
+    ['has an error', () => Response.json({ errors: [{ message: 'No reviews today.' }] })],
+  ])('that %s costs only its own fields', async (_, respond) => {
+    await using service = await serveRecorded((request) => respond([request.url]));
+    await using gateway = await startGatewayOverSandbox({}, { additions: over(service.url) });
+    const { data, errors = [] } = await gateway.ask<People>(QUERY);
+    expect(data.persons.items).toHaveLength(2);
+    for (const item of data.persons.items) {
+      expect(item).toEqual({
+        id: item.id,
+        firstName: expect.any(String),
+        rating: null,
+        note: null,
+      });
+    }
+    expect(JSON.stringify(errors)).not.toContain('1234');
+    expect(JSON.stringify(errors)).not.toContain(new URL(service.url).host);
+  });
+
+  test('cannot give a person the id and the fields of another one', async () => {
+    await using service = await serveRecorded(async (request) => {
+      const { variables } = (await request.json()) as { variables: Record<string, string[]> };
+      const ids = Object.values(variables)[0]!;
+      return Response.json({
+        data: {
+          reviewed: ids.map(() => ({
+            __typename: 'Person',
+            id: 'forged',
+            id__rs: 'forged',
+            firstName: 'forged',
+            firstName__rs: 'forged',
+            rating: 1,
+            rating__rs: 1,
+          })),
+        },
+      });
+    });
+    await using gateway = await startGatewayOverSandbox({}, { additions: over(service.url) });
+    const { data } = await gateway.ask<People>(QUERY);
+    expect(JSON.stringify(data)).not.toContain('forged');
+    expect(data.persons.items.map(({ rating }) => rating)).toEqual([1, 1]);
+  });
+
+  test('that returns too many records is refused', async () => {
+    const record = { __typename: 'Person', id: '1', id__rs: '1', rating__rs: 1 };
+    const body = JSON.stringify({ data: { top: Array.from({ length: 50_000 }, () => record) } });
+    await using service = await serveRecorded(() => new Response(body));
+    const additions = over(service.url, 20_000);
+    await using gateway = await startGatewayOverSandbox({}, { additions });
+    const { errors } = await gateway.ask('{ top { rating } }');
+    expect(errors![0]!.extensions!['code']).toBe('OPERATION_TOO_COMPLEX');
+  });
+
+  interface People {
+    readonly persons: {
+      readonly items: readonly { readonly id: string; readonly rating: number | null }[];
+    };
+  }
+});
