@@ -21,7 +21,7 @@ export function requiringSomething(served: GraphQLSchema, resolvers: IResolvers)
     const isRecord = (isObjectType(type) || isInterfaceType(type)) && !roots.includes(name);
     return [name, isRecord ? mapFields(fields) : fields] as const;
   });
-  return Object.fromEntries(entries) as IResolvers;
+  return Object.fromEntries(entries);
 }
 
 function mapFields(fields: object): object {
