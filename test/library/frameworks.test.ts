@@ -130,6 +130,13 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
     expect(await answer.json()).toEqual({ data: { allPersons: ids() } });
   });
 
+  test('a path above that of GraphQL has the probes too', async () => {
+    const url = await serve([express().use('/api', gateway.handler), '/api']);
+    const paths = ['/health', '/ready', '/nothing'];
+    const statuses = paths.map(async (path) => (await fetch(`${url}${path}`)).status);
+    expect(await Promise.all(statuses)).toEqual([200, 200, 404]);
+  });
+
   test('a body that something else has read is refused, and no request waits for it', async () => {
     const url = await serve([
       express()
