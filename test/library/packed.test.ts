@@ -62,7 +62,7 @@ test('what is packed is JavaScript, the types of what is exported, and the snaps
       'schema/upstream.graphql',
     ].toSorted(),
   );
-  expect(packed.size).toBeLessThan(500_000);
+  expect(packed.size).toBeLessThan(600_000);
 });
 
 test('its types are checked in a strict program, with those of its dependencies', async () => {
@@ -164,7 +164,9 @@ async function startService(): Promise<AsyncDisposable & { readonly settings: Se
 const IDS = new PersonList(3).all().map(({ id }) => ({ id }));
 
 /** Starts a program of the project. */
-function inProject(file: string, env: Settings): Program {
+function inProject(file: string, settings: Settings): Program {
+  // Of its own: what is compiled of files in a temporary folder is of no use to other tests.
+  const env = { ...settings, NODE_COMPILE_CACHE: folder.file('compiled') };
   return startProcess([join(project, file)], { cwd: project, env });
 }
 
