@@ -252,6 +252,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
         plugins: parts.plugins ?? [],
         prepare: [operation.coerceVariables, origin.findBudgetOwner],
         delivery: createDelivery({ planner, mask: errors.mask }),
+        warn: (message) => log.warn(message),
         schema: offered.schema,
         memory,
         errors,

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
   GraphQLError,
+  isObjectType,
   print,
   validate,
   type DocumentNode,
@@ -54,11 +55,14 @@ export interface PipelineParts {
   readonly prepare: readonly Stage[];
   readonly delivery: Delivery;
   readonly errors: Pick<ErrorPolicy, 'refuse' | 'notAcceptable'>;
+  /** Logs what the operator should know. */
+  readonly warn: (message: string) => void;
 }
 
 /** Makes the plugins for the steps of an operation, with those of others between them. */
 export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   const { schema, plugins, delivery, errors } = parts;
+  const resolvers = plugins.length > 0 ? resolversOf(schema) : [];
   const answer: Stage = (exchange) => delivery.answer(exchange.operation as Planned, exchange);
   const passageParts = { ...parts, printed: printOnce() };
   const passages = new WeakMap<Exchange, Passage>();
@@ -113,6 +117,8 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
       // Plugins may have added others.
       const all: readonly object[] = yoga.getEnveloped._plugins;
       isWhole = all.slice(all.indexOf(first) + 1, all.indexOf(last)).some(hasLaterHook);
+      const resolversNow = resolversOf(schema);
+      if (resolvers.some((resolver, i) => resolver !== resolversNow[i])) parts.warn(WRAPPED);
     },
     onRequestParse: ({ serverContext, setRequestParser }) => {
       const conversation = conversationIn(serverContext);
@@ -350,6 +356,15 @@ function hasLaterHook(other: object): boolean {
   }
   return names.some((name) => !EARLY.has(name) && Reflect.get(other, name) !== undefined);
 }
+
+function resolversOf(schema: GraphQLSchema): readonly unknown[] {
+  const objects = Object.values(schema.getTypeMap()).filter(isObjectType);
+  return objects.flatMap((type) => Object.values(type.getFields()).map(({ resolve }) => resolve));
+}
+
+const WRAPPED =
+  "A plugin wraps resolvers, but no resolver runs for the service's own fields. If it limits or protects fields by " +
+  'that, as a rate limiter does, use one that adds validation rules or wraps the execution instead.';
 
 const SCHEMA_REPLACED =
   'A plugin replaces the schema of the gateway, which then could not answer. ' +

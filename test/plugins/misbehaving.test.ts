@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
+import { Registry } from 'prom-client';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
 import {
+  documentedSdl,
   startGatewayOverSandbox,
   type TestGateway,
   type TestGatewayOptions,
@@ -304,6 +307,21 @@ test('a plugin can change the headers and the status of every response', async (
     };
     expect((await got(overSocket, asked)).headers).toMatchObject({ 'x-served-by': 'me' });
   }
+});
+
+test('a plugin that wraps resolvers is reported at the start: it would protect nothing', async () => {
+  const snapshot = `${documentedSdl}\n# Of this test alone: the plugin changes the schema that is made of it.`;
+  const warnings = async (plugins: Plugin[]) => {
+    await using gateway = await startGatewayOverSandbox({}, { snapshot, plugins });
+    return gateway.logged.filter(({ msg }) => String(msg).startsWith('A plugin wraps resolvers'));
+  };
+  const resolverMetrics = usePrometheus({
+    registry: new Registry(),
+    endpoint: false,
+    metrics: { graphql_envelop_execute_resolver: true },
+  });
+  expect(await warnings([{ onExecute: () => undefined }])).toHaveLength(0);
+  expect(await warnings([resolverMetrics])).toHaveLength(1);
 });
 
 test('plugins can end what they have begun when the gateway closes', async () => {
