@@ -1,6 +1,7 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -30,11 +31,18 @@ test.each(['1', '2'])(
   },
 );
 
-test('the log names the file that is loaded, once for all workers', async () => {
-  writeFileSync(folder.file('gateway.config.ts'), 'export default { plugins: [{}] };');
+test('workers answer an own field and show it, and the log names the file once', async () => {
+  writeFileSync(folder.file('gateway.config.ts'), OWN_FIELD);
   await using gateway = await startServe({
     env: { WORKERS: '2' },
     cwd: folder.path,
+  });
+  expect(await askAt(gateway.url, '{ persons(first: 1) { items { greeting } } }')).toMatchObject({
+    data: { persons: { items: [{ greeting: expect.stringMatching(/^Dear \w/) }] } },
+  });
+  // As GraphiQL asks.
+  expect(await askAt(gateway.url, '{ __type(name: "Person") { fields { name } } }')).toMatchObject({
+    data: { __type: { fields: expect.arrayContaining([{ name: 'greeting' }]) } },
   });
   const lines = gateway.stdout.split('\n').filter((line) => line.includes('configuration file'));
   expect(lines).toEqual([expect.stringMatching(/"file":"gateway.config.ts"/)]);
@@ -49,6 +57,20 @@ test('what the file leaves open keeps no command and no gateway running', async 
   await using gateway = await startServe(options);
   expect(await gateway.stop()).toMatchObject({ code: 0, stderr: '' });
 });
+
+const OWN_FIELD = `
+  export default {
+    typeDefs: 'extend type Person { greeting: String! }',
+    resolvers: {
+      Person: {
+        greeting: {
+          selectionSet: '{ firstName }',
+          resolve: ({ firstName }: { firstName: string }) => \`Dear \${firstName}\`,
+        },
+      },
+    },
+  };
+`;
 
 function service() {
   return {

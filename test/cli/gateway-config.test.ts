@@ -256,6 +256,78 @@ test('two files of that name are refused', async () => {
   expect(exit.stderr).toMatch(/^There are gateway.config.ts and gateway.config.js, and only one/);
 });
 
+const INITIAL = `
+  import { defineConfig } from 'recruiting-subgraph';
+  export default defineConfig({
+    typeDefs: 'extend type Person { initial: String }',
+    resolvers: {
+      Person: {
+        initial: { selectionSet: '{ firstName }', resolve: (person) => [...(person.firstName ?? '')][0] },
+      },
+    },
+  });
+`;
+
+describe('an own field', () => {
+  test('an own field is in what schema print prints, for a supergraph too, and leaves schema explain alone', async () => {
+    write('initial.ts', INITIAL);
+    for (const options of [[], ['--subgraph']]) {
+      const GATEWAY_CONFIG = folder.file('initial.ts');
+      const { stdout, stderr } = await runHere(['schema', 'print', ...options], { GATEWAY_CONFIG });
+      expect(stderr).toBe('');
+      expect(stdout).toMatch(/^type Person [^}]*^ {2}initial: String$/m);
+    }
+    write('broken-for-explain.ts', "throw new Error('loaded');");
+    const GATEWAY_CONFIG = folder.file('broken-for-explain.ts');
+    expect(await runHere(['schema', 'explain'], { GATEWAY_CONFIG })).toEqual(
+      await runHere(['schema', 'explain']),
+    );
+  });
+
+  test('an own field is a column of an export, also of a list with more records than one operation may have', async () => {
+    write('initial.ts', INITIAL);
+    const sandbox = await startSandbox({ persons: 5_600 });
+    const { code, stdout, stderr } = await runHere(['export', 'persons', '--format', 'csv'], {
+      RECRUITING_URL: sandbox.url,
+      TOKEN_LINK: sandbox.tokenLink,
+      TOKEN_STORE: `sqlite:${folder.file('export.db')}`,
+      GATEWAY_CONFIG: folder.file('initial.ts'),
+    });
+    await sandbox.close();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('5,600 records') });
+    const [header, ...rows] = stdout.trimEnd().split('\n');
+    expect(header!.trim().split(',').toSorted()).toEqual(['firstName', 'id', 'initial']);
+    const at = (name: string) => header!.trim().split(',').indexOf(name);
+    const cells = rows.map((row) => row.trim().split(','));
+    expect(cells.map((row) => row[at('id')])).toEqual(sandbox.persons.all().map(({ id }) => id));
+    for (const row of cells) expect(row[at('initial')]).toBe(Array.from(row[at('firstName')]!)[0]);
+  });
+});
+
+test.each([
+  [
+    'an unknown type',
+    'extend type Persn { a: Int }',
+    'typeDefs extends Persn, which is not a type',
+  ],
+  [
+    'a field that exists',
+    'extend type Person { id: Int }',
+    'typeDefs adds Person.id, which the gateway',
+  ],
+  [
+    'a field without a resolver',
+    'extend type Person { a: Int }',
+    'resolvers has no Person.a. Add a',
+  ],
+])('%s in typeDefs is a mistake of the file that has it', async (_, typeDefs, message) => {
+  const name = `${typeDefs.replaceAll(/\W/g, '')}.ts`;
+  write(name, `export default { typeDefs: ${JSON.stringify(typeDefs)} };`);
+  const { code, stderr } = await printWith(name);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(new RegExp(`^${name} has a mistake:\n  - .*${message}`));
+});
+
 test('commands for tokens and keys never load the file', async () => {
   const sandbox = await startSandbox();
   const marker = folder.file('marker');
