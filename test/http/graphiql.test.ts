@@ -221,6 +221,16 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(await tabs().allTextContents()).toEqual(TABS);
   });
 
+  test('GraphiQL shows the same tabs after a reload, although nothing was typed', async () => {
+    await using server = await serve();
+    await page.goto(server.url);
+    await editor().getByText('Welcome!').waitFor();
+    await page.waitForFunction(() => localStorage.getItem('Recruiting graphiql:tabState'));
+    await page.reload();
+    await editor().getByText('Welcome!').waitFor();
+    expect(await tabs().allTextContents()).toEqual(TABS);
+  });
+
   test('GraphiQL does not fetch a picture whose address is in a record', async () => {
     await using server = await serve({
       examples: [{ query: 'query Picture { allPersons { picture } }' }],

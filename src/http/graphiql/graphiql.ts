@@ -109,8 +109,10 @@ self.MonacoEnvironment = {
 ${parts.js}`;
 }
 
-// Corrects two faults of the packaged page: it writes what is typed into the address, and so into access logs at the
-// next reload; and it shares its storage, including the tabs, with every other GraphiQL at the same address.
+// Corrects three faults of the packaged page: it writes what is typed into the address, and so into access logs at the
+// next reload; it shares its storage, including the tabs, with every other GraphiQL at the same address; and it keeps the
+// query and the variables of the active tab also beside the tabs, but not before something is typed: until then it opened
+// an empty tab at each reload, and on a slow machine at the first visit.
 function start(examples: readonly Example[]): string {
   const settings = {
     title: TITLE,
@@ -119,8 +121,15 @@ function start(examples: readonly Example[]): string {
   };
   return `
 const prefix = '${TITLE} ';
+const ofActiveTab = (member) => {
+  const { tabs = [], activeTabIndex } = JSON.parse(localStorage.getItem(prefix + 'graphiql:tabState') ?? '{}');
+  return tabs[activeTabIndex]?.[member];
+};
 const storage = {
-  getItem: (key) => localStorage.getItem(prefix + key),
+  getItem: (key) => {
+    const [, member] = /^graphiql:(query|variables)$/.exec(key) ?? [];
+    return (member && ofActiveTab(member)) ?? localStorage.getItem(prefix + key);
+  },
   setItem: (key, value) => localStorage.setItem(prefix + key, value),
   removeItem: (key) => localStorage.removeItem(prefix + key),
   clear() {
