@@ -60,7 +60,7 @@ export function withPrivateKeys(
       Field: {
         leave: (node) => {
           const key = (node.alias ?? node.name).value;
-          if (key === '__typename') return undefined;
+          // Of `__typename` too: graphql-tools removes a fragment that has nothing else.
           const alias = { kind: Kind.NAME, value: `${key}${SUFFIX}` } as const;
           const parent = types.getParentType();
           const isAdded = parent && isOneOf(schema, parent, node.name.value, added);

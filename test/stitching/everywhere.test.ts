@@ -168,6 +168,11 @@ test.each([
     'mutation { praise(id: "1") { name shout } }',
     { praise: { name: 'Name 1', shout: 'Name 1!' } },
   ],
+  [
+    'an operation with a fragment of nothing but the type name',
+    '{ own persons { ... on PersonPage { __typename } } }',
+    { own: 'undefined', persons: { __typename: 'PersonPage' } },
+  ],
   ['the root name', '{ __typename own }', { __typename: 'Query', own: 'undefined' }],
 ])('own fields are answered in %s', async (_, query, expected) => {
   await using gateway = await start({ mutations: 'all' });
