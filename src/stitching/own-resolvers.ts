@@ -51,10 +51,7 @@ export function limitLists(schema: GraphQLSchema, fields: ReadonlySet<string>): 
       field.resolve = (parent, args, context, info) => {
         const selected = info.fieldNodes.map((node) => node.selectionSet?.selections.length ?? 1);
         const each = selected.reduce((sum, count) => sum + count, 0);
-        const counted = (value: unknown) => {
-          for (const list of listsIn(value)) countOwn(context as object, list.length * each);
-          return value;
-        };
+        const counted = (value: unknown) => withinCount(value, each, context as object);
         const value: unknown = resolve(parent, args, context, info);
         return isPromise(value) ? value.then(counted) : counted(value);
       };
@@ -62,9 +59,29 @@ export function limitLists(schema: GraphQLSchema, fields: ReadonlySet<string>): 
   }
 }
 
-/** A list, and those in it. Records of a delegation were counted when they were read. */
-function* listsIn(value: unknown): Generator<readonly unknown[], void, undefined> {
-  if (!Array.isArray(value) || isExternalObject(value[0])) return;
-  yield value;
-  if (Array.isArray(value[0])) for (const each of value) yield* listsIn(each);
+/**
+ * Counts a list and those in it. Records of a delegation were counted when they were read.
+ *
+ * @param each how much a value of the list counts
+ * @returns the list; as an array, if it was drawn from something else
+ * @throws OPERATION_TOO_COMPLEX
+ */
+function withinCount(value: unknown, each: number, context: object): unknown {
+  if (!isIterableObject(value)) return value;
+  if (!Array.isArray(value)) {
+    const drawn: unknown[] = [];
+    for (const one of value) {
+      countOwn(context, each);
+      drawn.push(one);
+    }
+    return drawn;
+  }
+  const list: readonly unknown[] = value;
+  if (isExternalObject(list[0])) return list;
+  countOwn(context, list.length * each);
+  return isIterableObject(list[0]) ? list.map((one) => withinCount(one, each, context)) : list;
+}
+
+function isIterableObject(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }

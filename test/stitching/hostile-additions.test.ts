@@ -8,7 +8,7 @@ import { serveRecorded } from '../support/imitations/recorded-server.ts';
 
 const own: Additions = {
   typeDefs: `
-    type Chain { name: String! next: Chain! many(n: Int!): [Chain!]! numbers(n: Int!): [Int!]! }
+    type Chain { name: String! next: Chain! many(n: Int!): [Chain!]! numbers(n: Int!): [Int!]! drawn(n: Int!): [Int!]! }
     extend type Person { chain: Chain! thrown: String never: String fixed: String! }
     extend type Query { chain: Chain! }
   `,
@@ -35,6 +35,9 @@ function link(name: string): object {
     name,
     next: () => link(`${name}.`),
     many: ({ n }: { n: number }) => Array.from({ length: n }, (_, i) => link(`${name}${i}`)),
+    *drawn({ n }: { n: number }) {
+      for (let i = 0; i < n; i += 1) yield i;
+    },
     numbers: ({ n }: { n: number }) => Array.from({ length: n }, (_, i) => i),
   };
 }
@@ -49,6 +52,12 @@ test('types of a company that refer to themselves are limited like others', asyn
   expect(codesOf(wide.errors)[0]).toBe('OPERATION_TOO_COMPLEX');
   const shallow = await gateway.ask('{ chain { next { next { name } } } }');
   expect(shallow).toEqual({ data: { chain: { next: { next: { name: 'root..' } } } } });
+});
+
+test('values that are drawn one by one are a list', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  const answer = await gateway.ask('{ chain { drawn(n: 3) } }');
+  expect(answer).toEqual({ data: { chain: { drawn: [0, 1, 2] } } });
 });
 
 test('a text that a resolver throws is masked', async () => {
@@ -74,6 +83,7 @@ test('a field that requires nothing is answered where nothing else is selected',
 test.each([
   ['of objects', '{ chain { many(n: 50000) { name } } }'],
   ['of numbers', '{ chain { numbers(n: 1000000) } }'],
+  ['that are drawn one by one', '{ chain { drawn(n: 1000000) } }'],
   ['within lists', '{ chain { many(n: 100) { many(n: 100) { many(n: 100) { name } } } } }'],
 ])('too many values %s that resolvers return do not block other requests', async (_, query) => {
   await using gateway = await startGatewayOverSandbox({}, { additions: own });
