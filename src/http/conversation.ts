@@ -42,9 +42,10 @@ export function conversationIn(context: object): Conversation {
 /** Makes a plugin of a stage: it runs before anything of the request is parsed by Yoga or by other plugins. */
 export function plugin(stage: Stage): GatewayPlugin {
   return {
-    onRequest: ({ serverContext, endResponse }) => {
+    onRequest: ({ request, serverContext, endResponse }) => {
       const { [CONVERSATION]: conversation } = serverContext;
-      conversation.exchange.context = serverContext;
+      // As Yoga would do it later, for resolvers.
+      conversation.exchange.context ??= Object.assign(serverContext, { request });
       let reply: ReturnType<Stage>;
       try {
         reply = stage(conversation.exchange);

@@ -195,8 +195,8 @@ async function answered(
 function withHeaders(response: Response, added: Exchange['replyHeaders']): Response {
   const headers = new Headers(response.headers);
   for (const [name, value] of Object.entries(added)) {
-    if (name === 'vary') headers.append(name, value);
-    else if (!headers.has(name)) headers.set(name, value);
+    if (!headers.has(name)) headers.set(name, value);
+    else if (name === 'vary' && !headers.get(name)!.includes(value)) headers.append(name, value);
   }
   const { status, statusText } = response;
   return new Response(response.body, { status, statusText, headers });
