@@ -84,7 +84,7 @@ function introspectionBeside() {
   );
 }
 
-/* Bytes of memory, measured like those of documents: see operations.ts. */
+/* Bytes of memory, estimated from those of documents: see operations.ts. */
 const BYTES_OF_PLAN = 4_000;
 const BYTES_OF_CHARACTER = 120;
 

@@ -2,6 +2,7 @@ import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { altered, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 import { reviews } from '../support/stitching/reviews.ts';
 
 const failing: Additions = {
@@ -140,6 +141,21 @@ test('an operation with own fields that is refused as a whole has no data', asyn
     'query ($n: Int!) { persons(first: $n) { items { told } } }',
   );
   expect(errors).toEqual([expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT' } })]);
+});
+
+test('an error of the service without a path is reported beside its data', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 2 }, { additions: failing });
+  gateway.upstream.answer(
+    altered((answer) => {
+      answer.errors = [{ message: 'Slow today.', extensions: { code: 'SLOW' } }];
+    }),
+  );
+  const { data, errors } = await gateway.ask<{ persons: { items: object[] } }>(
+    '{ persons(first: 2) { items { id strict: __typename told } } }',
+  );
+  expect(data.persons.items).toHaveLength(2);
+  expect(errors).toHaveLength(3);
+  expect(errors).toContainEqual({ message: 'Slow today.', extensions: { code: 'SLOW' } });
 });
 
 function masked(key: string) {

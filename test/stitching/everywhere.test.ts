@@ -283,3 +283,34 @@ test('@defer and @stream on an operation with own fields are answered whole', as
   const { errors } = await gateway.ask('{ allPersons @stream(initialCount: -1) { shout } }');
   expect(errors).toEqual([expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT' } })]);
 });
+
+test('a resolver of an interface answers the field of each type that implements it', async () => {
+  const lengths: Additions = {
+    typeDefs: `
+      extend interface Named { length: Int! }
+      extend type Person { length: Int! }
+      extend type Robot { length: Int! }
+    `,
+    resolvers: {
+      Named: {
+        length: { selectionSet: '{ name }', resolve: ({ name }: Fields) => String(name).length },
+      },
+    },
+  };
+  await using gateway = await startGatewayOverSandbox(
+    { schema: service },
+    { snapshot: SDL, additions: lengths },
+  );
+  const { data, errors } = await gateway.ask(
+    '{ named { name: __typename length } allPersons(limit: 1) { length } found { ... on Named { length } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    named: [
+      { name: 'Robot', length: 5 },
+      { name: 'Person', length: 6 },
+    ],
+    allPersons: [{ length: 6 }],
+    found: [{ length: 6 }, { length: 5 }],
+  });
+});
