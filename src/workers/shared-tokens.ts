@@ -17,6 +17,8 @@ export interface TokenLender {
 
 /** A worker learns of a newer token so much later, unless the service refuses the older one before. */
 const LOOK_MS = 500;
+/** While the first set is imported, which workers start beside. */
+const FIRST_LOOK_MS = 20;
 
 export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLender {
   const stopping = new AbortController();
@@ -40,7 +42,7 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
   /** The keeper changes in many ways: by a refresh, an import, or because another process refreshed. */
   async function lookForever(): Promise<void> {
     for (;;) {
-      await clock.sleep(LOOK_MS, stopping.signal);
+      await clock.sleep(last?.present ? LOOK_MS : FIRST_LOOK_MS, stopping.signal);
       const state = await stateOf(keeper);
       for (const worker of workers) {
         if (worker.hasEnded) workers.delete(worker);

@@ -36,7 +36,9 @@ test('two workers answer behind one port, and one refresh at an expiry serves bo
   expect(childrenOf(gateway.pid)).toHaveLength(2);
   // The refresh that follows the import.
   await vi.waitUntil(() => sandbox.stats.refreshes === 1, { timeout: 30_000 });
-  expect((await fetch(new URL('/ready', gateway.url))).status).toBe(200);
+  // A worker learns of the import a little later.
+  const isReady = async () => (await fetch(new URL('/ready', gateway.url))).ok;
+  await vi.waitUntil(isReady, { timeout: 30_000 });
   expect(await statuses(40)).toEqual([200]);
   elapsed += 3_700_000;
   expect(await statuses(100)).toEqual([200]);
