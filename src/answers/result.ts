@@ -34,12 +34,8 @@ import {
  * Errors are GraphQL errors whose `originalError` is what was thrown: the operator's plugins may report it. They are
  * masked when they are written, those of plugins too.
  */
-export function createResult(
-  answer: WholeAnswer,
-  mask: Mask,
-  hold: HoldValues = () => {},
-): ExecutionResult {
-  return resultOf(membersOf(answer, hold), mask);
+export function createResult(answer: WholeAnswer, hold: HoldValues = () => {}): ExecutionResult {
+  return resultOf(membersOf(answer, hold));
 }
 
 /**
@@ -65,11 +61,10 @@ export interface PayloadResult extends ExecutionResult {
 export function createPayload(
   payload: Payload,
   format: IncrementalFormat,
-  mask: Mask,
   hold: HoldValues = () => {},
 ): PayloadResult | undefined {
   const { first, hasNext } = payload;
-  if (first && !hasNext) return createResult(first, mask, hold);
+  if (first && !hasNext) return createResult(first, hold);
   const lists = payloadLists(payload, format);
   if (!first && hasNext && lists.length === 0) return undefined;
   const members = [
@@ -77,18 +72,7 @@ export function createPayload(
     ...lists.map(listMember),
     more(hasNext),
   ];
-  return resultOf(members, mask);
-}
-
-/** Returns the bytes of a result; undefined if it is none of the above, or a member was assigned, added or deleted. */
-export function bytesOf(result: object): Pieces | undefined {
-  const source = sources.get(result);
-  if (!source) return undefined;
-  const names = Object.keys(result);
-  const { members, mask } = source;
-  const isAsMade =
-    names.length === members.size && names.every((name) => memberOf(result, name) !== undefined);
-  return isAsMade ? writeResult(result, mask) : undefined;
+  return resultOf(members);
 }
 
 /** Writes any result as JSON: one of the above, a copy, or one that a plugin has made. */
@@ -223,14 +207,9 @@ function more(hasNext: boolean): NamedMember {
   ];
 }
 
-interface Source {
-  readonly members: ReadonlyMap<string, Member>;
-  readonly mask: Mask;
-}
+const sources = new WeakMap<object, ReadonlyMap<string, Member>>();
 
-const sources = new WeakMap<object, Source>();
-
-function resultOf(members: readonly NamedMember[], mask: Mask): ExecutionResult {
+function resultOf(members: readonly NamedMember[]): ExecutionResult {
   const result = {};
   for (const [name, { get }] of members) {
     Object.defineProperty(result, name, {
@@ -244,13 +223,13 @@ function resultOf(members: readonly NamedMember[], mask: Mask): ExecutionResult 
       configurable: true,
     });
   }
-  sources.set(result, { members: new Map(members), mask });
+  sources.set(result, new Map(members));
   return result;
 }
 
 /** Returns a member that was not assigned. */
 function memberOf(result: object, name: string): Member | undefined {
-  const member = sources.get(result)?.members.get(name);
+  const member = sources.get(result)?.get(name);
   if (!member) return undefined;
   return Object.getOwnPropertyDescriptor(result, name)?.get === member.get ? member : undefined;
 }

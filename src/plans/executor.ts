@@ -7,7 +7,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { Mask } from '../answers/answer-errors.ts';
+import { isOfService, type AnswerError, type Mask } from '../answers/answer-errors.ts';
 import { createPayload, createResult } from '../answers/result.ts';
 import type { Payload, WholeAnswer } from '../answers/write-answer.ts';
 import { codedError, forbidden } from '../errors.ts';
@@ -44,7 +44,6 @@ export interface Delegated {
   /** Undefined if the operation was refused before it was called. */
   readonly call: Call | undefined;
   readonly operation: PlannedOperation | undefined;
-  readonly mask: Mask;
 }
 
 export interface PlansExecutor {
@@ -65,7 +64,7 @@ export function createPlansExecutor(parts: PlansExecutorParts): PlansExecutor {
     const answered = await execute(request, true);
     const { payloads, mask } = answered;
     if (payloads) return resultsOf(payloads, mask);
-    return createResult(answered.answer, mask);
+    return createResult(masked(answered.answer, mask));
   };
   return {
     executor: executor as Executor,
@@ -75,7 +74,7 @@ export function createPlansExecutor(parts: PlansExecutorParts): PlansExecutor {
   async function execute(
     { document, variables = {}, operationName, context }: ExecutionRequest,
     inParts: boolean,
-  ): Promise<Delegated & { readonly payloads?: Payloads }> {
+  ): Promise<Delegated & { readonly mask: Mask; readonly payloads?: Payloads }> {
     const whole = planner.callWith(context as object);
     const mask: Mask = (error) => maskFor(error, whole);
     const refused = (errors: readonly unknown[]) => ({
@@ -116,9 +115,23 @@ type Payloads = AsyncGenerator<Payload, void, undefined>;
 
 const NOTHING: WholeAnswer = { data: undefined, errors: [], extensions: undefined };
 
+/** Nobody masks what this executor returns. */
+function masked<T extends { readonly errors: readonly AnswerError[] }>(answer: T, mask: Mask): T {
+  const errors = answer.errors.map((error) =>
+    isOfService(error) ? error : { ...error, thrown: mask(error.thrown) },
+  );
+  return { ...answer, errors };
+}
+
 async function* resultsOf(payloads: Payloads, mask: Mask) {
   for await (const payload of payloads) {
-    const result = createPayload(payload, '20220824', mask);
+    const { first, incremental } = payload;
+    const shown = {
+      ...payload,
+      first: first && masked(first, mask),
+      ...(incremental && { incremental: incremental.map((one) => masked(one, mask)) }),
+    };
+    const result = createPayload(shown, '20220824');
     if (result) yield result;
   }
 }

@@ -28,8 +28,8 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
     return made;
   };
   const resultOf = async (request: ExecutionRequest) => {
-    const { answer, call, operation, mask } = await delegate(request);
-    const { errors } = createResult({ ...answer, data: undefined, extensions: undefined }, mask);
+    const { answer, call, operation } = await delegate(request);
+    const { errors } = createResult({ ...answer, data: undefined, extensions: undefined });
     if (!answer.data || !call || !operation) return { data: null, errors, keys: NO_KEYS };
     const own = keysIn(operation.document);
     const size = answer.data.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);

@@ -2,7 +2,9 @@ import { isAsyncIterable, type ExecutionResult } from '@graphql-tools/utils';
 import { parse } from 'graphql';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { refusal, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
 
 type Results = (ExecutionResult & { hasNext?: boolean; incremental?: object[] })[];
 
@@ -72,3 +74,26 @@ test.each([
   expect(results[0]!.data ?? null).toBeNull();
   expect(results[0]!.errors![0]!.message).toContain(message);
 });
+
+test.each(['{ persons(first: 1) { items { id } } }', '{ allPersons @stream { id } }'])(
+  'an unexpected error is masked in what the executor returns for %s',
+  async (query) => {
+    const ELSEWHERE = 'https://internal.example.test';
+    let isBroken = false;
+    const store = openSqliteStore(':memory:');
+    const read = async () => {
+      const stored = await store.read();
+      return stored && isBroken ? { ...stored, baseUrl: ELSEWHERE } : stored;
+    };
+    await using gateway = await startGatewayOverFake({}, { store: { ...store, read } });
+    gateway.upstream.answer(refusal('expired'));
+    isBroken = true;
+    const result = await gateway.gateway.executor({ document: parse(query) });
+    const results: object[] = [];
+    if (isAsyncIterable(result)) for await (const one of result) results.push(copied(one));
+    else results.push(copied(result));
+    isBroken = false;
+    expect(JSON.stringify(results)).toContain('INTERNAL_SERVER_ERROR');
+    expect(JSON.stringify(results)).not.toContain(ELSEWHERE);
+  },
+);

@@ -78,10 +78,10 @@ export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Deliv
       const execution: Execution = { mask };
       executions.set(exchange, execution);
       const hold = (bytes: number) => begun.call.holdAtOnce(bytes);
-      const whole = (answer: WholeAnswer): Results => createResult(answer, mask, hold);
+      const whole = (answer: WholeAnswer): Results => createResult(answer, hold);
       if (!begun.payloads) return inOne(begun, whole);
       const { payloads, format } = begun;
-      const write = (payload: Payload) => createPayload(payload, format, mask, hold);
+      const write = (payload: Payload) => createPayload(payload, format, hold);
       const parts: Parts<PayloadResult | undefined, Results> = (all, open) => {
         execution.failed = (error) => write(open.failed({ thrown: error, path: undefined }))!;
         return onlyDefined(all);
