@@ -64,6 +64,8 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   const { schema, plugins, delivery, errors } = parts;
   const resolvers = plugins.length > 0 ? resolversOf(schema) : [];
   const answer: Stage = (exchange) => delivery.answer(exchange.operation as Planned, exchange);
+  // The last one is reached only if the caller accepts none of the formats of an answer.
+  const atOnce = inTurn([...parts.prepare, answer, errors.notAcceptable]);
   const passageParts = { ...parts, printed: printOnce() };
   const passages = new WeakMap<Exchange, Passage>();
   const passageOf = (exchange: Exchange): Passage => {
@@ -76,8 +78,9 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   /** Whether a plugin of others has a hook behind `onRequest`. */
   let isWhole = false;
 
-  const step = (name: Refusal['step']) => (stage: Stage) =>
-    plugin((exchange) => {
+  const step = (name: Refusal['step']) => {
+    const stage = inTurn(parts[name]);
+    return plugin((exchange) => {
       if (!isWhole) return stage(exchange);
       if (exchange.refusal) return undefined;
       const refused = (error: unknown) => void (exchange.refusal = { step: name, error });
@@ -88,7 +91,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
         return refused(error);
       }
     });
-  const atOnce = (stage: Stage) => plugin((exchange) => (isWhole ? undefined : stage(exchange)));
+  };
   const passageIn = (context: object) => passageOf(conversationIn(context).exchange);
 
   /** Before others, who may replace or wrap what these set. */
@@ -135,16 +138,13 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
     },
   };
   return [
-    ...parts.read.map(step('read')),
-    ...parts.parse.map(step('parse')),
-    ...parts.validate.map(step('validate')),
+    step('read'),
+    step('parse'),
+    step('validate'),
     first,
     ...(plugins as readonly object[] as readonly GatewayPlugin[]),
     last,
-    ...parts.prepare.map(atOnce),
-    atOnce(answer),
-    // Reached only if the caller accepts none of the formats of an answer.
-    atOnce(errors.notAcceptable),
+    plugin((exchange) => (isWhole ? undefined : atOnce(exchange))),
   ];
 }
 
@@ -152,6 +152,21 @@ type Planned = CheckedOperation<OperationPlan>;
 
 /** Why a request was refused, and the step of Yoga to which this belongs. */
 type Refusal = NonNullable<Exchange['refusal']>;
+
+/** Makes one stage of several: each hook of Yoga has its cost. */
+function inTurn(stages: readonly Stage[]): Stage {
+  const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
+    for (let at = first; at < stages.length; at += 1) {
+      const reply = stages[at]!(exchange);
+      if (reply instanceof Promise) {
+        return reply.then((given) => given ?? runFrom(at + 1, exchange));
+      }
+      if (reply) return reply;
+    }
+    return undefined;
+  };
+  return (exchange) => runFrom(0, exchange);
+}
 
 interface PassageParts extends PipelineParts {
   readonly printed: (document: DocumentNode) => string;
