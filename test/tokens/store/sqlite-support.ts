@@ -1,15 +1,15 @@
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { look, importInto, claiming, saving } from './token-store-contract.ts';
-import { quickFolder } from '../../support/quick-folder.ts';
 
-/** Removed after the test. */
+/** Removed after the test. On a disk: a store in memory gives a notice. */
 export function folder(): string {
-  const path = quickFolder();
+  const path = mkdtempSync(join(tmpdir(), 'recruiting-'));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
