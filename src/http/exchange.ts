@@ -140,6 +140,11 @@ export class Exchange {
     this.node?.req.socket.destroy();
   }
 
+  /** Whether its connection was ended, by whichever side. */
+  get isHungUp(): boolean {
+    return this.node?.req.socket.destroyed === true;
+  }
+
   /** Whether its answer waits for those to earlier requests of its connection. */
   get isBehindOthers(): boolean {
     // Node gives a response the connection when it is its turn.

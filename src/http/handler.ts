@@ -84,6 +84,11 @@ export function createHandler(parts: HandlerParts): Handler {
       respond: async (reply) => {
         // What was sent may be large, and earlier answers of the connection may come first.
         exchange.dropParams();
+        // A refusal for which there is no memory: it must not wait for the others of its turn.
+        if (exchange.isHungUp) {
+          conversation.response = new fetchAPI.Response(null, { status: reply.status });
+          return conversation.response;
+        }
         conversation.streams = isStream(reply.body);
         // A stream may last for minutes.
         if (conversation.streams) {

@@ -17,8 +17,9 @@ export interface TokenLender {
 
 /** A worker learns of a newer token so much later, unless the service refuses the older one before. */
 const LOOK_MS = 500;
-/** While the first set is imported, which workers start beside. */
-const FIRST_LOOK_MS = 20;
+/** While the first set is imported, which workers start beside, and for a while after a change: a refresh follows an import. */
+const SOON_MS = 20;
+const CHANGING_MS = 1_000;
 
 export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLender {
   const stopping = new AbortController();
@@ -41,13 +42,17 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
 
   /** The keeper changes in many ways: by a refresh, an import, or because another process refreshed. */
   async function lookForever(): Promise<void> {
+    let changedAt = clock.elapsed();
     for (;;) {
-      await clock.sleep(last?.present ? LOOK_MS : FIRST_LOOK_MS, stopping.signal);
+      const isChanging = !last?.present || clock.elapsed() - changedAt < CHANGING_MS;
+      await clock.sleep(isChanging ? SOON_MS : LOOK_MS, stopping.signal);
       const state = await stateOf(keeper);
+      const isChanged = !isSame(state, last);
       for (const worker of workers) {
         if (worker.hasEnded) workers.delete(worker);
-        else if (!isSame(state, last)) worker.report('tokens', state);
+        else if (isChanged) worker.report('tokens', state);
       }
+      if (isChanged) changedAt = clock.elapsed();
       last = state;
     }
   }
