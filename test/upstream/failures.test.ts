@@ -202,7 +202,8 @@ test('a gateway that closes ends the queries in flight at once, and sends none o
     expect(answer.errors![0]!.message).toBe('The gateway is stopping. Send the request again.');
   }
   expect(gateway.upstream.received).toHaveLength(2);
-  expect(gateway.waits).toEqual([]);
+  // The time that plugins have to end, and no wait before another attempt.
+  expect(gateway.waits).toEqual([5_000]);
 });
 
 test('a failure of one root field does not affect the other fields of the operation', async () => {
