@@ -50,12 +50,12 @@ export function responseOf(
   const { node } = exchange;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
+  // Node would throw when nobody can answer any more, and not every `Response` throws.
+  for (const name in headers) validateHeaderValue(name, headers[name]!);
   if (!node) {
     const content = isStream(body) ? webStream(body, parts) : joinedBytes(body);
     return new Response(hasNoBody(status) ? null : content, { status, headers });
   }
-  // Node would throw when nobody can answer any more.
-  for (const name in headers) validateHeaderValue(name, headers[name]!);
   if (isStream(body)) {
     return begun(body, node).then((rest) =>
       // An empty response is written nowhere: the caller has left.
