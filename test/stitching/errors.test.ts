@@ -11,18 +11,18 @@ const failing: Additions = {
   resolvers: {
     Query: {
       brokenRoot: () => {
-        throw new Error('secret 1234');
+        throw new Error('secret');
       },
     },
     Person: {
       broken: () => {
-        throw new Error('secret 1234');
+        throw new Error('secret');
       },
       strict: () => null,
       told: () => {
         throw new GraphQLError('Ask the owner of this field.', { extensions: { code: 'OWN' } });
       },
-      late: () => Promise.reject(new TypeError('secret 1234')),
+      late: () => Promise.reject(new TypeError('secret')),
     },
   },
 };
@@ -47,11 +47,11 @@ test('an error of a resolver is masked and logged, and has the path of the calle
       }),
     ]),
   );
-  expect(JSON.stringify(errors)).not.toContain('1234');
+  expect(JSON.stringify(errors)).not.toContain('secret');
   const ids = errors!.flatMap(({ extensions }) => extensions?.['id'] ?? []);
   const logged = gateway.logged.filter(({ errorId }) => ids.includes(errorId as object));
   expect(logged).toHaveLength(2);
-  expect(JSON.stringify(logged)).toContain('secret 1234');
+  expect(JSON.stringify(logged)).toContain('secret');
 });
 
 test('a null where an own field allows none removes what is around it', async () => {

@@ -18,7 +18,7 @@ const own: Additions = {
       chain: { selectionSet: '{ id }', resolve: ({ id }: { id: string }) => link(id) },
       // oxlint-disable-next-line no-throw-literal -- what a company may do
       thrown: () => {
-        throw 'secret 1234';
+        throw 'secret';
       },
       never: () => new Promise(() => {}),
       fixed: () => 'fixed',
@@ -65,7 +65,7 @@ test('a text that a resolver throws is masked', async () => {
   const { data, errors } = await gateway.ask('{ persons(first: 1) { items { thrown } } }');
   expect(data).toEqual({ persons: { items: [{ thrown: null }] } });
   expect(codesOf(errors)).toEqual(['INTERNAL_SERVER_ERROR']);
-  expect(JSON.stringify(errors)).not.toContain('1234');
+  expect(JSON.stringify(errors)).not.toContain('secret');
 });
 
 test('a field that requires nothing is answered where nothing else is selected', async () => {
@@ -145,18 +145,15 @@ describe('a second service', () => {
   const QUERY = '{ persons(first: 2) { items { id firstName rating note } } }';
 
   test.each<[string, (ids: string[]) => Response | Promise<Response>]>([
-    ['answers 500', () => new Response('secret 1234', { status: 500 })],
-    ['answers HTML', () => new Response('<html>secret 1234</html>')],
+    ['answers 500', () => new Response('secret', { status: 500 })],
+    ['answers HTML', () => new Response('<html>secret</html>')],
     ['answers nothing', () => new Response('')],
     ['answers null', () => new Response('null')],
-    ['answers a list', () => new Response('[1234]')],
+    ['answers a list', () => new Response('["secret"]')],
     ['answers too slowly', () => new Promise(() => {})],
     ['has no data', () => Response.json({ data: null })],
-    ['has another type', () => Response.json({ data: { reviewed: 'secret 1234' } })],
-    [
-      'has another type of records',
-      () => Response.json({ data: { reviewed: [7, 'secret 1234'] } }),
-    ],
+    ['has another type', () => Response.json({ data: { reviewed: 'secret' } })],
+    ['has another type of records', () => Response.json({ data: { reviewed: [7, 'secret'] } })],
     ['has too few records', () => Response.json({ data: { reviewed: [] } })],
     ['has an error', () => Response.json({ errors: [{ message: 'No reviews today.' }] })],
   ])('that %s costs only its own fields', async (_, respond) => {
@@ -172,7 +169,7 @@ describe('a second service', () => {
         note: null,
       });
     }
-    expect(JSON.stringify(errors)).not.toContain('1234');
+    expect(JSON.stringify(errors)).not.toContain('secret');
     expect(JSON.stringify(errors)).not.toContain(new URL(service.url).host);
   });
 

@@ -24,7 +24,7 @@ test('an error of the service keeps its message, its path and its extensions', a
     path: ['persons', 'items', 1, 'firstName'],
     extensions: { code: 'LOCKED', details: { since: [2024, null], by: { role: 'admin' } } },
   };
-  gateway.upstream.answer(withErrors([{ ...error, locations: [{ line: 90, column: 7 }] }]));
+  gateway.upstream.answer(withErrors([{ ...error, locations: [{ line: 90_007_001, column: 7 }] }]));
   const { data, errors } = await gateway.ask<{ persons: { items: Person[] } }>(PERSONS);
   expect(data.persons.items.map((person) => person.firstName === null)).toEqual([
     false,
@@ -51,10 +51,10 @@ test.each([
 
 test('locations are not passed on: they refer to the text that the gateway sent', async () => {
   await using gateway = await startGatewayOverFake();
-  const locations = [{ line: 90, column: 7 }];
+  const locations = [{ line: 90_007_001, column: 7 }];
   gateway.upstream.answer(json({ errors: [{ message: 'No.', locations }] }));
   const { errors } = await gateway.ask(PERSONS);
-  expect(JSON.stringify(errors)).not.toContain('90');
+  expect(JSON.stringify(errors)).not.toContain('90007001');
 });
 
 test.each([
