@@ -185,7 +185,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     schema: offered.schema,
     maxBytes,
     compile: (planned, grown) =>
-      added?.touches(planned) ? stitchedPlan(added, planned, grown) : planner.plan(planned, grown),
+      added?.touches(planned)
+        ? stitchedPlan(added, planner.admit, planned, grown)
+        : planner.plan(planned, grown),
   });
   // Those of delegations, whose size depends on the operation that they are for.
   const delegated = createOperations({
@@ -222,22 +224,24 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     clock,
     // The order is part of the security: a plugin may rely on those above it.
     plugins: [
-      // Before every plugin that replies: a page of a listed origin may read all answers.
-      plugin(origin.corsHeaders),
-      // Before everything that waits, or keeps a request: a pipelined probe waits too.
-      plugin(holdRequests(memory)),
-      // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
-      plugin(paths.health),
-      plugin(paths.readiness),
-      plugin(origin.knownHosts),
-      plugin(graphiql.fromRoot),
-      plugin(paths.graphqlOnly),
-      // Before authentication: browsers send preflights, and open pages, without a credential.
-      plugin(origin.preflights),
-      plugin(graphiql.page),
-      // Before anything of the body is read.
-      plugin(admission.authenticate),
-      plugin(origin.crossSite),
+      plugin(
+        // Before every plugin that replies: a page of a listed origin may read all answers.
+        origin.corsHeaders,
+        // Before everything that waits, or keeps a request: a pipelined probe waits too.
+        holdRequests(memory),
+        // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
+        paths.health,
+        paths.readiness,
+        origin.knownHosts,
+        graphiql.fromRoot,
+        paths.graphqlOnly,
+        // Before authentication: browsers send preflights, and open pages, without a credential.
+        origin.preflights,
+        graphiql.page,
+        // Before anything of the body is read.
+        admission.authenticate,
+        origin.crossSite,
+      ),
       ...pipeline({
         read: [operation.readParams, operation.trustedDocuments, operation.checkParams],
         parse: [operation.find],

@@ -39,8 +39,12 @@ export function conversationIn(context: object): Conversation {
   return conversation;
 }
 
-/** Makes a plugin of a stage: it runs before anything of the request is parsed by Yoga or by other plugins. */
-export function plugin(stage: Stage): GatewayPlugin {
+/**
+ * Makes a plugin of stages, one after the other: they run before anything of the request is parsed by Yoga or by other
+ * plugins. One plugin for several, because each hook of Yoga has its cost.
+ */
+export function plugin(...stages: readonly Stage[]): GatewayPlugin {
+  const stage = inTurn(stages);
   return {
     onRequest: ({ request, serverContext, endResponse }) => {
       const { [CONVERSATION]: conversation } = serverContext;
@@ -60,4 +64,19 @@ export function plugin(stage: Stage): GatewayPlugin {
       );
     },
   };
+}
+
+/** Makes one stage of several. */
+export function inTurn(stages: readonly Stage[]): Stage {
+  const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
+    for (let at = first; at < stages.length; at += 1) {
+      const reply = stages[at]!(exchange);
+      if (reply instanceof Promise) {
+        return reply.then((given) => given ?? runFrom(at + 1, exchange));
+      }
+      if (reply) return reply;
+    }
+    return undefined;
+  };
+  return (exchange) => runFrom(0, exchange);
 }

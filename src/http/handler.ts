@@ -35,12 +35,12 @@ export interface Handler {
 /** Answers every request, even if a stage and then the refusal of it fail. */
 export function createHandler(parts: HandlerParts): Handler {
   const { schema, plugins, errors, telemetry, clock } = parts;
-  let mayBeChanged = false;
+  let isSeen = false;
   const look: GatewayPlugin = {
     onYogaInit: ({ yoga: { getEnveloped } }) => {
       // Yoga's own list has a false for each plugin that is off.
       const all: readonly (GatewayPlugin | false)[] = getEnveloped._plugins as object[];
-      mayBeChanged = all.some((one) => one && one.onResponse);
+      isSeen = all.some((one) => one && one.onResponse);
     },
   };
   const yoga = createYoga<ServerContext>({
@@ -75,7 +75,8 @@ export function createHandler(parts: HandlerParts): Handler {
 
   const conversationOf = (exchange: Exchange, onEnd = () => {}): Conversation => {
     const onBreak = (error: unknown) => cutOff(exchange, error);
-    const made = (reply: Reply) => responseOf(reply, fetchAPI, { exchange, clock, onEnd, onBreak });
+    const made = (reply: Reply) =>
+      responseOf(reply, fetchAPI, { exchange, clock, isSeen, onEnd, onBreak });
     const conversation: Conversation = {
       exchange,
       streams: false,
@@ -131,7 +132,7 @@ export function createHandler(parts: HandlerParts): Handler {
           () => handleNodeRequestAndResponse(req, res, context),
           conversation,
         );
-        await send(response, { req, res }, mayBeChanged);
+        await send(response, { req, res });
       } catch (error) {
         cutOff(exchange, error);
         res.destroy();

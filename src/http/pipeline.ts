@@ -15,7 +15,7 @@ import { OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { OperationPlan } from '../plans/operation/plan-operation.ts';
 import type { RequestMemory } from '../request-memory.ts';
-import { conversationIn, plugin, type GatewayPlugin } from './conversation.ts';
+import { conversationIn, inTurn, plugin, type GatewayPlugin } from './conversation.ts';
 import type { Delivery, Results } from './delivery/answer-operation.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import type { Exchange, Reply, Stage } from './exchange.ts';
@@ -78,9 +78,9 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   /** Whether a plugin of others has a hook behind `onRequest`. */
   let isWhole = false;
 
-  const step = (name: Refusal['step']) => {
+  const step = (name: Refusal['step']): Stage => {
     const stage = inTurn(parts[name]);
-    return plugin((exchange) => {
+    return (exchange) => {
       if (!isWhole) return stage(exchange);
       if (exchange.refusal) return undefined;
       const refused = (error: unknown) => void (exchange.refusal = { step: name, error });
@@ -90,7 +90,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
       } catch (error) {
         return refused(error);
       }
-    });
+    };
   };
   const passageIn = (context: object) => passageOf(conversationIn(context).exchange);
 
@@ -138,9 +138,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
     },
   };
   return [
-    step('read'),
-    step('parse'),
-    step('validate'),
+    plugin(step('read'), step('parse'), step('validate')),
     first,
     ...(plugins as readonly object[] as readonly GatewayPlugin[]),
     last,
@@ -152,21 +150,6 @@ type Planned = CheckedOperation<OperationPlan>;
 
 /** Why a request was refused, and the step of Yoga to which this belongs. */
 type Refusal = NonNullable<Exchange['refusal']>;
-
-/** Makes one stage of several: each hook of Yoga has its cost. */
-function inTurn(stages: readonly Stage[]): Stage {
-  const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
-    for (let at = first; at < stages.length; at += 1) {
-      const reply = stages[at]!(exchange);
-      if (reply instanceof Promise) {
-        return reply.then((given) => given ?? runFrom(at + 1, exchange));
-      }
-      if (reply) return reply;
-    }
-    return undefined;
-  };
-  return (exchange) => runFrom(0, exchange);
-}
 
 interface PassageParts extends PipelineParts {
   readonly printed: (document: DocumentNode) => string;

@@ -19,6 +19,8 @@ import {
 export interface ResponseParts {
   readonly exchange: Exchange;
   readonly clock: Clock;
+  /** Whether a plugin of others sees responses. */
+  readonly isSeen: boolean;
   /** Called when a stream was read to its end through `fetch`. */
   readonly onEnd: () => void;
   /** Called with what a stream threw behind its beginning. Returns what a reader through `fetch` gets instead. */
@@ -46,7 +48,7 @@ export function responseOf(
   { Response: YogaResponse }: FetchAPI,
   parts: ResponseParts,
 ): Response | Promise<Response> {
-  const { exchange, clock } = parts;
+  const { exchange, clock, isSeen } = parts;
   const { node } = exchange;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
@@ -67,11 +69,9 @@ export function responseOf(
   if (headers['connection'] === 'close' && !node.req.complete) {
     return written(lingering(body, node, clock));
   }
-  const content = length === 0 ? null : wholeContent(body, length);
-  const response: Written = written(content);
-  // Node writes it fastest as latin1, which ASCII is a part of.
-  const encoding = typeof content === 'string' && content.length === length ? 'latin1' : 'utf8';
-  if (!isParts(content)) response[WHOLE] = { headers, content, encoding };
+  if (isSeen || length > JOINED) return written(length === 0 ? null : wholeContent(body, length));
+  const response: Written = written(null);
+  response[WHOLE] = { headers, ...wholeWrite(body, length) };
   return response;
 
   function written(made: string | Uint8Array | AsyncIterable<Piece> | null): Response {
@@ -79,40 +79,49 @@ export function responseOf(
   }
 }
 
-/** A response over a socket. If it is whole: what it was made of. */
+/** A response over a socket. If it is whole and nobody else sees it: what is written. */
 interface Written extends Response {
-  [WHOLE]?: {
-    readonly headers: Record<string, string>;
-    readonly content: string | Uint8Array | null;
-    /** Of content that is a string. */
-    readonly encoding: 'latin1' | 'utf8';
-  };
+  [WHOLE]?: WholeWrite & { readonly headers: Record<string, string> };
+}
+
+interface WholeWrite {
+  readonly content: string | Uint8Array;
+  /** Of content that is a string. */
+  readonly encoding: 'latin1' | 'utf8';
 }
 
 const WHOLE = Symbol('whole');
-
-function isParts(content: unknown): content is AsyncIterable<Piece> {
-  return typeof content === 'object' && content !== null && Symbol.asyncIterator in content;
-}
 
 /**
  * Sends a response over a socket, as Yoga does. Yoga writes the body and then its end, which are two parts of one write
  * for Node, and cost much more than one.
  *
- * @param mayBeChanged whether a plugin may have changed what the response was made of
  * @throws whatever is wrong with the response
  */
-export async function send(
-  response: Written,
-  { req, res }: NodeMessages,
-  mayBeChanged: boolean,
-): Promise<void> {
+export async function send(response: Written, { req, res }: NodeMessages): Promise<void> {
   const { [WHOLE]: whole } = response;
-  if (!whole || mayBeChanged || res.destroyed || res.writableEnded) {
+  if (!whole || res.destroyed || res.writableEnded) {
     return sendNodeResponse(response, res, req, true);
   }
   res.writeHead(response.status, whole.headers);
   res.end(whole.content, whole.encoding);
+}
+
+/** Node joins a string with the headers. A buffer would be a second part of the write, which costs more. */
+function wholeWrite(body: Body, length: number): WholeWrite {
+  if (isPiece(body)) return { content: body, encoding: 'utf8' };
+  if (length > SMALL) return { content: joined(body, length), encoding: 'utf8' };
+  return { content: latin1Of(body), encoding: 'latin1' };
+}
+
+/** A string with a character for each byte, which Node writes fastest. */
+function latin1Of(pieces: readonly Piece[]): string {
+  let all = '';
+  for (const piece of pieces) {
+    const isSame = typeof piece === 'string' && Buffer.byteLength(piece) === piece.length;
+    all += isSame ? piece : asBuffer(piece).toString('latin1');
+  }
+  return all;
 }
 
 /** The headers of the reply together with those of the exchange. */
@@ -152,7 +161,8 @@ function textOf(pieces: readonly Piece[]): string | undefined {
   return text;
 }
 
-function asBuffer(piece: Uint8Array): Buffer {
+function asBuffer(piece: Piece): Buffer {
+  if (typeof piece === 'string') return Buffer.from(piece);
   return Buffer.isBuffer(piece) ? piece : Buffer.from(piece);
 }
 

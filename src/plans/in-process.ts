@@ -14,7 +14,7 @@ export type InProcessExecutor = (
  */
 export function inProcess(
   { executor }: Pick<PlansExecutor, 'executor'>,
-  planner: Pick<Planner, 'createCall' | 'callWith'>,
+  planner: Pick<Planner, 'createCall' | 'admit' | 'callWith'>,
 ): InProcessExecutor {
   return async (request) => {
     const given = request.context as object | undefined;
@@ -23,6 +23,7 @@ export function inProcess(
     const signal = request.signal ?? request.info?.signal ?? new AbortController().signal;
     const origin = { budgetOwner: OWNER, cause: undefined, context, signal };
     const call = planner.createCall(NO_VARIABLES, origin);
+    planner.admit(call);
     const result = await executor({ ...request, context });
     if (isAsyncIterable(result)) return untilRead(result, call);
     call.end();

@@ -60,7 +60,9 @@ export interface Planner {
    */
   plan(document: PlannedDocument, grown: (bytes: number) => void): OperationPlan;
   createCall(variables: CallVariables, origin: CallOrigin): Call;
-  /** Returns the call of the operation that is answered with this context; undefined without one. */
+  /** From now on, what carries the context of this call is executed on behalf of its caller. */
+  admit(call: Call): void;
+  /** Returns the admitted call of the operation that is answered with this context; undefined without one. */
   callWith(context: object): Call | undefined;
   /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
@@ -114,10 +116,11 @@ export function createPlanner(parts: PlannerParts): Planner {
   const calls = new WeakMap<object, Call>();
   return {
     plan: (document, grown) => planOperation(shared, document, grown),
-    createCall: (variables, origin) => {
-      const call = new Call(variables, origin, parts);
-      if (origin.context) calls.set(origin.context, call);
-      return call;
+    createCall: (variables, origin) => new Call(variables, origin, parts),
+    // Not for every call: a WeakMap that each request grows is most of the work of collecting garbage.
+    admit: (call) => {
+      const { context } = call.origin;
+      if (context) calls.set(context, call);
     },
     callWith: (context) => calls.get(context),
     get drainLoad() {

@@ -30,7 +30,7 @@ import {
 } from './formats.ts';
 
 export interface DeliveryParts {
-  readonly planner: Pick<Planner, 'createCall'>;
+  readonly planner: Pick<Planner, 'createCall' | 'admit'>;
   /** Masks unexpected errors. Errors of the service are not passed to it. */
   readonly mask: MaskFor;
 }
@@ -75,6 +75,7 @@ export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Deliv
       const begun = begin(operation, exchange);
       if (!begun) return undefined;
       const { mask } = begun;
+      planner.admit(begun.call);
       const execution: Execution = { mask };
       executions.set(exchange, execution);
       const hold = (bytes: number) => begun.call.holdAtOnce(bytes);

@@ -34,7 +34,13 @@ export function handlerOf(
   } = {},
 ): Handler {
   const schema = buildSchema('type Query { any: Int }');
-  return createHandler({ schema, plugins: stages.map(plugin), errors, telemetry, clock });
+  return createHandler({
+    schema,
+    plugins: stages.map((stage) => plugin(stage)),
+    errors,
+    telemetry,
+    clock,
+  });
 }
 
 const THROWING: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'> = {
