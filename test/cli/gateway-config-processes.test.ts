@@ -36,6 +36,7 @@ test('workers answer an own field and show it, and the log names the file once',
   await using gateway = await startServe({
     env: { WORKERS: '2' },
     cwd: folder.path,
+    unbundled: true,
   });
   expect(await askAt(gateway.url, '{ persons(first: 1) { items { greeting } } }')).toMatchObject({
     data: { persons: { items: [{ greeting: expect.stringMatching(/^Dear \w/) }] } },

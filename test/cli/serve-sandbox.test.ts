@@ -10,7 +10,7 @@ describe('serve without RECRUITING_URL', () => {
 
   beforeAll(async () => {
     folder = temporaryFolder();
-    gateway = await startServe({ cwd: folder.path });
+    gateway = await startServe({ cwd: folder.path, unbundled: true });
   });
   afterAll(async () => {
     await gateway[Symbol.asyncDispose]();

@@ -5,11 +5,14 @@ import { pathToFileURL } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { bundled } from '../support/processes/bundled.ts';
 import { familiesOf } from '../support/processes/exposition.ts';
 import { childrenOf, isAlive } from '../support/processes/other-processes.ts';
 import { served, startProgram, type Program, type Served } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { standsStill } from '../support/tokens/fault-process.ts';
+
+const DISTURBED = await bundled('test/support/processes/disturbed.ts');
 
 type Way = 'stopped' | 'in an endless loop';
 const WAITING = { timeout: 30_000, interval: 100 };
@@ -148,7 +151,7 @@ async function begin(
       ALLOW_ANONYMOUS: 'true',
       NODE_ENV: 'production',
       WORKERS: '2',
-      NODE_OPTIONS: `--import=${pathToFileURL('test/support/processes/disturbed.ts').href}`,
+      NODE_OPTIONS: `--import=${pathToFileURL(DISTURBED).href}`,
       ...env,
     },
   });

@@ -19,7 +19,7 @@ import { ROWS, type Row } from './rows.ts';
 
 const USUAL = 2_000;
 /** A run of so many shows whether all rows are met; each of them is met so often in 10,000 histories or more. */
-const MANY = 500;
+const MANY = 250;
 const OFTEN = 100;
 const REPORT_EVERY = 10_000;
 

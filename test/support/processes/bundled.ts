@@ -3,8 +3,12 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 
-const ENTRIES = ['src/process.ts', 'test/support/tokens/hanging-gateway.ts'] as const;
-const SOURCES = ['src/**/*.{ts,json}', ENTRIES[1], 'package.json', 'package-lock.json'];
+const ENTRIES = [
+  'src/process.ts',
+  'test/support/tokens/hanging-gateway.ts',
+  'test/support/processes/disturbed.ts',
+] as const;
+const SOURCES = ['src/**/*.{ts,json}', ...ENTRIES, 'package.json', 'package-lock.json'];
 const A_DAY = 86_400_000;
 const CACHE = resolve('node_modules/.cache');
 
@@ -12,8 +16,8 @@ let made: Promise<string> | undefined;
 
 /**
  * Bundles a program of the project into a few files with all that it imports. Most of a start is spent finding and
- * loading a thousand modules, and the tests of faults start hundreds of processes. test/cli shows that the unbundled
- * program runs.
+ * loading a thousand modules, and the tests start hundreds of processes. Those with `unbundled`, `npm start` and the
+ * commands of the documentation show that the unbundled program runs.
  */
 export async function bundled(entry: (typeof ENTRIES)[number]): Promise<string> {
   return join(await (made ??= bundle()), `${basename(entry, '.ts')}.mjs`);

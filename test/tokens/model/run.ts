@@ -2,18 +2,27 @@
  * Explores random traces of the model of the claim protocol, and prints what they showed. If a trace violates an
  * invariant, it prints the trace and the command that replays it, and the exit code is 1.
  *
- *   npm run model -- --traces 100000 [--seed 1]
+ *   npm run model -- --traces 100000 [--seed 1] [--keep <folder>]
+ *
+ * With --keep the first traces of each process are written to a folder, to be replayed (replay.ts).
  */
 import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { INVARIANTS, runModel, STATES } from './quint.ts';
 
 /** Traces of one process: more would take long to replay. */
 const PIECE = 5_000;
+/** Traces that are kept of each. */
+const KEPT = 100;
 
 const { values } = parseArgs({
-  options: { traces: { type: 'string', default: '10000' }, seed: { type: 'string' } },
+  options: {
+    traces: { type: 'string', default: '10000' },
+    seed: { type: 'string' },
+    keep: { type: 'string' },
+  },
 });
 const traces = Number(values.traces);
 const seed = Number(values.seed ?? randomInt(2 ** 31));
@@ -27,6 +36,9 @@ for (let done = 0; done < traces;) {
     ...piece,
     invariants: INVARIANTS,
     witnesses: STATES,
+    ...(values.keep !== undefined && {
+      keep: { path: join(values.keep, `${done}-{seq}.itf.json`), count: KEPT },
+    }),
   });
   done += piece.traces;
   if (report.violated.length > 0) {
