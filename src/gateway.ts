@@ -5,7 +5,6 @@ import { createAnswerBudget } from './answers/budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
 import { createAdmission } from './http/auth/admission.ts';
-import { plugin } from './http/conversation.ts';
 import { createDelivery } from './http/delivery/answer-operation.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
@@ -222,10 +221,10 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     errors,
     telemetry: telemetry.requests,
     clock,
-    // The order is part of the security: a plugin may rely on those above it.
-    plugins: [
-      plugin(
-        // Before every plugin that replies: a page of a listed origin may read all answers.
+    // The order is part of the security: a stage may rely on those above it.
+    plugins: pipeline({
+      admit: [
+        // Before every stage that replies: a page of a listed origin may read all answers.
         origin.corsHeaders,
         // Before everything that waits, or keeps a request: a pipelined probe waits too.
         holdRequests(memory),
@@ -241,27 +240,25 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
         // Before anything of the body is read.
         admission.authenticate,
         origin.crossSite,
-      ),
-      ...pipeline({
-        read: [operation.readParams, operation.trustedDocuments, operation.checkParams],
-        parse: [operation.find],
-        validate: [
-          // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
-          operation.enforceLimits,
-          admission.enforceScopes,
-          operation.concealSdl,
-          operation.refuseInvalid,
-        ],
-        // Inside all of ours: they see only what is admitted.
-        plugins: parts.plugins ?? [],
-        prepare: [operation.coerceVariables, origin.findBudgetOwner],
-        delivery: createDelivery({ planner, mask: errors.mask }),
-        warn: (message) => log.warn(message),
-        schema: offered.schema,
-        memory,
-        errors,
-      }),
-    ],
+      ],
+      read: [operation.readParams, operation.trustedDocuments, operation.checkParams],
+      parse: [operation.find],
+      validate: [
+        // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
+        operation.enforceLimits,
+        admission.enforceScopes,
+        operation.concealSdl,
+        operation.refuseInvalid,
+      ],
+      // Inside all of ours: they see only what is admitted.
+      plugins: parts.plugins ?? [],
+      prepare: [operation.coerceVariables, origin.findBudgetOwner],
+      delivery: createDelivery({ planner, mask: errors.mask }),
+      warn: (message) => log.warn(message),
+      schema: offered.schema,
+      memory,
+      errors,
+    }),
   });
 
   return {

@@ -139,9 +139,10 @@ class Member {
   constructor(make: () => unknown, write: Member['write']) {
     this.#make = make;
     this.write = write;
+    this.get[MEMBER] = this;
   }
 
-  readonly get = (): unknown => {
+  readonly get: Getter = () => {
     if (!this.isMade) {
       this.#value = this.#make();
       this.isMade = true;
@@ -149,6 +150,14 @@ class Member {
     return this.#value;
   };
 }
+
+interface Getter {
+  (): unknown;
+  /** What it belongs to. */
+  [MEMBER]?: Member;
+}
+
+const MEMBER = Symbol('member');
 
 type NamedMember = readonly [name: string, member: Member];
 
@@ -207,8 +216,6 @@ function more(hasNext: boolean): NamedMember {
   ];
 }
 
-const sources = new WeakMap<object, ReadonlyMap<string, Member>>();
-
 function resultOf(members: readonly NamedMember[]): ExecutionResult {
   const result = {};
   for (const [name, { get }] of members) {
@@ -223,15 +230,13 @@ function resultOf(members: readonly NamedMember[]): ExecutionResult {
       configurable: true,
     });
   }
-  sources.set(result, new Map(members));
   return result;
 }
 
 /** Returns a member that was not assigned. */
 function memberOf(result: object, name: string): Member | undefined {
-  const member = sources.get(result)?.get(name);
-  if (!member) return undefined;
-  return Object.getOwnPropertyDescriptor(result, name)?.get === member.get ? member : undefined;
+  // Not in a WeakMap of results: one that each request grows is much of the work of collecting garbage.
+  return (Object.getOwnPropertyDescriptor(result, name)?.get as Getter | undefined)?.[MEMBER];
 }
 
 /** Returns a value, unless nobody has read it and so nobody has changed it. */

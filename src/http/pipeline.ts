@@ -3,6 +3,7 @@ import {
   GraphQLError,
   isObjectType,
   print,
+  specifiedRules,
   validate,
   type DocumentNode,
   type ExecutionArgs,
@@ -45,6 +46,8 @@ export interface PipelineParts {
   readonly memory: RequestMemory;
   /** The plugins of others. */
   readonly plugins: readonly Plugin[];
+  /** Run before anything of the body is read. */
+  readonly admit: readonly Stage[];
   /** Reads the parameters of the request. */
   readonly read: readonly Stage[];
   /** Finds the document of the parameters. Nothing in it waits. */
@@ -59,7 +62,7 @@ export interface PipelineParts {
   readonly warn: (message: string) => void;
 }
 
-/** Makes the plugins for the steps of an operation, with those of others between them. */
+/** Makes the plugins for all that happens to a request, with those of others among them. */
 export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   const { schema, plugins, delivery, errors } = parts;
   const resolvers = plugins.length > 0 ? resolversOf(schema) : [];
@@ -67,14 +70,8 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   // The last one is reached only if the caller accepts none of the formats of an answer.
   const atOnce = inTurn([...parts.prepare, answer, errors.notAcceptable]);
   const passageParts = { ...parts, printed: printOnce() };
-  const passages = new WeakMap<Exchange, Passage>();
-  const passageOf = (exchange: Exchange): Passage => {
-    const known = passages.get(exchange);
-    if (known) return known;
-    const passage = new Passage(exchange, passageParts);
-    passages.set(exchange, passage);
-    return passage;
-  };
+  const passageOf = (exchange: Passing): Passage =>
+    (exchange[PASSAGE] ??= new Passage(exchange, passageParts));
   /** Whether a plugin of others has a hook behind `onRequest`. */
   let isWhole = false;
 
@@ -137,8 +134,10 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
       }, 'application/json');
     },
   };
+  const checks = [...parts.admit, step('read'), step('parse'), step('validate')];
+  if (plugins.length === 0) return [plugin(...checks, atOnce)];
   return [
-    plugin(step('read'), step('parse'), step('validate')),
+    plugin(...checks),
     first,
     ...(plugins as readonly object[] as readonly GatewayPlugin[]),
     last,
@@ -154,6 +153,12 @@ type Refusal = NonNullable<Exchange['refusal']>;
 interface PassageParts extends PipelineParts {
   readonly printed: (document: DocumentNode) => string;
 }
+
+interface Passing extends Exchange {
+  [PASSAGE]?: Passage;
+}
+
+const PASSAGE = Symbol('passage');
 
 /** One request on its way through Yoga's hooks. */
 class Passage {
@@ -206,7 +211,9 @@ class Passage {
     this.#follow(document, this.#operationName);
     const { refusal } = this.#exchange;
     if (refusal) return errorsOf(this.#known(refusal.error));
-    return rules && rules.length > 0 ? validate(this.#parts.schema, document, rules) : [];
+    // Yoga adds all rules of the specification, by which the document was checked once for all requests.
+    const others = rules?.filter((rule) => !SPECIFIED.has(rule)) ?? [];
+    return others.length > 0 ? validate(this.#parts.schema, document, others) : [];
   }
 
   async execute(args: ExecutionArgs): Promise<Results> {
@@ -295,6 +302,8 @@ class Passage {
     return error;
   }
 }
+
+const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);
 
 /** Ends the pipeline with the reply of a stage. */
 class Replied extends Error {

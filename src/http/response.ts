@@ -1,4 +1,3 @@
-import { isAscii, isUtf8 } from 'node:buffer';
 import { validateHeaderValue } from 'node:http';
 import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -69,9 +68,9 @@ export function responseOf(
   if (headers['connection'] === 'close' && !node.req.complete) {
     return written(lingering(body, node, clock));
   }
-  if (isSeen || length > JOINED) return written(length === 0 ? null : wholeContent(body, length));
-  const response: Written = written(null);
-  response[WHOLE] = { headers, ...wholeWrite(body, length) };
+  if (length > JOINED) return written(isPiece(body) ? body : inTurns(partsOf(body)));
+  const response: Written = written(isSeen && length > 0 ? bytesOf(body, length) : null);
+  response[WHOLE] = { body, length, headers: isSeen ? response.headers : headers };
   return response;
 
   function written(made: string | Uint8Array | AsyncIterable<Piece> | null): Response {
@@ -79,15 +78,14 @@ export function responseOf(
   }
 }
 
-/** A response over a socket. If it is whole and nobody else sees it: what is written. */
+/** A response over a socket. If it is whole: what is written. */
 interface Written extends Response {
-  [WHOLE]?: WholeWrite & { readonly headers: Record<string, string> };
-}
-
-interface WholeWrite {
-  readonly content: string | Uint8Array;
-  /** Of content that is a string. */
-  readonly encoding: 'latin1' | 'utf8';
+  [WHOLE]?: {
+    readonly body: Body;
+    readonly length: number;
+    /** Those of the response if somebody sees it, and may change them. */
+    readonly headers: Headers | Record<string, string>;
+  };
 }
 
 const WHOLE = Symbol('whole');
@@ -103,15 +101,16 @@ export async function send(response: Written, { req, res }: NodeMessages): Promi
   if (!whole || res.destroyed || res.writableEnded) {
     return sendNodeResponse(response, res, req, true);
   }
-  res.writeHead(response.status, whole.headers);
-  res.end(whole.content, whole.encoding);
+  const { body, length, headers } = whole;
+  if (isSet(headers)) res.setHeaders(headers).writeHead(response.status, response.statusText);
+  else res.writeHead(response.status, headers);
+  // Node joins a string with the headers. A buffer would be a second part of the write, which costs more.
+  if (length <= SMALL && !isPiece(body)) res.end(latin1Of(body), 'latin1');
+  else res.end(bytesOf(body, length));
 }
 
-/** Node joins a string with the headers. A buffer would be a second part of the write, which costs more. */
-function wholeWrite(body: Body, length: number): WholeWrite {
-  if (isPiece(body)) return { content: body, encoding: 'utf8' };
-  if (length > SMALL) return { content: joined(body, length), encoding: 'utf8' };
-  return { content: latin1Of(body), encoding: 'latin1' };
+function isSet(headers: Headers | Record<string, string>): headers is Headers {
+  return typeof headers.get === 'function';
 }
 
 /** A string with a character for each byte, which Node writes fastest. */
@@ -142,23 +141,8 @@ function hasNoBody(status: number): boolean {
   return status === 204 || status === 304;
 }
 
-function wholeContent(body: Body, length: number): string | Uint8Array | AsyncIterable<Piece> {
-  if (isPiece(body)) return body;
-  // Node joins a string with the headers. A buffer would be a second part of the write, which costs more.
-  if (length <= SMALL) return textOf(body) ?? joined(body, length);
-  return length <= JOINED ? joined(body, length) : inTurns(partsOf(body));
-}
-
-/** Undefined for bytes that are no UTF-8, which a string would not keep. */
-function textOf(pieces: readonly Piece[]): string | undefined {
-  let text = '';
-  for (const piece of pieces) {
-    if (typeof piece === 'string') text += piece;
-    else if (isAscii(piece)) text += asBuffer(piece).toString('latin1');
-    else if (isUtf8(piece)) text += asBuffer(piece).toString();
-    else return undefined;
-  }
-  return text;
+function bytesOf(body: Body, length: number): string | Uint8Array {
+  return isPiece(body) ? body : joined(body, length);
 }
 
 function asBuffer(piece: Piece): Buffer {

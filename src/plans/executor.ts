@@ -75,7 +75,7 @@ export function createPlansExecutor(parts: PlansExecutorParts): PlansExecutor {
     { document, variables = {}, operationName, context }: ExecutionRequest,
     inParts: boolean,
   ): Promise<Delegated & { readonly mask: Mask; readonly payloads?: Payloads }> {
-    const whole = planner.callWith(context as object);
+    const whole = planner.callWith(context as object | undefined);
     const mask: Mask = (error) => maskFor(error, whole);
     const refused = (errors: readonly unknown[]) => ({
       answer: refusal(errors),

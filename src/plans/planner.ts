@@ -63,7 +63,7 @@ export interface Planner {
   /** From now on, what carries the context of this call is executed on behalf of its caller. */
   admit(call: Call): void;
   /** Returns the admitted call of the operation that is answered with this context; undefined without one. */
-  callWith(context: object): Call | undefined;
+  callWith(context: object | undefined): Call | undefined;
   /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
@@ -113,16 +113,16 @@ export function createPlanner(parts: PlannerParts): Planner {
     variantBytes: operationBytes / 8,
     local: createLocalFields(offered.schema, offered.subgraphSdl),
   };
-  const calls = new WeakMap<object, Call>();
+  // Not a WeakMap: one that each request grows is much of the work of collecting garbage.
+  const admitted = Symbol('call');
   return {
     plan: (document, grown) => planOperation(shared, document, grown),
     createCall: (variables, origin) => new Call(variables, origin, parts),
-    // Not for every call: a WeakMap that each request grows is most of the work of collecting garbage.
     admit: (call) => {
       const { context } = call.origin;
-      if (context) calls.set(context, call);
+      if (context) Reflect.set(context, admitted, call);
     },
-    callWith: (context) => calls.get(context),
+    callWith: (context) => context && (Reflect.get(context, admitted) as Call | undefined),
     get drainLoad() {
       return drains.load;
     },

@@ -54,7 +54,6 @@ export interface Delivery {
 export type Results = ExecutionResult | AsyncIterable<PayloadResult>;
 
 export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Delivery {
-  const executions = new WeakMap<Exchange, Execution>();
   return {
     answer: (operation, exchange) => {
       const begun = begin(operation, exchange);
@@ -77,7 +76,7 @@ export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Deliv
       const { mask } = begun;
       planner.admit(begun.call);
       const execution: Execution = { mask };
-      executions.set(exchange, execution);
+      (exchange as Executed)[EXECUTION] = execution;
       const hold = (bytes: number) => begun.call.holdAtOnce(bytes);
       const whole = (answer: WholeAnswer): Results => createResult(answer, hold);
       if (!begun.payloads) return inOne(begun, whole);
@@ -93,7 +92,7 @@ export function createDelivery({ planner, mask: maskFor }: DeliveryParts): Deliv
     replyOf: (results, exchange) => {
       const accepts = accepted(exchange.header('accept'));
       const { json, parts } = accepts;
-      const { mask, failed } = executions.get(exchange) ?? { mask: maskedOnce(exchange) };
+      const { mask, failed } = (exchange as Executed)[EXECUTION] ?? { mask: maskedOnce(exchange) };
       if (isAsync(results)) {
         if (!parts || parts === 'unknown') throw unsupportedFormat();
         return multipartReply(parts, written(results, mask, failed));
@@ -203,6 +202,12 @@ interface Begun {
 type Parts<T, R> = (parts: AsyncGenerator<T, void, undefined>, open: OpenParts) => R;
 
 /** An operation whose results plugins see. */
+interface Executed extends Exchange {
+  [EXECUTION]?: Execution;
+}
+
+const EXECUTION = Symbol('execution');
+
 interface Execution {
   /** Masks and logs each error once. */
   readonly mask: Mask;
