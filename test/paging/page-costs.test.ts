@@ -157,15 +157,23 @@ describe('a list whose full page costs too much', () => {
       await using world = await startWorld({ persons: 400 }, max);
       let now = 0;
       let most = 0;
-      world.costs.answer = async (...request) => {
-        now += 1;
-        most = Math.max(most, now);
-        await setTimeout(2);
-        await honest(...request);
-        now -= 1;
+      // Answers wait until as many requests are in flight as are expected, however slow this machine is.
+      const answer = (expected: number) => {
+        const full = Promise.withResolvers<void>();
+        world.costs.answer = async (...request) => {
+          now += 1;
+          most = Math.max(most, now);
+          if (now === expected) full.resolve();
+          await full.promise;
+          await setTimeout(2);
+          await honest(...request);
+          now -= 1;
+        };
       };
+      answer(1);
       await world.drain();
       expect(most).toBe(1);
+      answer(inFlight);
       expect(await world.drain()).toEqual(world.ids());
       expect(most).toBe(inFlight);
     },
