@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Request as YogaRequest } from '@whatwg-node/fetch';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
@@ -46,6 +47,7 @@ export function createHandler(parts: HandlerParts): Handler {
   const yoga = createYoga<ServerContext>({
     schema,
     plugins: [look, ...plugins],
+    fetchAPI: { Request: UnparsedRequest },
     // What these do is done by plugins of ours, or not at all. Yoga's probe and its GraphiQL would come before all plugins.
     healthCheckEndpoint: NO_ADDRESS,
     graphiql: false,
@@ -180,6 +182,13 @@ export function createHandler(parts: HandlerParts): Handler {
     await Promise.race([yoga.dispose(), late]).finally(() => isOver.abort());
   };
   return Object.assign(byNode, { fetch: byFetch, dispose });
+}
+
+/** Yoga would parse the address of each request, for hooks that read it in parts. Now it does when one of them does. */
+class UnparsedRequest extends YogaRequest {
+  get parsedUrl(): undefined {
+    return undefined;
+  }
 }
 
 /** Yoga would send the stacks of what its plugins throw. */

@@ -134,7 +134,9 @@ describe('the hooks of a plugin', () => {
 test('a plugin that sees only requests and responses sees them, and can change the response', async () => {
   const seen: string[] = [];
   const front = await started({
-    onRequest: ({ request }) => void seen.push(request.headers.get('x-name') ?? ''),
+    onRequest: ({ request, url }) => {
+      seen.push(request.headers.get('x-name') ?? '', url.pathname, url.search);
+    },
     onResponse: ({ response }) => {
       seen.push(response.headers.get('content-type') ?? '');
       response.headers.set('x-added', 'yes');
@@ -143,7 +145,7 @@ test('a plugin that sees only requests and responses sees them, and can change t
   const response = await sent(front, ME, { 'x-name': 'Ada' });
   expect(response.headers.get('x-added')).toBe('yes');
   expect(await response.json()).toEqual({ data: { me: { id: 1 } } });
-  expect(seen).toEqual(['Ada', 'application/json; charset=utf-8']);
+  expect(seen).toEqual(['Ada', '/graphql', '', 'application/json; charset=utf-8']);
 });
 
 describe('a document that a plugin changes', () => {
