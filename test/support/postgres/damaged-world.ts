@@ -65,7 +65,7 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
     mkdirSync(directory, { recursive: true });
     const owner = { host: 'test', pid: (pids += 1), lives: () => false };
     const rescue = openRescue({ directory, sealer, owner }, log);
-    const clock = { ...systemClock };
+    const { clock, hurry } = clockThatHurries();
     const service = { baseUrl: sandbox.url, agent: 'test', proxy: undefined };
     const end = async () => {
       await rescue.close();
@@ -113,14 +113,22 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
       },
       restart: () => start(directory).catch(({ message }: Error) => ({ refused: message })),
       place,
-      notices: (where) =>
-        eventually(async () => {
-          await server.query('NOTIFY recruiting_tokens');
+      notices: (where) => {
+        let looks = 0;
+        return eventually(async () => {
+          // Every replica of every world looks at its store then, so not each time.
+          if (looks % 10 === 0) await server.query('NOTIFY recruiting_tokens');
+          looks += 1;
+          // Costs less than a look at the store.
+          if (where === 'rescue file') expect(rescuedIn(directory)).toContain(newest);
           expect(await place()).toBe(where);
-        }),
+        });
+      },
       receive,
       settles: () => eventually(() => expect(rescuedIn(directory)).toEqual([])),
       refresh: async () => {
+        // A process asks all others for their news before its first claim, and waits two seconds for answers.
+        hurry();
         await receive();
         // A save that takes longer than a second goes on.
         await eventually(async () => {
@@ -180,6 +188,25 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
     outcomes: () => sandbox.exchanges.map(({ outcome }) => outcome),
     /** What was logged as fatal, and after that. */
     alarms: () => said.filter((line) => line.includes('"level":60')).join('\n'),
+  };
+}
+
+/** A clock that is five times as fast once it hurries. */
+function clockThatHurries() {
+  let factor = 1;
+  let from = systemClock.elapsed();
+  let at = from;
+  const elapsed = () => at + (systemClock.elapsed() - from) * factor;
+  return {
+    clock: {
+      ...systemClock,
+      elapsed,
+      sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / factor, signal),
+    },
+    hurry: () => {
+      [at, from] = [elapsed(), systemClock.elapsed()];
+      factor = 5;
+    },
   };
 }
 
