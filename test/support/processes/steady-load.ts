@@ -1,6 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 
-/** Clients, each with a kept connection of its own, who send requests without a pause. */
+/** Short enough that every moment of a gateway has requests, and long enough to leave it time for what else it does. */
+const PAUSE_MS = 25;
+
+/** Clients, each with a kept connection of its own, who send requests with hardly a pause. */
 export interface SteadyLoad {
   /** Resolves when every client has received this many further answers, all to requests sent after this call. */
   answered(each: number): Promise<void>;
@@ -43,6 +47,7 @@ export function startSteadyLoad(origin: string, clients = 8): SteadyLoad {
         await ask(pool, `{ persons(first: 3) { items { id ${label}: id } } }`);
         own.answered += 1;
         for (const look of lookers) look();
+        await delay(PAUSE_MS);
       }
       await pool.destroy();
     }),
