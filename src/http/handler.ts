@@ -98,7 +98,9 @@ export function createHandler(parts: HandlerParts): Handler {
           if (!conversation.isShared) exchange.dropHead();
         } else if (exchange.node) await endOfTurn();
         try {
-          conversation.response = await made(reply);
+          const response = made(reply);
+          // Each await costs a turn of the microtasks.
+          conversation.response = response instanceof Promise ? await response : response;
         } catch (error) {
           conversation.streams = false;
           conversation.response = await made(errors.fail(exchange, error));
@@ -134,7 +136,8 @@ export function createHandler(parts: HandlerParts): Handler {
           () => handleNodeRequestAndResponse(req, res, context),
           conversation,
         );
-        await send(response, { req, res });
+        const sending = send(response, { req, res });
+        if (sending) await sending;
       } catch (error) {
         cutOff(exchange, error);
         res.destroy();

@@ -96,10 +96,10 @@ const WHOLE = Symbol('whole');
  *
  * @throws whatever is wrong with the response
  */
-export async function send(response: Written, { req, res }: NodeMessages): Promise<void> {
+export function send(response: Written, { req, res }: NodeMessages): Promise<void> | undefined {
   const { [WHOLE]: whole } = response;
   if (!whole || res.destroyed || res.writableEnded) {
-    return sendNodeResponse(response, res, req, true);
+    return Promise.resolve(sendNodeResponse(response, res, req, true));
   }
   const { body, length, headers } = whole;
   if (isSet(headers)) res.setHeaders(headers).writeHead(response.status, response.statusText);
@@ -107,6 +107,7 @@ export async function send(response: Written, { req, res }: NodeMessages): Promi
   // Node joins a string with the headers. A buffer would be a second part of the write, which costs more.
   if (length <= SMALL && !isPiece(body)) res.end(latin1Of(body), 'latin1');
   else res.end(bytesOf(body, length));
+  return undefined;
 }
 
 function isSet(headers: Headers | Record<string, string>): headers is Headers {
