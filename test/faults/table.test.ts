@@ -131,7 +131,7 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
   [
     'PostgreSQL lost tables or rows under running gateways, and SIGTERM lost the pair, without a way back',
     'test/faults/damaged-tables.test.ts',
-    'with %s under running gateways the newest pair survives SIGTERM and kill -9, and messages lead back',
+    'with %s under running gateways the newest pair survives their end, and messages lead back',
   ],
   [
     'a start, `tokens recover` and `tokens import` all refused a store that was emptied',
