@@ -78,7 +78,14 @@ export function createHandler(parts: HandlerParts): Handler {
   const conversationOf = (exchange: Exchange, onEnd = () => {}): Conversation => {
     const onBreak = (error: unknown) => cutOff(exchange, error);
     const made = (reply: Reply) =>
-      responseOf(reply, fetchAPI, { exchange, clock, isSeen, onEnd, onBreak });
+      responseOf(reply, fetchAPI, {
+        exchange,
+        clock,
+        // Plugins may also wrap the handler that goes through the steps of Yoga.
+        isSeen: isSeen || conversation.isShared,
+        onEnd,
+        onBreak,
+      });
     const conversation: Conversation = {
       exchange,
       streams: false,
@@ -136,8 +143,15 @@ export function createHandler(parts: HandlerParts): Handler {
           () => handleNodeRequestAndResponse(req, res, context),
           conversation,
         );
-        const sending = send(response, { req, res });
-        if (sending) await sending;
+        try {
+          const sending = send(response, { req, res });
+          if (sending) await sending;
+        } catch (error) {
+          if (res.headersSent) throw error;
+          // A plugin has set a header that Node cannot write. Node has those before it.
+          for (const name of response.headers.keys()) res.removeHeader(name);
+          await send(await conversation.refuse(error), { req, res });
+        }
       } catch (error) {
         cutOff(exchange, error);
         res.destroy();
@@ -199,19 +213,25 @@ async function answered(
   handle: () => Response | Promise<Response>,
   conversation: Conversation,
 ): Promise<Response> {
-  let response: Response;
   try {
-    response = await handle();
+    const response = await handle();
+    if (response === conversation.response) return response;
+    return withHeaders(response, conversation.exchange.replyHeaders);
   } catch (error) {
-    response = await conversation.refuse(error);
+    return await conversation.refuse(error);
   }
-  if (response === conversation.response) return response;
-  return withHeaders(response, conversation.exchange.replyHeaders);
 }
 
-/** Adds what browsers need to read a response that a plugin has made, and caches to know that they must not keep it. */
+/**
+ * Adds what browsers need to read a response that a plugin has made, and caches to know that they must not keep it.
+ *
+ * @throws TypeError or RangeError if nothing can be sent of the response: its body was read, for example
+ */
 function withHeaders(response: Response, added: Exchange['replyHeaders']): Response {
   const headers = new Headers(response.headers);
+  // A plugin that makes another body often copies the headers of the response that it has got.
+  headers.delete('content-length');
+  headers.delete('transfer-encoding');
   for (const [name, value] of Object.entries(added)) {
     if (!headers.has(name)) headers.set(name, value);
     else if (name === 'vary' && !headers.get(name)!.includes(value)) headers.append(name, value);

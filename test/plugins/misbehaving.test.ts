@@ -29,6 +29,18 @@ async function startWith(plugin: Plugin, options: TestGatewayOptions = {}) {
   return gateway;
 }
 
+/** A gateway over a socket, and through `fetch`. */
+async function both(plugin: Plugin) {
+  const gateway = await startWith(plugin);
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const overSocket = {
+    fetch: (path: string, init?: RequestInit) =>
+      fetch(server.url + path, { ...init, signal: AbortSignal.timeout(5_000) }),
+  };
+  return [overSocket, gateway];
+}
+
 /** Nothing that a request has held is held any longer. */
 async function expectNothingHeld({ gateway }: TestGateway): Promise<void> {
   const held = async () => {
@@ -307,6 +319,85 @@ test('a plugin can change the headers and the status of every response', async (
     };
     expect((await got(overSocket, asked)).headers).toMatchObject({ 'x-served-by': 'me' });
   }
+});
+
+describe('over a socket and through fetch', () => {
+  test.each<[string, string, Plugin]>([
+    [
+      'a shorter body',
+      'short',
+      {
+        onResponse: ({ response: { headers }, setResponse, fetchAPI }) =>
+          setResponse(new fetchAPI.Response('short', { headers })),
+      },
+    ],
+    [
+      'a longer body',
+      'x'.repeat(500),
+      {
+        onResponse: ({ response: { headers }, setResponse, fetchAPI }) =>
+          setResponse(new fetchAPI.Response('x'.repeat(500), { headers })),
+      },
+    ],
+    [
+      'the body that its handler returned',
+      '{"data":{"__typename":"Query"}}',
+      {
+        onExecute: () => undefined,
+        onRequest: ({ requestHandler, setRequestHandler, fetchAPI }) =>
+          setRequestHandler(async (request, context) => {
+            const response = await requestHandler(request, context);
+            return new fetchAPI.Response(await response.text(), response);
+          }),
+      },
+    ],
+  ])('a plugin that copies the headers of a response can send %s', async (_, body, plugin) => {
+    for (const way of await both(plugin)) {
+      for (let i = 0; i < 2; i += 1) {
+        const { status, text } = await got(way, { name: '', query: '{ __typename }' });
+        expect([status, text]).toEqual([200, body]);
+      }
+    }
+  });
+
+  test.each<[string, Plugin]>([
+    [
+      'a header that HTTP does not allow',
+      { onResponse: ({ response }) => response.headers.set('x-name', 'Łukasz') },
+    ],
+    [
+      'such a header, in a response of its own',
+      {
+        onResponse: ({ setResponse, fetchAPI }) =>
+          setResponse(new fetchAPI.Response('', { headers: { 'x-name': 'Łukasz' } })),
+      },
+    ],
+    [
+      'a body that was read',
+      {
+        onResponse: async ({ setResponse }) => {
+          const response = new Response('read');
+          await response.text();
+          setResponse(response);
+        },
+      },
+    ],
+    [
+      'a status without a body, and a body',
+      {
+        onResponse: ({ setResponse, fetchAPI }) =>
+          setResponse(new fetchAPI.Response('body', { status: 304 })),
+      },
+    ],
+    ['an error of fetch', { onResponse: ({ setResponse }) => setResponse(Response.error()) }],
+  ])('a plugin that responds with %s costs the answer, not the connection', async (_, plugin) => {
+    for (const way of await both(plugin)) {
+      for (const asked of [PAGE, STREAM]) {
+        const { text } = await got(way, asked);
+        expect(text).toContain('INTERNAL_SERVER_ERROR');
+      }
+    }
+  });
 });
 
 test('a plugin that wraps resolvers is reported at the start: it would protect nothing', async () => {
