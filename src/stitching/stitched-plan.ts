@@ -126,7 +126,7 @@ function written(data: Readonly<Record<string, unknown>>, keys: Keys): readonly 
 
   function write(one: unknown, key: Key | undefined): void {
     if (one === null || one === undefined) text += 'null';
-    else if (!key || key.leaf !== undefined) text += JSON.stringify(one);
+    else if (!key || key.leaf !== undefined) text += jsonOf(one);
     else if (Array.isArray(one)) {
       text += '[';
       for (const [i, element] of one.entries()) {
@@ -140,6 +140,12 @@ function written(data: Readonly<Record<string, unknown>>, keys: Keys): readonly 
       text += '}';
     }
   }
+}
+
+/** A custom scalar may be something that JSON does not have, such as a function. */
+function jsonOf(leaf: unknown): string {
+  const text = JSON.stringify(leaf) as string | undefined;
+  return text ?? 'null';
 }
 
 interface ThrownError {

@@ -1,7 +1,8 @@
 import { buildHTTPExecutor } from '@graphql-tools/executor-http';
 import { buildSchema } from 'graphql';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { describe, expect, test } from 'vitest';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
 import { serveRecorded } from '../support/imitations/recorded-server.ts';
@@ -25,6 +26,10 @@ const own: Additions = {
     },
   },
 };
+
+function later(): Promise<never> {
+  return pause(5).then(() => Promise.reject(new Error('later')));
+}
 
 function codesOf(errors: Answer<unknown>['errors']): unknown[] {
   return (errors ?? []).map(({ extensions }) => extensions?.['code']);
@@ -66,6 +71,57 @@ test('a text that a resolver throws is masked', async () => {
   expect(data).toEqual({ persons: { items: [{ thrown: null }] } });
   expect(codesOf(errors)).toEqual(['INTERNAL_SERVER_ERROR']);
   expect(JSON.stringify(errors)).not.toContain('secret');
+});
+
+describe('a list whose promises are rejected after it has failed does not end the process', () => {
+  const many = Array.from({ length: 10_001 }, () => 1);
+
+  test.each<[string, string, () => unknown]>([
+    ['because it is too long', '[Int]', () => [later(), ...many]],
+    ['because a list in it is too long', '[[Int]]', () => [[later()], many]],
+    [
+      'because it is too long, and was drawn',
+      '[Int]',
+      function* () {
+        yield later();
+        yield* many;
+      },
+    ],
+    [
+      'while it was drawn',
+      '[Int]',
+      function* () {
+        yield later();
+        throw new Error('at once');
+      },
+    ],
+    ['because of a null', '[Int!]!', () => [later(), null]],
+    ['because of a null in a list of it', '[[Int!]!]!', () => [[later(), null]]],
+    ['because of a field', '[Item!]!', () => [{ value: later }, { value: () => null }]],
+  ])('%s', async (_, type, list) => {
+    const rejected: unknown[] = [];
+    const onRejected = (reason: unknown) => void rejected.push(reason);
+    process.on('unhandledRejection', onRejected);
+    onTestFinished(() => void process.off('unhandledRejection', onRejected));
+    const additions: Additions = {
+      typeDefs: `type Item { value: Int! } extend type Query { list: ${type} }`,
+      resolvers: { Query: { list } },
+    };
+    await using gateway = await startGatewayOverSandbox({}, { additions });
+    const { errors } = await gateway.ask(`{ list ${type.includes('Item') ? '{ value }' : ''} }`);
+    expect(errors).toHaveLength(1);
+    await pause(20);
+    expect(rejected).toEqual([]);
+  });
+});
+
+test('a scalar that JSON does not have is null', async () => {
+  const additions: Additions = {
+    typeDefs: 'scalar Any extend type Query { any: Any }',
+    resolvers: { Query: { any: () => Symbol('any') } },
+  };
+  await using gateway = await startGatewayOverSandbox({}, { additions });
+  expect(await gateway.ask('{ any }')).toEqual({ data: { any: null } });
 });
 
 test('a field that requires nothing is answered where nothing else is selected', async () => {
