@@ -60,8 +60,12 @@ export interface Planner {
    */
   plan(document: PlannedDocument, grown: (bytes: number) => void): OperationPlan;
   createCall(variables: CallVariables, origin: CallOrigin): Call;
-  /** From now on, what carries the context of this call is executed on behalf of its caller. */
-  admit(call: Call): void;
+  /**
+   * From now on, what carries the context of this call is executed on behalf of its caller.
+   *
+   * @returns that context, or a copy if it is frozen, or carries the call of another request
+   */
+  admit(call: Call): object;
   /** Returns the admitted call of the operation that is answered with this context; undefined without one. */
   callWith(context: object | undefined): Call | undefined;
   /** Drains that run, and drains that wait for their turn. */
@@ -115,16 +119,31 @@ export function createPlanner(parts: PlannerParts): Planner {
   };
   // Not a WeakMap: one that each request grows is much of the work of collecting garbage.
   const admitted = Symbol('call');
+  const callIn = (context: object) => Reflect.get(context, admitted) as Call | undefined;
   return {
     plan: (document, grown) => planOperation(shared, document, grown),
     createCall: (variables, origin) => new Call(variables, origin, parts),
     admit: (call) => {
-      const { context } = call.origin;
-      if (context) Reflect.set(context, admitted, call);
+      const { origin } = call;
+      const context = isObject(origin.context) ? origin.context : {};
+      const before = callIn(context);
+      const isOwn = before === undefined || before.origin === origin;
+      if (isOwn && Reflect.set(context, admitted, call)) return context;
+      // Frozen, or the context of other requests too.
+      const { [admitted]: _, ...members } = Object.getOwnPropertyDescriptors(context) as Members;
+      const copy = Object.create(Object.getPrototypeOf(context) as object, members) as object;
+      Reflect.set(copy, admitted, call);
+      return copy;
     },
-    callWith: (context) => context && (Reflect.get(context, admitted) as Call | undefined),
+    callWith: (context) => (isObject(context) ? callIn(context) : undefined),
     get drainLoad() {
       return drains.load;
     },
   };
+}
+
+type Members = PropertyDescriptorMap & Record<symbol, PropertyDescriptor>;
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }

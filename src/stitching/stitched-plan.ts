@@ -22,12 +22,12 @@ import type { ServedWithAdditions } from './with-additions.ts';
  * Plans an operation that needs something added: graphql-js executes it over the stitched schema, and delegates to the
  * plans of the served one. It is always answered whole.
  *
- * @param admit called with the call of an operation before it delegates
+ * @param admit called with the call of an operation, for the context with which it delegates
  * @param grown called with the bytes of memory that the plan takes
  */
 export function stitchedPlan(
   { schema, fields }: Pick<ServedWithAdditions, 'schema' | 'fields'>,
-  admit: (call: Call) => void,
+  admit: (call: Call) => object,
   planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
   grown: (bytes: number) => void,
 ): OperationPlan {
@@ -46,8 +46,7 @@ export function stitchedPlan(
     answer: async (call) => {
       checkCounts(call.variables.values);
       call.limitDrains(MAX_RECORDS);
-      admit(call);
-      const context = call.origin.context ?? {};
+      const context = admit(call);
       const { data, errors = [] } = await execute({
         schema,
         document,

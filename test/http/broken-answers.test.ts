@@ -220,7 +220,7 @@ function answering({ stream, whole }: Answering) {
   } as Partial<OperationPlan> as OperationPlan;
   const operation = { plan, isIncremental: stream !== undefined };
   const { answer } = createDelivery({
-    planner: { createCall: () => ({ end: () => {} }) as never, admit: () => {} },
+    planner: { createCall: () => ({ end: () => {} }) as never, admit: () => ({}) },
     mask: errors.mask,
   });
   return handling(

@@ -22,13 +22,18 @@ const additions: Additions = {
   },
 };
 
-const wrapping: Plugin = {
-  onExecute: ({ executeFn, setExecuteFn }) =>
-    setExecuteFn((args) => {
-      const contextValue: unknown = { ...(args.contextValue as object), user: 'Ada' };
-      return executeFn({ ...args, contextValue }) as unknown;
-    }),
-};
+/** Executes operations with another context. */
+function withContext(change: (context: object) => unknown): Plugin {
+  return {
+    onExecute: ({ executeFn, setExecuteFn }) =>
+      setExecuteFn((args) => {
+        const contextValue = change(args.contextValue as object);
+        return executeFn({ ...args, contextValue }) as unknown;
+      }),
+  };
+}
+
+const wrapping = withContext((context) => ({ ...context, user: 'Ada' }));
 
 test.each<readonly [string, Plugin[], string]>([
   ['without plugins', [], 'acme nobody'],
@@ -38,6 +43,11 @@ test.each<readonly [string, Plugin[], string]>([
     'acme Ada',
   ],
   ['with one that copies it', [wrapping], 'acme Ada'],
+  [
+    'with one that freezes it',
+    [withContext((context) => Object.freeze({ ...context, user: 'Ada' }))],
+    'acme Ada',
+  ],
 ])('resolvers find the request in their context, %s', async (_, plugins, seenBy) => {
   await using gateway = await startGatewayOverSandbox({}, { additions, plugins });
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
@@ -51,4 +61,17 @@ test.each<readonly [string, Plugin[], string]>([
   expect(await overSocket.json()).toEqual(expected);
   expect(await (await gateway.fetch('/graphql', init)).json()).toEqual(expected);
   await server.close();
+});
+
+test('own fields are answered to each caller where a plugin gives all requests one context', async () => {
+  const shared = { request: new Request('http://x', { headers: { 'x-tenant': 'acme' } }) };
+  const plugins = [withContext(() => shared)];
+  await using gateway = await startGatewayOverSandbox({}, { additions, plugins });
+  const query = '{ persons(first: 50) { items { seenBy } } }';
+  const ask = async () => (await gateway.ask<{ persons: { items: object[] } }>(query)).data;
+  const answers = [...(await Promise.all([ask(), ask()]))];
+  for (let i = 0; i < 300; i += 1) answers.push(await ask());
+  for (const { persons } of answers) {
+    expect(persons.items).toEqual(Array(50).fill({ seenBy: 'acme nobody' }));
+  }
 });
