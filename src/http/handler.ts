@@ -228,6 +228,11 @@ async function answered(
  * @throws TypeError or RangeError if nothing can be sent of the response: its body was read, for example
  */
 function withHeaders(response: Response, added: Exchange['replyHeaders']): Response {
+  const { status, statusText, body } = response;
+  // Not every global `Response` throws: frameworks replace it.
+  if (body && (response.bodyUsed || body.locked)) throw new TypeError('The body was read.');
+  if (body && BODILESS.has(status)) throw new TypeError(`Status ${status} has no body.`);
+  if (status < 200 || status > 599) throw new RangeError(`Status ${status} cannot be sent.`);
   const headers = new Headers(response.headers);
   // A plugin that makes another body often copies the headers of the response that it has got.
   headers.delete('content-length');
@@ -236,9 +241,11 @@ function withHeaders(response: Response, added: Exchange['replyHeaders']): Respo
     if (!headers.has(name)) headers.set(name, value);
     else if (name === 'vary' && !headers.get(name)!.includes(value)) headers.append(name, value);
   }
-  const { status, statusText } = response;
-  return new Response(response.body, { status, statusText, headers });
+  return new Response(body, { status, statusText, headers });
 }
+
+/** Null body statuses of the Fetch standard. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Yoga cannot be created without the address of a probe. No address ends with a space. */
 const NO_ADDRESS = ' ';

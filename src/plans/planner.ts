@@ -130,9 +130,8 @@ export function createPlanner(parts: PlannerParts): Planner {
       const isOwn = before === undefined || before.origin === origin;
       if (isOwn && Reflect.set(context, admitted, call)) return context;
       // Frozen, or the context of other requests too.
-      const { [admitted]: _, ...members } = Object.getOwnPropertyDescriptors(context) as Members;
-      const copy = Object.create(Object.getPrototypeOf(context) as object, members) as object;
-      Reflect.set(copy, admitted, call);
+      const copy = { ...context };
+      Reflect.set(Object.setPrototypeOf(copy, Object.getPrototypeOf(context)), admitted, call);
       return copy;
     },
     callWith: (context) => (isObject(context) ? callIn(context) : undefined),
@@ -141,8 +140,6 @@ export function createPlanner(parts: PlannerParts): Planner {
     },
   };
 }
-
-type Members = PropertyDescriptorMap & Record<symbol, PropertyDescriptor>;
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
