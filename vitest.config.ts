@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config';
 import { testGroups } from './test/support/processes/test-groups.ts';
 
 const { inProcess, ofProcesses } = testGroups();
+/** A file that takes more than two seconds, by CPU or by waiting, in `npm run test:fast` is named so. */
+const isLong = (file: string) => file.endsWith('.long.test.ts');
 /** Without the files that measure time or memory, and those that do not start a gateway. */
 const EVERY_HOOK =
   /^test\/(http\/(anonymous|bad-requests|body-limits|both-ways|deferred|graphql-over|incremental|stream(ed|ing|s)|unexpected|auth\/(callers|scopes)|origin\/|telemetry\/|operations\/(?!kept))|answers\/extensions|same\/formats|stitching\/(?!any))/;
@@ -44,7 +46,17 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'fast',
-          include: inProcess,
+          include: inProcess.filter((file) => !isLong(file)),
+          setupFiles: ['test/support/processes/no-processes.ts'],
+          sequence: { groupOrder: 1 },
+          maxWorkers: availableParallelism(),
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'long',
+          include: inProcess.filter(isLong),
           setupFiles: ['test/support/processes/no-processes.ts'],
           sequence: { groupOrder: 1 },
           maxWorkers: availableParallelism(),

@@ -75,7 +75,7 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
   ],
   [
     'refresh_token_expires_in: 1 on every answer caused a refresh every 0.7 s',
-    'test/tokens/odd-answers.test.ts',
+    'test/tokens/odd-answers.long.test.ts',
     'a pair with refresh_token_expires_in %j is kept, without endless refreshes and without a loss',
   ],
   [
@@ -150,7 +150,7 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
   ],
   [
     'a service that refuses refreshes before the expiry had its tokens given up as lost',
-    'test/tokens/early-refusal.test.ts',
+    'test/tokens/early-refusal.long.test.ts',
     'where early exchanges are refused with status %i, every caller is served, there is one alarm, and one exchange after each expiry',
   ],
   [
@@ -160,17 +160,17 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
   ],
   [
     'a process of an older version beside a newer one recorded an early refusal as a loss for all',
-    'test/tokens/early-refusal.test.ts',
+    'test/tokens/early-refusal.long.test.ts',
     'a loss that a process of an older version recorded beside this one is none',
   ],
   [
     'a fresh access token that was refused as expired blocked callers for half of its life',
-    'test/tokens/early-refusal.test.ts',
+    'test/tokens/early-refusal.long.test.ts',
     'a fresh access token that is refused as expired is renewed after 30 s, then after longer, and nobody waits half a life',
   ],
   [
     'a refresh token was called lost because its access token expired while the refusal was on its way',
-    'test/tokens/early-refusal.test.ts',
+    'test/tokens/early-refusal.long.test.ts',
     'a refusal that arrives after the expiry, of an exchange that was sent before it, leads to one exchange more',
   ],
   [
