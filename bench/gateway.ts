@@ -15,14 +15,15 @@ export interface Server extends Target, AsyncDisposable {
 }
 
 export interface BenchGateway extends Server {
-  /** Only of a gateway that reports. */
-  report(): Promise<Report>;
+  /** What the module in `reports` sends; only of a gateway with one. */
+  report<R = Report>(): Promise<R>;
 }
 
 export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
-  readonly reports?: boolean;
+  /** Loaded into the gateway; answers messages with reports. */
+  readonly reports?: 'processes/reports.ts' | 'processes/coverage.ts';
 }
 
 const KEY = 'the-key-of-the-benchmark';
@@ -68,7 +69,7 @@ export async function timeToReady(
     headers: { 'x-api-key': KEY },
     pid: child.pid!,
     hasEnded: () => hasEnded(child),
-    report: async () => (await tell(child, 'look')) as Report,
+    report: async <R>() => (await tell(child, 'look')) as R,
     [Symbol.asyncDispose]: () => end(child),
   };
   return { seconds: (performance.now() - begin) / 1_000, gateway };
@@ -98,7 +99,7 @@ function spawnGateway(
   { env, execArgv = [], reports }: GatewayOptions,
 ) {
   const { file, flags } = startCommand();
-  const reporting = reports ? ['--import', pathOf('processes/reports.ts')] : [];
+  const reporting = reports ? ['--import', pathOf(reports)] : [];
   return start(file, {
     execArgv: [...flags, ...execArgv, ...reporting],
     env: {

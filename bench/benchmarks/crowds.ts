@@ -42,7 +42,7 @@ async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   await using gateway = await startGateway(upstream, {
     env: FRONT_DOOR,
     execArgv: [`--max-old-space-size=${HEAP_MB}`],
-    reports: true,
+    reports: 'processes/reports.ts',
   });
   watchPeak(gateway.pid);
   const health = watchHealth(gateway);

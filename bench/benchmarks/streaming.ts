@@ -21,7 +21,7 @@ async function measureWhole(): Promise<Row[]> {
   await using sandbox = await startBenchSandbox({ persons: PERSONS });
   await using gateway = await startGateway(sandbox, {
     env: { DRAIN_MAX_ITEMS: String(2 * PERSONS) },
-    reports: true,
+    reports: 'processes/reports.ts',
   });
   const fresh = residentOf(gateway.pid);
   // Memory that the engine takes for garbage, whatever the length of the list.

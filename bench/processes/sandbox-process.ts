@@ -9,6 +9,8 @@ export type SandboxCommand =
   | { readonly do: 'remove'; readonly at: readonly number[] }
   /** Replaces the list by this many persons, all of them new. */
   | { readonly do: 'replace'; readonly persons: number }
+  /** Sets the clock of the sandbox ahead, by which its tokens expire. */
+  | { readonly do: 'pass'; readonly seconds: number }
   | { readonly do: 'look' };
 
 /** The state after a command. */
@@ -25,7 +27,11 @@ export interface SandboxAddress {
   readonly tokenLink: string;
 }
 
-const sandbox = await startSandbox(JSON.parse(process.argv[2]!) as SandboxOptions);
+let passed = 0;
+const sandbox = await startSandbox({
+  ...(JSON.parse(process.argv[2]!) as SandboxOptions),
+  now: () => Date.now() + passed * 1_000,
+});
 const { persons, stats, url, tokenLink } = sandbox;
 
 process.on('message', (command: SandboxCommand) => {
@@ -35,6 +41,7 @@ process.on('message', (command: SandboxCommand) => {
     persons.remove(0, persons.length);
     persons.insert(0, command.persons);
   }
+  if (command.do === 'pass') passed += command.seconds;
   const digest = createHash('sha256');
   for (const { id } of persons.all()) digest.update(`${id}\n`);
   process.send!({

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { startProcess } from './support/processes/process.ts';
+
+test('npm run ways prints five ways, each with the files of src that its request passes', async () => {
+  await using ways = startProcess(['bench/ways.ts', '--files']);
+  const { code, stdout, stderr } = await ways.ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const printed = new Map(
+    stdout.split(/\n(?=\S)/).map((way) => {
+      const [name, count] = /^(.*): (\d+) files/.exec(way)!.slice(1);
+      const files = [...way.matchAll(/^ {2}(\S+) {2}\S.*:\d+$/gm)].map(([, file]) => file!);
+      expect(files).toHaveLength(Number(count));
+      return [name, files];
+    }),
+  );
+  const passes: Record<string, string[]> = {
+    'a page': ['http', 'operations', 'plans', 'upstream'],
+    'a connection': ['http', 'plans', 'paging', 'upstream'],
+    'a second drain': ['http', 'plans', 'paging', 'upstream'],
+    'one record by its id': ['http', 'plans', 'paging', 'upstream'],
+    'a page after an expired token': ['http', 'plans', 'upstream', 'tokens'],
+  };
+  expect([...printed.keys()]).toEqual(Object.keys(passes));
+  for (const [name, folders] of Object.entries(passes)) {
+    const files = printed.get(name)!;
+    for (const folder of folders) {
+      expect(files.some((file) => file.startsWith(`src/${folder}/`))).toBe(true);
+    }
+    // Neither the whole program, nor what runs only once.
+    expect(files.length).toBeLessThan(120);
+    expect(files.some((file) => file.startsWith('src/cli/'))).toBe(false);
+  }
+  expect(printed.get('a page')!.some((file) => file.startsWith('src/tokens/store/'))).toBe(false);
+});
