@@ -1,171 +1,179 @@
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
+import { Queue } from '../queue.ts';
 
-/** Limits the bytes that all answers together hold in memory, from when they are read until they are sent. */
-export interface AnswerBudget {
-  open(): HeldBytes;
-  /** For metrics. */
-  readonly load: { readonly bytes: number; readonly waiting: number };
-}
-
+export type AnswerBudget = ReturnType<typeof createAnswerBudget>;
 /** The bytes that one operation holds. */
-export interface HeldBytes {
-  /**
-   * Holds a piece until `release`. A piece that several operations share is counted once. Returns a promise if the
-   * operation has to wait until others release theirs: 30 s at most, for all its pieces together.
-   *
-   * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
-   */
-  hold(piece: object, bytes: number): Promise<void> | undefined;
-  /**
-   * Does the same where nobody can wait.
-   *
-   * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
-   */
-  holdAtOnce(piece: object, bytes: number): void;
-  /**
-   * Announces the least size of a part of the answer, before anything is fetched.
-   *
-   * @throws OPERATION_TOO_COMPLEX
-   */
-  expect(bytes: number): void;
-  release(): void;
-}
+export type HeldBytes = ReturnType<AnswerBudget['open']>;
 
 /** The same as for requests to the service that wait for their turn. */
 const PATIENCE_MS = 30_000;
 const RETRY_SECONDS = 5;
 
+/** Something in memory that operations share. */
+interface Piece {
+  readonly bytes: number;
+  holders: number;
+  waiters: number;
+}
+
+/** A piece that an operation waits for. */
+interface Wanted {
+  readonly held: ReadonlySet<object>;
+  readonly piece: object;
+  readonly bytes: number;
+  take(): void;
+}
+
 /**
- * Pieces that wait are in memory as well, so at most `max` bytes may wait; more are refused at once.
+ * Limits the bytes that all answers together hold in memory, from when they are read until they are sent. Pieces that
+ * wait are in memory as well, so at most `max` bytes may wait; more are refused at once.
  *
  * @param max bytes
  */
-export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
-  const pieces = new Map<object, { readonly bytes: number; holders: number }>();
-  /** Operations that hold something. */
-  const holding = new Set<object>();
-  /** In the order of their arrival. */
-  const waiting = new Set<Waiter>();
-  const waitingPieces = createCounts();
-  const waitingOperations = createCounts();
+export function createAnswerBudget(max: number, clock: Clock) {
+  const pieces = new Map<object, Piece>();
+  /** What each operation holds that holds something. */
+  const holding = new Set<ReadonlySet<object>>();
+  const queue = new Queue<Wanted>({ clock, tooLate: () => usedUp(max), onLate: serve });
   let used = 0;
   let waitingBytes = 0;
 
   return {
     open,
+    /** For metrics. */
     get load() {
-      return { bytes: used, waiting: waiting.size };
+      return { bytes: used, waiting: queue.size };
     },
   };
 
-  function open(): HeldBytes {
-    const own = new Set<object>();
-    let ownBytes = 0;
-    const patience = createPatience(clock);
+  function open() {
+    const held = new Set<object>();
+    let heldBytes = 0;
     let expected = 0;
     let isReleased = false;
+    /** How long it may still wait, ms. */
+    let patience = PATIENCE_MS;
+    let waitsSince = 0;
 
     const take = (piece: object, bytes: number) => {
       // After `release` nobody reads the piece; and an operation may have waited for one piece at two places.
-      if (isReleased || own.has(piece)) return;
-      own.add(piece);
-      ownBytes += bytes;
-      holding.add(own);
-      const shared = pieces.get(piece);
-      if (shared) {
-        shared.holders += 1;
-        return;
+      if (isReleased || held.has(piece)) return;
+      held.add(piece);
+      heldBytes += bytes;
+      holding.add(held);
+      const shared = pieceOf(piece, bytes);
+      shared.holders += 1;
+      if (shared.holders === 1) used += shared.bytes;
+    };
+
+    const wait = (piece: object, bytes: number) => {
+      const shared = pieceOf(piece, bytes);
+      const added = shared.waiters === 0 ? shared.bytes : 0;
+      if (waitingBytes + added > max || isStuck(held)) {
+        forget(piece, shared);
+        throw usedUp(max);
       }
-      pieces.set(piece, { bytes, holders: 1 });
-      used += bytes;
+      waitingBytes += added;
+      shared.waiters += 1;
+      // Waits for several pieces at the same time count once.
+      if (!queue.has(held)) waitsSince = clock.elapsed();
+      const until = waitsSince + patience;
+      return queue.wait(
+        { held, piece, bytes, take: () => take(piece, bytes) },
+        {
+          owner: held,
+          until: () => until,
+          onEnd: () => {
+            shared.waiters -= 1;
+            if (shared.waiters === 0) waitingBytes -= shared.bytes;
+            forget(piece, shared);
+            if (!queue.has(held)) patience -= clock.elapsed() - waitsSince;
+          },
+        },
+      );
     };
 
     return {
-      hold: (piece, bytes) => {
-        if (isReleased || own.has(piece)) return undefined;
-        if (ownBytes + bytes > max) throw tooLarge(ownBytes + bytes, max);
-        if (!fits(piece, bytes) || (waiting.size > 0 && !holding.has(own) && !pieces.has(piece))) {
-          return wait({ own, piece, bytes, patience, take: () => take(piece, bytes) });
-        }
+      /**
+       * Holds a piece until `release`. A piece that several operations share is counted once. Returns a promise if the
+       * operation has to wait until others release theirs: 30 s at most, for all its pieces together.
+       *
+       * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
+       */
+      hold: (piece: object, bytes: number): Promise<void> | undefined => {
+        if (isReleased || held.has(piece)) return undefined;
+        if (heldBytes + bytes > max) throw tooLarge(heldBytes + bytes, max);
+        const isBehindOthers = queue.size > 0 && !holding.has(held) && !isHeld(piece);
+        if (isBehindOthers || !fits(piece, bytes)) return wait(piece, bytes);
         take(piece, bytes);
         return undefined;
       },
-      holdAtOnce: (piece, bytes) => {
+      /**
+       * Does the same where nobody can wait.
+       *
+       * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
+       */
+      holdAtOnce: (piece: object, bytes: number): void => {
         if (isReleased) return;
-        if (ownBytes + bytes > max) throw tooLarge(ownBytes + bytes, max);
+        if (heldBytes + bytes > max) throw tooLarge(heldBytes + bytes, max);
         if (!fits(piece, bytes)) throw usedUp(max);
         take(piece, bytes);
       },
-      expect: (bytes) => {
+      /**
+       * Announces the least size of a part of the answer, before anything is fetched.
+       *
+       * @throws OPERATION_TOO_COMPLEX
+       */
+      expect: (bytes: number): void => {
         expected += bytes;
         if (expected > max) throw tooLarge(expected, max);
       },
-      release: () => {
+      release: (): void => {
         if (isReleased) return;
         isReleased = true;
-        holding.delete(own);
-        for (const piece of own) letGo(piece);
-        own.clear();
-        for (const one of waiting) if (one.own === own) one.leave();
+        holding.delete(held);
+        for (const piece of held) letGo(piece);
+        held.clear();
+        for (const next of waitingOf(held)) next.begin();
         serve();
       },
     };
   }
 
+  function pieceOf(piece: object, bytes: number): Piece {
+    const known = pieces.get(piece) ?? { bytes, holders: 0, waiters: 0 };
+    pieces.set(piece, known);
+    return known;
+  }
+
+  function forget(piece: object, { holders, waiters }: Piece): void {
+    if (holders === 0 && waiters === 0) pieces.delete(piece);
+  }
+
+  function isHeld(piece: object): boolean {
+    return (pieces.get(piece)?.holders ?? 0) > 0;
+  }
+
   function fits(piece: object, bytes: number): boolean {
-    return pieces.has(piece) || used + bytes <= max;
+    return used + bytes <= max || isHeld(piece);
   }
 
   function letGo(piece: object): void {
-    const shared = pieces.get(piece);
-    if (!shared) return;
+    const shared = pieces.get(piece)!;
     shared.holders -= 1;
-    if (shared.holders > 0) return;
-    pieces.delete(piece);
-    used -= shared.bytes;
+    if (shared.holders === 0) used -= shared.bytes;
+    forget(piece, shared);
   }
 
-  function wait({ own, piece, bytes, patience, take }: Wanted): Promise<void> {
-    const added = waitingPieces.has(piece) ? 0 : bytes;
-    if (waitingBytes + added > max || isStuck(own)) throw usedUp(max);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const over = new AbortController();
-    const end = (settle: () => void) => {
-      if (!waiting.delete(waiter)) return;
-      if (waitingPieces.remove(piece)) waitingBytes -= bytes;
-      waitingOperations.remove(own);
-      patience.end();
-      over.abort();
-      settle();
-    };
-    const waiter: Waiter = {
-      own,
-      piece,
-      bytes,
-      leave: () => end(resolve),
-      go: () => {
-        take();
-        end(resolve);
-      },
-      refuse: () => end(() => reject(usedUp(max))),
-    };
-    waiting.add(waiter);
-    waitingBytes += added;
-    waitingPieces.add(piece);
-    waitingOperations.add(own);
-    const lost = () => {
-      waiter.refuse();
-      serve();
-    };
-    clock.sleep(patience.begin(), over.signal).then(lost, () => {});
-    return promise;
+  function waitingOf(held: ReadonlySet<object>) {
+    return queue.has(held) ? Array.from(queue).filter(({ entry }) => entry.held === held) : [];
   }
 
   /** Whether every operation that holds something waits for another one: a deadlock. */
   function isStuck(newcomer?: object): boolean {
     if (holding.size === 0) return false;
-    for (const one of holding) if (one !== newcomer && !waitingOperations.has(one)) return false;
+    for (const held of holding) if (held !== newcomer && !queue.has(held)) return false;
     return true;
   }
 
@@ -173,72 +181,23 @@ export function createAnswerBudget(max: number, clock: Clock): AnswerBudget {
   function serve(): void {
     let before: number;
     do {
-      before = waiting.size;
-      for (const one of waiting) if (holding.has(one.own) && fits(one.piece, one.bytes)) one.go();
-      for (const one of waiting) {
-        if (holding.has(one.own)) continue;
-        if (!fits(one.piece, one.bytes)) break;
-        one.go();
+      before = queue.size;
+      for (const { entry, begin } of queue) {
+        if (!holding.has(entry.held) || !fits(entry.piece, entry.bytes)) continue;
+        entry.take();
+        begin();
       }
-    } while (waiting.size < before);
+      for (const { entry, begin } of queue) {
+        if (holding.has(entry.held)) continue;
+        if (!fits(entry.piece, entry.bytes)) break;
+        entry.take();
+        begin();
+      }
+    } while (queue.size < before);
     if (!isStuck()) return;
-    const last = Array.from(waiting).findLast((one) => holding.has(one.own));
-    for (const one of waiting) if (one.own === last?.own) one.refuse();
+    const last = Array.from(queue).findLast(({ entry }) => holding.has(entry.held));
+    if (last) for (const { refuse } of waitingOf(last.entry.held)) refuse(usedUp(max));
   }
-}
-
-interface Wanted {
-  readonly own: object;
-  readonly piece: object;
-  readonly bytes: number;
-  readonly patience: Patience;
-  take(): void;
-}
-
-/** How long one operation may still wait. Waits for several pieces at the same time count once. */
-interface Patience {
-  /** Begins a wait. Returns how long it may last, ms. */
-  begin(): number;
-  end(): void;
-}
-
-function createPatience(clock: Clock): Patience {
-  let left = PATIENCE_MS;
-  let waits = 0;
-  let since = 0;
-  return {
-    begin: () => {
-      const now = clock.elapsed();
-      if (waits === 0) since = now;
-      waits += 1;
-      return Math.max(0, left - (now - since));
-    },
-    end: () => {
-      waits -= 1;
-      if (waits === 0) left -= clock.elapsed() - since;
-    },
-  };
-}
-
-interface Waiter extends Omit<Wanted, 'take' | 'patience'> {
-  leave(): void;
-  go(): void;
-  refuse(): void;
-}
-
-function createCounts() {
-  const counts = new Map<object, number>();
-  return {
-    has: (one: object) => counts.has(one),
-    add: (one: object) => void counts.set(one, (counts.get(one) ?? 0) + 1),
-    /** @returns whether it was the last */
-    remove: (one: object): boolean => {
-      const left = (counts.get(one) ?? 0) - 1;
-      if (left > 0) counts.set(one, left);
-      else counts.delete(one);
-      return left <= 0;
-    },
-  };
 }
 
 function tooLarge(bytes: number, max: number) {

@@ -1,7 +1,7 @@
-import PQueue from 'p-queue';
 import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
 import { mapKey } from '../map-key.ts';
+import { Slots } from '../queue.ts';
 import type { RequestMemory } from '../request-memory.ts';
 import {
   ServiceRequest,
@@ -109,7 +109,7 @@ export class Call implements Requester {
   #isSharing = true;
   /** What was sent, by its body and key. Made on first use: many operations send a single request. */
   #requests: Map<string, Promise<unknown>> | undefined;
-  #queue: PQueue | undefined;
+  #slots: Slots | undefined;
   #records: RecordLoader | undefined;
 
   /** @param whole for a delegation */
@@ -256,10 +256,10 @@ export class Call implements Requester {
   async #sendInTurn<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
     const { signal } = this;
     const { memory } = this.#parts;
-    const queue = (this.#whole.#queue ??= new PQueue({ concurrency: PAGES_PER_OPERATION }));
+    const slots = (this.#whole.#slots ??= new Slots(() => PAGES_PER_OPERATION));
     budget.spend(request.pages);
-    const send = () => queue.add(() => this.#execute(request), { signal });
-    if (queue.pending < PAGES_PER_OPERATION) return send();
+    const send = () => slots.run(() => this.#execute(request), { signal });
+    if (slots.isFree) return send();
     // Each alias may have a request of its own with the same large variables.
     const bytes = Buffer.byteLength(request.body);
     try {

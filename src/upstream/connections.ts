@@ -1,9 +1,9 @@
-import PQueue from 'p-queue';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import { ByteLimit } from '../byte-limit.ts';
 import type { Clock } from '../clock.ts';
 import { codedError, PerhapsTooBig } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
+import { Slots } from '../queue.ts';
 import { BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
 import { agentHeaders, requestIdOfService } from '../service-headers.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
@@ -49,7 +49,7 @@ export function openConnections(parts: ConnectionsParts): Connections {
   const all = new ByteLimit(parts.maxArriving ?? Infinity);
   const limits = { each: MAX_RESPONSE_BYTES, all };
   // One at a time: while it is read, an answer takes several times its size.
-  const largeAnswers = new PQueue({ concurrency: 1 });
+  const largeAnswers = new Slots(() => 1);
 
   return {
     post: (request, sender, token) =>
@@ -101,7 +101,7 @@ interface SentRequestParts extends Pick<
   readonly sender: Sender;
   readonly token: string;
   readonly limits: BodyLimits;
-  readonly largeAnswers: PQueue;
+  readonly largeAnswers: Slots;
   readonly reported: ReportedRequest;
   readonly resolve: (answer: UpstreamAnswer) => void;
   readonly reject: (reason: unknown) => void;
@@ -185,7 +185,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
       sender: { signal },
     } = this.#parts;
     try {
-      this.#settle(await largeAnswers.add(() => inTurns(reading, signal), { signal }));
+      this.#settle(await largeAnswers.run(() => inTurns(reading, signal), { signal }));
     } catch (error) {
       if (!this.#isOver) this.#fail(error);
     }

@@ -197,7 +197,7 @@ describe('MAX_DRAINS', () => {
     const { signal } = new AbortController();
     const slow = await slots.take({ ...anybody(), signal });
     const other = slots.take({ ...anybody(), signal });
-    slow.rest();
+    slow.giveBack();
     const slot = await other;
     const order: string[] = [];
     const resuming = Promise.resolve(slow.resume()).then(() => order.push('resumed'));

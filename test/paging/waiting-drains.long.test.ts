@@ -116,7 +116,7 @@ test('a drain that has begun and rested is not refused when it resumes', async (
   const slots = createWalkSlots(1, clock);
   const { signal } = new AbortController();
   const rested = await slots.take({ owner: 'one', operation: {}, signal });
-  rested.rest();
+  rested.giveBack();
   const other = await slots.take({ owner: 'other', operation: {}, signal });
   const resuming = rested.resume();
   for (let minute = 0; minute < 5; minute += 1) {

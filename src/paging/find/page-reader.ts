@@ -1,4 +1,4 @@
-import PQueue from 'p-queue';
+import { Slots } from '../../queue.ts';
 import { isOutage, OutageDetector } from '../failures.ts';
 import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from '../page.ts';
 import type { PagePosition } from '../page-index/page-index.ts';
@@ -38,7 +38,7 @@ export class PageReader<R extends Identified> {
   readonly #signal: AbortSignal;
   readonly #found = new Map<string, LookedUp<R>>();
   readonly #refusals = new Map<string, unknown>();
-  readonly #queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
+  readonly #slots = new Slots(() => PAGES_PER_OPERATION);
   readonly #detector = new OutageDetector();
   #alone = 0;
   #hopeless = 0;
@@ -78,7 +78,7 @@ export class PageReader<R extends Identified> {
     await Promise.all(
       Array.from(byPage, async ([after, expected]) => {
         try {
-          const page = await this.#queue.add(() => this.#readFrom(after, lastOf(expected) + 1));
+          const page = await this.#slots.run(() => this.#readFrom(after, lastOf(expected) + 1));
           await this.#takeNulls(after, expected, page);
         } catch (error) {
           await this.#readOneByOne(expected, error);
@@ -140,7 +140,7 @@ export class PageReader<R extends Identified> {
     );
     if (nulls.length === 0) return;
     const request = { after, first: lastOf(nulls) + 1 };
-    const read = await this.#queue.add(() =>
+    const read = await this.#slots.run(() =>
       readAsFar(this.#list.fetchIdentities, request, this.#signal, () => false),
     );
     const named = 'pages' in read ? read.pages.flatMap(({ page }) => page.items) : [];
@@ -170,7 +170,7 @@ export class PageReader<R extends Identified> {
         continue;
       }
       this.#alone += 1;
-      const outcome = await this.#queue.add(() => this.#readAlone(identity, position));
+      const outcome = await this.#slots.run(() => this.#readAlone(identity, position));
       isRefused = outcome === 'refused';
       if (isRefused) continue;
       failed = outcome === 'found' ? Number.NEGATIVE_INFINITY : failed + 1;

@@ -1,3 +1,4 @@
+import { Slots } from '../../queue.ts';
 import { OutageDetector } from '../failures.ts';
 import {
   overlappingSize,
@@ -57,8 +58,7 @@ export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
   { index: { pages }, limit, pace, signal, onSettled }: PrefetchOptions,
 ): Prefetch<R> {
-  const queue = { urgent: [] as (() => void)[], ahead: [] as (() => void)[] };
-  let inFlight = 0;
+  const slots = new Slots(() => pace.limit);
   const requested = new Map<number, Promise<PageRead<R> | undefined>>();
   const settled = new Map<number, PageRead<R> | undefined>();
   const detector = new OutageDetector();
@@ -97,10 +97,10 @@ export function prefetchPages<R extends Identified>(
       return undefined;
     },
     readFrom: (after) =>
-      send({ after, first: undefined }, 'urgent', { isAhead: true }).catch(() => undefined),
+      send({ after, first: undefined }, { isUrgent: true, isAhead: true }).catch(() => undefined),
     mustRead: async (number) => (await page(number)) ?? mustReadFrom(pages[number]!.after),
     mustReadFrom,
-    fetchPage: async (request) => (await send(request, 'urgent')).page,
+    fetchPage: async (request) => (await send(request, { isUrgent: true })).page,
   };
 
   function page(number: number): Promise<PageRead<R> | undefined> {
@@ -116,7 +116,7 @@ export function prefetchPages<R extends Identified>(
       onSettled(number);
       return read;
     };
-    const read = send({ after, first }, 'ahead', { isAhead: true }).then(settle, () => settle());
+    const read = send({ after, first }, { isAhead: true }).then(settle, () => settle());
     requested.set(number, read);
     return read;
   }
@@ -136,35 +136,23 @@ export function prefetchPages<R extends Identified>(
   }
 
   function mustReadFrom(after: string | null): Promise<PageRead<R>> {
-    // Before the pages ahead, since the consumer waits for this one.
-    return send({ after, first: undefined }, 'urgent');
+    return send({ after, first: undefined }, { isUrgent: true });
   }
 
-  /** @param isAhead the consumer may never need the page, so it is left out while the service is down */
-  async function send(
+  /**
+   * @param isUrgent before the other pages ahead: the consumer waits for this one
+   * @param isAhead the consumer may never need the page, so it is left out while the service is down
+   */
+  function send(
     request: PageRequest,
-    turn: keyof typeof queue,
-    { isAhead = false } = {},
+    { isUrgent = false, isAhead = false },
   ): Promise<PageRead<R>> {
-    if (inFlight < pace.limit) inFlight += 1;
-    else await new Promise<void>((begin) => queue[turn].push(begin));
-    try {
+    const read = async () => {
       signal.throwIfAborted();
       if (isAhead && detector.outage) throw LEFT_OUT;
       return { after: request.after, page: await detector.count(fetchPage(request, signal)) };
-    } finally {
-      inFlight -= 1;
-      serve();
-    }
-  }
-
-  function serve(): void {
-    while (inFlight < pace.limit) {
-      const begin = queue.urgent.shift() ?? queue.ahead.shift();
-      if (!begin) return;
-      inFlight += 1;
-      begin();
-    }
+    };
+    return slots.run(read, { isUrgent });
   }
 }
 

@@ -1,5 +1,4 @@
 import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
-import PQueue from 'p-queue';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { readValue } from '../../answers/read.ts';
 import { readAnswer, type Found } from '../../answers/service-answer.ts';
@@ -8,6 +7,7 @@ import { tooBigIn } from '../../answers/too-big.ts';
 import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import { PAGES_PER_OPERATION } from '../../paging/page.ts';
+import { Slots } from '../../queue.ts';
 import type { ByIdField } from '../../schema/derived.ts';
 import type { TooBig } from '../../errors.ts';
 import type { Call, UpstreamRequest } from '../call.ts';
@@ -89,12 +89,13 @@ export function lookupById(
     aliasBytes,
     find: async (ids) => {
       // The text of a request is long, so none is written long before it is sent.
-      const queue = new PQueue({ concurrency: PAGES_PER_OPERATION });
-      const values = await queue.addAll(
-        batches(ids, sizes.of(sized())).map((batch) => () => {
-          const found = findBatch(batch, call);
-          return found.catch((error: Error) => batch.map(() => error));
-        }),
+      const slots = new Slots(() => PAGES_PER_OPERATION);
+      const values = await Promise.all(
+        batches(ids, sizes.of(sized())).map((batch) =>
+          slots
+            .run(() => findBatch(batch, call))
+            .catch((error: Error) => batch.map(() => error)),
+        ),
       );
       return values.flat().map((value) => resultOf(shape, value, result));
     },

@@ -1,0 +1,220 @@
+import type { Clock } from './clock.ts';
+
+/** How an entry waits. */
+export interface Waits {
+  /** Owners take turns. Default: all entries have the same owner. */
+  readonly owner?: unknown;
+  /** The groups of an owner take turns as well, and each counts once in `isFull`. Default: the entry alone. */
+  readonly group?: unknown;
+  /** Refuses the entry with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** When the entry is refused, by `clock.elapsed`; may become later while it waits. Default: never. */
+  readonly until?: () => number;
+  /** Called when the entry waits no more. */
+  readonly onEnd?: () => void;
+}
+
+export interface Waiting<E, T> extends Waits {
+  readonly entry: E;
+  /** Ends the wait with a turn: the next entry of its owner is behind those of all other owners. */
+  begin(value: T): void;
+  /** Ends the wait without a turn: its owner keeps its place. */
+  refuse(reason: unknown): void;
+}
+
+/** Required for entries with an `until`. */
+interface Patience {
+  readonly clock: Pick<Clock, 'elapsed' | 'sleep'>;
+  /** Makes the error for an entry that waited too long. */
+  readonly tooLate: () => Error;
+  /** Called after such entries were refused. */
+  readonly onLate?: () => void;
+}
+
+/**
+ * Everything that waits for others, for a turn, a slot or memory, waits in such a queue. When there is room, iterate
+ * over the queue and begin the entries for which there is room: they come in the order of their turns. Several
+ * priorities are several queues, served one after the other. What is free is taken without a queue.
+ *
+ * Owners take turns: one who has a thousand entries waiting delays the others no more than one who has a single entry.
+ */
+export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
+  // A map and a set keep the order in which entries were added, so what comes first has the next turn.
+  readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E, T>>>>();
+  readonly #patience: Patience | undefined;
+  #size = 0;
+  #groups = 0;
+  /** When the timer ends, by `clock.elapsed`, and what restarts it; undefined while none runs. */
+  #timer: { readonly until: number; readonly restart: AbortController } | undefined;
+
+  constructor(patience?: Patience) {
+    this.#patience = patience;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  has(owner: unknown, group?: unknown): boolean {
+    const groups = this.#owners.get(owner);
+    return groups !== undefined && (group === undefined || groups.has(group));
+  }
+
+  /** Whether at least `max` groups wait, and this owner has a fair share of them or more. */
+  isFull(owner: unknown, max: number): boolean {
+    const groups = this.#owners.get(owner);
+    const owners = this.#owners.size + (groups ? 0 : 1);
+    return this.#groups >= max && (groups?.size ?? 0) >= max / owners;
+  }
+
+  /**
+   * Returns a promise of what the entry begins with.
+   *
+   * @throws the abort reason of the signal, and `tooLate`
+   */
+  wait(entry: E, waits: Waits = {}): Promise<T> {
+    const { signal, until, onEnd } = waits;
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const end = (hadTurn: boolean) => {
+      if (!this.#remove(waiting, hadTurn)) return;
+      signal?.removeEventListener('abort', leave);
+      onEnd?.();
+    };
+    const leave = () => waiting.refuse(signal?.reason);
+    const waiting: Waiting<E, T> = {
+      ...waits,
+      entry,
+      begin: (value) => {
+        end(true);
+        resolve(value);
+      },
+      refuse: (reason) => {
+        end(false);
+        reject(reason);
+      },
+    };
+    this.#add(waiting);
+    signal?.addEventListener('abort', leave);
+    if (until && !this.#timer) void this.#refuseLate();
+    else if (until && until() < this.#timer!.until) this.#timer!.restart.abort(RESTARTED);
+    return promise;
+  }
+
+  *[Symbol.iterator](): Generator<Waiting<E, T>, void, undefined> {
+    // An owner or a group that had its turn is behind the others then, so it is met again.
+    for (const groups of this.#owners.values()) yield* untilTurn(groups);
+  }
+
+  #add(waiting: Waiting<E, T>): void {
+    const { owner, group = waiting } = waiting;
+    const groups = this.#owners.get(owner) ?? new Map<unknown, Set<Waiting<E, T>>>();
+    const entries = groups.get(group) ?? new Set();
+    if (entries.size === 0) this.#groups += 1;
+    this.#owners.set(owner, groups.set(group, entries.add(waiting)));
+    this.#size += 1;
+  }
+
+  #remove(waiting: Waiting<E, T>, hadTurn: boolean): boolean {
+    const { owner, group = waiting } = waiting;
+    const groups = this.#owners.get(owner);
+    const entries = groups?.get(group);
+    if (!groups || !entries?.delete(waiting)) return false;
+    this.#size -= 1;
+    if (entries.size === 0) this.#groups -= 1;
+    moveBehind(groups, group, entries, hadTurn);
+    moveBehind(this.#owners, owner, groups, hadTurn);
+    return true;
+  }
+
+  /** One timer for all entries: most begin soon, and to stop a timer for each would cost more than the wait. */
+  async #refuseLate(): Promise<void> {
+    const { clock, tooLate, onLate } = this.#patience!;
+    for (;;) {
+      const now = clock.elapsed();
+      const late: Waiting<E, T>[] = [];
+      let next = Infinity;
+      for (const waiting of this) {
+        const until = waiting.until?.() ?? Infinity;
+        if (until <= now) late.push(waiting);
+        else next = Math.min(next, until);
+      }
+      for (const waiting of late) waiting.refuse(tooLate());
+      if (late.length > 0) onLate?.();
+      if (next === Infinity) break;
+      this.#timer = { until: next, restart: new AbortController() };
+      await clock.sleep(next - now, this.#timer.restart.signal).catch(() => {});
+    }
+    this.#timer = undefined;
+  }
+}
+
+/** Made once: a new one, with its stack, would cost more than the wait. */
+const RESTARTED = new DOMException('The timer is set to an earlier time.', 'AbortError');
+
+function* untilTurn<W>(groups: ReadonlyMap<unknown, ReadonlySet<W>>) {
+  for (const entries of groups.values()) {
+    for (const waiting of entries) {
+      yield waiting;
+      if (!entries.has(waiting)) return;
+    }
+  }
+}
+
+/** Removes a part that is empty now, and moves another one behind all others if it had its turn. */
+function moveBehind<P extends { readonly size: number }>(
+  parts: Map<unknown, P>,
+  key: unknown,
+  part: P,
+  hadTurn: boolean,
+): void {
+  if (hadTurn || part.size === 0) parts.delete(key);
+  if (hadTurn && part.size > 0) parts.set(key, part);
+}
+
+/** Limits how much is done at the same time. */
+export class Slots {
+  readonly #limit: () => number;
+  readonly #urgent = new Queue<undefined>();
+  readonly #others = new Queue<undefined>();
+  #taken = 0;
+
+  /** @param limit asked whenever work begins or ends */
+  constructor(limit: () => number) {
+    this.#limit = limit;
+  }
+
+  get isFree(): boolean {
+    return this.#taken < this.#limit();
+  }
+
+  /**
+   * Does the work: now if a slot is free, otherwise in its turn.
+   *
+   * @param signal only for the wait
+   * @throws the abort reason of the signal
+   */
+  async run<T>(
+    work: () => Promise<T>,
+    { signal, isUrgent = false }: { signal?: AbortSignal; isUrgent?: boolean } = {},
+  ): Promise<T> {
+    if (this.isFree) this.#taken += 1;
+    else await (isUrgent ? this.#urgent : this.#others).wait(undefined, { signal });
+    try {
+      return await work();
+    } finally {
+      this.#taken -= 1;
+      this.#serve();
+    }
+  }
+
+  #serve(): void {
+    for (const queue of [this.#urgent, this.#others]) {
+      for (const next of queue) {
+        if (!this.isFree) return;
+        this.#taken += 1;
+        next.begin();
+      }
+    }
+  }
+}
