@@ -27,7 +27,7 @@ import { serveSnapshot } from './schema/serve-snapshot.ts';
 import type { ServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
 import { RequestMemory } from './request-memory.ts';
-import type { ServiceExecutor } from './service-request.ts';
+import type { ServiceExecutor } from './service/request.ts';
 import type { Additions } from './stitching/additions.ts';
 import { delegations } from './stitching/delegations.ts';
 import { stitchedPlan } from './stitching/stitched-plan.ts';

@@ -1,14 +1,14 @@
 import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
 import type { Cause } from '../cause.ts';
-import { mapKey } from '../map-key.ts';
 import { Slots } from '../queue.ts';
 import type { RequestMemory } from '../request-memory.ts';
 import {
+  keyOf,
   ServiceRequest,
   type OutgoingRequest,
   type Sender,
   type ServiceExecutor,
-} from '../service-request.ts';
+} from '../service/request.ts';
 import type { DrainBudget } from '../paging/drain/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import {
@@ -228,7 +228,7 @@ export class Call implements Requester {
   #request<T>(charged: ChargedRequest<T>): Promise<T> {
     if (!this.#isSharing) return this.#send(charged);
     const requests = (this.#whole.#requests ??= new Map());
-    const key = mapKey(charged.request.body + charged.request.key);
+    const key = keyOf(charged.request);
     const known = requests.get(key) as Promise<T> | undefined;
     if (known) return known;
     const sent = this.#sendInTurn(charged);

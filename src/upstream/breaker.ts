@@ -1,7 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
-import type { OutgoingRequest } from '../service-request.ts';
+import type { OutgoingRequest } from '../service/request.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './upstream-answer.ts';
 
 /**

@@ -5,9 +5,9 @@ import { codedError, PerhapsTooBig } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { Slots } from '../queue.ts';
 import { BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
-import { agentHeaders, requestIdOfService } from '../service-headers.ts';
+import { agentHeaders, requestIdOfService } from '../service/headers.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
-import type { OutgoingRequest, Sender } from '../service-request.ts';
+import type { OutgoingRequest, Sender } from '../service/request.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './upstream-answer.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
 

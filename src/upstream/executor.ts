@@ -2,16 +2,16 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { GraphQLError } from 'graphql';
 import { RequestMemory } from '../request-memory.ts';
 import {
+  printedRequest,
   ServiceRequest,
+  ServiceResult,
   type OutgoingRequest,
   type Sender,
   type ServiceExecutor,
-} from '../service-request.ts';
-import { ServiceResult } from '../service-result.ts';
+} from '../service/request.ts';
 import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import { requestFor } from './general-request.ts';
 import type { UpstreamAnswer, UpstreamResult } from './upstream-answer.ts';
 import { failureOf, type Unanswered } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
@@ -44,10 +44,10 @@ const PATIENCE_MS = 30_000;
 
 /**
  * Creates an executor that attaches managed bearer tokens. The steps of a request are here, and the rules of each step
- * in a file of its own: a request without a reader is printed (general-request.ts); it shares the request of an equal
- * query in flight (share-queries.ts), is sent again where that may help (retry.ts), waits for its turn (turns.ts), is
- * sent with the newest token (connections.ts), and again if the service refuses that one (authorize.ts). The circuit
- * breaker (breaker.ts) refuses it before it waits, and again before it is sent.
+ * in a file of its own: it shares the request of an equal query in flight (share-queries.ts), is sent again where that
+ * may help (retry.ts), waits for its turn (turns.ts), is sent with the newest token (connections.ts), and again if the
+ * service refuses that one (authorize.ts). The circuit breaker (breaker.ts) refuses it before it waits, and again before
+ * it is sent.
  */
 export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
@@ -80,7 +80,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
 
   async function executeGeneral(request: ExecutionRequest): Promise<ExecutionResult> {
     try {
-      return (await send(requestFor(request))).plain();
+      return (await send(printedRequest(request))).plain();
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
       throw error;

@@ -3,8 +3,8 @@ import { codedError, PerhapsTooBig } from '../errors.ts';
 import { MAX_LEVELS } from '../json-grammar.ts';
 import { jsonIn, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
-import { parseRetryAfter } from '../retry-after.ts';
-import type { AnswerReader } from '../service-request.ts';
+import { parseRetryAfter } from '../service/headers.ts';
+import type { AnswerReader } from '../service/request.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamResult } from './upstream-answer.ts';
 
 export interface HttpAnswer {

@@ -1,7 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { mapKey } from '../map-key.ts';
-import type { OutgoingRequest, Sender } from '../service-request.ts';
-import { ServiceResult } from '../service-result.ts';
+import { keyOf, ServiceResult, type OutgoingRequest, type Sender } from '../service/request.ts';
 import type { UpstreamResult } from './upstream-answer.ts';
 
 export interface SharedQueries {
@@ -29,7 +27,7 @@ export function shareQueries(send: SendQuery): SharedQueries {
       new Promise((resolve, reject) => {
         sender.signal.throwIfAborted();
         const queries = inFlight[sender.priority];
-        const key = mapKey(query.key ? query.body + query.key : query.body);
+        const key = keyOf(query);
         let shared = queries.get(key)?.shared;
         if (!shared) {
           const slot: Slot = { shared: undefined };

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
 import type { ErrorCode } from '../errors.ts';
 import { Queue } from '../queue.ts';
-import type { Priority, Sender } from '../service-request.ts';
+import type { Priority, Sender } from '../service/request.ts';
 
 /** To be called once, when the request is over. */
 type EndTurn = () => void;

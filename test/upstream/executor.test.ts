@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
 import { inOneStep } from '../../src/pausable.ts';
-import { ServiceRequest } from '../../src/service-request.ts';
+import { ServiceRequest } from '../../src/service/request.ts';
 import {
   after,
   cut,

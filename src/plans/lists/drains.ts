@@ -21,7 +21,7 @@ import type { FetchPage, Identified } from '../../paging/page.ts';
 import { createServiceCounts, type ServiceCounts } from '../../paging/drain/service-counts.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
-import type { Sender, ServiceExecutor } from '../../service-request.ts';
+import type { Sender, ServiceExecutor } from '../../service/request.ts';
 import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';

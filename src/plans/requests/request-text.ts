@@ -18,7 +18,7 @@ import {
 import { TYPE_KEY, type ShapeScope } from '../../answers/shape.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
-import { firstField } from '../../service-request.ts';
+import { firstField } from '../../service/request.ts';
 import { fieldNode } from './added-fields.ts';
 import { isReadAsSent, whatIsRead } from './reading-key.ts';
 

@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import { codedError } from '../../errors.ts';
 import { inOneStep } from '../../pausable.ts';
-import { ServiceRequest } from '../../service-request.ts';
+import { ServiceRequest } from '../../service/request.ts';
 import { readSnapshot } from '../snapshot.ts';
 
 /** Sends a request to the service: its executor. */

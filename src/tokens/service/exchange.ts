@@ -2,11 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { BodyParts } from '../../read-body.ts';
-import { agentHeaders, requestIdOfService } from '../../service-headers.ts';
+import { agentHeaders, requestIdOfService, secondsToWait } from '../../service/headers.ts';
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
 import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';
-import { retryAfter as secondsToWait } from '../../retry-after.ts';
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */
 export type ConnectToTokenEndpoint = () => Promise<TokenEndpoint>;

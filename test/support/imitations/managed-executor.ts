@@ -1,7 +1,7 @@
 import { expect, vi } from 'vitest';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createManagedExecutor } from '../../../src/gateway.ts';
-import type { ServiceExecutor } from '../../../src/service-request.ts';
+import type { ServiceExecutor } from '../../../src/service/request.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { recordingLog } from '../gateway/gateway.ts';
 import {

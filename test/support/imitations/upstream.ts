@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import type { Json } from '../../../src/json.ts';
 import { inOneStep, type Pausable } from '../../../src/pausable.ts';
-import { ServiceRequest, type Sender } from '../../../src/service-request.ts';
+import { ServiceRequest, type Sender } from '../../../src/service/request.ts';
 import { createServiceExecutor, type Upstream } from '../../../src/upstream/executor.ts';
 import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
 

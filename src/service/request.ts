@@ -1,18 +1,21 @@
+import { hash } from 'node:crypto';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import {
   getOperationAST,
+  GraphQLError,
   Kind,
+  OperationTypeNode,
   parse,
+  print,
   type DocumentNode,
   type FragmentDefinitionNode,
-  type OperationTypeNode,
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
-import type { Cause } from './cause.ts';
-import type { Json } from './json.ts';
-import type { Pausable } from './pausable.ts';
-import type { ServiceResult } from './service-result.ts';
+import type { Cause } from '../cause.ts';
+import { codedError } from '../errors.ts';
+import type { Json } from '../json.ts';
+import { inOneStep, type Pausable } from '../pausable.ts';
 
 /** A request to the service: what is sent, and how its answer is read. */
 export interface OutgoingRequest<T = unknown> extends AnswerReader<T> {
@@ -36,6 +39,19 @@ export interface AnswerReader<T> {
   readonly scan?: ((bytes: Buffer) => Pausable<T | undefined>) | undefined;
   /** @param answer an object with `data`, or a list of `errors`, or both */
   readonly read: (answer: Json, status: number) => Pausable<T>;
+}
+
+/** Characters. V8 hashes strings longer than this by their length only. */
+const LONGEST = 16_383;
+
+/**
+ * Returns the key of a request in a map: its body and key, or their digest if they are long. Requests of one operation
+ * often have the same length, and a map with many long ones would compare each with all others, character by character:
+ * 200 of 60 KB take 0.3 s.
+ */
+export function keyOf({ body, key = '' }: Pick<OutgoingRequest, 'body' | 'key'>): string {
+  const text = body + key;
+  return text.length > LONGEST ? hash('sha256', text, 'base64') : text;
 }
 
 /** For whom a request is sent. */
@@ -116,6 +132,48 @@ interface BodyMembers {
   readonly variables?: Record<string, unknown>;
 }
 
+/**
+ * Prints the document of a request that `wrapSchema` or another gateway made. Its `extensions` are not sent, and its
+ * `context` is not read.
+ *
+ * @throws BAD_USER_INPUT for a subscription, and for a document without the operation
+ */
+export function printedRequest({
+  document,
+  variables,
+  operationName,
+  signal,
+  info,
+}: ExecutionRequest): ServiceRequest<undefined> {
+  const kind = getOperationAST(document, operationName)?.operation;
+  if (kind === undefined || kind === OperationTypeNode.SUBSCRIPTION) {
+    throw codedError(
+      'BAD_USER_INPUT',
+      kind === undefined
+        ? 'The document has no such operation, or several: name one of them in operationName.'
+        : 'The recruiting service has no subscriptions. Send a query or a mutation.',
+    );
+  }
+  return new ServiceRequest(
+    {
+      kind,
+      field: firstField(document, operationName),
+      body: JSON.stringify({ query: print(document), operationName, variables }),
+      key: UNREAD,
+      read: () => inOneStep(undefined),
+    },
+    {
+      signal: signal ?? info?.signal ?? new AbortController().signal,
+      priority: 'interactive',
+      caller: 'executor',
+      cause: undefined,
+    },
+  );
+}
+
+/** Not the key of a request with a reading of its own, whose body may be the same. */
+const UNREAD = 'unread';
+
 /** The root field that an operation selects, the first of several. */
 export function firstField(document: DocumentNode, operationName?: string): string {
   let within: SelectionSetNode | undefined = getOperationAST(document, operationName)?.selectionSet;
@@ -138,4 +196,72 @@ function fragmentOf(
     (one): one is FragmentDefinitionNode =>
       one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
   );
+}
+
+/**
+ * The result of a request. Its members are made from the answer on first use: mostly only the reading is used. To copy
+ * it, use `plain()`, because the members are getters.
+ */
+export class ServiceResult<T> implements ExecutionResult {
+  /** What the reader of the request made of the answer. Equal requests share it: it must not be changed. */
+  readonly reading: T;
+  readonly #answer: Buffer | string;
+  #members: PlainResult | undefined;
+
+  /** @param answer JSON: an object with `data`, or a list of `errors`, or both */
+  constructor(reading: T, answer: Buffer | string) {
+    this.reading = reading;
+    this.#answer = answer;
+  }
+
+  // The types of graphql-tools know members that are left out, but none that are undefined.
+  get data(): Record<string, unknown> | null {
+    return this.plain().data!;
+  }
+
+  get errors(): readonly GraphQLError[] {
+    return this.plain().errors!;
+  }
+
+  get extensions(): Record<string, unknown> {
+    return this.plain().extensions!;
+  }
+
+  plain(): PlainResult {
+    return (this.#members ??= membersOf(this.#answer));
+  }
+}
+
+type PlainResult = ExecutionResult<Record<string, unknown>, Record<string, unknown>>;
+
+function membersOf(answer: Buffer | string): PlainResult {
+  const { data, errors, extensions } = JSON.parse(String(answer)) as Pick<PlainResult, 'data'> &
+    Readonly<Record<string, unknown>>;
+  return {
+    ...(data !== undefined && { data }),
+    ...(Array.isArray(errors) &&
+      errors.length > 0 && { errors: errors.slice(0, MAX_ERRORS).map(errorOf) }),
+    ...(isObject(extensions) && { extensions }),
+  };
+}
+
+/** Each has a stack trace. */
+const MAX_ERRORS = 3_000;
+
+function errorOf(error: unknown): GraphQLError {
+  const { message, path, extensions, locations }: Record<string, unknown> = isObject(error)
+    ? error
+    : {};
+  const graphQLError = new GraphQLError(
+    typeof message === 'string' ? message : 'The recruiting service reported an error.',
+    {
+      ...(Array.isArray(path) && { path: path as (string | number)[] }),
+      ...(isObject(extensions) && { extensions }),
+    },
+  );
+  return Array.isArray(locations) ? Object.assign(graphQLError, { locations }) : graphQLError;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
