@@ -1,7 +1,7 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { createAnswerBudget } from './answers/budget.ts';
+import { createAnswerBudget } from './memory/answer-budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, type Config } from './config.ts';
 import { createAdmission } from './http/auth/admission.ts';
@@ -26,7 +26,7 @@ import { describeLists } from './schema/describe-lists.ts';
 import { serveSnapshot } from './schema/serve-snapshot.ts';
 import type { ServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/watch-live-schema.ts';
-import { RequestMemory } from './request-memory.ts';
+import { RequestMemory } from './memory/byte-limit.ts';
 import type { ServiceExecutor } from './service/request.ts';
 import type { Additions } from './stitching/additions.ts';
 import { delegations } from './stitching/delegations.ts';

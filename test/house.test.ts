@@ -62,6 +62,7 @@ const arrows: Record<string, readonly string[]> = {
   paging: ['page-ledger.ts'],
   upstream: ['json-grammar.ts', 'service'],
   service: [],
+  memory: [],
   tokens: [
     'page-ledger.ts',
     'service',
@@ -80,22 +81,17 @@ const arrows: Record<string, readonly string[]> = {
   'pausable.ts': [],
   'queue.ts': [],
   'compile-cache.js': [],
-  'byte-limit.ts': [],
-  'read-body.ts': ['byte-limit.ts'],
-  'request-memory.ts': ['byte-limit.ts'],
   'sync-folder.ts': [],
   'time-limit.ts': [],
 };
 const everybody = [
-  'byte-limit.ts',
   'cause.ts',
   'errors.ts',
   'clock.ts',
   'json.ts',
+  'memory',
   'pausable.ts',
   'queue.ts',
-  'read-body.ts',
-  'request-memory.ts',
 ];
 const files = globSync('src/**/*.{ts,js}');
 
@@ -161,7 +157,7 @@ test('no imports form a circle, not even imports of types', () => {
 
 /** Their getters belong to objects that are made once, or as often as something is configured. */
 const madeOnce = [
-  'answers/budget.ts',
+  'memory/answer-budget.ts',
   'paging/drain/walk-slots.ts',
   'paging/page-index/prefetch-pages.ts',
   'plans/lists/drains.ts',
@@ -179,7 +175,7 @@ test('no object that is made for a request has a getter outside of a class', () 
   const getter = /^( +)get \w+\(.*\{\n(?:\1 .*\n|\n)*\1\},$/m;
   const found = files.filter(
     (file) =>
-      /^(answers|http|operations|paging|plans|upstream)\//.test(inSource(file)) &&
+      /^(answers|http|memory|operations|paging|plans|upstream)\//.test(inSource(file)) &&
       getter.test(read(file)),
   );
   expect(found.map(inSource).toSorted()).toEqual(madeOnce);

@@ -1,6 +1,6 @@
 import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
 import { parseJson, type Json } from '../json.ts';
-import { readBody } from '../read-body.ts';
+import { readBody } from '../memory/read-body.ts';
 import { GatewayFailure } from './gateway-failure.ts';
 
 /** The gateway that a list is exported from: one that runs elsewhere, or one inside this process. */

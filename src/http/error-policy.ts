@@ -4,7 +4,7 @@ import { processRegularResult, type FetchAPI } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
 import { accepted, onePartReply } from './delivery/formats.ts';
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 import { noMemory } from './hold-requests.ts';
 import { errorReply, JSON_TYPE, type Exchange, type MaskFor, type Reply } from './exchange.ts';
 

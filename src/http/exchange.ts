@@ -10,8 +10,8 @@ import {
   BodyTooLarge,
   readBody,
   type BodyLimits,
-} from '../read-body.ts';
-import type { RequestMemory } from '../request-memory.ts';
+} from '../memory/read-body.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is

@@ -1,4 +1,4 @@
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 import { rateLimited, type Exchange, type Reply, type Stage } from './exchange.ts';
 import { isProbe } from './paths.ts';
 

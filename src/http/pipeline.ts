@@ -15,7 +15,7 @@ import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import { OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { OperationPlan } from '../plans/operation/plan-operation.ts';
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 import { conversationIn, inTurn, plugin, type GatewayPlugin } from './conversation.ts';
 import type { Delivery, Results } from './delivery/answer-operation.ts';
 import type { ErrorPolicy } from './error-policy.ts';

@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 import { KeptErrors, textBytes } from './kept-errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { findRouterFields } from './router-fields.ts';

@@ -1,7 +1,7 @@
-import type { AnswerBudget, HeldBytes } from '../answers/budget.ts';
+import type { AnswerBudget, HeldBytes } from '../memory/answer-budget.ts';
 import type { Cause } from '../cause.ts';
 import { Slots } from '../queue.ts';
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 import {
   keyOf,
   ServiceRequest,

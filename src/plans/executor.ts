@@ -12,7 +12,7 @@ import { createPayload, createResult } from '../answers/result.ts';
 import type { Payload, WholeAnswer } from '../answers/write-answer.ts';
 import { codedError, forbidden } from '../errors.ts';
 import { Json, losesWriting, parseJson } from '../json.ts';
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
 import type { Call, CallVariables } from './call.ts';
 import type { OperationPlan } from './operation/plan-operation.ts';
 import type { Planner } from './planner.ts';

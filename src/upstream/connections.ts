@@ -1,10 +1,10 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
-import { ByteLimit } from '../byte-limit.ts';
+import { ByteLimit } from '../memory/byte-limit.ts';
 import type { Clock } from '../clock.ts';
 import { codedError, PerhapsTooBig } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { Slots } from '../queue.ts';
-import { BodiesTooLarge, BodyParts, type BodyLimits } from '../read-body.ts';
+import { BodiesTooLarge, BodyParts, type BodyLimits } from '../memory/read-body.ts';
 import { agentHeaders, requestIdOfService } from '../service/headers.ts';
 import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
 import type { OutgoingRequest, Sender } from '../service/request.ts';

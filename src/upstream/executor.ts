@@ -1,6 +1,6 @@
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { GraphQLError } from 'graphql';
-import { RequestMemory } from '../request-memory.ts';
+import { RequestMemory } from '../memory/byte-limit.ts';
 import {
   printedRequest,
   ServiceRequest,

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createAnswerBudget, type HeldBytes } from '../../src/answers/budget.ts';
+import { createAnswerBudget, type HeldBytes } from '../../src/memory/answer-budget.ts';
 import { codeOf } from '../../src/errors.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';

@@ -9,7 +9,7 @@ import { listen } from '../../src/http/listen.ts';
 import type { CheckedOperation } from '../../src/operations/operations.ts';
 import type { OperationAnswer } from '../../src/plans/output.ts';
 import type { OperationPlan } from '../../src/plans/operation/plan-operation.ts';
-import { RequestMemory } from '../../src/request-memory.ts';
+import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createMetricRegistry } from '../../src/telemetry/metrics.ts';
 import { requestTelemetry } from '../../src/telemetry/request-telemetry.ts';
 import { createSpans } from '../../src/telemetry/spans.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { RequestMemory } from '../../src/request-memory.ts';
+import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';

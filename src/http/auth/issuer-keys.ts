@@ -8,7 +8,7 @@ import {
 import type { Logger } from 'pino';
 import { Client, ProxyAgent } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyTooLarge, readBody } from '../../read-body.ts';
+import { BodyTooLarge, readBody } from '../../memory/read-body.ts';
 import type { Exchange } from '../exchange.ts';
 
 export interface KeySetParts {

@@ -9,7 +9,7 @@ import { tooComplex } from '../../operations/limits.ts';
 import type { Operations } from '../../operations/operations.ts';
 import type { TrustedDocument } from '../../operations/trusted-documents.ts';
 import type { CallVariables } from '../../plans/call.ts';
-import type { RequestMemory } from '../../request-memory.ts';
+import type { RequestMemory } from '../../memory/byte-limit.ts';
 import type { Exchange, Params, Stage } from '../exchange.ts';
 import { noMemory } from '../hold-requests.ts';
 import { DeclaredVariables } from './declared-variables.ts';

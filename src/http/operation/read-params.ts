@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { GraphQLError } from 'graphql';
 import { codedError } from '../../errors.ts';
 import { losesWriting, membersIn } from '../../json.ts';
-import { BodiesTooLarge, BodyTooLarge } from '../../read-body.ts';
-import type { RequestMemory } from '../../request-memory.ts';
+import { BodiesTooLarge, BodyTooLarge } from '../../memory/read-body.ts';
+import type { RequestMemory } from '../../memory/byte-limit.ts';
 import type { Exchange, Params, Stage } from '../exchange.ts';
 import { noMemory } from '../hold-requests.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyParts } from '../../read-body.ts';
+import { BodyParts } from '../../memory/read-body.ts';
 import { agentHeaders, requestIdOfService, secondsToWait } from '../../service/headers.ts';
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';

@@ -14,7 +14,7 @@ import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-pol
 import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../../../src/http/exchange.ts';
 import { createHandler, type Handler } from '../../../src/http/handler.ts';
 import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
-import { RequestMemory } from '../../../src/request-memory.ts';
+import { RequestMemory } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 import { withoutIncremental } from '../imitations/executable-schema.ts';
 

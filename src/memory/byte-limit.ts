@@ -1,3 +1,6 @@
+import type { GraphQLError } from 'graphql';
+import { codedError } from '../errors.ts';
+
 /** Limits the bytes that are in memory at the same time for one purpose, for example for requests. */
 export class ByteLimit {
   readonly #max: number;
@@ -37,3 +40,21 @@ export class ByteLimit {
 
 /** Bytes. */
 const SMALL = 64 * 1024;
+
+/**
+ * The memory for what requests hold: their heads, bodies, operations and variables, from the socket until they are
+ * answered, and the bodies that are made of them until the service has answered.
+ */
+export class RequestMemory extends ByteLimit {
+  /** RATE_LIMITED */
+  refusal(): GraphQLError {
+    return codedError(
+      'RATE_LIMITED',
+      'Nothing was executed: the requests that wait in this gateway take all of its memory for requests. ' +
+        `Try again in ${RETRY_SECONDS} s. Requests of less than 64 KiB are refused last.`,
+      { extensions: { retryAfter: RETRY_SECONDS } },
+    );
+  }
+}
+
+const RETRY_SECONDS = 5;
