@@ -25,7 +25,6 @@ const arrows: Record<string, readonly string[]> = {
     'tokens',
     'paging',
     'page-ledger.ts',
-    'log.ts',
     'telemetry',
     'time-limit.ts',
     'workers',
@@ -35,7 +34,7 @@ const arrows: Record<string, readonly string[]> = {
   config: ['stitching'],
   // Of `paging` only the set of identities, for which no other folder has a use.
   export: ['paging', 'sync-folder.ts'],
-  library: ['config.ts', 'config', 'log.ts', 'setup'],
+  library: ['config.ts', 'config', 'setup', 'telemetry'],
   setup: ['config.ts', 'config', 'gateway.ts', 'page-ledger.ts', 'sandbox', 'schema', 'tokens'],
   'gateway.ts': [
     'answers',
@@ -71,7 +70,6 @@ const arrows: Record<string, readonly string[]> = {
   ],
   workers: ['page-ledger.ts', 'telemetry', 'time-limit.ts', 'tokens'],
   sandbox: [],
-  'log.ts': [],
   'errors.ts': [],
   'cause.ts': [],
   'clock.ts': [],

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { GraphQLError } from 'graphql';
 import pino from 'pino';
 import { expect, test, vi } from 'vitest';
-import { createLog, withoutDetails } from '../src/log.ts';
+import { createLog, withoutDetails } from '../src/telemetry/log.ts';
 
 const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
 const FAILURE = new Error(HOSTILE);

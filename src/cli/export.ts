@@ -8,7 +8,7 @@ import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { count, progressLine } from '../export/progress-line.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { ReaderLeft, streamOutput } from '../export/stream-output.ts';
-import { createLog } from '../log.ts';
+import { createLog } from '../telemetry/log.ts';
 import { openGateway } from '../setup/open-gateway.ts';
 import { openUpstream, type Own } from '../setup/open-upstream.ts';
 import { loadedFor } from './gateway-config-file.ts';

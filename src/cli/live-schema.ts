@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import { createLog } from '../log.ts';
+import { createLog } from '../telemetry/log.ts';
 import type { Execute } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';

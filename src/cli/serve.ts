@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
-import { createLog } from '../log.ts';
+import { createLog } from '../telemetry/log.ts';
 import { openGateway } from '../setup/open-gateway.ts';
 import { openUpstream, type Own, type UpstreamParts } from '../setup/open-upstream.ts';
 import { processMetrics } from '../telemetry/metrics.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
-import { createLog } from '../log.ts';
+import { createLog } from '../telemetry/log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';

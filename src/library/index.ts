@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { configWarnings, readConfig, type Config, type SettingName } from '../config.ts';
 import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
-import { createLog, withoutDetails } from '../log.ts';
+import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
 import { openUpstream } from '../setup/open-upstream.ts';
