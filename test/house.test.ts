@@ -26,7 +26,6 @@ const arrows: Record<string, readonly string[]> = {
     'paging',
     'page-ledger.ts',
     'telemetry',
-    'time-limit.ts',
     'workers',
   ],
   'config.ts': ['package.json', 'config'],
@@ -66,9 +65,8 @@ const arrows: Record<string, readonly string[]> = {
     'page-ledger.ts',
     'service',
     'sync-folder.ts',
-    'time-limit.ts',
   ],
-  workers: ['page-ledger.ts', 'telemetry', 'time-limit.ts', 'tokens'],
+  workers: ['page-ledger.ts', 'telemetry', 'tokens'],
   sandbox: [],
   'errors.ts': [],
   'cause.ts': [],
@@ -80,7 +78,6 @@ const arrows: Record<string, readonly string[]> = {
   'queue.ts': [],
   'compile-cache.js': [],
   'sync-folder.ts': [],
-  'time-limit.ts': [],
 };
 const everybody = [
   'cause.ts',

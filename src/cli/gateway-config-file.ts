@@ -3,11 +3,10 @@ import { createRequire, registerHooks } from 'node:module';
 import { dirname, extname, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { systemClock } from '../clock.ts';
+import { NoAnswerError, systemClock, within } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { checkGatewayConfig, type CheckedConfig } from '../config/gateway-config.ts';
 import { OperatorMistake } from '../errors.ts';
-import { NoAnswerError, within } from '../time-limit.ts';
 import { printable, type Terminal } from './terminal.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { systemClock } from '../clock.ts';
+import { NoAnswerError, systemClock } from '../clock.ts';
 import { VERSION, type Config } from '../config.ts';
 import { createGateway, keepTokens } from '../gateway.ts';
 import { createCallerBudgets } from '../paging/page-budget.ts';
@@ -10,7 +10,6 @@ import type { UpstreamParts } from '../setup/open-upstream.ts';
 import { replicaOf } from '../setup/token-store.ts';
 import { processMetrics } from '../telemetry/metrics.ts';
 import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
-import { NoAnswerError } from '../time-limit.ts';
 import type { TokenKeeper } from '../tokens/token-keeper.ts';
 import type { Channel } from '../workers/channel.ts';
 import { borrowTokens, createTokenLender, type TokenLender } from '../workers/shared-tokens.ts';

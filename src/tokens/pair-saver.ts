@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
-import { within } from '../time-limit.ts';
+import { within, type Clock } from '../clock.ts';
 import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import type { Rescue } from './store/rescue.ts';
 import { readsBack } from './store/read-back.ts';

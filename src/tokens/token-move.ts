@@ -1,4 +1,4 @@
-import { NoAnswerError } from '../time-limit.ts';
+import { NoAnswerError } from '../clock.ts';
 import { StoreUnavailableError, type StoredTokens, type TokenStore } from './store/token-store.ts';
 
 export const SAME_STORE =

@@ -1,8 +1,7 @@
 import { GraphQLError } from 'graphql';
-import type { Clock } from '../clock.ts';
+import { within, type Clock } from '../clock.ts';
 import type { PageReport } from '../page-ledger.ts';
 import type { WorkerMetrics } from '../telemetry/merged-metrics.ts';
-import { within } from '../time-limit.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
 
 /** What one process requests of the other, and what it gets. */

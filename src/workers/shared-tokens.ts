@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.ts';
-import { NoAnswerError } from '../time-limit.ts';
+import { NoAnswerError, type Clock } from '../clock.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
 import { silentPrimaryError } from '../tokens/token-errors.ts';
 import type { TokenKeeper } from '../tokens/token-keeper.ts';

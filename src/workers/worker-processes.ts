@@ -1,8 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
+import { NoAnswerError, within, type Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
-import { NoAnswerError, within } from '../time-limit.ts';
 import { createChannel, type Channel } from './channel.ts';
 import { returnUnaccepted } from './unaccepted-connections.ts';
 

@@ -7,7 +7,7 @@ const SIMULATED: Record<string, string> = {
   'node:timers/promises': new URL('turns.ts', import.meta.url).href,
   'node:crypto': new URL('entropy.ts', import.meta.url).href,
 };
-const ITS_USERS = /\/(src\/(tokens\/|sync-folder\.|time-limit\.)|test\/support\/tokens\/)[^?]*$/;
+const ITS_USERS = /\/(src\/(tokens\/|sync-folder\.|clock\.)|test\/support\/tokens\/)[^?]*$/;
 
 Object.assign(globalThis, { AbortController: LightAbortController });
 

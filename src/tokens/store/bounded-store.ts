@@ -1,5 +1,4 @@
-import type { Clock } from '../../clock.ts';
-import { within } from '../../time-limit.ts';
+import { within, type Clock } from '../../clock.ts';
 import type { TokenStore } from './token-store.ts';
 
 /**
