@@ -61,11 +61,7 @@ const arrows: Record<string, readonly string[]> = {
   upstream: ['json-grammar.ts', 'service'],
   service: [],
   memory: [],
-  tokens: [
-    'page-ledger.ts',
-    'service',
-    'sync-folder.ts',
-  ],
+  tokens: ['page-ledger.ts', 'service', 'sync-folder.ts'],
   workers: ['page-ledger.ts', 'telemetry', 'tokens'],
   sandbox: [],
   'errors.ts': [],

@@ -2,7 +2,7 @@ import { systemClock } from '../clock.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Execute } from '../schema/live/introspect.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
-import type { BearerTokens } from '../upstream/authorize.ts';
+import type { BearerTokens } from '../upstream/retry.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
 import { createServiceExecutor } from '../upstream/executor.ts';
 import { CommandError, type Terminal } from './terminal.ts';

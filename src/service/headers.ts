@@ -51,10 +51,7 @@ const DEFAULT_S = 60;
 const LONGEST_S = 3600;
 
 /** The whole seconds to wait where nothing waits for the answer: 1 to 3600, and 60 where the header does not help. */
-export function secondsToWait(
-  header: string | readonly string[] | undefined,
-  now: number,
-): number {
+export function secondsToWait(header: string | readonly string[] | undefined, now: number): number {
   const seconds = parseRetryAfter(header, now);
   if (seconds === undefined || seconds < 0) return DEFAULT_S;
   return Math.min(Math.max(Math.ceil(seconds), 1), LONGEST_S);

@@ -8,7 +8,7 @@ import {
 import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { knownCode } from '../errors.ts';
-import type { ReadAs } from '../upstream/upstream-answer.ts';
+import type { ReadAs } from '../upstream/read-response.ts';
 import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { requestCause, type RequestCause } from './request-telemetry.ts';

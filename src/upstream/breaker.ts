@@ -2,22 +2,14 @@ import type { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError } from '../errors.ts';
 import type { OutgoingRequest } from '../service/request.ts';
-import type { UpstreamAnswer, UpstreamFailure } from './upstream-answer.ts';
+import type { UpstreamAnswer, UpstreamFailure } from './read-response.ts';
 
 /**
  * - `closed`: the usual state. Everything is sent.
  * - `open`: the service is down. Nothing is sent until a pause is over.
  * - `half-open`: one request, the probe, is in flight to see whether the service answers.
  */
-export type BreakerState = 'closed' | 'open' | 'half-open';
-
-/** A circuit breaker. While the service is down, requests fail at once instead of waiting for it in vain. */
-export interface Breaker {
-  /** Follows one request through all its attempts. */
-  follow(kind: OutgoingRequest['kind']): FollowedRequest;
-  /** Returns what follows a request that may be sent in any state, and of which only an answer counts. */
-  ignore(): FollowedRequest;
-}
+type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface FollowedRequest {
   /** Returns the answer to a request that may not be sent now. */
@@ -28,11 +20,6 @@ export interface FollowedRequest {
   end(answer: UpstreamAnswer | undefined): void;
   /** To be called with the answer to the last attempt if that was not a result. */
   gaveUp(answer: UpstreamAnswer): void;
-}
-
-export interface BreakerParts {
-  readonly clock: Clock;
-  readonly onChange: OnBreakerChange;
 }
 
 /** @param detail `error`: why it opened; `downMs`: how long it was not closed, once it is closed again */
@@ -50,11 +37,12 @@ const LONGEST_PAUSE_MS = 30_000;
 const PROBE_MS = 5_000;
 
 /**
- * Opens when several requests in a row got no answer at all. After a pause it lets one through, the probe; each probe
- * that fails doubles the pause, and any answer closes the breaker. While it is open, queries and mutations are refused
- * alike; the probe is a query unless only mutations come.
+ * A circuit breaker: while the service is down, requests fail at once instead of waiting for it in vain. It opens when
+ * several requests in a row got no answer at all. After a pause it lets one through, the probe; each probe that fails
+ * doubles the pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the
+ * probe is a query unless only mutations come.
  */
-export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
+export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
   let state: BreakerState = 'closed';
   let answers = 0;
   let failures = 0;
@@ -124,7 +112,12 @@ export function createBreaker({ clock, onChange }: BreakerParts): Breaker {
     }
   }
 
-  return { follow: (kind) => new Followed(kind), ignore: () => unfollowed };
+  return {
+    /** Follows one request through all its attempts. */
+    follow: (kind: OutgoingRequest['kind']): FollowedRequest => new Followed(kind),
+    /** Follows a request that may be sent in any state, and of which only an answer counts. */
+    ignore: (): FollowedRequest => unfollowed,
+  };
 
   function beginProbe(): object {
     const own = {};

@@ -6,21 +6,15 @@ import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { Slots } from '../queue.ts';
 import { BodiesTooLarge, BodyParts, type BodyLimits } from '../memory/read-body.ts';
 import { agentHeaders, requestIdOfService } from '../service/headers.ts';
-import { MAX_RESPONSE_BYTES, readResponse, type HttpAnswer } from './read-response.ts';
+import {
+  MAX_RESPONSE_BYTES,
+  readResponse,
+  type HttpAnswer,
+  type UpstreamAnswer,
+  type UpstreamFailure,
+} from './read-response.ts';
 import type { OutgoingRequest, Sender } from '../service/request.ts';
-import type { UpstreamAnswer, UpstreamFailure } from './upstream-answer.ts';
 import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
-
-/** The HTTP connections to the service. */
-export interface Connections {
-  /**
-   * Sends a request once.
-   *
-   * @throws the abort reason of the sender's signal
-   */
-  post(request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer>;
-  close(): Promise<void>;
-}
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
@@ -42,7 +36,8 @@ export interface ConnectionsParts {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export function openConnections(parts: ConnectionsParts): Connections {
+/** Opens the HTTP connections to the service. */
+export function openConnections(parts: ConnectionsParts) {
   const { agent, timeoutMs, clock, telemetry, tellsRequestIds } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
   const pool = createPool(origin, parts);
@@ -52,7 +47,12 @@ export function openConnections(parts: ConnectionsParts): Connections {
   const largeAnswers = new Slots(() => 1);
 
   return {
-    post: (request, sender, token) =>
+    /**
+     * Sends a request once.
+     *
+     * @throws the abort reason of the sender's signal
+     */
+    post: (request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer> =>
       new Promise((resolve, reject) => {
         // All callers may have left while the token was renewed.
         sender.signal.throwIfAborted();

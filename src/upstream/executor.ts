@@ -9,11 +9,16 @@ import {
   type Sender,
   type ServiceExecutor,
 } from '../service/request.ts';
-import { newerToken, type AuthorizedAnswer, type BearerTokens } from './authorize.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import type { UpstreamAnswer, UpstreamResult } from './upstream-answer.ts';
-import { failureOf, type Unanswered } from './retry.ts';
+import type { UpstreamAnswer, UpstreamResult } from './read-response.ts';
+import {
+  failureOf,
+  newerToken,
+  type AuthorizedAnswer,
+  type BearerTokens,
+  type Unanswered,
+} from './retry.ts';
 import { shareQueries } from './share-queries.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
 import { createTurns, NoTurn, type TurnsLoad } from './turns.ts';
@@ -44,10 +49,9 @@ const PATIENCE_MS = 30_000;
 
 /**
  * Creates an executor that attaches managed bearer tokens. The steps of a request are here, and the rules of each step
- * in a file of its own: it shares the request of an equal query in flight (share-queries.ts), is sent again where that
- * may help (retry.ts), waits for its turn (turns.ts), is sent with the newest token (connections.ts), and again if the
- * service refuses that one (authorize.ts). The circuit breaker (breaker.ts) refuses it before it waits, and again before
- * it is sent.
+ * in a file of its own: it shares the request of an equal query in flight (share-queries.ts), waits for its turn
+ * (turns.ts), is sent with the newest token (connections.ts), and again where that or a newer token may help (retry.ts).
+ * The circuit breaker (breaker.ts) refuses it before it waits, and again before it is sent.
  */
 export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
@@ -55,7 +59,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   const { concurrency, fields = 1, tokens, clock, telemetry = noTelemetry } = parts;
   const { memory = new RequestMemory(Infinity) } = parts;
   const turns = createTurns({ concurrency, fields, clock });
-  const breaker = createBreaker({ clock, onChange: telemetry.breakerChanged });
+  const breaker = createBreaker(clock, telemetry.breakerChanged);
   const connections = openConnections({ ...parts, telemetry });
   const queries = shareQueries((query, sender) =>
     query.trialMs === undefined

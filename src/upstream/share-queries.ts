@@ -1,21 +1,11 @@
 import { GraphQLError } from 'graphql';
 import { keyOf, ServiceResult, type OutgoingRequest, type Sender } from '../service/request.ts';
-import type { UpstreamResult } from './upstream-answer.ts';
-
-export interface SharedQueries {
-  /**
-   * Joins the same query in flight, or sends this one. Everyone who joined gets a result of their own, with the reading
-   * that all share.
-   */
-  send(query: OutgoingRequest, sender: Sender): Promise<ServiceResult<unknown>>;
-  /** Queries sent later join none that is in flight now; those that have joined still get the result. */
-  stopJoining(): void;
-}
+import type { UpstreamResult } from './read-response.ts';
 
 type SendQuery = (query: OutgoingRequest, sender: Sender) => Promise<UpstreamResult>;
 
 /** Sends queries that are the same at the same time once. */
-export function shareQueries(send: SendQuery): SharedQueries {
+export function shareQueries(send: SendQuery) {
   /** By body and key: an interactive query does not wait for the same query of a drain. */
   const inFlight = {
     interactive: new Map<string, Slot>(),
@@ -23,7 +13,11 @@ export function shareQueries(send: SendQuery): SharedQueries {
   };
 
   return {
-    send: (query, sender) =>
+    /**
+     * Joins the same query in flight, or sends this one. Everyone who joined gets a result of their own, with the
+     * reading that all share.
+     */
+    send: (query: OutgoingRequest, sender: Sender): Promise<ServiceResult<unknown>> =>
       new Promise((resolve, reject) => {
         sender.signal.throwIfAborted();
         const queries = inFlight[sender.priority];
@@ -40,6 +34,7 @@ export function shareQueries(send: SendQuery): SharedQueries {
         }
         shared.join(sender, resolve, reject);
       }),
+    /** Queries sent later join none that is in flight now; those that have joined still get the result. */
     stopJoining: () => {
       inFlight.interactive.clear();
       inFlight.drain.clear();

@@ -2,7 +2,7 @@ import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
 import { knownCode, type ErrorCode } from '../errors.ts';
 import type { OnBreakerChange } from './breaker.ts';
-import type { ReadAs, UpstreamAnswer } from './upstream-answer.ts';
+import type { ReadAs, UpstreamAnswer } from './read-response.ts';
 
 /** Receives what happens to requests to the service. */
 export interface UpstreamTelemetry {

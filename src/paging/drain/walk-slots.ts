@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts';
-import { Queue, type Waits } from '../../queue.ts';
+import { Queue } from '../../queue.ts';
 import { refusal, WALK_LEFT } from '../failures.ts';
 import type { WalkedPages } from '../walk.ts';
 
@@ -82,7 +82,9 @@ export function createWalkSlots(max: number, clock: Clock) {
         resume: (): Promise<void> | undefined => {
           if (hasSlot) return undefined;
           if (taken >= max) {
-            return queue.wait(operation, { owner, group, signal }).then(() => void (hasSlot = true));
+            return queue
+              .wait(operation, { owner, group, signal })
+              .then(() => void (hasSlot = true));
           }
           hasSlot = true;
           begin(operation);

@@ -143,10 +143,7 @@ export function prefetchPages<R extends Identified>(
    * @param isUrgent before the other pages ahead: the consumer waits for this one
    * @param isAhead the consumer may never need the page, so it is left out while the service is down
    */
-  function send(
-    request: PageRequest,
-    { isUrgent = false, isAhead = false },
-  ): Promise<PageRead<R>> {
+  function send(request: PageRequest, { isUrgent = false, isAhead = false }): Promise<PageRead<R>> {
     const read = async () => {
       signal.throwIfAborted();
       if (isAhead && detector.outage) throw LEFT_OUT;

@@ -92,9 +92,7 @@ export function lookupById(
       const slots = new Slots(() => PAGES_PER_OPERATION);
       const values = await Promise.all(
         batches(ids, sizes.of(sized())).map((batch) =>
-          slots
-            .run(() => findBatch(batch, call))
-            .catch((error: Error) => batch.map(() => error)),
+          slots.run(() => findBatch(batch, call)).catch((error: Error) => batch.map(() => error)),
         ),
       );
       return values.flat().map((value) => resultOf(shape, value, result));
