@@ -9,18 +9,22 @@ import { startUpstream } from '../services.ts';
 
 const ROUNDS = 5;
 const OPTIONS = { rounds: ROUNDS, ms: 2_000, warmUpMs: 3_000 };
-const STYLES: readonly JsonStyle[] = ['pretty', 'reversed keys'];
+/** Keys in another order are read value by value: see docs/decisions.md. */
+const STYLES: readonly (readonly [style: JsonStyle, atLeast: number])[] = [
+  ['pretty', 4],
+  ['reversed keys', 1.2],
+];
 
 export const spellings: Benchmark = {
   title: `the pages of a service that writes its JSON otherwise, ${PAGES} pages over ${CONNECTIONS} connections`,
   measure: async () => {
     const rows: Row[] = [];
-    for (const style of STYLES) rows.push(...(await measureStyle(style)));
+    for (const [style, atLeast] of STYLES) rows.push(...(await measureStyle(style, atLeast)));
     return [...rows, ...(await measureExtensions())];
   },
 };
 
-async function measureStyle(style: JsonStyle): Promise<Row[]> {
+async function measureStyle(style: JsonStyle, atLeast: number): Promise<Row[]> {
   await using upstream = await startUpstream({ persons: 5_000, style });
   await using load = startLoad();
   await using documented = await startDocumented(upstream);
@@ -40,7 +44,7 @@ async function measureStyle(style: JsonStyle): Promise<Row[]> {
       what: `${style}: requests/s, of documented stitching`,
       figures: rounds.map((one) => one.gateway.rate / one.documented.rate),
       unit: 'x',
-      promise: { atLeast: 4 },
+      promise: { atLeast },
     },
   ];
 }

@@ -15,8 +15,8 @@ export interface Marks {
  * Makes a function that checks the bytes of an answer against a shape without creating objects.
  *
  * It accepts only what the general reading (read.ts) would return unchanged except for the cuts: compact JSON with the
- * keys in the order in which they were selected. scan-any-form.ts converts other forms to this one. Everything else is
- * left to the general reading.
+ * keys in the order in which they were selected. scan-envelope.ts removes white space; everything else is left to the
+ * general reading.
  */
 export function scanner(shape: Shape, marks: Marks = {}): Scan {
   const scan = scannerOf(shape, marks);

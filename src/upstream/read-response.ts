@@ -62,7 +62,8 @@ export const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
  * else is judged by its shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
  * Anything else is not, and none of its text is passed on.
  *
- * @param facts `token`: what the request was sent with. It is removed from what is passed on.
+ * @param facts `token`: what the request was sent with. It is removed from what is passed on, because that goes to
+ *   callers and to logs: see decisions.md about a token that is written with escapes.
  */
 export function* readResponse(
   { status, headers, body }: HttpAnswer,
@@ -80,8 +81,7 @@ export function* readResponse(
       'it is compressed, which the gateway does not accept. The operator has to turn off compression in the proxy in front of the service.',
     );
   }
-  const hasToken =
-    body.length <= WINDOW ? isTokenIn(body, token) : yield* isTokenInLarge(body, token);
+  const hasToken = yield* isTokenIn(body, token);
   if (status === 200 && request.scan && !hasToken && isUtf8(body)) {
     const value = yield* request.scan(body);
     if (value !== undefined) {
@@ -89,7 +89,7 @@ export function* readResponse(
     }
   }
   const text = yield* decoded(body);
-  const json = yield* jsonIn(hasToken ? withoutToken(text, token) : text);
+  const json = yield* jsonIn(hasToken ? text.replaceAll(token, '[removed]') : text);
   if (json === 'too deep') return unusable(`it is nested more than ${MAX_LEVELS} levels deep.`);
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
@@ -183,64 +183,15 @@ function* decoded(bytes: Buffer): Pausable<string> {
  */
 const SHORTEST_SECRET = 16;
 
-/** Searches in windows. */
-function* isTokenInLarge(bytes: Buffer, token: string): Pausable<boolean> {
-  // So that a token between two windows is in one of them, even if each of its characters is an escape.
-  const overlap = '\\u0000'.length * token.length;
-  let from = 0;
+function* isTokenIn(bytes: Buffer, token: string): Pausable<boolean> {
+  if (token.length < SHORTEST_SECRET) return false;
   for (let at = 0; at < bytes.length; at += WINDOW) {
     if (at > 0) yield;
-    from = beforeEscape(bytes, Math.max(0, at - overlap), from);
-    if (isTokenIn(bytes.subarray(from, at + WINDOW), token)) return true;
+    // A token between two windows is in the second.
+    if (bytes.subarray(Math.max(0, at - token.length), at + WINDOW).includes(token)) return true;
   }
   return false;
-}
-
-/** Returns the place, or the one before if that is the backslash of an escape. @param known a place outside of escapes */
-function beforeEscape(bytes: Buffer, place: number, known: number): number {
-  let first = place;
-  while (first > known && bytes[first - 1] === BACKSLASH) first -= 1;
-  return place - ((place - first) % 2);
 }
 
 /** Bytes that are searched or decoded between two pauses. */
 const WINDOW = 4 * STEP;
-
-/** Whether the token is in these bytes, as it is or written with escapes of JSON. */
-function isTokenIn(bytes: Buffer, token: string): boolean {
-  if (token.length < SHORTEST_SECRET) return false;
-  if (bytes.includes(token)) return true;
-  // Most answers contain no such escapes, and then need no copy.
-  if (!bytes.includes(BACKSLASH) || !mayHide(bytes, token)) return false;
-  return withoutNeedlessEscapes(bytes.toString('latin1')).includes(token);
-}
-
-function mayHide(bytes: Buffer, token: string): boolean {
-  if (token.includes('/') && bytes.includes('\\/')) return true;
-  for (let at = bytes.indexOf(ESCAPE); at >= 0; at = bytes.indexOf(ESCAPE, at + 1)) {
-    const digit = bytes[at + ESCAPE.length] ?? 0;
-    if (digit >= 50 && digit <= 55) return true;
-  }
-  return false;
-}
-
-const BACKSLASH = 0x5c;
-/** The escape of a printable ASCII character, if a digit from 2 to 7 follows. */
-const ESCAPE = '\\u00';
-
-/**
- * Removes the token that the request was sent with from the text of its answer, however often the service repeats it:
- * what is read of the answer goes to callers and to logs.
- */
-function withoutToken(text: string, token: string): string {
-  return withoutNeedlessEscapes(text).replaceAll(token, '[removed]');
-}
-
-/** The same JSON with printable ASCII characters unescaped: a token has no others (RFC 6750, section 2.1). */
-function withoutNeedlessEscapes(json: string): string {
-  return json.replaceAll(/\\(?:u00([2-7][\da-f])|[^])/gi, (escape, code?: string) => {
-    if (escape === '\\/') return '/';
-    const character = code === undefined ? escape : String.fromCharCode(Number.parseInt(code, 16));
-    return character === '"' || character === '\\' ? escape : character;
-  });
-}

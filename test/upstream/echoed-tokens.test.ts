@@ -23,7 +23,6 @@ const echoes: [string, (token: string) => Reply][] = [
     'in the path of an error',
     (token) => json({ data: null, errors: [{ message: 'No.', path: ['me', token] }] }),
   ],
-  ['with JSON escapes', (token) => text(`{"errors":[{"message":"\\\\\\"${escaped(token)}"}]}`)],
   ['in headers', (token) => json({ data: { me: me({}) } }, 200, { 'x-echo': token, etag: token })],
   ['in Retry-After', (token) => json({}, 429, { 'retry-after': token })],
   ['in Location', (token) => text(token, 307, { location: `/${token}` })],
@@ -68,31 +67,20 @@ test('only the token is removed from an answer that contains it', async () => {
   });
 });
 
-test.each([0, 1])(
-  'a token of escapes is removed from a large answer, however many backslashes are in front of it (%i)',
-  async (shift) => {
-    const { schema } = fullService();
-    await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
-    // A large answer is searched in parts of 256 KiB.
-    const border = 256 * 1024;
-    gateway.upstream.answer((response, received, sandbox) => {
-      const all = JSON.stringify({ data: { me: me({ extra: '@' }) } });
-      const [head, tail] = all.split('@') as [string, string];
-      const filled = border - 30 - shift - head.length;
-      const slashes = '\\\\'.repeat(5_000);
-      const before = 'x'.repeat(filled - slashes.length) + slashes;
-      return text(head + before + escaped(received.token) + tail)(response, received, sandbox);
-    });
-    const { data } = await gateway.ask<{ me: { extra: string } }>(ME);
-    expect(data.me.extra.slice(-11)).toBe('\\\\[removed]');
-    expect(data.me.extra).not.toContain(gateway.upstream.received[0]!.token);
-  },
-);
+test('a token at the border of two parts of a large answer is removed', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
+  // A large answer is searched in parts of 256 KiB.
+  const border = 256 * 1024;
+  gateway.upstream.answer((response, received, sandbox) => {
+    const [head, tail] = JSON.stringify({ data: { me: me({ extra: '@' }) } }).split('@');
+    const before = 'x'.repeat(border - 10 - head!.length);
+    return text(head! + before + received.token + tail!)(response, received, sandbox);
+  });
+  const { data } = await gateway.ask<{ me: { extra: string } }>(ME);
+  expect(data.me.extra.slice(-11)).toBe('xx[removed]');
+});
 
 function me(fields: Record<string, unknown>) {
   return { _rsType: 'Candidate', id: 1, name: null, extra: null, ...fields };
-}
-
-function escaped(token: string): string {
-  return token.replaceAll(/./g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
 }

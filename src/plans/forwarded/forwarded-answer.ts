@@ -54,8 +54,7 @@ export type ForwardedShape = FieldShape & { readonly shape: Shape | TypenameShap
 export function forwardedScanner(
   fields: readonly ForwardedShape[],
 ): (bytes: Buffer) => Pausable<ForwardedAnswer | undefined> {
-  const shape = objectShape(OF, fields);
-  return envelopeScanner({ shape, scan: scanner(shape, { noted: fields }), take });
+  return envelopeScanner({ scan: scanner(objectShape(OF, fields), { noted: fields }), take });
 
   function* take(bytes: Buffer, tape: Tape): Pausable<ForwardedAnswer> {
     const { dataAt, extensionsAt, extensionsEnd } = tape;

@@ -41,12 +41,10 @@ export function pageScanner({
   );
   const list = member(name, page);
   const { root, id } = way?.shape(list) ?? { root: list, id: undefined };
-  const data = objectShape(OF, [root]);
   const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
   const contentsOf = idValues > 1 ? composed(idValues) : identified;
   return envelopeScanner({
-    shape: data,
-    scan: scanner(data, {
+    scan: scanner(objectShape(OF, [root]), {
       lists: new Set(lists),
       noted: [...noted, total, ...(id ? [id] : [])],
       idValues,

@@ -1,7 +1,7 @@
-import { envelopeScanner, member, OF } from '../../answers/scan-envelope.ts';
+import { envelopeScanner } from '../../answers/scan-envelope.ts';
 import { matches } from '../../answers/scan-leaf.ts';
 import { scanner } from '../../answers/scan.ts';
-import { objectShape, type Shape } from '../../answers/shape.ts';
+import type { Shape } from '../../answers/shape.ts';
 import { cut, isKeptAsCame, PAUSED, type Tape } from '../../answers/tape.ts';
 import type { Pausable } from '../../pausable.ts';
 
@@ -29,11 +29,7 @@ export function keyFor(at: number): string {
  */
 export function batchScanner(shape: Shape): (bytes: Buffer) => Pausable<ScannedBatch | undefined> {
   const scanRecord = scanner(shape);
-  const data = objectShape(
-    OF,
-    KEYS.map((key) => member(key, shape)),
-  );
-  return envelopeScanner({ shape: data, scan, take });
+  return envelopeScanner({ scan, take });
 
   function scan(bytes: Uint8Array, at: number, tape: Tape): number {
     if (bytes[at] !== 123) return -1;
@@ -66,8 +62,9 @@ function* take(bytes: Buffer, tape: Tape): Pausable<ScannedBatch> {
   );
 }
 
-const KEYS = Array.from({ length: BATCH }, (_, at) => keyFor(at));
-const HEADS = KEYS.map((key, at) => Buffer.from(`${at > 0 ? ',' : ''}"${key}":`));
+const HEADS = Array.from({ length: BATCH }, (_, at) =>
+  Buffer.from(`${at > 0 ? ',' : ''}"${keyFor(at)}":`),
+);
 
 function recordsIn({ bytes, at }: { bytes: Buffer; at: readonly number[] }): ScannedBatch {
   const records = Array.from({ length: at.length / 2 }, (_, i) => {
