@@ -15,8 +15,8 @@ export interface Marks {
  * Makes a function that checks the bytes of an answer against a shape without creating objects.
  *
  * It accepts only what the general reading (read.ts) would return unchanged except for the cuts: compact JSON with the
- * keys in the order in which they were selected. scan-envelope.ts removes white space; everything else is left to the
- * general reading.
+ * keys in the order in which they were selected. envelope.ts removes white space; everything else is left to the general
+ * reading.
  */
 export function scanner(shape: Shape, marks: Marks = {}): Scan {
   const scan = scannerOf(shape, marks);
@@ -133,12 +133,19 @@ function recordsScanner(of: Scan, idValues: number): Scan {
 function objectScanner({ fields, refusal }: ObjectShape, marks: Marks, hasType = false): Scan {
   if (refusal) return () => -1;
   const visible = fields.findIndex(({ isSilent }) => !isSilent);
+  // The fields of a batch have one shape.
+  const made = new Map<Shape, Scan>();
+  const scanOf = (shape: Shape) => {
+    const scan = made.get(shape) ?? scanner(shape, marks);
+    made.set(shape, scan);
+    return scan;
+  };
   const steps = fields.map((field, i) =>
     fieldScanner(field, {
       isFirst: i === 0 && !hasType,
       isLeading: visible < 0 || i < visible,
       note: marks.noted?.indexOf(field) ?? -1,
-      marks,
+      scanOf,
     }),
   );
   if (hasType) steps.unshift(scanType);
@@ -183,8 +190,13 @@ function fieldScanner(
     isFirst,
     isLeading,
     note,
-    marks,
-  }: { isFirst: boolean; isLeading: boolean; note: number; marks: Marks },
+    scanOf,
+  }: {
+    isFirst: boolean;
+    isLeading: boolean;
+    note: number;
+    scanOf: (shape: Shape) => Scan;
+  },
 ): Scan {
   const open = `${isFirst ? '{' : ','}${JSON.stringify(sentKey)}:`;
   const head = Buffer.from(open);
@@ -208,8 +220,7 @@ function fieldScanner(
       return end;
     };
   }
-  const scan =
-    sentKey === key ? scanner(shape, marks) : withKey(key, length, scanner(shape, marks));
+  const scan = sentKey === key ? scanOf(shape) : withKey(key, length, scanOf(shape));
   if (idOf === undefined && !isSilent && note < 0) {
     return (bytes, at, tape) => (matches(bytes, at, head) ? scan(bytes, at + length, tape) : -1);
   }

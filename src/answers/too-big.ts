@@ -1,5 +1,5 @@
 import type { TooBig } from '../errors.ts';
-import type { ServiceAnswer } from './service-answer.ts';
+import type { Json } from '../json.ts';
 import type { UpstreamError } from './answer-errors.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { UpstreamError } from './answer-errors.ts';
  * Shopify. A message about the depth of the operation, or about how often requests are sent, says nothing of records.
  */
 export function tooBigIn(
-  { data, errors }: Pick<ServiceAnswer, 'data' | 'errors'>,
+  { data, errors }: { readonly data: Json | undefined; readonly errors: readonly UpstreamError[] },
   status: number,
 ): TooBig | undefined {
   if ((data && !data.isNull) || errors.length === 0) return undefined;

@@ -1,11 +1,11 @@
 /** Readers of large answers that would be easy to write without a pause. */
 import { expect, test } from 'vitest';
-import { scanSpaced } from '../../src/answers/scan-envelope.ts';
+import { scanSpaced } from '../../src/answers/envelope.ts';
+import { nullingPagesOf } from '../../src/answers/nulling-pages.ts';
 import { scanner } from '../../src/answers/scan.ts';
 import { objectShape } from '../../src/answers/shape.ts';
 import { parseJson, type Json } from '../../src/json.ts';
 import { inOneStep, STEP, type Pausable } from '../../src/pausable.ts';
-import { nullingPagesOf } from '../../src/plans/requests/nulling-pages.ts';
 
 const NAMES = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => `The name of number ${i}`));
 

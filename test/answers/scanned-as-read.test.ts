@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { scanSpaced } from '../../src/answers/envelope.ts';
 import { readValue } from '../../src/answers/read.ts';
-import { scanSpaced } from '../../src/answers/scan-envelope.ts';
 import { scanner } from '../../src/answers/scan.ts';
 import { objectShape, type ObjectShape, type Shape } from '../../src/answers/shape.ts';
 import { cut, PAUSED, Tape } from '../../src/answers/tape.ts';

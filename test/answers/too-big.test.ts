@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { readAnswer } from '../../src/answers/service-answer.ts';
-import { tooBigIn } from '../../src/answers/too-big.ts';
+import { readEnvelope } from '../../src/answers/envelope.ts';
 import { parseJson, type Json } from '../../src/json.ts';
 import { atOnce } from '../../src/pausable.ts';
 
@@ -107,5 +106,5 @@ test('with status 413 any error says so, and with 502 or 504 it may be so', () =
 });
 
 function inAnswer(answer: object, status = 200) {
-  return tooBigIn(atOnce(readAnswer(parseJson(JSON.stringify(answer)) as Json)), status);
+  return atOnce(readEnvelope(parseJson(JSON.stringify(answer)) as Json, status)).tooBig;
 }

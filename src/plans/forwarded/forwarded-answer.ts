@@ -4,24 +4,14 @@ import {
   type AnswerError,
   type UpstreamError,
 } from '../../answers/answer-errors.ts';
+import { readEnvelope, slotScanner, slotsIn, type Slot } from '../../answers/envelope.ts';
+import { NO_PAGES } from '../../answers/nulling-pages.ts';
 import { readValue } from '../../answers/read.ts';
 import type { DeferredReading, Part } from '../../answers/reading.ts';
-import { envelopeScanner, OF } from '../../answers/scan-envelope.ts';
-import { scanner } from '../../answers/scan.ts';
-import { readAnswer } from '../../answers/service-answer.ts';
-import {
-  objectShape,
-  type FieldShape,
-  type Shape,
-  type TypenameShape,
-} from '../../answers/shape.ts';
-import { cut, type Tape } from '../../answers/tape.ts';
-import { tooBigIn } from '../../answers/too-big.ts';
 import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Pausable } from '../../pausable.ts';
 import { isPlaceholder } from '../output.ts';
-import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 
 /** The answer of the service to the forwarded fields. Callers who send the same request share it. */
 export interface ForwardedAnswer {
@@ -48,26 +38,15 @@ export interface ForwardedData {
   readonly deferred: readonly (readonly DeferredReading[])[];
 }
 
-export type ForwardedShape = FieldShape & { readonly shape: Shape | TypenameShape };
-
 /** Makes a function that takes an answer as bytes; it returns undefined for one that has to be read in general. */
 export function forwardedScanner(
-  fields: readonly ForwardedShape[],
+  fields: readonly Slot[],
 ): (bytes: Buffer) => Pausable<ForwardedAnswer | undefined> {
-  return envelopeScanner({ scan: scanner(objectShape(OF, fields), { noted: fields }), take });
-
-  function* take(bytes: Buffer, tape: Tape): Pausable<ForwardedAnswer> {
-    const { dataAt, extensionsAt, extensionsEnd } = tape;
-    const hasExtensions = bytes[extensionsAt] === 123;
-    const extensions = hasExtensions
-      ? bytes.toString('utf8', extensionsAt, extensionsEnd)
-      : undefined;
-    const places = tape.noted.slice(0, 2 * fields.length);
-    const inside = [dataAt + 1, places.at(-1)!] as const;
-    const { bytes: whole, at } =
-      tape.cuts.length > 0
-        ? yield* cut(bytes, inside, tape, places)
-        : { bytes: bytes.subarray(...inside), at: places.map((place) => place - inside[0]) };
+  const scan = slotScanner(fields);
+  return function* scanned(bytes) {
+    const slots = yield* scan(bytes);
+    if (!slots) return undefined;
+    const { whole, at, extensions } = slots;
     return {
       data: {
         whole: [whole],
@@ -79,7 +58,7 @@ export function forwardedScanner(
       nullingPages: NO_PAGES,
       size: bytes.length,
     };
-  }
+  };
 }
 
 const NO_ERRORS: readonly AnswerError[] = [];
@@ -88,43 +67,34 @@ const NOTHING: readonly never[] = [];
 /** Reads an answer in general, whatever its form. */
 export function* readForwarded(
   answer: Json,
-  fields: readonly ForwardedShape[],
-  { isQuery, status }: { readonly isQuery: boolean; readonly status: number },
+  fields: readonly Slot[],
+  status: number,
 ): Pausable<ForwardedAnswer> {
-  const { data, errors, extensions } = yield* readAnswer(answer);
-  const nullingPages = isQuery ? yield* nullingPagesOf(data, errors) : NO_PAGES;
-  const size = answer.length;
+  const envelope = yield* readEnvelope(answer, status);
+  const { data, errors } = envelope;
   const isNull = data === undefined || data.isNull;
   if (isNull && errors.length > 0) {
-    return {
-      data: data && null,
-      errors: errors.map(asCallerSees),
-      extensions,
-      nullingPages,
-      tooBig: tooBigIn({ data, errors }, status),
-      size,
-    };
+    return { ...envelope, data: data && null, errors: errors.map(asCallerSees) };
   }
-  const keys = new Set(fields.map(({ key }) => key));
-  const unplaced = errors.filter(({ path }) => !path || !keys.has(String(path[0])));
+  const { slots, unplaced } = slotsIn(
+    envelope,
+    fields.map(({ key }) => key),
+  );
   const found: AnswerError[] = unplaced.map(asCallerSees);
   // An error without a path may explain any null.
   const isExplained = unplaced.some(({ path }) => !path);
   let isWhole = true;
-  const members = data?.members(keys);
   const deferred: DeferredReading[][] = [];
   const values: (readonly Part[])[] = [];
-  for (const { key, shape } of fields) {
+  for (const [field, { key, shape }] of fields.entries()) {
     const putOff: DeferredReading[] = [];
     deferred.push(putOff);
     if (shape.kind === 'typename') {
       values.push([JSON.stringify(shape.served)]);
       continue;
     }
-    const own = errors.flatMap((error) =>
-      error.path && error.path[0] === key ? [{ ...error, path: error.path.slice(1) }] : [],
-    );
-    const reading = yield* readValue(shape, members?.get(key), own, isExplained);
+    const { value, errors: own } = slots[field]!;
+    const reading = yield* readValue(shape, value, own, isExplained);
     // As in graphql-js, nulls that propagate to the root have one error, and those of the service.
     const told = isWhole ? reading.errors : reading.errors.filter(isOfService);
     for (const error of told) found.push({ ...error, path: [key, ...(error.path ?? [])] });
@@ -142,11 +112,9 @@ export function* readForwarded(
       ...parts,
     ]);
   return {
+    ...envelope,
     data: isWhole ? { whole: whole(), valueOf: (field) => values[field]!, deferred } : null,
     errors: found.toSorted((a, b) => orderOf(a) - orderOf(b)),
-    extensions,
-    nullingPages,
-    size,
   };
 }
 

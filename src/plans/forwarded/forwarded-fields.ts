@@ -1,4 +1,5 @@
 import { OperationTypeNode, type SelectionNode } from 'graphql';
+import type { Slot } from '../../answers/envelope.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';
@@ -9,12 +10,7 @@ import {
   type RequestWriter,
   type WrittenOperation,
 } from '../requests/request-text.ts';
-import {
-  forwardedScanner,
-  readForwarded,
-  type ForwardedAnswer,
-  type ForwardedShape,
-} from './forwarded-answer.ts';
+import { forwardedScanner, readForwarded, type ForwardedAnswer } from './forwarded-answer.ts';
 
 /** The root fields that the service answers itself: requested together, as the caller wrote them. */
 export interface ForwardedFields {
@@ -30,7 +26,7 @@ export interface ForwardedParts {
   /** The selections to send, with the caller's fragments and directives. */
   readonly selections: readonly SelectionNode[];
   /** The fields to expect, in the order of the answer. */
-  readonly fields: readonly ForwardedShape[];
+  readonly fields: readonly Slot[];
 }
 
 export function forwardedFields({
@@ -45,7 +41,7 @@ export function forwardedFields({
   // A mutation cannot be sent again without the inlined pages that failed.
   const whole = write(isQuery ? 'all' : 'safe');
   const scan = forwardedScanner(fields);
-  const read = (answer: Json, status: number) => readForwarded(answer, fields, { isQuery, status });
+  const read = (answer: Json, status: number) => readForwarded(answer, fields, status);
   return {
     sized: {
       list: `${scope.schema.getQueryType()!.name}.${whole.field}`,

@@ -5,8 +5,8 @@ import {
   type GraphQLObjectType,
 } from 'graphql';
 import { collectFields, type DeferUse } from '../../answers/collect-fields.ts';
+import type { Slot } from '../../answers/envelope.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
-import type { ForwardedShape } from '../forwarded/forwarded-answer.ts';
 import { forwardedFields } from '../forwarded/forwarded-fields.ts';
 import { nestedPlaceholders } from '../lists/nested-lists.ts';
 import type { FieldValue } from '../output.ts';
@@ -167,11 +167,7 @@ function constant(field: RootField, text: string): RootField {
   return { ...field, kind: 'read', read: () => value };
 }
 
-function forwardedShape(
-  scope: ShapeScope,
-  root: GraphQLObjectType,
-  field: RootField,
-): ForwardedShape {
+function forwardedShape(scope: ShapeScope, root: GraphQLObjectType, field: RootField): Slot {
   const { key, collected } = field;
   const name = rootFieldName(field);
   if (name === '__typename') {

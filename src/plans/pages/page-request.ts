@@ -12,8 +12,8 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import { descend, readAnswer } from '../../answers/service-answer.ts';
-import { tooBigIn } from '../../answers/too-big.ts';
+import { descend, readEnvelope } from '../../answers/envelope.ts';
+import { NO_PAGES } from '../../answers/nulling-pages.ts';
 import {
   keyBytesOf,
   shapeOf,
@@ -36,7 +36,6 @@ import {
 } from '../requests/added-fields.ts';
 import type { SizedList } from '../requests/accepted-sizes.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
-import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
   writeRequest,
   type RequestWriter,
@@ -191,15 +190,11 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
             }
           : scan,
         read: function* read(answer, status) {
-          const { data: value, errors } = yield* readAnswer(answer);
+          const { data: value, errors, nullingPages, tooBig } = yield* readEnvelope(answer, status);
           const found = way
             ? way.descend({ value, errors }, { key: adapter.name, parentId })
             : descend({ value, errors }, [adapter.name]);
-          return {
-            ...(yield* readPage(reading, found, keys)),
-            nullingPages: yield* nullingPagesOf(value, errors),
-            tooBig: tooBigIn({ data: value, errors }, status),
-          };
+          return { ...(yield* readPage(reading, found, keys)), nullingPages, tooBig };
         },
       };
     },

@@ -1,5 +1,6 @@
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import { envelopeScanner, member, OF } from '../../answers/scan-envelope.ts';
+import { envelopeScanner, member, OF } from '../../answers/envelope.ts';
+import { NO_PAGES } from '../../answers/nulling-pages.ts';
 import { scanner } from '../../answers/scan.ts';
 import { objectShape, type Shape } from '../../answers/shape.ts';
 import { cut, isKeptAsCame, type Tape } from '../../answers/tape.ts';
@@ -8,7 +9,6 @@ import { identityHash, identityHasher, IdentitySet } from '../../paging/identiti
 import { identitiesFrom, type PageIdentities } from '../../paging/page.ts';
 import type { Pausable } from '../../pausable.ts';
 import { ScannedPage, type PageBytes } from '../output.ts';
-import { NO_PAGES } from '../requests/nulling-pages.ts';
 import type { ResultReading } from '../requests/results.ts';
 import { COUNT_KEY, countFrom, type PageAnswer } from './read-page.ts';
 import { identityFrom } from './record-identity.ts';

@@ -1,7 +1,6 @@
 import type { FieldNode, VariableDefinitionNode } from 'graphql';
 import { ownError } from '../../answers/answer-errors.ts';
-import { member, OF } from '../../answers/scan-envelope.ts';
-import { descend, type Found } from '../../answers/service-answer.ts';
+import { descend, member, OF, type Found } from '../../answers/envelope.ts';
 import { objectShape, type FieldShape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';

@@ -1,9 +1,17 @@
 import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
+import {
+  member,
+  readEnvelope,
+  slotScanner,
+  slotsIn,
+  type Envelope,
+  type Found,
+  type ScannedSlots,
+} from '../../answers/envelope.ts';
+import { NO_PAGES } from '../../answers/nulling-pages.ts';
 import { readValue } from '../../answers/read.ts';
-import { readAnswer, type Found } from '../../answers/service-answer.ts';
 import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
-import { tooBigIn } from '../../answers/too-big.ts';
 import type { Json } from '../../json.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import { PAGES_PER_OPERATION } from '../../paging/page.ts';
@@ -27,7 +35,6 @@ import {
   type SizedList,
 } from '../requests/accepted-sizes.ts';
 import type { PlacedSelections } from '../requests/field-places.ts';
-import { NO_PAGES, nullingPagesOf } from '../requests/nulling-pages.ts';
 import {
   requestSparingParents,
   writeRequest,
@@ -35,8 +42,9 @@ import {
   type PagesToInline,
 } from '../requests/request-text.ts';
 import { resultReading, type ResultReading } from '../requests/results.ts';
-import { BATCH, batchScanner, keyFor, type ScannedBatch } from './scan-batch.ts';
 
+/** Ids per request. */
+const BATCH = 50;
 /** A failed batch of so many ids or fewer is sent again as single requests. */
 const FEW = 6;
 
@@ -71,8 +79,13 @@ export function lookupById(
     : root.getFields()[by.field]!.type;
   const shape: Shape = { ...result.shape(shapeOf(scope, type, selections)), nullable: true };
   const { ofAliases: aliasBytes } = keyBytesOf([shape]);
-  const scan = batchScanner(shape);
   /** By the number of ids. */
+  const scans = new Map<number, ReturnType<typeof slotScanner>>();
+  const scanFor = (count: number) => {
+    const known = scans.get(count) ?? slotScanner(keysOf(count).map((key) => member(key, shape)));
+    scans.set(count, known);
+    return known;
+  };
   const texts = new Map<number, RequestText>();
   const textFor = (count: number, pages: PagesToInline): RequestText => {
     if (pages !== 'all') return written(count, pages);
@@ -177,7 +190,7 @@ export function lookupById(
         body: text.body(call.variables, own),
         key: text.key(call.variables),
         pages: isPart && cost === 1 ? ids.length / BATCH : cost,
-        scan: (bytes) => scanned(scan(bytes), ids.length),
+        scan: (bytes) => scanned(scanFor(ids.length)(bytes)),
         read: (json, status) => readBatch(json, ids.length, status),
       };
       return isRepeated ? repeated(request, trialMs) : request;
@@ -193,18 +206,19 @@ export function lookupById(
   }
 
   function written(count: number, pages: PagesToInline): RequestText {
-    const numbers = Array.from({ length: count }, (_, at) => at);
     const { selections: fields, fragments } = places.select(({ directives, isFirst }) =>
-      numbers.map((at) =>
+      keysOf(count).map((alias, at) =>
         fieldNode(by.field, {
-          alias: keyFor(at),
+          alias,
           args: [argumentNode(by.argument.name, variableFor(at))],
           directives,
           selections: orTypename(isFirst ? result.select(orTypename(selections)) : []),
         }),
       ),
     );
-    const ids = numbers.map((at) => variableDefinitionNode(variableFor(at), by.argument.type));
+    const ids = keysOf(count).map((_, at) =>
+      variableDefinitionNode(variableFor(at), by.argument.type),
+    );
     const query = {
       ...operation,
       operation: OperationTypeNode.QUERY,
@@ -220,53 +234,49 @@ function variableFor(at: number): string {
   return `_rsKey${at}`;
 }
 
-function* scanned(
-  scanning: Pausable<ScannedBatch | undefined>,
-  count: number,
-): Pausable<BatchAnswer | undefined> {
-  const batch = yield* scanning;
-  if (batch?.records.length !== count) return undefined;
-  const { records, size } = batch;
-  const values = records.map((record) => record ?? null);
-  return { values, isRefused: false, nullingPages: NO_PAGES, size };
+/** The aliases of so many records. */
+function keysOf(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, at) => `_rsRecord${at}`);
 }
 
+function* scanned(scanning: Pausable<ScannedSlots | undefined>): Pausable<BatchAnswer | undefined> {
+  const slots = yield* scanning;
+  if (!slots) return undefined;
+  const { whole, at } = slots;
+  const values = Array.from({ length: at.length / 2 }, (_, i) => {
+    const start = at[2 * i]!;
+    return whole[start] === LETTER_N ? null : whole.subarray(start, at[2 * i + 1]);
+  });
+  return { values, isRefused: false, nullingPages: NO_PAGES, size: whole.length };
+}
+
+/** Of `null`. */
+const LETTER_N = 0x6e;
+
 function* readBatch(answer: Json, count: number, status: number): Pausable<BatchAnswer> {
-  const { data, errors } = yield* readAnswer(answer);
-  const keys = Array.from({ length: count }, (_, at) => keyFor(at));
+  const envelope = yield* readEnvelope(answer, status);
+  const { data, errors } = envelope;
   const isWhole = data !== undefined && (!data.isNull || errors.length === 0);
   return {
-    values: isWhole || count === 1 ? valuesOf(data, errors, keys) : undefined,
+    ...envelope,
+    values: isWhole || count === 1 ? valuesIn(envelope, keysOf(count)) : undefined,
     isRefused: data === undefined,
-    nullingPages: yield* nullingPagesOf(data, errors),
-    tooBig: tooBigIn({ data, errors }, status),
-    size: answer.length,
   };
 }
 
-/**
- * Gives each field its own errors. An error without such a place may explain any null value, so it goes to every null
- * without an error; to the first field if there is none.
- */
-function valuesOf(
-  data: Json | undefined,
-  errors: readonly UpstreamError[],
-  keys: readonly string[],
-): Found[] {
-  const byKey = new Map<string, UpstreamError[]>(keys.map((key) => [key, []]));
-  const unplaced: UpstreamError[] = [];
-  for (const error of errors) {
-    const at = byKey.get(String(error.path?.[0]));
-    if (at) at.push({ ...error, path: error.path!.slice(1) });
-    else unplaced.push({ ...error, path: [] });
-  }
-  const found = data?.members(new Set(keys));
-  const values = keys.map((key) => ({ value: found?.get(key), errors: byKey.get(key)! }));
-  const unexplained = values.filter(({ value, errors: own }) => isNone(value) && own.length === 0);
-  for (const { errors: own } of unexplained.length > 0 ? unexplained : values.slice(0, 1)) {
-    own.push(...unplaced);
-  }
-  return values;
+/** An error that belongs to no record may explain any null, so it goes to each that has none; or to the first record. */
+function valuesIn(envelope: Envelope, keys: readonly string[]): readonly Found[] {
+  const { slots, unplaced } = slotsIn(envelope, keys);
+  if (unplaced.length === 0) return slots;
+  const placed = unplaced.map((error) => ({ ...error, path: [] }));
+  const explained = slots.some(isUnexplained) ? slots.filter(isUnexplained) : slots.slice(0, 1);
+  return slots.map((slot) =>
+    explained.includes(slot) ? { ...slot, errors: [...slot.errors, ...placed] } : slot,
+  );
+}
+
+function isUnexplained({ value, errors }: Found): boolean {
+  return isNone(value) && errors.length === 0;
 }
 
 function isNone(value: Json | undefined): boolean {

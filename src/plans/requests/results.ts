@@ -8,7 +8,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { OWN_KEYS, type UpstreamError } from '../../answers/answer-errors.ts';
-import type { Found } from '../../answers/service-answer.ts';
+import type { Found } from '../../answers/envelope.ts';
 import { TYPE_KEY, type Shape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Json } from '../../json.ts';

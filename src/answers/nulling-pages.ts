@@ -1,6 +1,6 @@
-import { INLINED_PAGE, type Path, type UpstreamError } from '../../answers/answer-errors.ts';
-import type { Json } from '../../json.ts';
-import { STEP, type Pausable } from '../../pausable.ts';
+import type { Json } from '../json.ts';
+import { STEP, type Pausable } from '../pausable.ts';
+import { INLINED_PAGE, type Path, type UpstreamError } from './answer-errors.ts';
 
 /** Returns the keys of the inlined pages whose failure also nulled their parent. */
 export function* nullingPagesOf(

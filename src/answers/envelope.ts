@@ -1,0 +1,310 @@
+import type { TooBig } from '../errors.ts';
+import type { Json } from '../json.ts';
+import { STEP, type Pausable } from '../pausable.ts';
+import {
+  MAX_ERRORS,
+  ownError,
+  startsWith,
+  type Path,
+  type UpstreamError,
+} from './answer-errors.ts';
+import { nullingPagesOf } from './nulling-pages.ts';
+import { matches, scanString } from './scan-leaf.ts';
+import { scanner } from './scan.ts';
+import { objectShape, type FieldShape, type Shape, type TypenameShape } from './shape.ts';
+import { cut, isKeptAsCame, PAUSED, Tape, type Scan } from './tape.ts';
+import { tooBigIn } from './too-big.ts';
+
+/** How the bytes of an answer become a value. */
+export interface AnswerScan<T> {
+  readonly scan: Scan;
+  /** Makes the value of an answer that was scanned. Returns undefined if it has to be read in general all the same. */
+  readonly take: (bytes: Buffer, tape: Tape) => Pausable<T | undefined>;
+}
+
+/**
+ * Makes a function that takes an answer without errors as bytes: `data`, which `scan` scans, and `extensions` and an
+ * empty `errors` before or behind it. The tape knows where both are. The function returns undefined for an answer that
+ * has to be read in general.
+ */
+export function envelopeScanner<T>({
+  scan: scanData,
+  take,
+}: AnswerScan<T>): (bytes: Buffer) => Pausable<T | undefined> {
+  return scanSpaced({ scan, take });
+
+  function scan(bytes: Uint8Array, at: number, tape: Tape): number {
+    if (bytes[at] !== 123) return -1;
+    let end = at;
+    // Only data pause.
+    let isPaused = tape.places.length > 0;
+    do {
+      const start = end + 1;
+      if (isPaused || (tape.dataAt < 0 && matches(bytes, start, DATA_KEY))) {
+        if (!isPaused) tape.dataAt = start + DATA_KEY.length;
+        isPaused = false;
+        end = scanData(bytes, tape.dataAt, tape);
+      } else if (tape.extensionsAt < 0 && matches(bytes, start, EXTENSIONS_KEY)) {
+        tape.extensionsAt = start + EXTENSIONS_KEY.length;
+        end = scanAnything(bytes, tape.extensionsAt, tape);
+        tape.extensionsEnd = end;
+      } else {
+        const none = NO_ERRORS.find((written) => matches(bytes, start, written));
+        if (!none) return -1;
+        end = start + none.length;
+      }
+      if (end < 0) return end;
+    } while (bytes[end] === 44);
+    return bytes[end] === 125 && tape.dataAt >= 0 ? end + 1 : -1;
+  }
+}
+
+/** A field of an answer's data. */
+export type Slot = FieldShape & { readonly shape: Shape | TypenameShape };
+
+/** The data of an answer without errors, as bytes. */
+export interface ScannedSlots {
+  /** All slots, with their keys. */
+  readonly whole: Buffer;
+  /** Start and end of the value of each. */
+  readonly at: readonly number[];
+  /** As they were written. */
+  readonly extensions: string | undefined;
+}
+
+/** Makes a function that takes an answer with these fields as bytes: see `envelopeScanner`. */
+export function slotScanner(
+  slots: readonly Slot[],
+): (bytes: Buffer) => Pausable<ScannedSlots | undefined> {
+  return envelopeScanner({ scan: scanner(objectShape(OF, slots), { noted: slots }), take });
+
+  function* take(bytes: Buffer, tape: Tape): Pausable<ScannedSlots> {
+    const { dataAt, extensionsAt, extensionsEnd } = tape;
+    const hasExtensions = bytes[extensionsAt] === 123;
+    const places = tape.noted.slice(0, 2 * slots.length);
+    const inside = [dataAt + 1, places.at(-1)!] as const;
+    const { bytes: whole, at } = isKeptAsCame(inside, tape)
+      ? { bytes: bytes.subarray(...inside), at: places.map((place) => place - inside[0]) }
+      : yield* cut(bytes, inside, tape, places);
+    return {
+      whole,
+      at,
+      extensions: hasExtensions ? bytes.toString('utf8', extensionsAt, extensionsEnd) : undefined,
+    };
+  }
+}
+
+/** The shape of an object that is part of every answer. */
+export const OF = { nullable: false, type: '' };
+
+/** A field of such an object. */
+export function member(key: string, shape: Shape): Slot {
+  return { key, shape, isSilent: false };
+}
+
+const scanAnything = scanner({ kind: 'any', nullable: true, type: '' });
+const DATA_KEY = Buffer.from('"data":');
+const EXTENSIONS_KEY = Buffer.from('"extensions":');
+/** How services write that there are none: the specification asks to leave the key out (section 7.1). */
+const NO_ERRORS = [Buffer.from('"errors":null'), Buffer.from('"errors":[]')];
+
+/**
+ * Makes a function that scans an answer as it came and, if that fails, without its white space: scanners take none, and
+ * a service that indents its JSON need not be read value by value.
+ */
+export function scanSpaced<T>({
+  scan,
+  take,
+}: AnswerScan<T>): (bytes: Buffer) => Pausable<T | undefined> {
+  // For answers that are scanned without a pause, so that no other answer can use it meanwhile.
+  const shared = new Tape();
+  return function* scanned(bytes) {
+    const found = yield* scanAs(bytes);
+    if (found !== undefined) return found;
+    const compact = yield* withoutSpace(bytes);
+    return compact === bytes ? undefined : yield* scanAs(compact);
+  };
+
+  function* scanAs(bytes: Buffer): Pausable<T | undefined> {
+    const tape = bytes.length > STEP ? new Tape() : shared;
+    tape.reset();
+    let end = scan(bytes, 0, tape);
+    while (end === PAUSED) {
+      yield;
+      tape.pauseAt += STEP;
+      end = scan(bytes, 0, tape);
+    }
+    return end === bytes.length ? yield* take(bytes, tape) : undefined;
+  }
+}
+
+/** Removes white space, except between two values: `1 2` must not become a number. */
+function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
+  let size = 0;
+  let out: Buffer | undefined;
+  let from = 0;
+  let pauseAt = STEP;
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (at > pauseAt) {
+      pauseAt = at + STEP;
+      yield;
+    }
+    const byte = bytes[at]!;
+    if (byte === 34) {
+      const end = scanString(bytes, at);
+      if (end < 0) return bytes;
+      at = end - 1;
+      continue;
+    }
+    if (!isSpace(byte)) continue;
+    let end = at + 1;
+    while (isSpace(bytes[end]!)) end += 1;
+    if (MARKS.has(bytes[at - 1]) || MARKS.has(bytes[end])) {
+      out ??= Buffer.allocUnsafeSlow(bytes.length);
+      size += bytes.copy(out, size, from, at);
+      from = end;
+    }
+    at = end - 1;
+  }
+  if (!out) return bytes;
+  size += bytes.copy(out, size, from);
+  // A copy, because records may be kept for long, and indented JSON is twice as large.
+  const compact = Buffer.allocUnsafeSlow(size);
+  out.copy(compact, 0, 0, size);
+  return compact;
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 32 || byte === 10 || byte === 13 || byte === 9;
+}
+
+/** `[ ] { } : ,` and the ends of the text. */
+const MARKS: ReadonlySet<number | undefined> = new Set([...Buffer.from('[]{}:,'), undefined]);
+
+/** An answer that is read in general, taken apart. */
+export interface Envelope {
+  readonly data: Json | undefined;
+  readonly errors: readonly UpstreamError[];
+  /** As they were written. */
+  readonly extensions: string | undefined;
+  /** The keys of the inlined pages whose failure also nulled their parent. */
+  readonly nullingPages: ReadonlySet<string>;
+  /** Why the request was refused as a whole, if that was for its size. */
+  readonly tooBig: TooBig | undefined;
+  /** Bytes, roughly. */
+  readonly size: number;
+}
+
+export function* readEnvelope(answer: Json, status: number): Pausable<Envelope> {
+  const members = answer.members(MEMBERS);
+  const data = members.get('data');
+  const errors = yield* readErrors(members.get('errors'));
+  const extensions = members.get('extensions');
+  return {
+    data,
+    errors,
+    extensions: extensions?.kind === 'object' ? extensions.raw : undefined,
+    nullingPages: yield* nullingPagesOf(data, errors),
+    tooBig: tooBigIn({ data, errors }, status),
+    size: answer.length,
+  };
+}
+
+const MEMBERS: ReadonlySet<string> = new Set(['data', 'errors', 'extensions']);
+
+/** A value within an answer, with its errors. Their paths begin at the value. */
+export interface Found {
+  readonly value: Json | undefined;
+  readonly errors: readonly UpstreamError[];
+}
+
+/** Finds these members of the data, each with its own errors. */
+export function slotsIn(
+  { data, errors }: Pick<Envelope, 'data' | 'errors'>,
+  keys: readonly string[],
+): {
+  readonly slots: readonly Found[];
+  /** The errors that belong to none of them. */
+  readonly unplaced: readonly UpstreamError[];
+} {
+  const values = data?.members(new Set(keys));
+  const byKey = new Map<unknown, UpstreamError[]>(keys.map((key) => [key, []]));
+  const unplaced: UpstreamError[] = [];
+  for (const error of errors) {
+    const own = byKey.get(error.path?.[0]);
+    if (own) own.push({ ...error, path: error.path!.slice(1) });
+    else unplaced.push(error);
+  }
+  const slots = keys.map((key) => ({ value: values?.get(key), errors: byKey.get(key)! }));
+  return { slots, unplaced };
+}
+
+/** Finds the value at a path below. Errors with another path, or without one, are kept with an empty path. */
+export function descend({ value, errors }: Found, path: readonly string[]): Found {
+  let inner = value;
+  for (const step of path) inner = inner?.get(step);
+  return {
+    value: inner,
+    errors: errors.map((error) => ({
+      ...error,
+      path: error.path && startsWith(error.path, path) ? error.path.slice(path.length) : [],
+    })),
+  };
+}
+
+function* readErrors(errors: Json | undefined): Pausable<readonly UpstreamError[]> {
+  const read: UpstreamError[] = [];
+  let count = 0;
+  let progress = 0;
+  for (const error of errors?.elements() ?? []) {
+    if (count < MAX_ERRORS) read.push(readError(error, count));
+    count += 1;
+    progress += error.length;
+    if (progress <= STEP) continue;
+    progress = 0;
+    yield;
+  }
+  return count > MAX_ERRORS ? [...read, tooMany(count - MAX_ERRORS)] : read;
+}
+
+function readError(error: Json, order: number): UpstreamError {
+  const known = error.members();
+  const extensions = known.get('extensions');
+  const members: string[] = [];
+  for (const [key, value] of known) {
+    if (NOT_PASSED_ON.has(key) || (key === 'extensions' && value.kind !== 'object')) continue;
+    members.push(`${JSON.stringify(key)}:${value.raw}`);
+  }
+  const code = extensions?.get('code');
+  return {
+    message: known.get('message')?.string ?? 'The recruiting service reported an error.',
+    path: readPath(known.get('path')),
+    members: members.join(','),
+    code: code?.string ?? code?.raw,
+    order,
+  };
+}
+
+/** Locations refer to the document that the gateway sent, not to the caller's. */
+const NOT_PASSED_ON = new Set(['message', 'path', 'locations']);
+
+function readPath(path: Json | undefined): Path | undefined {
+  if (path?.kind !== 'list') return undefined;
+  const steps = Array.from(path.elements(), (step) =>
+    step.kind === 'number' ? indexIn(step.raw) : step.string,
+  );
+  return steps.some((step) => step === undefined) ? undefined : (steps as Path);
+}
+
+/** Some services write all numbers with a fraction or an exponent: 3.0, 3e0. */
+function indexIn(number: string): number | undefined {
+  const index = Number(number);
+  return Number.isSafeInteger(index) && index >= 0 ? Math.abs(index) : undefined;
+}
+
+function tooMany(count: number): UpstreamError {
+  return ownError(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service reported ${count} more errors, which are left out. Request less at a time.`,
+  );
+}
