@@ -62,7 +62,7 @@ const arrows: Record<string, readonly string[]> = {
   service: [],
   memory: [],
   tokens: ['page-ledger.ts', 'service', 'sync-folder.ts'],
-  workers: ['page-ledger.ts', 'telemetry', 'tokens'],
+  workers: ['page-ledger.ts', 'tokens'],
   sandbox: [],
   'errors.ts': [],
   'cause.ts': [],

@@ -4,11 +4,10 @@ import { VERSION, type Config } from '../config.ts';
 import { createGateway, keepTokens } from '../gateway.ts';
 import { createCallerBudgets } from '../paging/page-budget.ts';
 import type { PageLedger } from '../page-ledger.ts';
-import { mergedMetrics, type WorkerMetrics } from '../telemetry/merged-metrics.ts';
 import { gatewayParts } from '../setup/open-gateway.ts';
 import type { UpstreamParts } from '../setup/open-upstream.ts';
 import { replicaOf } from '../setup/token-store.ts';
-import { processMetrics } from '../telemetry/metrics.ts';
+import { mergedMetrics, processMetrics } from '../telemetry/metrics.ts';
 import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
 import type { TokenKeeper } from '../tokens/token-keeper.ts';
 import type { Channel } from '../workers/channel.ts';
@@ -80,10 +79,11 @@ export async function serveByWorkers(
   await listenAdmin(
     {
       ...telemetry.metrics,
-      text: async () => {
-        const merged = await mergedMetrics(await ofWorkers(), await ofPrimary.json());
-        return `${await telemetry.metrics.text()}\n${merged}`;
-      },
+      text: async () =>
+        await mergedMetrics([
+          [...(await telemetry.metrics.json()), ...(await ofPrimary.json())],
+          ...(await ofWorkers()),
+        ]),
     },
     process,
   );
@@ -103,9 +103,9 @@ export async function serveByWorkers(
  * Reads the metrics of all workers. Those of a worker that does not answer are the last ones that it reported: without
  * them, its counts would seem to begin again.
  */
-function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<WorkerMetrics[]> {
-  const last = new WeakMap<Channel, WorkerMetrics>();
-  const read = async ({ channel, pid, state }: RunningWorker): Promise<WorkerMetrics[]> => {
+function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<object[][]> {
+  const last = new WeakMap<Channel, object[]>();
+  const read = async ({ channel, pid, state }: RunningWorker): Promise<object[][]> => {
     try {
       if (state === 'serving') last.set(channel, await channel.request('metrics', null));
     } catch (error) {
@@ -156,10 +156,10 @@ async function startWorker(primary: ChannelToPrimary, process: Process): Promise
     }),
   );
   const ofProcess = processMetrics();
-  primary.answer('metrics', async () => ({
-    gateway: await gateway.metrics.text(),
-    process: await ofProcess.json(),
-  }));
+  primary.answer('metrics', async () => [
+    ...(await gateway.metrics.json()),
+    ...(await ofProcess.json()),
+  ]);
   const service = await listenFor(gateway, process);
   primary.report('serving', { url: service.url });
   return service;

@@ -1,15 +1,16 @@
-import type { Registry } from 'prom-client';
+import type { Metric, Registry } from 'prom-client';
 
-/** Metrics in the text format of Prometheus. */
 export interface Metrics {
   readonly contentType: string;
+  /** In the text format of Prometheus. */
   text(): Promise<string>;
+  /** For `mergedMetrics`, in this process or in another. */
+  json(): Promise<object[]>;
 }
 
 /**
- * Creates metrics and adds to them. Adding to a count is adding to a number, so requests cost nothing else; the text is
- * written when it is read. prom-client cannot fill the buckets of a histogram at that time, and each of its
- * observations costs more than half a microsecond.
+ * Collects events in plain numbers. prom-client, which is loaded on the first reading, gets them when they are read: its
+ * own counters take 0.1 to 0.7 µs for each event, and its histograms 1 to 2 µs.
  */
 export interface MetricRegistry extends Metrics {
   /** Returns a function that adds to the count; label values come in the order of the label names. */
@@ -28,148 +29,136 @@ export interface MetricRegistry extends Metrics {
   ): void;
 }
 
-export interface FamilyOptions {
+interface FamilyOptions {
   readonly name: string;
   readonly help: string;
   readonly labelNames?: readonly [] | readonly [string] | readonly [string, string];
+  /** How workers' values are merged. `max` is for the state of the service or the program. Default: `sum`. */
+  readonly aggregator?: 'sum' | 'max';
 }
 
 type Labels = readonly [first?: string, second?: string];
 
-export type GaugeSample = readonly [value: number, ...labels: Labels];
+type GaugeSample = readonly [value: number, ...labels: Labels];
+
+/** A line of the text, as prom-client writes it. */
+interface Sample {
+  /** Default: the name of the family. */
+  readonly metricName?: string;
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string | number>>;
+}
 
 export function createMetricRegistry(): MetricRegistry {
-  const families: (() => string)[] = [];
-  const add = (type: string, { name, help }: FamilyOptions, samples: () => Iterable<string>) =>
-    families.push(() =>
-      [`# HELP ${name} ${escaped(help)}`, `# TYPE ${name} ${type}`, ...samples()].join('\n'),
-    );
+  const families: object[] = [];
+  const add = (type: string, options: FamilyOptions, values: () => Sample[]) => {
+    const { name, help, aggregator = 'sum' } = options;
+    families.push({ name, get: async () => ({ name, help, type, aggregator, values: values() }) });
+  };
+  const metrics = readWith(({ Registry }) => {
+    const registry = new Registry();
+    // This is all that a registry uses of a metric. The declared type has the methods of prom-client's own classes too.
+    for (const family of families) registry.registerMetric(family as Metric);
+    return registry;
+  });
 
   return {
+    ...metrics,
     counter: (options) => {
-      const series = createSeries(options, () => ({ count: 0 }));
-      add('counter', options, () =>
-        series.map(({ count }, labels) => line(options.name, labels, count)),
-      );
+      const series = createSeries(options, () => ({ value: 0 }));
+      add('counter', options, () => series.all((labels, { value }) => [{ value, labels }]));
       return (by, first, second) => {
-        series.at(first, second).count += by;
+        series.at(first, second).value += by;
       };
     },
-    histogram: ({ buckets, ...options }) => {
+    histogram: (options) => {
+      const { name, buckets } = options;
       const series = createSeries(options, () => ({
         inBuckets: buckets.map(() => 0),
         sum: 0,
         count: 0,
       }));
       add('histogram', options, () =>
-        series.map((of, labels) => histogramLines(options.name, labels, { ...of, buckets })).flat(),
+        series.all((labels, { inBuckets, sum, count }) => {
+          let upTo = 0;
+          return [
+            ...buckets.map((le, at) => ({
+              metricName: `${name}_bucket`,
+              value: (upTo += inBuckets[at]!),
+              labels: { le, ...labels },
+            })),
+            { metricName: `${name}_bucket`, value: count, labels: { le: '+Inf', ...labels } },
+            { metricName: `${name}_sum`, value: sum, labels },
+            { metricName: `${name}_count`, value: count, labels },
+          ];
+        }),
       );
       return (value, first, second) => {
-        const one = series.at(first, second);
-        one.sum += value;
-        one.count += 1;
+        const of = series.at(first, second);
+        of.sum += value;
+        of.count += 1;
         let at = 0;
         while (at < buckets.length && value > buckets[at]!) at += 1;
-        if (at < buckets.length) one.inBuckets[at]! += 1;
+        if (at < buckets.length) of.inBuckets[at]! += 1;
       };
     },
     gauge: (options, read) =>
-      void add(options.type ?? 'gauge', options, () =>
-        Array.from(read(), ([value, ...labels]) =>
-          line(options.name, labelled(options, labels), value),
-        ),
+      add(options.type ?? 'gauge', options, () =>
+        Array.from(read(), ([value, ...labels]) => ({ value, labels: labelled(options, labels) })),
       ),
-    contentType: 'text/plain; version=0.0.4; charset=utf-8',
-    text: async () => `${families.map((family) => family()).join('\n\n')}\n`,
   };
 }
 
 /**
  * The metrics that Prometheus' clients report for every process: CPU, memory, garbage collection, the lag of the event
- * loop. They are loaded and collected from their first reading on, so a gateway whose metrics are not read does not pay
- * for them.
+ * loop. They are collected from their first reading on, so a gateway whose metrics are not read does not pay for them.
  */
-export function processMetrics(): ProcessMetrics {
-  let collecting: Promise<Registry> | undefined;
+export function processMetrics(): Metrics {
+  return readWith(({ collectDefaultMetrics, Registry }) => {
+    const register = new Registry();
+    collectDefaultMetrics({ register });
+    return register;
+  });
+}
+
+/** Merges the metrics of several processes, and writes them in the text format of Prometheus. */
+export async function mergedMetrics(processes: readonly object[][]): Promise<string> {
+  const { AggregatorRegistry } = await import('prom-client');
+  return await AggregatorRegistry.aggregate([...processes]).metrics();
+}
+
+function readWith(create: (client: typeof import('prom-client')) => Registry): Metrics {
+  let created: Promise<Registry> | undefined;
+  const registry = () => (created ??= import('prom-client').then(create));
   return {
-    text: async () => await (await (collecting ??= collectProcessMetrics())).metrics(),
-    json: async () => await (await (collecting ??= collectProcessMetrics())).getMetricsAsJSON(),
+    contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    text: async () => await (await registry()).metrics(),
+    json: async () => await (await registry()).getMetricsAsJSON(),
   };
-}
-
-export interface ProcessMetrics {
-  text(): Promise<string>;
-  /** For `mergedProcessMetrics` of another process. */
-  json(): Promise<object[]>;
-}
-
-async function collectProcessMetrics(): Promise<Registry> {
-  const { collectDefaultMetrics, Registry } = await import('prom-client');
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  return registry;
 }
 
 /** One value for each combination of label values. A value is found by a lookup for each label, without building a key. */
 function createSeries<V>(options: FamilyOptions, create: () => V) {
-  const all = new Map<string, Map<string, V>>();
-  const series = { at, map };
+  const values = new Map<string, Map<string, V>>();
   // Without labels there is a single series, which starts at 0: nothing has happened yet.
   if (!options.labelNames?.length) at();
-  return series;
+  return { at, all };
 
   function at(first = '', second = ''): V {
-    let inner = all.get(first);
-    if (!inner) all.set(first, (inner = new Map()));
+    let inner = values.get(first);
+    if (!inner) values.set(first, (inner = new Map()));
     let value = inner.get(second);
     if (value === undefined) inner.set(second, (value = create()));
     return value;
   }
 
-  function map<T>(write: (value: V, labels: readonly string[]) => T): T[] {
-    return [...all].flatMap(([first, inner]) =>
-      Array.from(inner, ([second, value]) => write(value, labelled(options, [first, second]))),
+  function all(samples: (labels: Sample['labels'], value: V) => Sample[]): Sample[] {
+    return [...values].flatMap(([first, inner]) =>
+      [...inner].flatMap(([second, value]) => samples(labelled(options, [first, second]), value)),
     );
   }
 }
 
-function histogramLines(
-  name: string,
-  labels: readonly string[],
-  of: {
-    readonly buckets: readonly number[];
-    readonly inBuckets: readonly number[];
-    readonly sum: number;
-    readonly count: number;
-  },
-): string[] {
-  let upTo = 0;
-  const lines = of.buckets.map((bound, at) => {
-    upTo += of.inBuckets[at]!;
-    return line(`${name}_bucket`, [`le="${bound}"`, ...labels], upTo);
-  });
-  return [
-    ...lines,
-    line(`${name}_bucket`, ['le="+Inf"', ...labels], of.count),
-    line(`${name}_sum`, labels, of.sum),
-    line(`${name}_count`, labels, of.count),
-  ];
-}
-
-function labelled({ labelNames = [] }: FamilyOptions, values: readonly (string | undefined)[]) {
-  return labelNames.map((name, at) => `${name}="${escaped(values[at] ?? '', true)}"`);
-}
-
-function line(name: string, labels: readonly string[], value: number): string {
-  return `${name}${labels.length > 0 ? `{${labels.join(',')}}` : ''} ${written(value)}`;
-}
-
-function written(value: number): string {
-  if (Number.isFinite(value) || Number.isNaN(value)) return String(value);
-  return value > 0 ? '+Inf' : '-Inf';
-}
-
-function escaped(text: string, isQuoted = false): string {
-  const safe = text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
-  return isQuoted ? safe.replaceAll('"', '\\"') : safe;
+function labelled({ labelNames = [] }: FamilyOptions, values: Labels): Sample['labels'] {
+  return Object.fromEntries(labelNames.map((name, at) => [name, values[at] ?? '']));
 }

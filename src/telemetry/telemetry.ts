@@ -132,6 +132,7 @@ function reportVersion({ gauge }: MetricRegistry, version: string): void {
       name: 'recruiting_build_info',
       help: 'Always 1. The label is the version of the gateway.',
       labelNames: ['version'],
+      aggregator: 'max',
     },
     () => [[1, version]],
   );
@@ -144,6 +145,7 @@ function schemaTelemetry({ gauge }: MetricRegistry): Telemetry['schemaCompared']
       name: 'recruiting_schema_drift',
       help: 'Differences of the live schema from the snapshot when they were last compared.',
       labelNames: ['kind'],
+      aggregator: 'max',
     },
     () => Array.from(drift, ([kind, count]) => [count, kind] as const),
   );

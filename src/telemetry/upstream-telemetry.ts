@@ -161,6 +161,7 @@ function upstreamMetrics({
     {
       name: 'recruiting_upstream_breaker_open',
       help: '1 while the circuit breaker is open: the service is down, and requests are refused except for a probe now and then.',
+      aggregator: 'max',
     },
     () => [[isOpen ? 1 : 0]],
   );

@@ -1,7 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { within, type Clock } from '../clock.ts';
 import type { PageReport } from '../page-ledger.ts';
-import type { WorkerMetrics } from '../telemetry/merged-metrics.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
 
 /** What one process requests of the other, and what it gets. */
@@ -18,7 +17,7 @@ export interface Requests {
   readonly failed: { readonly of: StartFailure; readonly gives: null };
   readonly takePages: { readonly of: PageReport; readonly gives: readonly number[] };
   /** Of a worker. */
-  readonly metrics: { readonly of: null; readonly gives: WorkerMetrics };
+  readonly metrics: { readonly of: null; readonly gives: object[] };
   /** Of either, which answers it as soon as it has the channel: whether it does anything at all. */
   readonly alive: { readonly of: null; readonly gives: null };
 }
