@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { CodegenConfig } from '@graphql-codegen/cli';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
-import { servedOffline, servedSdl } from './src/cli/schema-print.ts';
+import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
 import { readConfig } from './src/config.ts';
 
 /**

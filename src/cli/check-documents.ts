@@ -1,17 +1,27 @@
-import { GraphQLError, type GraphQLSchema } from 'graphql';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  GraphQLError,
+  Kind,
+  parse,
+  Source,
+  visit,
+  type DefinitionNode,
+  type DocumentNode,
+  type ExecutableDefinitionNode,
+  type FragmentDefinitionNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
 import type { Config } from '../config.ts';
 import { measureDocument } from '../operations/measure-document.ts';
+import { MANIFEST_FORMS, readManifest } from '../operations/trusted-documents.ts';
 import { validationErrors } from '../operations/validation.ts';
 import { onOneLine } from '../schema/live/introspect.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { loadedFor } from './gateway-config-file.ts';
-import {
-  readOperationDocuments,
-  type OperationDocument,
-  type OperationDocuments,
-} from './operation-documents.ts';
-import { servedOffline } from './schema-print.ts';
-import type { Terminal } from './terminal.ts';
+import { servedOffline } from './schema-served.ts';
+import { CommandError, type Terminal } from './terminal.ts';
 
 /** Where something is: in a file, or in a document of a manifest, which has an id. */
 type Place = { readonly file: string } | { readonly id: string };
@@ -160,4 +170,179 @@ function linesOf(mistaken: MistakenOperation): string[] {
 
 function nameOf(place: Place): string {
   return onOneLine('file' in place ? place.file : place.id);
+}
+
+/** An operation of a client, with the fragments that it uses. The nodes know their source: a file, or an id. */
+interface OperationDocument {
+  /** For example `query People`. */
+  readonly title: string;
+  /** The file, or the id in a manifest. */
+  readonly source: string;
+  readonly line: number;
+  /** An error if the text cannot be parsed. */
+  readonly document: DocumentNode | GraphQLError;
+}
+
+interface OperationDocuments {
+  readonly operations: readonly OperationDocument[];
+  readonly isManifest: boolean;
+}
+
+/**
+ * Reads the operations of a folder with .graphql or .gql files, of one such file, or of a manifest of trusted
+ * documents. Files share their fragments, as clients are built from all of them.
+ *
+ * @throws CommandError also if there is no operation
+ */
+function readOperationDocuments(
+  path: string,
+  terminal: Pick<Terminal, 'readFile'>,
+): OperationDocuments {
+  const read = (file: string) => withReason(file, () => terminal.readFile(file));
+  const isFolder = withReason(path, () => statSync(path).isDirectory());
+  const isManifest = !isFolder && !IN_FILES.test(path);
+  const operations = isManifest
+    ? operationsOfManifest(path, read(path))
+    : operationsOfFiles(
+        (isFolder ? filesIn(path) : [path]).map((file) => new Source(read(file), file)),
+      );
+  if (operations.length > 0) return { operations, isManifest };
+  throw new CommandError(
+    `${path} has no operations. Name a folder with .graphql or .gql files, or a manifest of trusted documents.`,
+  );
+}
+
+const IN_FILES = /\.(graphql|gql)$/;
+
+/** Without those of packages and of hidden folders. */
+function filesIn(folder: string): string[] {
+  const entries = withReason(folder, () => readdirSync(folder)).toSorted();
+  return entries.flatMap((name) => {
+    const path = join(folder, name);
+    if (name.startsWith('.') || name === 'node_modules') return [];
+    const entry = statSync(path, { throwIfNoEntry: false });
+    if (entry?.isDirectory()) return filesIn(path);
+    return entry?.isFile() && IN_FILES.test(name) ? [path] : [];
+  });
+}
+
+function withReason<Result>(path: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    const { code = 'unknown error' } = error as { code?: string };
+    throw new CommandError(
+      `${path} cannot be read (${code}). \`--documents\` needs a folder with .graphql or .gql files, or a manifest of ` +
+        'trusted documents.',
+    );
+  }
+}
+
+function operationsOfManifest(path: string, text: string): OperationDocument[] {
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new CommandError(`${path} is not JSON: ${(error as Error).message}.`);
+  }
+  const entries = readManifest(content);
+  if (!entries) throw new CommandError(`${path} is not a manifest. ${MANIFEST_FORMS}`);
+  return entries.map((entry) => {
+    const document = parsed(new Source(entry.text, entry.id));
+    if (document instanceof GraphQLError) return unparsed(document, entry.id);
+    const operations = document.definitions.filter(isOperation);
+    return {
+      title: operations.map(titleOf).join(', ') || 'no operation',
+      source: entry.id,
+      line: operations[0] ? lineOf(operations[0]) : 1,
+      document,
+    };
+  });
+}
+
+function operationsOfFiles(sources: readonly Source[]): OperationDocument[] {
+  const files = sources.map((source) => ({ file: source.name, document: parsed(source) }));
+  const fragments: FragmentDefinitionNode[] = [];
+  for (const { document } of files) {
+    if (document instanceof GraphQLError) continue;
+    fragments.push(...document.definitions.filter(isFragment));
+  }
+  const byName = Map.groupBy(fragments, ({ name }) => name.value);
+  return files.flatMap(({ file, document }) => {
+    if (document instanceof GraphQLError) return [unparsed(document, file)];
+    return document.definitions.filter(isOperation).map((operation) => ({
+      title: titleOf(operation),
+      source: file,
+      line: lineOf(operation),
+      document: withFragments(operation, byName),
+    }));
+  });
+}
+
+type FragmentsByName = ReadonlyMap<string, readonly FragmentDefinitionNode[]>;
+
+function withFragments(
+  operation: OperationDefinitionNode,
+  fragments: FragmentsByName,
+): DocumentNode {
+  const used = new Map<string, FragmentDefinitionNode>();
+  const definitions: ExecutableDefinitionNode[] = [operation];
+  for (const definition of definitions) {
+    visit(definition, {
+      FragmentSpread: ({ name: { value } }) => {
+        const fragment = used.has(value) ? undefined : nearest(fragments.get(value), definition);
+        if (!fragment) return;
+        used.set(value, fragment);
+        definitions.push(fragment);
+      },
+    });
+  }
+  return { kind: Kind.DOCUMENT, definitions };
+}
+
+/** Several clients in one folder may have different fragments with the same name. */
+function nearest(
+  fragments: readonly FragmentDefinitionNode[] = [],
+  user: ExecutableDefinitionNode,
+): FragmentDefinitionNode | undefined {
+  const way = sourceOf(user).split(/[/\\]/);
+  const shared = (fragment: FragmentDefinitionNode) => {
+    const other = sourceOf(fragment).split(/[/\\]/);
+    const parting = way.findIndex((step, at) => step !== other[at]);
+    return parting === -1 ? way.length : parting;
+  };
+  return fragments.toSorted((one, other) => shared(other) - shared(one))[0];
+}
+
+function parsed(source: Source): DocumentNode | GraphQLError {
+  try {
+    return parse(source);
+  } catch (error) {
+    if (error instanceof GraphQLError) return error;
+    throw error;
+  }
+}
+
+function unparsed(document: GraphQLError, source: string): OperationDocument {
+  return { title: 'not GraphQL', source, line: document.locations?.[0]?.line ?? 1, document };
+}
+
+function isOperation(node: DefinitionNode): node is OperationDefinitionNode {
+  return node.kind === Kind.OPERATION_DEFINITION;
+}
+
+function isFragment(node: DefinitionNode): node is FragmentDefinitionNode {
+  return node.kind === Kind.FRAGMENT_DEFINITION;
+}
+
+function titleOf({ operation, name }: OperationDefinitionNode): string {
+  return name ? `${operation} ${name.value}` : `${operation} without a name`;
+}
+
+function lineOf({ loc }: OperationDefinitionNode): number {
+  return loc!.startToken.line;
+}
+
+function sourceOf({ loc }: ExecutableDefinitionNode): string {
+  return loc!.source.name;
 }

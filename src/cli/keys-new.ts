@@ -2,15 +2,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { apiKeyMistakes, SCOPES } from '../config/auth.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
-export interface NewApiKey {
-  /** Shown once: the gateway knows only its hash. */
-  readonly key: string;
-  /** For AUTH_API_KEYS. */
-  readonly entry: string;
-}
-
-/** @param scopes joined by + @throws CommandError */
-export function newApiKey(name: string, scopes: string): NewApiKey {
+/**
+ * @param scopes joined by +
+ * @returns the key, which is shown once because the gateway knows only its hash, and its entry for AUTH_API_KEYS
+ * @throws CommandError
+ */
+export function newApiKey(
+  name: string,
+  scopes: string,
+): { readonly key: string; readonly entry: string } {
   // The prefix shows people, and scanners for leaked secrets, what it is.
   const key = `rsk_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(key).digest('hex');
@@ -20,7 +20,10 @@ export function newApiKey(name: string, scopes: string): NewApiKey {
 }
 
 /** Makes an API key for a caller, and says what its scopes allow. */
-export function keysNew(name: string, { scopes }: { scopes: string }, { stdout }: Terminal): void {
+export async function keysNew(
+  { name, scopes }: { name: string; scopes: string },
+  { stdout }: Terminal,
+): Promise<void> {
   const { key, entry } = newApiKey(name, scopes);
   const has = scopes.split('+');
   const lines = Object.entries(SCOPES).map(

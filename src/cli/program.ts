@@ -1,11 +1,202 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { VERSION } from '../config.ts';
+import { FEDERATION_VERSIONS, VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
 import { nearestWord } from '../config/environment.ts';
-import { keysNew } from './keys-new.ts';
-import { addSchemaCommands } from './schema-commands.ts';
 import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
-import { addTokenCommands } from './token-commands.ts';
+
+interface CommandEntry {
+  readonly about: string;
+  readonly options?: readonly Option[];
+  /**
+   * Loads the command when it runs: most of a start is the tools for schemas, which `tokens status` does not need. It
+   * gets its options and its argument by their names, and returns an exit code if there are several.
+   */
+  readonly load: () => Promise<(given: never, terminal: Terminal) => Promise<number | void>>;
+}
+
+const GROUPS: Record<string, string> = {
+  tokens: 'the token set; safe to use while a gateway runs on the same store',
+  keys: 'API keys of callers',
+  schema: 'the schema that is served',
+};
+
+const JSON_REPORT = option('--json', 'print JSON', false);
+
+const COMMANDS: Record<string, CommandEntry> = {
+  serve: {
+    about: 'serve the gateway; its settings come from the environment',
+    load: async () => {
+      const { serve } = await import('./serve.ts');
+      return (_given, terminal) => serve(terminal);
+    },
+  },
+  sandbox: {
+    about: 'play the recruiting service, with made-up people',
+    options: [
+      number('--port <number>', 'port to listen on; 0 takes a free one', [0, 65_535], 0),
+      number('--persons <number>', 'how many people there are', [0, 10_000_000], 137),
+      number('--latency <ms>', 'milliseconds before each GraphQL answer', [0, 600_000], 0),
+      number(
+        '--token-latency <ms>',
+        'milliseconds before each answer to a refresh',
+        [0, 600_000],
+        0,
+      ),
+      number('--expires-in <s>', 'life of an access token', [1, 31_536_000], 86_400),
+      number('--refresh-expires-in <s>', 'life of a refresh token', [1, 315_360_000], 10_368_000),
+      number(
+        '--drop-every <n>',
+        'cut each n-th refresh off before it is processed',
+        [1, 1_000_000],
+      ),
+      number(
+        '--drop-after-every <n>',
+        'cut each n-th refresh off once its token is spent',
+        [1, 1_000_000],
+      ),
+      choice(
+        '--cursors <behaviour>',
+        'what a cursor names',
+        ['keyset', 'record', 'position'],
+        'keyset',
+      ),
+      option('--revoke-on-refresh', 'a refresh ends the old access token at once', false),
+      choice(
+        '--schema <name>',
+        'what is served: the published list (default), vacancies as well, or results that may be errors',
+        ['persons', 'rich', 'results'],
+      ),
+      number('--max-cost <cost>', 'refuse operations that cost more', [1, 1_000_000_000]),
+      choice('--too-costly <answer>', 'how they are refused: with an error, or with a status', [
+        'error',
+        '413',
+        '502',
+        '504',
+      ]),
+      choice('--introspection <manner>', 'when it is answered', ['open', 'strict', 'closed']),
+      choice('--wording <server>', 'whose words errors of validation have', [
+        'graphql-js',
+        'graphql-java',
+        'hot-chocolate',
+      ]),
+      option('--require-user-agent', 'refuse requests without a contact in their User-Agent'),
+      choice('--refuse-early-refresh [status]', 'refuse a refresh before the expiry', [
+        '400',
+        '403',
+      ]).preset('400'),
+      option('--link-page', 'make the token link a page for people'),
+      option('--cost-extension', 'report the cost of each operation in its answer'),
+      option('--request-ids', 'give each answer an X-Request-Id'),
+      option('--all-habits', 'all of these from --max-cost on, and --schema results', false),
+      option('--keys', 'make API keys for a gateway in front of it', false),
+      option('--state <file>', 'keep its tokens, and what mutations changed, in a file'),
+    ],
+    load: async () => (await import('./sandbox.ts')).sandbox,
+  },
+  'export <field>': {
+    about: 'export a list to a file, which can be resumed; exit codes: docs/export.md',
+    options: [
+      option(
+        '--fields <selection>',
+        'fields of a record, as in GraphQL (default: all plain fields)',
+      ),
+      option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`),
+      choice('--format <format>', 'one record a line', ['ndjson', 'csv'], 'ndjson'),
+      option('--output <file>', 'write to this file; otherwise to the standard output'),
+      option('--resume', 'continue an export to this file that was interrupted', false),
+      option('--force', 'replace the file, or what an interrupted export has left of it', false),
+      option(
+        '--allow-fewer',
+        'exit with 0 even if the service counts more records than it gave',
+        false,
+      ),
+      option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY'),
+    ],
+    load: async () => (await import('./export.ts')).exportList,
+  },
+  'tokens import <source>': {
+    about:
+      'import the token set from its one-time link, a file, or - for standard input, and refresh it at once',
+    options: [option('--replace', 'replace a set that is in use', false)],
+    load: async () => (await import('./tokens-import.ts')).tokensImport,
+  },
+  'tokens status': {
+    about:
+      'print the state of the tokens; exit code 0 healthy, 1 needs attention, 2 lost, moved or missing',
+    options: [JSON_REPORT],
+    load: async () => (await import('./tokens-status.ts')).tokensStatus,
+  },
+  'tokens check': {
+    about: 'ask the service whether it accepts the current access token',
+    options: [JSON_REPORT],
+    load: async () => (await import('./tokens-status.ts')).tokensCheck,
+  },
+  'tokens refresh': {
+    about: 'refresh once, now',
+    load: async () => (await import('./tokens-refresh.ts')).tokensRefresh,
+  },
+  'tokens recover': {
+    about:
+      'resolve a refresh whose outcome is uncertain, and repair a store that is gone, empty or damaged',
+    options: [
+      option('--rebuild', 'replace damaged tables (PostgreSQL), if nothing else helps', false),
+    ],
+    load: async () => (await import('./tokens-recover.ts')).tokensRecover,
+  },
+  'tokens export <store>': {
+    about:
+      'move the token set to another store: sqlite:<file>, or postgres://<user>:<password>@<host>/<database>',
+    load: async () => (await import('./tokens-export.ts')).tokensExport,
+  },
+  'keys new <name>': {
+    about: 'make an API key, and its entry in AUTH_API_KEYS',
+    options: [
+      option(
+        '--scopes <scopes>',
+        `what it may: ${Object.keys(SCOPES).join(', ')}, joined by +`,
+        'read',
+      ),
+    ],
+    load: async () => (await import('./keys-new.ts')).keysNew,
+  },
+  'schema print': {
+    about: 'print what callers see, as SDL',
+    options: [
+      option('--subgraph', 'print the SDL from which a supergraph is composed', false),
+      choice(
+        '--federation <version>',
+        'version that --subgraph prints; FEDERATION_VERSION, or 2.3',
+        FEDERATION_VERSIONS,
+      ),
+    ],
+    load: async () => (await import('./schema-served.ts')).schemaPrint,
+  },
+  'schema explain': {
+    about: 'explain what is derived from each list and each type with an id, and why',
+    options: [option('--all', 'list everything from which nothing is derived', false), JSON_REPORT],
+    load: async () => (await import('./schema-served.ts')).schemaExplain,
+  },
+  'schema check': {
+    about:
+      'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
+    options: [
+      JSON_REPORT,
+      option(
+        '--documents <path>',
+        'also check operations: a folder with .graphql or .gql files, or a manifest of trusted documents',
+      ),
+    ],
+    load: async () => (await import('./schema-live.ts')).schemaCheck,
+  },
+  'schema pull': {
+    about: 'write the live schema into the snapshot, and print the differences',
+    options: [
+      option('--output <file>', 'write to this file instead'),
+      option('--force', 'overwrite any file, and write a schema that could not be served', false),
+    ],
+    load: async () => (await import('./schema-live.ts')).schemaPull,
+  },
+};
 
 /** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 used or configured wrongly */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -21,10 +212,6 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   }
 }
 
-/**
- * Commands load what they need when they run: most of a start is the tools for schemas, which `tokens status` does
- * not need.
- */
 function program(terminal: Terminal, end: (exitCode: number) => void): Command {
   const root = new Command('recruiting-subgraph')
     .description('One GraphQL gateway in front of the recruiting service.')
@@ -37,138 +224,64 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
       outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
     .showHelpAfterError('Add --help to see the arguments and options of the command.');
-
-  root
-    .command('serve', { isDefault: true })
-    .description('serve the gateway; its settings come from the environment')
-    // The default command also gets unknown words, which are reported here.
-    .allowExcessArguments()
-    .allowUnknownOption()
-    .action(async (_options, { args: [typed] }: Command) => {
-      if (typed !== undefined) root.error(`error: ${complaintAbout(typed, root)}`);
-      const { serve } = await import('./serve.ts');
-      await serve(terminal);
-    });
-
-  root
-    .command('sandbox')
-    .description('play the recruiting service, with made-up people')
-    .option('--port <number>', 'port to listen on; 0 takes a free one', wholeNumber(0, 65_535), 0)
-    .option('--persons <number>', 'how many people there are', wholeNumber(0, 10_000_000), 137)
-    .option('--latency <ms>', 'milliseconds before each GraphQL answer', wholeNumber(0, 600_000), 0)
-    .option(
-      '--token-latency <ms>',
-      'milliseconds before each answer to a refresh',
-      wholeNumber(0, 600_000),
-      0,
-    )
-    .option('--expires-in <s>', 'life of an access token', wholeNumber(1, 31_536_000), 86_400)
-    .option(
-      '--refresh-expires-in <s>',
-      'life of a refresh token',
-      wholeNumber(1, 315_360_000),
-      10_368_000,
-    )
-    .option(
-      '--drop-every <n>',
-      'cut each n-th refresh off before it is processed',
-      wholeNumber(1, 1_000_000),
-    )
-    .option(
-      '--drop-after-every <n>',
-      'cut each n-th refresh off once its token is spent',
-      wholeNumber(1, 1_000_000),
-    )
-    .addOption(
-      new Option('--cursors <behaviour>', 'what a cursor names')
-        .choices(['keyset', 'record', 'position'])
-        .default('keyset'),
-    )
-    .option('--revoke-on-refresh', 'a refresh ends the old access token at once', false)
-    .addOption(
-      new Option(
-        '--schema <name>',
-        'what is served: the published list (default), vacancies as well, or results that may be errors',
-      ).choices(['persons', 'rich', 'results']),
-    )
-    .option('--max-cost <cost>', 'refuse operations that cost more', wholeNumber(1, 1_000_000_000))
-    .addOption(
-      new Option(
-        '--too-costly <answer>',
-        'how they are refused: with an error, or with a status',
-      ).choices(['error', '413', '502', '504']),
-    )
-    .addOption(
-      new Option('--introspection <manner>', 'when it is answered').choices([
-        'open',
-        'strict',
-        'closed',
-      ]),
-    )
-    .addOption(
-      new Option('--wording <server>', 'whose words errors of validation have').choices([
-        'graphql-js',
-        'graphql-java',
-        'hot-chocolate',
-      ]),
-    )
-    .option('--require-user-agent', 'refuse requests without a contact in their User-Agent')
-    .addOption(
-      new Option('--refuse-early-refresh [status]', 'refuse a refresh before the expiry')
-        .choices(['400', '403'])
-        .preset('400'),
-    )
-    .option('--link-page', 'make the token link a page for people')
-    .option('--cost-extension', 'report the cost of each operation in its answer')
-    .option('--request-ids', 'give each answer an X-Request-Id')
-    .option('--all-habits', 'all of these from --max-cost on, and --schema results', false)
-    .option('--keys', 'make API keys for a gateway in front of it', false)
-    .option('--state <file>', 'keep its tokens, and what mutations changed, in a file')
-    .action(async (options) => {
-      const { sandbox } = await import('./sandbox.ts');
-      await sandbox(options, terminal);
-    });
-
-  root
-    .command('export <field>')
-    .description('export a list to a file, which can be resumed; exit codes: docs/export.md')
-    .option('--fields <selection>', 'fields of a record, as in GraphQL (default: all plain fields)')
-    .option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`)
-    .addOption(
-      new Option('--format <format>', 'one record a line')
-        .choices(['ndjson', 'csv'])
-        .default('ndjson'),
-    )
-    .option('--output <file>', 'write to this file; otherwise to the standard output')
-    .option('--resume', 'continue an export to this file that was interrupted', false)
-    .option('--force', 'replace the file, or what an interrupted export has left of it', false)
-    .option(
-      '--allow-fewer',
-      'exit with 0 even if the service counts more records than it gave',
-      false,
-    )
-    .option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY')
-    .action(async (field, options) => {
-      const { exportList } = await import('./export.ts');
-      end(await exportList({ field, ...options }, terminal));
-    });
-
-  addTokenCommands(root, terminal, end);
-
-  root
-    .command('keys')
-    .description('API keys of callers')
-    .command('new <name>')
-    .description('make an API key, and its entry in AUTH_API_KEYS')
-    .option(
-      '--scopes <scopes>',
-      `what it may: ${Object.keys(SCOPES).join(', ')}, joined by +`,
-      'read',
-    )
-    .action((name, options) => keysNew(name, options, terminal));
-
-  addSchemaCommands(root, terminal, end);
+  for (const [usage, { about, options = [], load }] of Object.entries(COMMANDS)) {
+    const isDefault = usage === 'serve';
+    const group = groupOf(usage, root);
+    const command = (group ?? root)
+      .command(group ? usage.slice(group.name().length + 1) : usage, { isDefault })
+      .description(about)
+      // The default command also gets unknown words, which are reported here.
+      .allowExcessArguments(isDefault)
+      .allowUnknownOption(isDefault)
+      .action(async () => {
+        const { args, registeredArguments } = command;
+        if (isDefault && args[0] !== undefined)
+          root.error(`error: ${complaintAbout(args[0], root)}`);
+        const named = registeredArguments.map((argument, at) => [argument.name(), args[at]]);
+        const runCommand = await load();
+        const given = { ...command.opts(), ...Object.fromEntries(named) };
+        end((await runCommand(given as never, terminal)) ?? 0);
+      });
+    for (const each of options) command.addOption(each);
+  }
   return root;
+}
+
+function groupOf(usage: string, root: Command): Command | undefined {
+  const [name = ''] = usage.split(' ');
+  const about = GROUPS[name];
+  if (about === undefined) return undefined;
+  return (
+    root.commands.find((command) => command.name() === name) ??
+    root.command(name).description(about)
+  );
+}
+
+function option(flags: string, about: string, fallback?: string | false): Option {
+  return new Option(flags, about).default(fallback);
+}
+
+function choice(
+  flags: string,
+  about: string,
+  choices: readonly string[],
+  fallback?: string,
+): Option {
+  return option(flags, about, fallback).choices(choices);
+}
+
+/** Takes a whole number from `min` to `max`. */
+function number(
+  flags: string,
+  about: string,
+  [min, max]: readonly [min: number, max: number],
+  fallback?: number,
+): Option {
+  return new Option(flags, about).default(fallback).argParser((text) => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  });
 }
 
 function complaintAbout(typed: string, { commands }: Command): string {
@@ -182,12 +295,4 @@ function complaintAbout(typed: string, { commands }: Command): string {
 /** Anything but a plain word may be a secret. */
 function quoted(typed: string): string {
   return /^[a-z][a-z-]{0,20}$/.test(typed) ? `'${typed}'` : 'of that name';
-}
-
-function wholeNumber(min: number, max: number) {
-  return (text: string): number => {
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-  };
 }

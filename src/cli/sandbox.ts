@@ -4,7 +4,7 @@ import { startSandbox, type SandboxOptions, type SandboxState } from '../sandbox
 import { newApiKey } from './keys-new.ts';
 import { CommandError, stopped, type Terminal } from './terminal.ts';
 
-export interface SandboxCommandOptions extends Omit<
+interface SandboxCommandOptions extends Omit<
   SandboxOptions,
   'schema' | 'tooCostly' | 'refuseEarlyRefresh'
 > {

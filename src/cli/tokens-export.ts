@@ -11,7 +11,10 @@ import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
 /** Moves the set to another store. From then on this one refuses to refresh it. */
-export async function tokensExport(address: string, terminal: Terminal): Promise<void> {
+export async function tokensExport(
+  { store: address }: { store: string },
+  terminal: Terminal,
+): Promise<void> {
   const target = readTarget(address);
   await withTokenStore(terminal, 'work', async (session) => {
     const { config, store, stored } = session;

@@ -24,8 +24,7 @@ const LONGEST_INPUT = 64 * 1024;
  * @param source the one-time link, a file, or `-`; file and standard input hold the link or the JSON behind it
  */
 export async function tokensImport(
-  source: string,
-  { replace }: { replace: boolean },
+  { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
   const baseUrl = readTokenConfig(terminal).recruitingUrl;

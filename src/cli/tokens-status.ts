@@ -1,8 +1,9 @@
+import { authCheck, type AccessVerdict } from '../tokens/service/auth-check.ts';
 import { waitingPairs } from '../tokens/store/rescue.ts';
 import { tokenReport, type TokenReport } from '../tokens/token-report.ts';
 import { ADVICE, FATAL } from '../tokens/token-health.ts';
 import { duration, printable, type Terminal } from './terminal.ts';
-import { withTokenStore } from './token-session.ts';
+import { noTokens, withTokenStore } from './token-session.ts';
 
 const HISTORY = 1_000;
 /** Lines of the audit trail that are printed. */
@@ -95,4 +96,33 @@ const STATES: Record<TokenReport['state'], string> = {
 function left(seconds: number | null): string | null {
   if (seconds === null) return null;
   return seconds > 0 ? `${duration(seconds)} left` : 'has expired';
+}
+
+/** Asks the service whether it accepts the current access token. @returns the exit code: 0 if it does, 1 if not */
+export async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
+  return withTokenStore(terminal, 'inspect', async (session) => {
+    const { stored, config } = session;
+    if (!stored) throw await noTokens(session);
+    const { baseUrl } = stored;
+    const proxy = terminal.proxyFor(baseUrl);
+    const checkAccess = authCheck({ baseUrl, agent: config.agent, proxy });
+    const verdict = await checkAccess(stored.pair.accessToken);
+    const service = new URL(stored.baseUrl).host;
+    const report = { service, generation: stored.generation, ...verdict };
+    terminal.stdout.write(
+      json ? `${JSON.stringify(report)}\n` : `${sentenceOn(verdict, service)}\n`,
+    );
+    return verdict.kind === 'works' ? 0 : 1;
+  });
+}
+
+function sentenceOn(verdict: AccessVerdict, service: string): string {
+  if (verdict.kind === 'works') return `${service} accepts the access token.`;
+  if (verdict.kind === 'unknown') {
+    return `${service} gave no clear answer (${verdict.why}). Nothing is wrong with the tokens as far as this shows. Check RECRUITING_URL and the way to it, and try again.`;
+  }
+  return verdict.detail === 'token_expired'
+    ? `${service} reports that the access token has expired. Run \`tokens refresh\`; a running gateway does it by itself.`
+    : `${service} refuses the access token (${verdict.detail}): the administrator who made it was probably demoted or blocked, ` +
+        'or the token was revoked. Have the account checked; if it needs a new token, run `tokens import <link> --replace`.';
 }

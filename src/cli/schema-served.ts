@@ -1,5 +1,75 @@
+import { lexicographicSortSchema, printSchema } from 'graphql';
+import { readConfig, type Config } from '../config.ts';
 import type { EntityReport } from '../schema/derivation/plan-entities.ts';
 import type { ListReport } from '../schema/derivation/plan-adapters.ts';
+import { serveSnapshot, type SnapshotSettings } from '../schema/serve-snapshot.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
+import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import type { Additions } from '../stitching/additions.ts';
+import { withAdditions } from '../stitching/with-additions.ts';
+import { loadedFor } from './gateway-config-file.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Prints what callers see, or the SDL from which a supergraph is composed. */
+export async function schemaPrint(
+  { subgraph, federation }: { subgraph: boolean; federation?: Config['federationVersion'] },
+  terminal: Terminal,
+): Promise<void> {
+  const { snapshot, config, overrides } = schemaSettings(terminal);
+  const federationVersion = federation ?? config.federationVersion;
+  const added = await loadedFor(config, terminal);
+  const served = servedOffline(snapshot, { ...config, federationVersion }, overrides, added);
+  terminal.stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
+}
+
+/** Explains what is derived from each list and each type with an id, and why. */
+export async function schemaExplain(
+  { all, json }: { all: boolean; json: boolean },
+  terminal: Terminal,
+): Promise<void> {
+  const { snapshot, config, overrides } = schemaSettings(terminal);
+  const { reports } = servedOffline(snapshot, config, overrides);
+  terminal.stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports, all));
+}
+
+function schemaSettings(terminal: Terminal) {
+  const config = readSchemaConfig(terminal);
+  const snapshot = readSnapshotFile(config.schemaPath, terminal);
+  return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
+}
+
+/** Reads only the settings that the schema depends on: these commands need no settings for callers. */
+export function readSchemaConfig({ env, readFile }: Terminal): Config {
+  const names = [
+    'NODE_ENV',
+    'GATEWAY_CONFIG',
+    'RECRUITING_SCHEMA',
+    'SCHEMA_PREFIX',
+    'NODE_INTERFACE',
+    'FEDERATION_VERSION',
+    'CONNECTION_MAX',
+    'DRAIN_MAX_ITEMS',
+    'UPSTREAM_TIMEOUT_MS',
+  ];
+  const given = Object.fromEntries(names.map((name) => [name, env[name]]));
+  return readConfig(given, readFile, { serves: false });
+}
+
+/** The SDL that callers see, sorted, so that two versions differ only where they do. */
+export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
+  return `${printSchema(lexicographicSortSchema(schema))}\n`;
+}
+
+/** What is served for a snapshot, with what a company adds, to be looked at only. @throws OperatorMistake */
+export function servedOffline(
+  snapshot: string,
+  settings: Omit<SnapshotSettings, 'mutations'>,
+  overrides: unknown,
+  added?: Additions,
+): ServedSchema {
+  const served = serveSnapshot(snapshot, { ...settings, mutations: 'off' }, overrides);
+  return withAdditions(served, added) ?? served;
+}
 
 type Report = ListReport | EntityReport;
 
@@ -9,7 +79,7 @@ type Report = ListReport | EntityReport;
  *
  * @param all lists each of them
  */
-export function explained(reports: readonly Report[], { all = false } = {}): string {
+function explained(reports: readonly Report[], all: boolean): string {
   if (reports.length === 0) return 'The schema has no lists and no types with an id.\n';
   const groups = [
     ['lists are not paged, so nothing is derived from them', reports.filter(isPlainList)],

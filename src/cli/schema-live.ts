@@ -1,0 +1,305 @@
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import type { GraphQLSchema } from 'graphql';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { createLog } from '../telemetry/log.ts';
+import { compareLive } from '../schema/live/compare-live.ts';
+import {
+  type ChangeKind,
+  compareSchemas,
+  KINDS,
+  type SchemaDifference,
+} from '../schema/live/compare-schemas.ts';
+import { closedIntrospection, introspect, type Execute } from '../schema/live/introspect.ts';
+import { readSnapshot } from '../schema/snapshot.ts';
+import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
+import type { BearerTokens } from '../upstream/retry.ts';
+import { createServiceExecutor } from '../upstream/executor.ts';
+import { noTelemetry } from '../upstream/telemetry.ts';
+import type { DocumentsReport } from './check-documents.ts';
+import { loadedFor } from './gateway-config-file.ts';
+import { readSchemaConfig, servedOffline } from './schema-served.ts';
+import { CommandError, type Terminal } from './terminal.ts';
+import { noTokens, withTokenStore } from './token-session.ts';
+
+interface CheckOptions {
+  readonly json: boolean;
+  /** A folder with operations, or a manifest of trusted documents. */
+  readonly documents?: string | undefined;
+}
+
+/** Exit code when the schemas could not be compared. */
+const NOT_COMPARED = 2;
+
+/**
+ * Compares the live schema with the snapshot.
+ *
+ * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes, or
+ * documents that break
+ */
+export async function schemaCheck(options: CheckOptions, terminal: Terminal): Promise<number> {
+  const config = readSchemaConfig(terminal);
+  try {
+    return await check(options, config, terminal);
+  } catch (error) {
+    throw new CommandError((error as Error).message, NOT_COMPARED);
+  }
+}
+
+async function check(
+  { json, documents: path }: CheckOptions,
+  config: Config,
+  terminal: Terminal,
+): Promise<number> {
+  const { schemaPath, upstreamTimeoutMs } = config;
+  // Imported only if there are documents: it takes longest to derive what is served.
+  const documents = path === undefined ? undefined : await import('./check-documents.ts');
+  const checkDocuments = await documents?.documentsCheck(path!, config, terminal);
+  const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
+  const { stop: signal } = terminal;
+  const live = await askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
+    ...(await compareLive({ snapshot, execute, signal, maxRequests: MAX_REQUESTS })),
+    service,
+  }));
+  const { service, difference, unseen } = live;
+  const report = {
+    service,
+    snapshot: schemaPath,
+    ...difference,
+    unseen,
+    ...(checkDocuments ? { documents: checkDocuments(live.acceptedSdl()) } : {}),
+  };
+  const text = () =>
+    [textOf(report), report.documents && documents?.documentsText(report.documents)]
+      .filter((part) => part !== undefined)
+      .join('\n');
+  terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text());
+  if (report.documents?.unchecked !== undefined) return NOT_COMPARED;
+  const broken = report.documents?.broken ?? [];
+  return difference.breaking.length + difference.dangerous.length + broken.length > 0 ? 1 : 0;
+}
+
+/** Of a check without introspection. */
+const MAX_REQUESTS = 500;
+
+interface CheckReport extends SchemaDifference {
+  readonly service: string;
+  readonly snapshot: string;
+  /** What was not compared, in sentences. */
+  readonly unseen: readonly string[];
+  readonly documents?: DocumentsReport;
+}
+
+function textOf(report: CheckReport): string {
+  const { service, snapshot, unseen } = report;
+  if (unseen.length > 0) {
+    const found = isEqual(report)
+      ? `${service} accepts everything in the snapshot (${snapshot}) that could be checked.\n`
+      : `${service} no longer accepts the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}`;
+    return `${found}\n${unseen.map((sentence) => `${sentence}\n`).join('')}`;
+  }
+  if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
+  return (
+    `The schema of ${service} is not that of the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}\n` +
+    '`schema pull` writes it into the snapshot.\n'
+  );
+}
+
+function isEqual({ breaking, dangerous, additive }: SchemaDifference): boolean {
+  return breaking.length + dangerous.length + additive.length === 0;
+}
+
+/** The differences as text, the worst first. */
+function listed(difference: SchemaDifference, { meanings = false } = {}): string {
+  return (Object.keys(KINDS) as ChangeKind[])
+    .filter((kind) => difference[kind].length > 0)
+    .map((kind) => {
+      const title = `${kind} (${difference[kind].length})${meanings ? `: ${KINDS[kind]}` : ''}`;
+      return [title, ...difference[kind].map(({ message }) => `  ${message}`), ''].join('\n');
+    })
+    .join('\n');
+}
+
+interface PullOptions {
+  /** Undefined: the snapshot itself. */
+  readonly output?: string | undefined;
+  /** Overwrites any file, and writes a schema that could not be served. */
+  readonly force: boolean;
+}
+
+/** Writes the live schema into the snapshot, and prints the differences. */
+export async function schemaPull(
+  { output, force }: PullOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const config = readSchemaConfig(terminal);
+  const path = output ?? config.schemaPath;
+  const before = readExisting(path, force, terminal);
+  const live = await askService(terminal, config.upstreamTimeoutMs, async (execute, service) => ({
+    ...(await introspect(execute, terminal.stop)),
+    service,
+  }));
+  if ('refused' in live) {
+    throw new CommandError(
+      `${closedIntrospection(live)} Ask its support to allow introspection, or maintain the snapshot by hand: ` +
+        '`schema check` compares it without introspection.',
+    );
+  }
+  const difference = before && (await compareSchemas(before, live));
+  if (difference && isEqual(difference)) {
+    terminal.stdout.write(
+      `The schema of ${live.service} is that of ${path}: nothing was written.\n`,
+    );
+    return;
+  }
+  if (!force) await makeSureItServes(live.sdl, { ...config, schemaPath: path }, terminal);
+  replaceFile(path, live.sdl);
+  terminal.stdout.write(
+    `The schema of ${live.service} was written to ${path}.\n` +
+      (difference ? `\nWhat is different from before:\n\n${listed(difference)}\n` : '') +
+      (path === config.schemaPath
+        ? 'To serve it, restart the gateway. `npm run codegen` first writes what callers will see.\n'
+        : 'To serve it, set RECRUITING_SCHEMA to this file.\n'),
+  );
+}
+
+/** Refuses to overwrite a file that is not a schema: the setting may name it by mistake. */
+function readExisting(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
+  if (!existsSync(path)) return undefined;
+  try {
+    return readSnapshot(readSnapshotFile(path, terminal), path);
+  } catch (error) {
+    if (force) return undefined;
+    throw new CommandError(
+      `${(error as Error).message} Nothing was written over it; \`--force\` does so.`,
+      2,
+    );
+  }
+}
+
+async function makeSureItServes(sdl: string, config: Config, terminal: Terminal): Promise<void> {
+  const added = await loadedFor(config, terminal);
+  try {
+    servedOffline(sdl, config, readAdaptersFile(config.schemaPath, terminal), added);
+  } catch (error) {
+    throw new CommandError(
+      `Nothing was written: with the schema of the service the gateway would not start. ${(error as Error).message}\n` +
+        'Correct that, and pull again. `--output <file>` in another folder writes the schema there, to be looked at; ' +
+        '`--force` writes it all the same.',
+    );
+  }
+}
+
+/**
+ * Asks the service about its schema with the access token of the store. It never refreshes: a gateway may hold the
+ * claim, and reading a schema is not worth a refresh token.
+ *
+ * @param ask gets what sends requests, and the host of the service
+ * @throws Error with a message for the operator
+ */
+async function askService<Answer>(
+  terminal: Terminal,
+  timeoutMs: number,
+  ask: (execute: Execute, service: string) => Promise<Answer>,
+): Promise<Answer> {
+  return withTokenStore(terminal, 'inspect', async (session) => {
+    const { stored, store, config } = session;
+    if (!stored) throw await noTokens(session);
+    const { baseUrl } = stored;
+    const log = await createLog({
+      level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,
+      json: false,
+      colors: false,
+      destination: terminal.stderr,
+    });
+    const upstream = createServiceExecutor({
+      baseUrl,
+      agent: config.agent,
+      proxy: terminal.proxyFor(baseUrl),
+      concurrency: 1,
+      timeoutMs,
+      tokens: tokensOf(store, stored),
+      clock: systemClock,
+      telemetry: {
+        ...noTelemetry,
+        retrying: (_cause, code, attempt) =>
+          log.debug({ code, attempt }, 'sending a request again'),
+      },
+    });
+    try {
+      return await ask(upstream.execute, new URL(baseUrl).host);
+    } catch (error) {
+      throw terminal.stop.aborted
+        ? new CommandError('Stopped before the service answered.')
+        : error;
+    } finally {
+      await upstream.close();
+    }
+  });
+}
+
+interface StoredToken {
+  readonly value: string;
+  readonly generation: number;
+}
+
+/** The tokens in the store, which a gateway may refresh at any moment. */
+function tokensOf(store: TokenStore, stored: StoredTokens): BearerTokens<StoredToken> {
+  let newest = tokenOf(stored);
+  return {
+    accessToken: async () => newest,
+    accepted: () => {},
+    afterRefusal: async (refused, detail) => {
+      newest = tokenOf((await store.read()) ?? stored);
+      if (newest.generation !== refused.generation) return newest;
+      if (detail !== 'token_expired') return undefined;
+      throw new CommandError(
+        'The access token has expired. Run `tokens refresh`; a running gateway does it by itself.',
+      );
+    },
+  };
+}
+
+function tokenOf({ pair: { accessToken }, generation }: StoredTokens): StoredToken {
+  return { value: accessToken, generation };
+}
+
+/**
+ * Writes a file whole or not at all: a reader finds the old content or the new, even after a crash. A link stays a
+ * link.
+ */
+function replaceFile(path: string, text: string): void {
+  let beside: string | undefined;
+  try {
+    const there = statSync(path, { throwIfNoEntry: false });
+    const target = there ? realpathSync(path) : path;
+    beside = `${target}.${randomUUID()}.new`;
+    const file = openSync(beside, 'wx', there ? there.mode & 0o777 : 0o666);
+    try {
+      writeFileSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(beside, target);
+  } catch (error) {
+    if (beside !== undefined) rmSync(beside, { force: true });
+    const { code } = error as { code?: string };
+    throw new CommandError(
+      `${path} cannot be written (${code ?? 'unknown error'}). Nothing was changed. ` +
+        'Check that the folder is there, that this user may write to it, and that the disk has room.',
+    );
+  }
+}
