@@ -130,12 +130,20 @@ export class PageRecords<R> implements Iterable<R> {
 
   /** The first ones of them; all if there are not so many. */
   first(count: number): PageRecords<R> {
-    if (count >= this.length) return this;
+    return this.slice(0, count);
+  }
+
+  /** Those between two indexes, as `slice` of an array. */
+  slice(start: number, end = this.length): PageRecords<R> {
+    if (start === 0 && end >= this.length) return this;
     const { page, from, without } = this;
-    if (!without) return new PageRecords(page, from, from + count);
-    let to = from;
-    for (let left = count; left > 0; to += 1) if (!without.has(to)) left -= 1;
-    return new PageRecords(page, from, to, new Set([...without].filter((index) => index < to)));
+    const to = Math.min(end, this.length);
+    if (!without) return new PageRecords(page, from + start, from + Math.max(start, to));
+    const kept: number[] = [];
+    for (let index = from; index < this.to; index += 1) if (!without.has(index)) kept.push(index);
+    const [begin = from, last = begin - 1] = start < to ? [kept[start], kept[to - 1]] : [];
+    const inside = [...without].filter((index) => index >= begin && index <= last);
+    return new PageRecords(page, begin, last + 1, new Set(inside));
   }
 
   [Symbol.iterator](): Iterator<R> {

@@ -1,4 +1,9 @@
-import type { ExecutionRequest, Executor } from '@graphql-tools/utils';
+import {
+  isAsyncIterable,
+  type ExecutionRequest,
+  type ExecutionResult,
+  type Executor,
+} from '@graphql-tools/utils';
 import {
   getVariableValues,
   OperationTypeNode,
@@ -39,7 +44,7 @@ interface PlannedOperation {
 }
 
 /** What a delegation was answered. */
-export interface Delegated {
+interface Delegated {
   readonly answer: WholeAnswer;
   /** Undefined if the operation was refused before it was called. */
   readonly call: Call | undefined;
@@ -129,7 +134,7 @@ async function* resultsOf(payloads: Payloads, mask: Mask) {
     const shown = {
       ...payload,
       first: first && masked(first, mask),
-      ...(incremental && { incremental: incremental.map((one) => masked(one, mask)) }),
+      ...(incremental && { incremental: incremental.map((part) => masked(part, mask)) }),
     };
     const result = createPayload(shown, '20220824');
     if (result) yield result;
@@ -182,5 +187,54 @@ class DelegatedVariables implements CallVariables {
     if (text === undefined || !losesWriting(text)) return this.#given[name];
     const json = parseJson(text);
     return json instanceof Json ? json.value : this.#given[name];
+  }
+}
+
+/** Executes an operation, in parts if it has `@defer` or `@stream`. What fails is a result with errors. */
+type InProcessExecutor = (
+  request: ExecutionRequest,
+) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
+
+/**
+ * Also executes what has no caller: operations of the program around the gateway. They need no scope, and each has a
+ * context of its own. Together they have the budget of one caller.
+ */
+export function inProcess(
+  { executor }: Pick<PlansExecutor, 'executor'>,
+  planner: Pick<Planner, 'createCall' | 'admit' | 'callWith'>,
+): InProcessExecutor {
+  return async (request) => {
+    const outer = request.context as object | undefined;
+    if (outer && planner.callWith(outer)) return await executor(request);
+    const context = { ...outer };
+    const signal = request.signal ?? request.info?.signal ?? new AbortController().signal;
+    const origin = { budgetOwner: OWNER, cause: undefined, context, signal };
+    const call = planner.createCall(NO_VARIABLES, origin);
+    planner.admit(call);
+    const result = await executor({ ...request, context });
+    if (isAsyncIterable(result)) return untilRead(result, call);
+    call.end();
+    return result;
+  };
+}
+
+/** The prefixes of callers with a credential, and the addresses of others, are different. */
+const OWNER = { name: 'in-process', mayDrain: true };
+
+/** Those of the operation are given to the plans executor, which coerces them. */
+const NO_VARIABLES: CallVariables = {
+  values: {},
+  text: () => undefined,
+  given: () => undefined,
+};
+
+async function* untilRead(
+  parts: AsyncIterable<ExecutionResult>,
+  call: Call,
+): AsyncGenerator<ExecutionResult, void, undefined> {
+  try {
+    yield* parts;
+  } finally {
+    call.end();
   }
 }

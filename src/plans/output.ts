@@ -8,27 +8,75 @@ import type { Identified, Page, PageIdentities, PageRecords } from '../paging/pa
 export interface Output {
   readonly parts: Part[];
   readonly errors: AnswerError[];
-  /** Collects what `@defer` puts off; undefined where everything is sent at once. */
-  readonly deferred?: DeferredReading[] | undefined;
+  /** Collects what is sent later; undefined where everything is sent at once. */
+  readonly later?: Later | undefined;
 }
 
-/** An output in which every placeholder is filled in. */
-export interface FilledOutput extends Output {
-  readonly parts: Written[];
+/** What was written of an answer. */
+export interface Written {
+  readonly parts: readonly Part[];
+  readonly errors: readonly AnswerError[];
 }
 
-/** What can be sent as it is. */
-type Written = Exclude<Part, Placeholder>;
+/** The same with every placeholder filled in, so that it can be sent. */
+export interface Filled extends Written {
+  readonly parts: readonly (string | Buffer)[];
+}
 
 /** The value of one field. Undefined `parts` stand for null. */
 export interface FieldValue {
   readonly parts: readonly Part[] | undefined;
   readonly errors: readonly AnswerError[];
-  readonly deferred?: readonly DeferredReading[] | undefined;
+  readonly later?: Later | undefined;
 }
 
+/** The answer to an operation, or the fields of it that one `@defer` puts off. */
 export interface OperationAnswer extends WholeAnswer {
-  readonly deferred: readonly DeferredReading[];
+  readonly later?: Later | undefined;
+}
+
+/** What a part of an answer leaves to later ones. */
+export class Later {
+  /** What `@defer` puts off of values that were read. */
+  readonly readings: DeferredReading[];
+  /** What `@defer` puts off of connections, and of the root. */
+  readonly fields: DeferredFields[] = [];
+  /** The lists whose first elements are in the part. */
+  readonly lists: StreamedList[] = [];
+
+  constructor(readings: readonly DeferredReading[] = []) {
+    this.readings = [...readings];
+  }
+
+  add({ readings, fields, lists }: Later): void {
+    for (const reading of readings) this.readings.push(reading);
+    this.fields.push(...fields);
+    this.lists.push(...lists);
+  }
+}
+
+/** Fields of an object that `@defer` puts off. */
+export interface DeferredFields {
+  readonly path: Path;
+  readonly label: string | undefined;
+  /** Returns the members of the object. */
+  read(): Promise<FieldValue>;
+}
+
+/** A list of the answer that is sent in parts. */
+export interface StreamedList {
+  readonly path: Path;
+  readonly label: string | undefined;
+  /** The number of elements sent so far. */
+  readonly sent: number;
+  /** Returns the next part; undefined at the end. A null ends the list. */
+  next(): Promise<StreamedPart | undefined>;
+}
+
+interface StreamedPart extends FieldValue {
+  readonly count: number;
+  /** JSON. */
+  readonly extensions?: string | undefined;
 }
 
 /** One record of a list. */
@@ -134,7 +182,7 @@ export class ScannedPage implements Page<ListRecord> {
 }
 
 /** A record of a page of bytes. Its identity becomes a string only when it is read. */
-export class ScannedRecord implements ListRecord {
+class ScannedRecord implements ListRecord {
   readonly page: ScannedPage;
   readonly index: number;
 
@@ -181,15 +229,7 @@ export async function holdPages(
 }
 
 /** Counts a page against the memory that answers may hold. Returns a promise if the operation has to wait. */
-export function holdPage(
-  call: HoldsPages,
-  records: PageRecords<ListRecord>,
-): Promise<void> | undefined {
-  return holdWhole(call, records.page);
-}
-
-/** Counts a page of which all records may be kept. */
-export function holdWhole(call: HoldsPages, page: Page<ListRecord>): Promise<void> | undefined {
+export function holdPage(call: HoldsPages, page: Page<ListRecord>): Promise<void> | undefined {
   const contents = page instanceof ScannedPage ? page : page.items[0]?.page;
   return contents
     ? call.hold(contents, contents.memory)
@@ -217,9 +257,10 @@ export function writePageRecords(
 export function writeRecords(
   records: readonly ListRecord[],
   selection: number,
-  { parts, errors, deferred }: Output,
+  output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
+  const { parts } = output;
   for (let i = 0; i < records.length;) {
     const { page, index } = records[i]!;
     if (i > 0) parts.push(',');
@@ -238,7 +279,7 @@ export function writeRecords(
     }
     const reading = page.readings[selection]![index]!;
     const path = [...at.path, at.offset + i];
-    if (!writeReading(reading, { parts, errors, deferred }, path)) return false;
+    if (!writeReading(reading, output, path)) return false;
     i += 1;
   }
   return true;
@@ -258,7 +299,7 @@ export function writeRecord(
 
 export function writeReading(
   reading: Reading,
-  { parts, errors, deferred }: Output,
+  { parts, errors, later }: Output,
   path: Path,
 ): boolean {
   for (const error of reading.errors)
@@ -267,20 +308,13 @@ export function writeReading(
   for (const part of reading.parts) {
     parts.push(isPlaceholder(part) ? { ...part, path: [...path, ...part.path] } : part);
   }
-  for (const one of reading.deferred) deferred?.push({ ...one, path: [...path, ...one.path] });
+  for (const below of reading.deferred)
+    later?.readings.push({ ...below, path: [...path, ...below.path] });
   return true;
 }
 
-/** Removes the braces of an object, which are written with the payload that it is sent in. */
-export function membersOf(parts: readonly Written[]): readonly Written[] {
-  const members = [...parts];
-  members[0] = members[0]!.slice(1);
-  members.push(members.pop()!.slice(0, -1));
-  return members;
-}
-
-export function isFilled(output: Output): output is FilledOutput {
-  return !output.parts.some(isPlaceholder);
+export function isFilled(written: Written): written is Filled {
+  return !written.parts.some(isPlaceholder);
 }
 
 export function isPlaceholder(part: Part): part is Placeholder {

@@ -2,7 +2,7 @@ import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { Call, type CallOrigin, type CallParts, type CallVariables } from './call.ts';
 import { createDrains, type DrainParts } from './lists/drains.ts';
-import { createPageInlining } from './lists/inlined-pages.ts';
+import { createPageInlining } from './lists/nested-lists.ts';
 import { createLocalFields } from './operation/local-fields.ts';
 import {
   planOperation,
@@ -72,7 +72,7 @@ export interface Planner {
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
 
-export interface PlannerParts extends CallParts {
+interface PlannerParts extends CallParts {
   readonly served: ServedSchema;
   /** The schema that callers see, for introspection and routers. */
   readonly offered: Pick<ServedSchema, 'schema' | 'subgraphSdl'>;

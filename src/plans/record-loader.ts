@@ -16,16 +16,16 @@ export interface RecordLookup {
   find(ids: readonly RecordId[]): Promise<LookupResults>;
 }
 
-export type LookupResults = readonly (LookupResult | undefined)[];
+type LookupResults = readonly (LookupResult | undefined)[];
 
 export type LookupResult = FoundRecord | FailedLookup;
 
 /** It is unknown whether there is such a record. No rejected promise: thousands of those would be slow. */
-export interface FailedLookup {
+interface FailedLookup {
   readonly failure: Error;
 }
 
-export interface FoundRecord {
+interface FoundRecord {
   /** Bytes where a scanner took the record. */
   readonly record: ListRecord | Reading | Buffer;
   readonly unplacedErrors: readonly UpstreamError[];

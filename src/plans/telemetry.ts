@@ -1,6 +1,4 @@
 import type { Cause } from '../cause.ts';
-import { codeOf } from '../errors.ts';
-import type { WalkedPages } from '../paging/walk.ts';
 
 /** Receives what happens while lists are read. `cause` identifies the caller's request. */
 export interface ReadingTelemetry {
@@ -28,7 +26,7 @@ export interface ReadingTelemetry {
 /** `drain`: a caller reads the list. `search`: the positions of records in it are looked up. A label of metrics. */
 export type WalkKind = 'drain' | 'search';
 
-export interface ReportedWalk {
+interface ReportedWalk {
   /** The cause to send the walk's requests with. */
   readonly cause: Cause | undefined;
   /**
@@ -36,34 +34,4 @@ export interface ReportedWalk {
    *   code of the error that ended it
    */
   ended(outcome: 'whole' | 'stopped' | { readonly code: unknown }): void;
-}
-
-/** Reports a walk, from when its first page is requested. */
-export async function* reportedWalk<R>(
-  { telemetry, kind, list, cause }: WalkToReport,
-  begin: (cause: Cause | undefined) => WalkedPages<R>,
-): WalkedPages<R> {
-  const reported = telemetry.walkBegun(kind, list, cause);
-  let outcome: Parameters<typeof reported.ended>[0] = 'stopped';
-  try {
-    for await (const page of begin(reported.cause)) {
-      outcome = page.hasNextPage ? 'stopped' : 'whole';
-      yield page;
-    }
-    outcome = 'whole';
-  } catch (error) {
-    const isAbort = error instanceof Error && error.name === 'AbortError';
-    outcome = isAbort ? 'stopped' : { code: codeOf(error) };
-    throw error;
-  } finally {
-    reported.ended(outcome);
-  }
-}
-
-interface WalkToReport {
-  readonly telemetry: ReadingTelemetry;
-  readonly kind: WalkKind;
-  /** The upstream's field. */
-  readonly list: string;
-  readonly cause: Cause | undefined;
 }

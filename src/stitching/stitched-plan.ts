@@ -63,7 +63,6 @@ export function stitchedPlan(
         data: pieces,
         errors: [...found, ...further.filter(({ thrown }) => !reported.has(thrown))],
         extensions: undefined,
-        deferred: [],
       };
     },
     stream: (call) => {

@@ -1,5 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Payload as Written, PendingPart } from '../../src/answers/write-answer.ts';
+import type {
+  Payload as Written,
+  PendingPart,
+  WholeAnswer,
+} from '../../src/answers/write-answer.ts';
 import { codedError } from '../../src/errors.ts';
 import { createDelivery } from '../../src/http/delivery/answer-operation.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
@@ -7,7 +11,6 @@ import type { Body, Reply, Stage } from '../../src/http/exchange.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { CheckedOperation } from '../../src/operations/operations.ts';
-import type { OperationAnswer } from '../../src/plans/output.ts';
 import type { OperationPlan } from '../../src/plans/operation/plan-operation.ts';
 import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createMetricRegistry } from '../../src/telemetry/metrics.ts';
@@ -130,8 +133,8 @@ describe.each([
     });
   });
 
-  test.each<[string, Body | undefined, OperationAnswer | undefined]>([
-    ['an answer', undefined, { ...begun.first!, data: [notText], deferred: [] }],
+  test.each<[string, Body | undefined, WholeAnswer | undefined]>([
+    ['an answer', undefined, { ...begun.first!, data: [notText] }],
     ['a piece', ['{"data":', notText], undefined],
     ['a large piece', ['x'.repeat(1_000_000), notText], undefined],
   ])('is an error with status 500 if nothing of it was sent: %s', async (_fault, body, whole) => {
@@ -207,7 +210,7 @@ async function* refusedLater(): AsyncGenerator<Written> {
 
 interface Answering {
   readonly stream?: () => AsyncGenerator<Written>;
-  readonly whole?: OperationAnswer;
+  readonly whole?: WholeAnswer;
 }
 
 /** A handler that answers every request in this way, and the lines it logs. */

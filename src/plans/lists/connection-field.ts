@@ -1,48 +1,110 @@
-import type { Path } from '../../answers/answer-errors.ts';
-import type { CursorEncoder, PageBounds, PlacedRecord } from '../../paging/cursor.ts';
-import { positionOf } from '../../paging/walk.ts';
-import { writeRecord, writeRecords, type FieldValue, type Output } from '../output.ts';
-import { errorsOfList, NullList } from '../pages/fetch-page.ts';
-import type { ConnectionField } from './connection-shape.ts';
-import type { OpenedList } from './list-field.ts';
+import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
+import { checkedCounts } from '../../paging/connection/connection-arguments.ts';
 import {
-  openListConnection,
-  type ConnectionEdge,
-  type OpenedConnection,
-} from './opened-connection.ts';
+  readBackward,
+  readForward,
+  type Edge,
+  type Slice,
+  type SliceEnd,
+} from '../../paging/connection/slice.ts';
+import {
+  CursorEncoder,
+  decodeCursor,
+  type PageBounds,
+  type PlacedRecord,
+} from '../../paging/cursor.ts';
+import { drainPages, interrupted } from '../../paging/drain/drain.ts';
+import { totalFrom } from '../../paging/drain/service-counts.ts';
+import { positionOf } from '../../paging/walk.ts';
+import { LARGEST_PAGE } from '../../schema/derived.ts';
+import type { Requester } from '../call.ts';
+import {
+  holdPages,
+  Later,
+  writeRecord,
+  writeRecords,
+  type FieldValue,
+  type ListRecord,
+  type Output,
+} from '../output.ts';
+import {
+  errorsOfList,
+  namingFailed,
+  NullList,
+  pageFetcher,
+  type PageSource,
+} from '../pages/fetch-page.ts';
+import { ListInParts, type FieldStreams } from './all-field.ts';
+import type { DrainArguments, DrainedList } from './drains.ts';
+import type { ConnectionField, ConnectionShape, OpenedList } from './list-field.ts';
 
-/** Reads a `…Connection` field. */
-export async function readConnection(list: () => OpenedList, path: Path): Promise<FieldValue> {
+type Edges = readonly Edge<ListRecord>[];
+
+/** Reads a `…Connection` field. @param streams in an answer in parts */
+export async function readConnection(
+  open: () => OpenedList,
+  path: Path,
+  streams?: FieldStreams,
+): Promise<FieldValue> {
+  const output: Output = { parts: [], errors: [], later: streams && new Later() };
   try {
-    const connection = openListConnection(list());
-    if (!connection.isTotalOnly) await connection.finish();
-    const output: Output = { parts: [], errors: connection.takeErrors(path), deferred: [] };
-    const isThere = await writeConnection(connection, connection.shape.fields, output, path);
+    const connection = new Connection(open(), path);
+    const { fields, isTotalOnly } = connection.shape;
+    if (streams) streams.onOpen(() => connection.close());
+    if (streams && streams.lists.size > 0) await connection.begin();
+    else if (!isTotalOnly) await connection.finish();
+    const now = streams ? fields.filter(({ deferred }) => !deferred) : fields;
+    output.parts.push('{');
+    if (!(await writeFields(connection, now, output, streams)))
+      return { parts: undefined, errors: output.errors };
+    output.parts.push('}');
+    if (streams) {
+      for (const [use, deferred] of Map.groupBy(fields, (field) => field.deferred)) {
+        if (!use) continue;
+        const { label } = use;
+        const read = () => readDeferred(connection, deferred, streams);
+        output.later!.fields.push({ path, label, read });
+      }
+    }
+    return output;
+  } catch (error) {
+    return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
+  }
+}
+
+/** Reads what `@defer` puts off of a connection. @returns the members of the object */
+async function readDeferred(
+  connection: Connection,
+  fields: readonly ConnectionField[],
+  streams: FieldStreams,
+): Promise<FieldValue> {
+  const output: Output = { parts: [], errors: [], later: new Later() };
+  try {
+    const isThere = await writeFields(connection, fields, output, streams);
     return isThere ? output : { parts: undefined, errors: output.errors };
   } catch (error) {
-    return { parts: undefined, errors: errorsOfList(error, path) };
+    const { path } = connection;
+    return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };
   }
 }
 
 /**
- * Writes these fields of a connection as an object.
+ * Writes these fields of a connection, as members of an object.
  *
- * @param given the edges to write for a key; default: all that were read
  * @returns false when a record is null that must not be
  */
-export async function writeConnection(
-  connection: OpenedConnection,
+async function writeFields(
+  connection: Connection,
   fields: readonly ConnectionField[],
   output: Output,
-  path: Path,
-  given?: (key: string) => readonly ConnectionEdge[],
+  streams: FieldStreams | undefined,
 ): Promise<boolean> {
   const { parts, errors } = output;
-  let open = '{';
-  for (const field of fields) {
+  const { path, cursors } = connection;
+  errors.push(...connection.takeErrors());
+  for (const [index, field] of fields.entries()) {
     const { key } = field;
-    parts.push(`${open}${JSON.stringify(key)}:`);
-    open = ',';
+    parts.push(`${index > 0 ? ',' : ''}${JSON.stringify(key)}:`);
     if ('refusal' in field && field.refusal) {
       errors.push({ thrown: field.refusal, path: [...path, key] });
       return false;
@@ -50,16 +112,28 @@ export async function writeConnection(
     switch (field.kind) {
       case 'edges':
       case 'nodes': {
-        parts.push('[');
-        const edges = given?.(key) ?? connection.edges();
         const at = { path: [...path, key], offset: 0 };
-        if (!writeEdges(connection, field, edges, output, at)) return false;
+        const stream = streams?.lists.get(key);
+        parts.push('[');
+        if (stream) {
+          const list = new ListInParts(at.path, stream, {
+            open: () => connection.parts(),
+            errorsAt: path,
+            write: (edges: Edges, into, place) => writeEdges(cursors, field, edges, into, place),
+          });
+          if (!(await list.begin(output))) return false;
+          output.later!.lists.push(list);
+        } else {
+          await connection.finish();
+          errors.push(...connection.takeErrors());
+          if (!writeEdges(cursors, field, connection.edges(), output, at)) return false;
+        }
         parts.push(']');
         break;
       }
       case 'pageInfo':
         parts.push(await pageInfo(connection, field));
-        errors.push(...connection.takeErrors(path));
+        errors.push(...connection.takeErrors());
         break;
       case 'totalCount':
         try {
@@ -74,15 +148,14 @@ export async function writeConnection(
         parts.push(JSON.stringify(field.name));
     }
   }
-  parts.push(open === '{' ? '{}' : '}');
   return true;
 }
 
 /** @param at the path of the list, and how many of its elements were written before */
-export function writeEdges(
-  { cursors }: Pick<OpenedConnection, 'cursors'>,
+function writeEdges(
+  cursors: CursorEncoder,
   field: Extract<ConnectionField, { kind: 'edges' | 'nodes' }>,
-  edges: readonly ConnectionEdge[],
+  edges: Edges,
   output: Output,
   at: { readonly path: Path; readonly offset: number },
 ): boolean {
@@ -100,19 +173,19 @@ export function writeEdges(
     if (i > 0) written.byte(COMMA);
     // The head of the first field has it, but @skip and @include can leave an edge without fields.
     if (field.fields.length === 0) written.byte(OPENING_BRACE);
-    for (const one of field.fields) {
+    for (const member of field.fields) {
       const { page, index } = record;
-      written.bytes(one.head, 0, one.head.length);
-      if (one.kind === 'typename') continue;
-      if (one.kind === 'cursor') written.cursor(cursors, bounds, record);
+      written.bytes(member.head, 0, member.head.length);
+      if (member.kind === 'typename') continue;
+      if (member.kind === 'cursor') written.cursor(cursors, bounds, record);
       else if (page.kind === 'bytes') {
-        const { selection } = one;
+        const { selection } = member;
         written.bytes(page.bytes, page.startOf(selection, index), page.endOf(selection, index));
       } else {
         output.parts.push(written.taken());
         written = new EdgeBytes(BYTES_OF_EDGE);
-        if (!writeRecord(record, one.selection, output, [...at.path, at.offset + i, one.key]))
-          return false;
+        const path = [...at.path, at.offset + i, member.key];
+        if (!writeRecord(record, member.selection, output, path)) return false;
       }
     }
     written.byte(CLOSING_BRACE);
@@ -161,22 +234,22 @@ class EdgeBytes {
     return this.#into.subarray(0, this.#end);
   }
 
-  #makeRoom(wanted: number): void {
-    if (this.#into.length - this.#end >= wanted) return;
-    const larger = Buffer.allocUnsafe(2 * (this.#end + wanted));
+  #makeRoom(bytes: number): void {
+    if (this.#into.length - this.#end >= bytes) return;
+    const larger = Buffer.allocUnsafe(2 * (this.#end + bytes));
     this.#into.copy(larger, 0, 0, this.#end);
     this.#into = larger;
   }
 }
 
 async function pageInfo(
-  connection: OpenedConnection,
+  connection: Connection,
   { fields }: Extract<ConnectionField, { kind: 'pageInfo' }>,
 ): Promise<string> {
   const end = await connection.finish();
   const { cursors } = connection;
   const edges = connection.edges();
-  const cursorAt = (edge: ConnectionEdge | undefined) =>
+  const cursorAt = (edge: Edge<ListRecord> | undefined) =>
     edge ? `"${cursors.encode(positionOf(edge.page, edge.record))}"` : 'null';
   const members = fields.map((field) => {
     const key = JSON.stringify(field.key);
@@ -194,3 +267,220 @@ async function pageInfo(
   });
   return `{${members.join(',')}}`;
 }
+
+/** One connection with its arguments: read once for all that is selected of it, a page at a time. */
+class Connection {
+  readonly path: Path;
+  readonly shape: ConnectionShape;
+  readonly cursors: CursorEncoder;
+  readonly #list: OpenedList;
+  /** Whether it is read from the end, with `last`. */
+  readonly #isBackward: boolean;
+  readonly #slice: Slice<ListRecord>;
+  readonly #read: Edges[] = [];
+  #errors: AnswerError[] = [];
+  #end: SliceEnd | undefined;
+  /** Kept when it fails, so that all later reads fail in the same way. */
+  #reading: Promise<void> | undefined;
+  #counting: Promise<number> | undefined;
+
+  /** @throws BAD_USER_INPUT, CURSOR_INVALID */
+  constructor(list: OpenedList, path: Path) {
+    const { field, call, args, keys } = list;
+    const { adapter, parts } = field;
+    const { after: afterName, last: lastName, before: beforeName } = adapter.connection!;
+    const { first: firstGiven, [afterName]: afterGiven } = args;
+    const { [lastName]: lastGiven, [beforeName]: beforeGiven } = args;
+    const max = parts.connectionMax;
+    const { first, last } = checkedCounts(firstGiven, lastGiven, { max, lastName });
+    const after = decodeCursor(keys.cursors, afterGiven);
+    const before = decodeCursor(keys.cursors, beforeGiven);
+    this.path = path;
+    this.shape = field.connection!;
+    if (this.shape.refusal) throw this.shape.refusal;
+    this.cursors = new CursorEncoder(keys.cursors);
+    this.#list = list;
+    this.#isBackward = last !== undefined;
+    const { signal } = call;
+    const shown = list.source('shown');
+    const fetchIdentities = pageFetcher(list.source('bare'), call.forSearch);
+    const searched = { fetchIdentities, index: parts.drains.indexOf(keys.walk) };
+    // The inlined page ends where it ends, also behind a border.
+    const source = before ? { ...shown, inlinedPage: undefined } : shown;
+    const fetcher = (requester: Requester) => {
+      const fetchPage = pageFetcher(source, requester);
+      return this.shape.hasCursors ? namingFailed(fetchPage, fetchIdentities) : fetchPage;
+    };
+    if (last === undefined) {
+      const bounds = { first, after, before, signal };
+      this.#slice = readForward({ list: searched, fetchPage: fetcher(call) }, bounds);
+      return;
+    }
+    const walkOf = (what: 'shown' | 'bare') => (tail: DrainArguments['tail']) =>
+      this.#drain(list.drained(list.source(what), undefined), { position: after, tail });
+    this.#slice = readBackward(
+      {
+        list: searched,
+        fetchPage: fetcher(call.forSearch),
+        walk: walkOf('shown'),
+        isCostly: parts.sizes.of(shown.requests.sized) !== undefined,
+        walkIdentities: walkOf('bare'),
+      },
+      { last, before, after, signal },
+    );
+  }
+
+  /** Reads the edges of the first page. */
+  async begin(): Promise<void> {
+    if (!this.#end && this.#read.length === 0) await this.#readOn();
+  }
+
+  /** Reads to the end. */
+  async finish(): Promise<SliceEnd> {
+    for (;;) {
+      if (this.#end) return this.#end;
+      await this.#readOn();
+    }
+  }
+
+  /** Returns the edges read so far. */
+  edges(): Edges {
+    return this.#read.length === 1 ? this.#read[0]! : this.#read.flat();
+  }
+
+  /**
+   * Returns the edges page by page.
+   *
+   * @throws DRAIN_INTERRUPTED after the first page, with `drained` and `resumeAfter`
+   */
+  async *parts() {
+    let drained = 0;
+    for (let part = 0; ; part += 1) {
+      try {
+        if (part >= this.#read.length && !this.#end) await this.#readOn();
+      } catch (error) {
+        const last = this.#read.findLast((edges) => edges.length > 0)?.at(-1);
+        if (!last) throw error;
+        const resumeAfter = this.cursors.encode(positionOf(last.page, last.record));
+        throw interrupted(error, { drained, resumeAfter, given: 'parts' });
+      }
+      const records = this.#read[part];
+      if (!records) return;
+      drained += records.length;
+      yield { records, unplacedErrors: this.takeErrors() };
+    }
+  }
+
+  /** Returns the unplaced errors of the pages, each of them once. */
+  takeErrors(): readonly AnswerError[] {
+    return this.#errors.splice(0);
+  }
+
+  /** Counts the records of the whole list, once. */
+  total(): Promise<number> {
+    return (this.#counting ??= this.#count());
+  }
+
+  /** Ends the reading. */
+  async close(): Promise<void> {
+    await this.#slice.return(NOWHERE);
+  }
+
+  #readOn(): Promise<void> {
+    return (this.#reading ??= this.#readNext());
+  }
+
+  async #readNext(): Promise<void> {
+    const { done, value } = await this.#slice.next();
+    if (done) {
+      this.#end = value;
+    } else {
+      const { edges, unplacedErrors } = value;
+      const { call } = this.#list;
+      if (this.#isBackward) this.#spendFor(edges.length);
+      const { path } = this;
+      for (const error of unplacedErrors as readonly UpstreamError[])
+        this.#errors.push({ ...error, path });
+      // `#reading` is still set: another reader would otherwise read the next page before this one is kept.
+      await holdPages(call, edges);
+      const { cursorsPerEdge: count } = this.shape;
+      const waiting = count > 0 ? call.hold(edges, count * this.#cursorBytes(edges)) : undefined;
+      if (waiting) await waiting;
+      this.#read.push(edges);
+    }
+    this.#reading = undefined;
+  }
+
+  /** Reading from the end is charged as a search, so its edges count here. */
+  #spendFor(edges: number): void {
+    const { field, call } = this.#list;
+    const { pages } = field.shown.request(call.variables, { first: undefined, after: null });
+    call.pages.spend((edges / LARGEST_PAGE) * pages, { isCharged: true });
+  }
+
+  #cursorBytes(edges: Edges): number {
+    let bytes = 0;
+    let each = 0;
+    let last: PageBounds | undefined;
+    for (const { page } of edges) {
+      if (page !== last) each = this.cursors.lengthIn((last = page));
+      bytes += each;
+    }
+    return bytes;
+  }
+
+  #drain(walked: DrainedList, { position, tail }: Pick<DrainArguments, 'position' | 'tail'>) {
+    const { call, field } = this.#list;
+    const { signal, drainBudget: budget } = call;
+    const limit = undefined;
+    const keepsAll = false;
+    const options = { position, tail, limit, call, keepsAll, isSearch: true };
+    return drainPages(field.parts.drains.walk(walked, options), {
+      limit,
+      position,
+      budget,
+      signal,
+      toCursor: (at) => this.cursors.encode(at),
+      // A part of a count, or of what is read from the end, is of no use.
+      given: 'result',
+    });
+  }
+
+  async #count(): Promise<number> {
+    const list = this.#list;
+    const { keys, field } = list;
+    // Read now: a mutation replaces `drains.totals`, so a count that it overtakes is not kept for later operations.
+    const { totals } = field.parts.drains;
+    const known = totals.of(keys.walk);
+    if (known !== undefined) return known;
+    const shown = list.source('shown');
+    let count = field.adapter.count === undefined ? undefined : await this.#countOfService(shown);
+    if (count === undefined) {
+      count = 0;
+      // The inlined first page may be the whole list.
+      const walked = shown.inlinedPage
+        ? list.drained(shown, undefined)
+        : list.drained(list.source('bare'), list.isNested ? undefined : 'total');
+      const pages = this.#drain(walked, { position: null });
+      for await (const { records } of pages) count += records.length;
+    }
+    totals.counted(keys.walk, count);
+    return count;
+  }
+
+  /** Asks the service, unless the list's first page is known to be the whole list; undefined if its count is not that. */
+  async #countOfService({ inlinedPage }: PageSource): Promise<number | undefined> {
+    const { call, keys, field, source } = this.#list;
+    const { counts } = field.parts.drains;
+    const inlined = inlinedPage?.page;
+    if (counts.isRefuted(keys.walk) || inlined?.hasNextPage === false) return undefined;
+    const page =
+      inlined?.total === undefined
+        ? await pageFetcher(source('bare'), call)({ first: 1, after: null }, call.signal)
+        : inlined;
+    counts.note(keys.walk, page);
+    return totalFrom(counts, keys.walk, page);
+  }
+}
+
+const NOWHERE = { hasNextPage: false, hasPreviousPage: false };

@@ -1,4 +1,6 @@
+import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
+import { codeOf } from '../../errors.ts';
 import type { Position } from '../../paging/cursor.ts';
 import { walkList, type PageSizes, type Tail } from '../../paging/drain/list-walk.ts';
 import {
@@ -24,7 +26,7 @@ import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Sender, ServiceExecutor } from '../../service/request.ts';
 import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';
 import type { ListRecord } from '../output.ts';
-import { reportedWalk, type ReadingTelemetry } from '../telemetry.ts';
+import type { ReadingTelemetry, WalkKind } from '../telemetry.ts';
 
 /** Runs the walks of all callers, and keeps what they leave behind. */
 export interface Drains {
@@ -63,7 +65,7 @@ export interface DrainedList {
 }
 
 /** A list at the root in which records are looked up by their ids. */
-export interface LookupSource extends Pick<
+interface LookupSource extends Pick<
   DrainedList,
   'key' | 'field' | 'identities' | 'sizeNow' | 'pageSizes'
 > {
@@ -84,7 +86,7 @@ export interface DrainArguments {
   readonly isSearch?: boolean;
 }
 
-export interface DrainLimits {
+export interface DrainParts {
   /** Pages in flight per walk. */
   readonly drainConcurrency: number;
   /** Walks at a time. */
@@ -93,9 +95,6 @@ export interface DrainLimits {
   readonly indexMaxIds: number;
   /** Records that the walk of a lookup reads at most. */
   readonly drainMaxItems: number;
-}
-
-export interface DrainParts extends DrainLimits {
   readonly clock: Clock;
   /** Names the token set in use. With another one the lists may be different. */
   readonly tokenSet: () => string | undefined;
@@ -144,21 +143,21 @@ export function createDrains(
     },
     indexOf: (list) => {
       forgetOtherSets();
-      const its = indexes;
-      return () => its.get(list);
+      const indexesNow = indexes;
+      return () => indexesNow.get(list);
     },
     lookup: (list) => {
       forgetOtherSets();
-      const its = indexes;
+      const indexesNow = indexes;
       const { caller } = list.origin;
       return {
-        index: its.get(list.key),
+        index: indexesNow.get(list.key),
         onPositions: telemetry.positionsLookedUp,
         walkFor: (identities, tried, options) =>
           lookupWalks.find(
             {
               ...list,
-              index: () => its.get(list.key),
+              index: () => indexesNow.get(list.key),
               // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
               begin: (position, readers) =>
                 reportedWalk(
@@ -167,7 +166,7 @@ export function createDrains(
                     const requester = drainRequester(execute, pace, readers, { caller, cause });
                     const fetchIdentities = readers.held(list.identities(requester));
                     const fetched = { fetchPage: fetchIdentities, fetchIdentities };
-                    const walkable = { ...list, indexes: its, pace, ...fetched, onIndex };
+                    const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
                     return walkList(walkable, { position, signal: readers.signal });
                   },
                 ),
@@ -185,7 +184,7 @@ export function createDrains(
       const onShort = (found: number, counted: number) =>
         telemetry.walkFellShort(list.field, found, counted);
       const walkable = { ...list, indexes, pace, counts, onShort };
-      // So few records are read like any page, without a turn of the drains.
+      // A single page does not need a drain slot.
       if (limit !== undefined && limit <= LARGEST_PAGE) {
         const fetched = { fetchPage: list.fetcher(call), fetchIdentities: list.identities(call) };
         return walkList({ ...walkable, ...fetched }, { position, limit, signal });
@@ -196,9 +195,9 @@ export function createDrains(
         budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
       }
       const begin: BeginWalk<ListRecord> = (from, readers) =>
-        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause }, (own) => {
+        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause }, (walkCause) => {
           const { signal: ofReaders } = readers;
-          const requester = drainRequester(execute, pace, readers, { caller, cause: own });
+          const requester = drainRequester(execute, pace, readers, { caller, cause: walkCause });
           const fetchPage = list.fetcher(requester);
           const turn = { slots, owner: caller, operation: pages, signal: ofReaders };
           return walkInTurn(turn, (takeSlot) => {
@@ -273,4 +272,34 @@ function drainRequester(
       return answer;
     },
   };
+}
+
+/** Reports a walk, from when its first page is requested. */
+async function* reportedWalk<R>(
+  { telemetry, kind, list, cause }: WalkToReport,
+  begin: (cause: Cause | undefined) => WalkedPages<R>,
+): WalkedPages<R> {
+  const reported = telemetry.walkBegun(kind, list, cause);
+  let outcome: Parameters<typeof reported.ended>[0] = 'stopped';
+  try {
+    for await (const page of begin(reported.cause)) {
+      outcome = page.hasNextPage ? 'stopped' : 'whole';
+      yield page;
+    }
+    outcome = 'whole';
+  } catch (error) {
+    const isAbort = error instanceof Error && error.name === 'AbortError';
+    outcome = isAbort ? 'stopped' : { code: codeOf(error) };
+    throw error;
+  } finally {
+    reported.ended(outcome);
+  }
+}
+
+interface WalkToReport {
+  readonly telemetry: ReadingTelemetry;
+  readonly kind: WalkKind;
+  /** The upstream's field. */
+  readonly list: string;
+  readonly cause: Cause | undefined;
 }

@@ -20,7 +20,7 @@ export interface ListKeys {
 }
 
 /** Where directives of the service may be that a list is requested with: for others, it may return another list. */
-export interface DirectedBy {
+interface DirectedBy {
   readonly operation: WrittenOperation;
   readonly places: FieldPlaces;
 }
@@ -28,29 +28,30 @@ export interface DirectedBy {
 /**
  * Makes a function that reads the arguments. It reads them only once if they have no variables.
  *
- * @param own the arguments that are not filters of the upstream's list
+ * @param paging the names of those that are not filters of the upstream's list
  */
 export function listArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  own: readonly (string | undefined)[],
+  paging: readonly (string | undefined)[],
   directed: DirectedBy,
 ): (variables: CallVariables) => ListArguments {
   const unfiltered = new Map<string, ListKeys>();
   const directiveMarks = marksOf(directed);
   const read = (variables: CallVariables): ListArguments => {
     const values = getArgumentValues(definition, node, variables.values);
-    const filters = Object.entries(values).filter(([name]) => !own.includes(name));
+    const filters = Object.entries(values).filter(([name]) => !paging.includes(name));
     const texts = textsOf(directed.operation, variables);
-    const marks = [...directiveMarks(variables), ...exactNumbers(node, own, texts)];
-    const given = marked(Object.fromEntries(filters), marks);
-    const known = Object.keys(given).length === 0 ? unfiltered : new Map<string, ListKeys>();
+    const marks = [...directiveMarks(variables), ...exactNumbers(node, paging, texts)];
+    const markedFilters = marked(Object.fromEntries(filters), marks);
+    const known =
+      Object.keys(markedFilters).length === 0 ? unfiltered : new Map<string, ListKeys>();
     return {
       values,
       keysOf: (list, walk = list) => {
         const keys = known.get(walk) ?? {
-          cursors: cursorKey(list, given),
-          walk: walkKey(walk, given),
+          cursors: cursorKey(list, markedFilters),
+          walk: walkKey(walk, markedFilters),
         };
         if (known.size < MAX_KNOWN) known.set(walk, keys);
         return keys;
@@ -89,9 +90,9 @@ function directivesIn({ operation, places }: DirectedBy): readonly ASTNode[] {
 }
 
 function mentionVariables(nodes: readonly ASTNode[]): boolean {
-  let found = false;
-  for (const node of nodes) visit(node, { Variable: () => void (found = true) });
-  return found;
+  let mentions = false;
+  for (const node of nodes) visit(node, { Variable: () => void (mentions = true) });
+  return mentions;
 }
 
 /** Returns the value of a variable as it was written; undefined for one without a value. */
@@ -102,8 +103,8 @@ function textsOf(
   variables: CallVariables,
 ): VariableTexts {
   return (name) => {
-    const given = variables.text(name);
-    if (given !== undefined) return given;
+    const text = variables.text(name);
+    if (text !== undefined) return text;
     const { defaultValue } =
       variableDefinitions.find(({ variable }) => variable.name.value === name) ?? {};
     return defaultValue && print(defaultValue);
@@ -133,20 +134,20 @@ function withValues(node: ASTNode, texts: VariableTexts): ASTNode {
 /** Finds numbers that JavaScript cannot represent: two different filters could otherwise get one name. */
 function exactNumbers(
   { arguments: args = [] }: FieldNode,
-  own: readonly (string | undefined)[],
+  paging: readonly (string | undefined)[],
   texts: VariableTexts,
 ): string[] {
-  const found: string[] = [];
+  const numbers: string[] = [];
   for (const arg of args) {
-    if (own.includes(arg.name.value)) continue;
+    if (paging.includes(arg.name.value)) continue;
     visit(arg, {
       enter: (node) => {
-        if (node.kind === Kind.INT || node.kind === Kind.FLOAT) found.push(node.value);
-        if (node.kind === Kind.VARIABLE) found.push(...numbersIn(texts(node.name.value)));
+        if (node.kind === Kind.INT || node.kind === Kind.FLOAT) numbers.push(node.value);
+        if (node.kind === Kind.VARIABLE) numbers.push(...numbersIn(texts(node.name.value)));
       },
     });
   }
-  return found.filter(isLost);
+  return numbers.filter(isLost);
 }
 
 /** Whether a double may hold another value than the one that is written: 15 digits are always kept. */
@@ -161,8 +162,8 @@ function isLost(number: string): boolean {
 
 function numbersIn(json = ''): readonly string[] {
   // Without escapes, a string ends at the next quote.
-  const found = json.replaceAll(/\\./g, '').match(/"[^"]*"|-?\d[\d.eE+-]*/g) ?? [];
-  return found.filter((text) => !text.startsWith('"'));
+  const tokens = json.replaceAll(/\\./g, '').match(/"[^"]*"|-?\d[\d.eE+-]*/g) ?? [];
+  return tokens.filter((text) => !text.startsWith('"'));
 }
 
 type Filters = Readonly<Record<string, unknown>>;

@@ -1,6 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import type { FieldNode, GraphQLError, GraphQLField, GraphQLObjectType } from 'graphql';
-import { refusedStream, selectionsOf } from '../../answers/collect-fields.ts';
+import {
+  getNamedType,
+  type FieldNode,
+  type GraphQLError,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type SelectionNode,
+} from 'graphql';
+import {
+  collectFields,
+  refusedStream,
+  selectionsOf,
+  type CollectedField,
+  type DeferUse,
+  type SelectionScope,
+} from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/reading.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
@@ -15,9 +29,7 @@ import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
 import type { FieldPlaces } from '../requests/field-places.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
-import { connectionShape, type ConnectionShape } from './connection-shape.ts';
 import type { DrainedList, Drains } from './drains.ts';
-import { itemsKey } from './inlined-pages.ts';
 import { listArguments, type ListArguments, type ListKeys } from './list-arguments.ts';
 
 /** What derived fields are planned with. */
@@ -32,7 +44,7 @@ export interface FieldParts {
 }
 
 /** A derived field of a list, as a caller selects it. */
-export interface SelectedList {
+interface SelectedList {
   readonly kind: 'all' | 'connection';
   readonly key: string;
   readonly nodes: readonly FieldNode[];
@@ -66,7 +78,7 @@ export function listField(
   const connection =
     kind === 'connection' ? connectionShape(scope, adapter.connection!, selections) : undefined;
   const recordSelections = connection
-    ? connection.recordSelections.map((one) => one.selections)
+    ? connection.recordSelections.map((selection) => selection.selections)
     : [selections];
   const way =
     'reach' in adapter
@@ -94,7 +106,7 @@ export function listField(
     argumentsOf: listArguments(
       definitionOf(scope, adapter, node),
       node,
-      ownArguments(adapter, kind),
+      pagingArguments(adapter, kind),
       { operation, places },
     ),
     shown: requests(recordSelections.length > 0 ? recordSelections : [[]], kind === 'all'),
@@ -162,7 +174,7 @@ function definitionOf(
   return (schema.getType(parent) as GraphQLObjectType).getFields()[node.name.value]!;
 }
 
-function ownArguments(
+function pagingArguments(
   { all, connection }: Adapter,
   kind: 'all' | 'connection',
 ): (string | undefined)[] {
@@ -190,8 +202,7 @@ function parentOf(
   const name = text === undefined ? list : `${list}(${JSON.stringify(text)})`;
   const isOnly = reach.kind === 'path' && !reach.hasId;
   const selections = connection?.recordSelections ?? [];
-  const keys =
-    selections.length > 0 ? selections.map((selection) => itemsKey(...selection.keys)) : ['items'];
+  const keys = selections.length > 0 ? selections.map(({ itemsKey }) => itemsKey) : ['items'];
   return {
     name,
     walkName: text === undefined && !isOnly ? `${list}#${randomUUID()}` : name,
@@ -207,4 +218,155 @@ function parentOf(
 
 function unreachable(errors: readonly UpstreamError[]): PageAnswer {
   return { page: undefined, isNull: false, errors, nullingPages: new Set() };
+}
+
+/** What a connection field selects, in the order of the answer. */
+export interface ConnectionShape extends Refusable {
+  readonly fields: readonly ConnectionField[];
+  /** One for each `nodes` and each `edges { node }`. */
+  readonly recordSelections: readonly RecordSelection[];
+  /** Whether only `totalCount` is selected, which needs no page of the connection. */
+  readonly isTotalOnly: boolean;
+  /** How many times the cursor of each edge is written. */
+  readonly cursorsPerEdge: number;
+  /** Whether the answer may have a cursor: an edge's, one of `pageInfo`, or that of a stream that ends early. */
+  readonly hasCursors: boolean;
+}
+
+/** Set where a condition is null: the value is null then, with this error. */
+interface Refusable {
+  readonly refusal: GraphQLError | undefined;
+}
+
+export type ConnectionField = { readonly key: string; readonly deferred: DeferUse | undefined } & (
+  | ({
+      readonly kind: 'edges';
+      /** As `refusal`, for each edge. */
+      readonly refusedEdge: GraphQLError | undefined;
+      readonly fields: readonly EdgeField[];
+      readonly nodes: readonly FieldNode[];
+    } & Refusable)
+  | ({
+      readonly kind: 'nodes';
+      /** Its index in `recordSelections`. */
+      readonly selection: number;
+      readonly nodes: readonly FieldNode[];
+    } & Refusable)
+  | ({ readonly kind: 'pageInfo'; readonly fields: readonly PageInfoField[] } & Refusable)
+  | { readonly kind: 'totalCount' }
+  | { readonly kind: 'typename'; readonly name: string }
+);
+
+type EdgeField = {
+  readonly key: string;
+  /** What is written before its value: the brace of the edge or a comma, the key and a colon. */
+  readonly head: Buffer;
+} & (
+  | { readonly kind: 'cursor' }
+  | { readonly kind: 'node'; readonly selection: number }
+  /** The value is a part of the head. */
+  | { readonly kind: 'typename' }
+);
+
+type PageInfoField = { readonly key: string } & (
+  | { readonly kind: 'hasNextPage' | 'hasPreviousPage' | 'startCursor' | 'endCursor' }
+  | { readonly kind: 'typename'; readonly name: string }
+);
+
+interface RecordSelection {
+  /** The key of the list of its records, in an inlined page. */
+  readonly itemsKey: string;
+  readonly selections: readonly SelectionNode[];
+}
+
+/** @param types the names of the connection and of its edges */
+export function connectionShape(
+  scope: SelectionScope,
+  types: { readonly type: string; readonly edge: string },
+  selections: readonly SelectionNode[],
+): ConnectionShape {
+  const recordSelections: RecordSelection[] = [];
+  const typeOf = (name: string) => scope.schema.getType(name) as GraphQLObjectType;
+  const selectionAt = (itemsKey: string, nodes: readonly FieldNode[]) =>
+    recordSelections.push({ itemsKey, selections: selectionsOf(nodes) }) - 1;
+  const { all, refusal } = collected(scope, typeOf(types.type), selections);
+  const fields = all.map(({ key, nodes, deferred, name }): ConnectionField => {
+    const at = { key, deferred };
+    switch (name) {
+      case 'edges': {
+        const edge = collected(scope, typeOf(types.edge), selectionsOf(nodes));
+        const edgeFields = edge.all.map((member, index): EdgeField => {
+          const head = `${index > 0 ? ',' : '{'}${JSON.stringify(member.key)}:`;
+          const start = { key: member.key, head: Buffer.from(head) };
+          if (member.name === 'cursor') return { ...start, kind: 'cursor' };
+          if (member.name === 'node') {
+            const itemsKey = `_rsItems${key.length}_${key}_${member.key}`;
+            return { ...start, kind: 'node', selection: selectionAt(itemsKey, member.nodes) };
+          }
+          const whole = Buffer.from(head + JSON.stringify(types.edge));
+          return { ...start, head: whole, kind: 'typename' };
+        });
+        return {
+          ...at,
+          kind: 'edges',
+          fields: edgeFields,
+          refusedEdge: edge.refusal,
+          refusal: refusedStream(scope, nodes),
+          nodes,
+        };
+      }
+      case 'nodes': {
+        const selection = selectionAt(`_rsItems_${key}`, nodes);
+        return { ...at, kind: 'nodes', selection, refusal: refusedStream(scope, nodes), nodes };
+      }
+      case 'pageInfo': {
+        const { pageInfo: definition } = typeOf(types.type).getFields();
+        const pageInfo = getNamedType(definition!.type).name;
+        const flags = collected(scope, typeOf(pageInfo), selectionsOf(nodes));
+        const flagFields = flags.all.map((flag) =>
+          flag.name === '__typename'
+            ? { key: flag.key, kind: 'typename' as const, name: pageInfo }
+            : { key: flag.key, kind: flag.name as 'endCursor' },
+        );
+        return { ...at, kind: 'pageInfo', fields: flagFields, refusal: flags.refusal };
+      }
+      case 'totalCount':
+        return { ...at, kind: 'totalCount' };
+      default:
+        return { ...at, kind: 'typename', name: types.type };
+    }
+  });
+  const values = fields.filter(({ kind }) => kind !== 'typename');
+  const cursorsPerEdge = fields
+    .flatMap((field) => (field.kind === 'edges' ? field.fields : []))
+    .filter(({ kind }) => kind === 'cursor').length;
+  return {
+    fields,
+    recordSelections,
+    refusal,
+    isTotalOnly: values.length > 0 && values.every(({ kind }) => kind === 'totalCount'),
+    cursorsPerEdge,
+    hasCursors: cursorsPerEdge > 0 || fields.some(hasCursor),
+  };
+}
+
+function hasCursor(field: ConnectionField): boolean {
+  if (field.kind === 'pageInfo') return field.fields.some(({ kind }) => kind.endsWith('Cursor'));
+  if (field.kind !== 'edges' && field.kind !== 'nodes') return false;
+  return field.nodes.some(({ directives = [] }) =>
+    directives.some(({ name }) => name.value === 'stream'),
+  );
+}
+
+function collected(
+  scope: SelectionScope,
+  type: GraphQLObjectType,
+  selections: readonly SelectionNode[],
+): Refusable & { readonly all: readonly (CollectedField & { readonly name: string })[] } {
+  const { fields, refusal } = collectFields(scope, type, selections);
+  const all = Array.from(fields.values(), (field) => ({
+    ...field,
+    name: field.nodes[0]!.name.value,
+  }));
+  return { all, refusal };
 }

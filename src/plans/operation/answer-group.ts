@@ -1,19 +1,43 @@
 import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
 import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
-import type { DeferredReading, Part } from '../../answers/reading.ts';
+import type { CollectedField } from '../../answers/collect-fields.ts';
+import type { DeferredReading } from '../../answers/reading.ts';
 import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
 import type { ForwardedFields } from '../forwarded/forwarded-fields.ts';
 import { withCursorHints } from '../forwarded/misplaced-cursors.ts';
-import { readAll } from '../lists/all-field.ts';
+import { readAll, type FieldStreams } from '../lists/all-field.ts';
 import { readConnection } from '../lists/connection-field.ts';
 import type { Drains } from '../lists/drains.ts';
-import { openList } from '../lists/list-field.ts';
+import { openList, type ListField } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
-import { isFilled, type FieldValue, type OperationAnswer, type Output } from '../output.ts';
+import {
+  isFilled,
+  Later,
+  type FieldValue,
+  type OperationAnswer,
+  type Output,
+  type Written,
+} from '../output.ts';
 import { repeated, type AcceptedSizes, type Attempt } from '../requests/accepted-sizes.ts';
 import { requestSparingParents, type PagesToInline } from '../requests/request-text.ts';
-import { rootFieldName, type GivenValues, type RootField } from './variant.ts';
+
+export type RootField = {
+  readonly key: string;
+  readonly collected: CollectedField;
+  readonly isNullable: boolean;
+} & (
+  | { readonly kind: 'forwarded' }
+  | { readonly kind: 'list'; readonly list: ListField }
+  | { readonly kind: 'read'; readonly read: (call: Call) => Promise<FieldValue> | FieldValue }
+);
+
+export function rootFieldName({ collected: { nodes } }: RootField): string {
+  return nodes[0]!.name.value;
+}
+
+/** How the lists of an operation are sent, where it is answered in parts. */
+export type OperationStreams = (field: ListField) => FieldStreams;
 
 /** The root fields of a variant that are sent together: those without `@defer`, or those of one `@defer`. */
 export interface FieldGroup {
@@ -41,39 +65,32 @@ export async function answerForwarded(group: FieldGroup, call: Call): Promise<Op
     if (waiting) await waiting;
     const { data, extensions } = service;
     const errors = withHints(service.errors, group, call);
-    if (!data) return { data, errors, extensions, deferred: [] };
-    const output: Output = {
-      parts: data.whole as Part[],
-      errors: errors as AnswerError[],
-      deferred: data.deferred.flat(),
-    };
-    return await filled(call, output, extensions);
+    if (!data) return { data, errors, extensions };
+    const later = laterOf(data.deferred.flat());
+    return await filled(call, { parts: data.whole, errors }, { extensions, later });
   } catch (error) {
     return failed(group.forwarded, error, group.root);
   }
 }
 
-/** Answers the fields of a group together. */
+/** Answers the fields of a group together. @param streams in an answer in parts */
 export async function answerGroup(
   group: FieldGroup,
   call: Call,
-  given?: GivenValues,
+  streams?: OperationStreams,
 ): Promise<OperationAnswer> {
   const { forwarded, root } = group;
   const answered =
     group.service && requestForwarded(group, call, call).catch((error: unknown) => ({ error }));
   const values = await Promise.all(
     group.fields.map(async (field) =>
-      field.kind === 'forwarded' ? undefined : (given?.get(field) ?? readField(call, field)),
+      field.kind === 'forwarded' ? undefined : readField(call, field, streams),
     ),
   );
   const service = await answered;
   if (service && 'size' in service) await call.hold(service, service.size);
-  const output: Output & { deferred: DeferredReading[] } = {
-    parts: [],
-    errors: [],
-    deferred: [],
-  };
+  const later = streams && new Later();
+  const output: Output = { parts: [], errors: [] };
   let extensions: string | undefined;
   if (service && 'error' in service) {
     output.errors.push({ thrown: service.error, path: [firstOf(forwarded)] });
@@ -86,20 +103,20 @@ export async function answerGroup(
     value: values[i] ?? ofService(service, forwarded.indexOf(field)) ?? withoutService(field, root),
   }));
   // The errors of the forwarded fields are there already.
-  let isNull = answers.some((one) => one.field.kind === 'forwarded' && nullsRoot(one));
+  let isNull = answers.some((answer) => answer.field.kind === 'forwarded' && nullsRoot(answer));
   for (const [i, answer] of answers.entries()) {
     const { field, value } = answer;
     const isMissing = nullsRoot(answer);
     // As in graphql-js, nulls that propagate to the root have one error, and those of the service.
     const errors = isNull && isMissing ? value.errors.filter(isOfService) : value.errors;
     for (const error of errors) output.errors.push(error);
-    for (const one of value.deferred ?? []) output.deferred.push(one);
+    if (value.later) later?.add(value.later);
     isNull ||= isMissing;
     output.parts.push(`${i > 0 ? ',' : ''}${JSON.stringify(field.key)}:`);
     for (const part of value.parts ?? ['null']) output.parts.push(part);
   }
-  if (isNull) return { data: null, errors: output.errors, extensions, deferred: [] };
-  return filled(call, output, extensions);
+  if (isNull) return { data: null, errors: output.errors, extensions };
+  return filled(call, output, { extensions, later });
 }
 
 /** Whether a null is where none is allowed, so that all data are null. */
@@ -129,13 +146,13 @@ async function requestWithPages(
   call: Call,
   requester: Pick<Requester, 'request'>,
 ): Promise<ForwardedAnswer> {
-  const send = async ({ pages: wanted, isRepeated, trialMs }: Attempt) => {
+  const send = async ({ pages: inlined, isRepeated, trialMs }: Attempt) => {
     const write = (pages: PagesToInline) => {
       const request = service!.request(call.variables, pages);
       return isRepeated ? repeated(request, trialMs) : request;
     };
-    const sent = requestSparingParents(requester, write, wanted);
-    if (wanted === 'none' && trialMs === undefined)
+    const sent = requestSparingParents(requester, write, inlined);
+    if (inlined === 'none' && trialMs === undefined)
       return { sent: await Promise.allSettled([sent]) };
     const answer = await sent;
     return { sent: [{ status: 'fulfilled', value: answer }] as const, tooBig: answer.tooBig };
@@ -169,11 +186,12 @@ function withHints(
 function readField(
   call: Call,
   field: Exclude<RootField, { kind: 'forwarded' }>,
+  streams: OperationStreams | undefined,
 ): Promise<FieldValue> | FieldValue {
   if (field.kind === 'read') return field.read(call);
-  const { list } = field;
-  const open = () => openList(list, call);
-  return list.connection ? readConnection(open, [field.key]) : readAll(call, open, [field.key]);
+  const { list, key } = field;
+  const read = list.connection ? readConnection : readAll;
+  return read(() => openList(list, call), [key], streams?.(list));
 }
 
 /** @param field its index among the forwarded fields */
@@ -183,7 +201,12 @@ function ofService(
 ): FieldValue | undefined {
   if (!service || 'error' in service) return undefined;
   const { data } = service;
-  return { parts: data?.valueOf(field), errors: [], deferred: data?.deferred[field] ?? [] };
+  const later = laterOf(data?.deferred[field] ?? []);
+  return { parts: data?.valueOf(field), errors: [], later };
+}
+
+function laterOf(readings: readonly DeferredReading[]): Later | undefined {
+  return readings.length > 0 ? new Later(readings) : undefined;
 }
 
 /** The value of a forwarded field whose request failed: null, except for the root's `__typename`. */
@@ -205,7 +228,7 @@ function failed(
       )
     : null;
   const errors = [{ thrown: error, path: [firstOf(fields)] }];
-  return { data, errors, extensions: undefined, deferred: [] };
+  return { data, errors, extensions: undefined };
 }
 
 function typenameOf(field: RootField, root: GraphQLObjectType): string | undefined {
@@ -219,13 +242,9 @@ function firstOf(fields: readonly RootField[]): string {
 
 async function filled(
   call: Call,
-  output: Output,
-  extensions: string | undefined,
+  written: Written,
+  further: Pick<OperationAnswer, 'extensions' | 'later'>,
 ): Promise<OperationAnswer> {
-  const {
-    parts,
-    errors,
-    deferred = [],
-  } = isFilled(output) ? output : await fillPlaceholders(call, output);
-  return { data: parts, errors, extensions, deferred };
+  const { parts, errors } = isFilled(written) ? written : await fillPlaceholders(call, written);
+  return { ...further, data: parts, errors };
 }

@@ -74,7 +74,7 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
       return async (call) => {
         const { values } = call.variables;
         const texts = () => writeValue({ scope, schema, values }, field);
-        const keptAs = `${id} ${JSON.stringify(names.map((one) => values[one]))}`;
+        const keptAs = `${id} ${JSON.stringify(names.map((variable) => values[variable]))}`;
         try {
           return { parts: await knownOrWritten(call, keptAs, texts), errors: [] };
         } catch (error) {
@@ -126,9 +126,9 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
     }
     const piece = (sdlPiece ??= Buffer.from(JSON.stringify(sdl())));
     const parts: Part[] = ['{'];
-    for (const { key, nodes: own } of fields.values()) {
+    for (const { key, nodes: selected } of fields.values()) {
       parts.push(`${parts.length > 1 ? ',' : ''}${JSON.stringify(key)}:`);
-      parts.push(own[0]!.name.value === 'sdl' ? piece : JSON.stringify(type.name));
+      parts.push(selected[0]!.name.value === 'sdl' ? piece : JSON.stringify(type.name));
     }
     const value: FieldValue = { parts: [...parts, '}'], errors: [] };
     const isSelected = parts.includes(piece);
@@ -208,10 +208,10 @@ function* writeValue(
     else if (isListType(inner)) {
       text += '[';
       let separator = '';
-      for (const one of value as Iterable<unknown>) {
+      for (const element of value as Iterable<unknown>) {
         text += separator;
         separator = ',';
-        yield* write(inner.ofType, one, selections);
+        yield* write(inner.ofType, element, selections);
       }
       text += ']';
     } else if (isObjectType(inner)) {

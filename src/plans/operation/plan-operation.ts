@@ -6,18 +6,16 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { SelectionScope } from '../../answers/collect-fields.ts';
-import type { Payload } from '../../answers/write-answer.ts';
+import type { Payload, WholeAnswer } from '../../answers/write-answer.ts';
 import { incrementalAsked } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
-import type { OperationAnswer } from '../output.ts';
-import { planVariant } from './plan-variant.ts';
+import { planVariant, type PlanParts, type Variant } from './plan-variant.ts';
 import { streamOperation } from './stream-operation.ts';
-import { KeptVariants, type PlanParts, type Variant } from './variant.ts';
 
 /** A compiled operation: made once, answered in every call. */
 export interface OperationPlan {
   /** Answers in one piece. */
-  answer(call: Call): Promise<OperationAnswer>;
+  answer(call: Call): Promise<WholeAnswer>;
   /** Answers in the parts that `@defer` and `@stream` ask for; undefined if their conditions are false in this call. */
   stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined;
 }
@@ -34,8 +32,8 @@ export function planOperation(
   grown: (bytes: number) => void,
 ): OperationPlan {
   const fragments = new Map(
-    document.definitions.flatMap((one) =>
-      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
+    document.definitions.flatMap((definition) =>
+      definition.kind === Kind.FRAGMENT_DEFINITION ? [[definition.name.value, definition]] : [],
     ),
   );
   const conditions = conditionsOf(document);
@@ -45,7 +43,7 @@ export function planOperation(
   const asksForIncremental = incrementalAsked(document);
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     const decided = conditions.map((name) => conditionIn(values, name));
-    const bits = decided.map((one) => (one === null ? 'n' : one ? '1' : '0')).join('');
+    const bits = decided.map((value) => (value === null ? 'n' : value ? '1' : '0')).join('');
     const outcome = bits + (defers ? 'd' : '');
     const name = decide ? `${outcome} ${decide(parts.schema, values)}` : outcome;
     const known = variants.get(name);
@@ -55,7 +53,7 @@ export function planOperation(
         operation,
         fragments,
         variables: outlineOf(values),
-        condition: valueIn(new Map(conditions.map((one, i) => [one, decided[i]!]))),
+        condition: valueIn(new Map(conditions.map((condition, i) => [condition, decided[i]!]))),
         defers,
         hasNested: decide !== undefined,
         grow,
@@ -99,13 +97,65 @@ function isKept(value: unknown): boolean {
 
 /** Finds the variables that `@skip`, `@include` and the `if` of `@defer` and `@stream` depend on. */
 function conditionsOf(document: DocumentNode): readonly string[] {
-  const found = new Set<string>();
+  const names = new Set<string>();
   visit(document, {
     Directive: ({ arguments: args = [] }) => {
       for (const { name, value } of args) {
-        if (name.value === 'if' && value.kind === Kind.VARIABLE) found.add(value.name.value);
+        if (name.value === 'if' && value.kind === Kind.VARIABLE) names.add(value.name.value);
       }
     },
   });
-  return [...found];
+  return [...names];
+}
+
+/** Keeps the latest variants of one operation. Callers choose how many are made: by their conditions and page sizes. */
+class KeptVariants {
+  readonly #variants = new Map<string, KeptVariant>();
+  readonly #max: number;
+  readonly #grown: (bytes: number) => void;
+  #bytes = 0;
+
+  /**
+   * @param max bytes of memory that they may take, unless it is only one
+   * @param grown called with the bytes that they take more than before
+   */
+  constructor(max: number, grown: (bytes: number) => void) {
+    this.#max = max;
+    this.#grown = grown;
+  }
+
+  get(name: string): Variant | undefined {
+    return this.#variants.get(name)?.variant;
+  }
+
+  /** @param make calls `grow` with the bytes of whatever the variant keeps: now, or when it is needed */
+  add(name: string, make: (grow: (bytes: number) => void) => Variant): Variant {
+    let kept: KeptVariant | undefined;
+    let bytes = 2 * name.length;
+    const variant = make((more) => {
+      if (!kept) bytes += more;
+      else if (this.#variants.get(name) === kept) this.#grow(kept, more);
+    });
+    kept = { variant, bytes: 0 };
+    this.#variants.set(name, kept);
+    this.#grow(kept, bytes);
+    return variant;
+  }
+
+  #grow(kept: KeptVariant, by: number): void {
+    const before = this.#bytes;
+    kept.bytes += by;
+    this.#bytes += by;
+    for (const [name, first] of this.#variants) {
+      if (this.#bytes <= this.#max || this.#variants.size === 1) break;
+      this.#variants.delete(name);
+      this.#bytes -= first.bytes;
+    }
+    this.#grown(this.#bytes - before);
+  }
+}
+
+interface KeptVariant {
+  readonly variant: Variant;
+  bytes: number;
 }

@@ -1,33 +1,101 @@
 import {
+  isNonNullType,
   OperationTypeNode,
+  SchemaMetaFieldDef,
   type FieldNode,
+  type FragmentDefinitionNode,
   type GraphQLError,
   type GraphQLObjectType,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
 } from 'graphql';
-import { collectFields, type DeferUse } from '../../answers/collect-fields.ts';
+import {
+  collectFields,
+  isStreamed,
+  type CollectedField,
+  type DeferUse,
+  type SelectionScope,
+} from '../../answers/collect-fields.ts';
 import type { Slot } from '../../answers/envelope.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
+import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
+import type { Call } from '../call.ts';
 import { forwardedFields } from '../forwarded/forwarded-fields.ts';
-import { nestedPlaceholders } from '../lists/nested-lists.ts';
-import type { FieldValue } from '../output.ts';
+import type { Drains } from '../lists/drains.ts';
+import { listField, type FieldParts } from '../lists/list-field.ts';
+import { nestedPlaceholders, type PageInlining } from '../lists/nested-lists.ts';
+import type { FieldValue, OperationAnswer } from '../output.ts';
+import {
+  recordField,
+  recordsField,
+  type FieldPlan,
+  type SelectedField,
+} from '../records/record-fields.ts';
+import { idReader, nodeReader, representationReader } from '../records/record-references.ts';
+import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
 import { placesAtRoot } from '../requests/field-places.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import { reduceRoot, type RootSelections } from '../requests/root-selections.ts';
-import { answerForwarded, answerGroup, type FieldGroup } from './answer-group.ts';
-import { LOCAL } from './local-fields.ts';
-import { rootField } from './root-field.ts';
-import { checkBelowRoot, isAllowed } from './root-rules.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
 import {
+  answerForwarded,
+  answerGroup,
   rootFieldName,
-  type PlanParts,
+  type FieldGroup,
+  type OperationStreams,
   type RootField,
-  type Variant,
-  type VariantParts,
-} from './variant.ts';
+} from './answer-group.ts';
+import { LOCAL, type LocalFields } from './local-fields.ts';
+import { checkBelowRoot, isAllowed, refusedMutation, type RootRules } from './root-rules.ts';
+
+/** The plan of an operation for one outcome of its conditions, and one set of sizes of inlined pages. */
+export interface Variant {
+  readonly fields: readonly RootField[];
+  /**
+   * Answers the root fields without `@defer`, or those of one `@defer`.
+   *
+   * @param streams in an answer in parts
+   */
+  answer(call: Call, use?: DeferUse, streams?: OperationStreams): Promise<OperationAnswer>;
+}
+
+/** What all operations are planned with. */
+export interface PlanParts extends RootRules {
+  readonly adapters: readonly Adapter[];
+  readonly nested: readonly NestedAdapter[];
+  readonly entities: readonly Entity[];
+  readonly nodes: NodeInterface | undefined;
+  readonly upstreamType: (servedType: string) => string;
+  readonly inlining: PageInlining;
+  readonly writer: Pick<RequestWriter, 'schema' | 'withoutNode' | 'toUpstream'>;
+  /** The upstream's schema, unchanged. */
+  readonly snapshot: GraphQLSchema;
+  readonly drains: Drains;
+  readonly telemetry: ReadingTelemetry;
+  readonly sizes: AcceptedSizes;
+  readonly connectionMax: number;
+  /** Bytes of memory that the variants of one operation may take. */
+  readonly variantBytes: number;
+  readonly local: LocalFields;
+}
+
+/** What one variant is planned with. */
+interface VariantScope {
+  readonly operation: OperationDefinitionNode;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** The values that the sizes of inlined pages depend on; `true` stands for any other value. */
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly condition: SelectionScope['condition'];
+  readonly defers: boolean;
+  /** Whether the operation selects derived fields of nested lists. */
+  readonly hasNested: boolean;
+  /** Called with the bytes of memory of whatever is kept for the variant. */
+  readonly grow: (bytes: number) => void;
+}
 
 /** Plans a variant: decides who answers each root field, and writes all requests that this takes. */
-export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
+export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
   const { schema, drains } = parts;
   const { operation, fragments, variables, condition, defers, grow } = variant;
   const root = schema.getRootType(operation.operation)!;
@@ -77,7 +145,7 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
   const groups = new Map<DeferUse | undefined, FieldGroup>(
     Array.from(
       Map.groupBy(fields, ({ collected: { deferred } }) => deferred),
-      ([use, some]) => [use, groupOf(some)],
+      ([use, grouped]) => [use, groupOf(grouped)],
     ),
   );
   const nestedAliasBytes = placeholders.aliasBytes();
@@ -85,23 +153,25 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
 
   return {
     fields,
-    answer: (call, use, given) => {
+    answer: (call, use, streams) => {
       // Of nested lists, only how many records they may have together is known before their parents are read.
       if (nestedAliasBytes > 0 && !use) call.held.expect(nestedAliasBytes * call.drainBudget.max);
       const group = groups.get(use);
       if (!group) return NOTHING;
       if (isOneList) call.stopSharing();
-      return group.isForwardedOnly ? answerForwarded(group, call) : answerGroup(group, call, given);
+      return group.isForwardedOnly
+        ? answerForwarded(group, call)
+        : answerGroup(group, call, streams);
     },
   };
 
-  function groupOf(some: readonly RootField[]): FieldGroup {
-    const own = some.filter(({ kind }) => kind === 'forwarded');
+  function groupOf(grouped: readonly RootField[]): FieldGroup {
+    const forwarded = grouped.filter(({ kind }) => kind === 'forwarded');
     return {
-      fields: some,
-      forwarded: own,
-      isForwardedOnly: own.length > 0 && own.length === fields.length,
-      service: own.length > 0 ? forwardedService(own) : undefined,
+      fields: grouped,
+      forwarded,
+      isForwardedOnly: forwarded.length > 0 && forwarded.length === fields.length,
+      service: forwarded.length > 0 ? forwardedService(forwarded) : undefined,
       root,
       fragments,
       isQuery,
@@ -110,17 +180,17 @@ export function planVariant(parts: PlanParts, variant: VariantParts): Variant {
     };
   }
 
-  function forwardedService(own: readonly RootField[]) {
+  function forwardedService(forwarded: readonly RootField[]) {
     const isDeferred = new Set(fields.map(({ collected: { deferred } }) => deferred)).size > 1;
-    const ownNodes = new Set(own.flatMap(({ collected: { nodes } }) => nodes));
+    const nodes = new Set(forwarded.flatMap((field) => field.collected.nodes));
     // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
     const isSent = (node: FieldNode) =>
-      isDeferred ? ownNodes.has(node) : isForwardable(node.name.value);
+      isDeferred ? nodes.has(node) : isForwardable(node.name.value);
     const { selections, fragments: sent } = reduceRoot(asked, {
       field: (node) => (isSent(node) ? [node] : []),
       fragment: (node) => node,
     });
-    const shapes = own.map((field) => forwardedShape(scope, root, field));
+    const shapes = forwarded.map((field) => forwardedShape(scope, root, field));
     return forwardedFields({
       writer,
       scope,
@@ -142,12 +212,12 @@ const BYTES_OF_VARIANT = 6_000;
 const BYTES_OF_REQUEST = 14_000;
 const BYTES_OF_CHARACTER = 60;
 
-const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined, deferred: [] });
+const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined });
 
 /** Answers an operation whose root fields depend on a condition that is null. */
 function refusedVariant(refusal: GraphQLError): Variant {
   const errors = [{ thrown: refusal, path: undefined }];
-  const refused = { data: null, errors, extensions: undefined, deferred: [] };
+  const refused = { data: null, errors, extensions: undefined };
   return { fields: [], answer: () => Promise.resolve(refused) };
 }
 
@@ -180,4 +250,73 @@ function forwardedShape(scope: ShapeScope, root: GraphQLObjectType, field: RootF
   }
   const shape = shapeOfField(scope, root.getFields()[name]!.type, collected.nodes);
   return { key, shape, isSilent: false };
+}
+
+interface RootFieldScope extends VariantScope {
+  readonly shared: FieldParts;
+  readonly root: GraphQLObjectType;
+  readonly placesOf: ReturnType<typeof placesAtRoot>;
+}
+
+/** Decides how a root field is answered: by the service, from a list, or by the gateway itself. */
+function rootField(
+  parts: PlanParts,
+  { operation, shared, root, placesOf }: RootFieldScope,
+  collected: CollectedField,
+): RootField {
+  const { key, nodes } = collected;
+  const name = nodes[0]!.name.value;
+  const definition =
+    root.getFields()[name] ?? (name === '__schema' ? SchemaMetaFieldDef : undefined);
+  const field = { key, collected, isNullable: !definition || !isNonNullType(definition.type) };
+  if (operation.operation === OperationTypeNode.MUTATION && definition && !isAllowed(parts, name)) {
+    const refused = { parts: undefined, errors: [{ thrown: refusedMutation(name), path: [key] }] };
+    return { ...field, kind: 'read', read: () => refused };
+  }
+  if (name === '__typename') return { ...field, isNullable: false, kind: 'forwarded' };
+  if (operation.operation !== OperationTypeNode.QUERY) return { ...field, kind: 'forwarded' };
+  if (LOCAL.has(name) && (name !== '_service' || parts.derived.has(name))) {
+    return { ...field, kind: 'read', read: parts.local.plan(shared.scope, collected) };
+  }
+  for (const adapter of parts.adapters) {
+    const kind =
+      adapter.all?.field === name
+        ? 'all'
+        : adapter.connection?.field === name
+          ? 'connection'
+          : undefined;
+    if (!kind) continue;
+    // Nothing is deferred in a list that is sent whole: the deferred fields of all its records would have to be kept.
+    const defers =
+      shared.scope.defers === true && (kind === 'connection' || isStreamed(shared.scope, nodes));
+    const scope = { ...shared.scope, defers };
+    return {
+      ...field,
+      kind: 'list',
+      list: listField({ ...shared, scope }, adapter, { kind, key, nodes, places: placesOf(nodes) }),
+    };
+  }
+  if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
+  const selected = { definition: definition!, key, nodes, places: placesOf(nodes) };
+  return { ...field, kind: 'read', read: readRecords(parts, shared, selected, name) };
+}
+
+function readRecords(
+  { entities, nodes }: PlanParts,
+  shared: FieldParts,
+  selected: SelectedField,
+  name: string,
+): FieldPlan {
+  if (name === '_entities') {
+    const read = representationReader(entities, nodes);
+    return recordsField(shared, selected, { argument: 'representations', read });
+  }
+  if (name === nodes?.field) {
+    return recordField(shared, selected, { argument: 'id', read: nodeReader(entities, nodes) });
+  }
+  if (name === nodes?.list) {
+    return recordsField(shared, selected, { argument: 'ids', read: nodeReader(entities, nodes) });
+  }
+  const entity = entities.find(({ field }) => field === name)!;
+  return recordField(shared, selected, { argument: 'id', read: idReader(entity, nodes) });
 }

@@ -3,17 +3,20 @@ import type { DeferredReading } from '../../answers/reading.ts';
 import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
 import { inTurns, nextTurn } from '../../pausable.ts';
 import type { Call } from '../call.ts';
+import { streamedLists, type FieldStreams } from '../lists/all-field.ts';
+import type { ListField } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
-  openStreamedField,
-  streamsOf,
-  type DeferredPart,
-  type OpenedStreams,
-  type PartAnswer,
-} from '../lists/streamed-field.ts';
-import type { StreamedList } from '../lists/streamed-list.ts';
-import { isPlaceholder, membersOf, type FieldValue, type Output } from '../output.ts';
-import type { GivenValues, RootField, Variant } from './variant.ts';
+  Later,
+  writeReading,
+  type DeferredFields,
+  type FieldValue,
+  type Filled,
+  type OperationAnswer,
+  type Output,
+  type StreamedList,
+} from '../output.ts';
+import type { Variant } from './plan-variant.ts';
 
 /** A payload of one source, and what begins when it is sent. */
 interface Step extends Omit<Payload, 'hasNext'> {
@@ -41,31 +44,28 @@ export async function* streamOperation(
   variant: Variant,
   call: Call,
 ): AsyncGenerator<Payload, void, undefined> {
-  const opened: OpenedStreams[] = [];
+  const opened: (() => Promise<unknown>)[] = [];
   const waiting: Announced<StreamedList>[] = [];
   const sources = mergeSources<Step>();
   let isStreaming = false;
   let announced = 0;
   let hasFailed = false;
+  const streams = new Map<ListField, FieldStreams>();
   // Of all fields, also of those that are deferred: a refusal is possible only before the first payload.
-  const streamed = new Map(
-    variant.fields.map((field) => [
-      field,
-      field.kind === 'list'
-        ? streamsOf(field.list, field.collected.nodes, call.variables)
-        : undefined,
-    ]),
-  );
+  for (const field of variant.fields) {
+    if (field.kind !== 'list') continue;
+    const lists = streamedLists(field.list, field.collected.nodes, call.variables);
+    streams.set(field.list, { lists, onOpen: (end) => void opened.push(end) });
+  }
   try {
     const first = await answerTogether(undefined);
-    const deferredParts = [...(first.deferredParts ?? []), ...deferredAtRoot()];
-    yield payloadOf({ first, ...after({ ...first, deferredParts }) });
+    yield payloadOf({ first, ...(first.data && after(first, deferredAtRoot())) });
     for (let step = await sources.next(); step; step = await sources.next()) yield payloadOf(step);
   } catch (error) {
     hasFailed = true;
     throw error;
   } finally {
-    const end = Promise.all([sources.end(), ...opened.map((streams) => streams.end())]);
+    const end = Promise.all([sources.end(), ...opened.map((close) => close())]);
     // After a failure, the caller does not wait for pages that are on their way to the others.
     if (hasFailed) end.catch(() => {});
     else await end;
@@ -82,11 +82,13 @@ export async function* streamOperation(
   }
 
   /** Announces what comes after a part of the answer. */
-  function after({ data, deferred, streams = [], deferredParts = [] }: PartAnswer): Step {
-    if (!data) return {};
-    const parts = deferredParts.map(announceData);
-    const readings = deferred.map(announceData);
-    const lists = streams.map((list) => announce(list, list.sent()));
+  function after(
+    { later = new Later() }: Pick<FieldValue, 'later'>,
+    atRoot: readonly DeferredFields[] = [],
+  ): Step {
+    const parts = [...later.fields, ...atRoot].map(announceData);
+    const readings = later.readings.map(announceData);
+    const lists = later.lists.map((list) => announce(list, list.sent));
     return {
       pending: [...parts, ...readings, ...lists].map(({ part }) => part),
       sources: [...parts.map(stepOf), ...(readings.length > 0 ? [stepsOf(readings)] : [])],
@@ -103,38 +105,28 @@ export async function* streamOperation(
     return { what, part: { id: String(announced++), path, label, from } };
   }
 
-  function deferredAtRoot(): readonly DeferredPart[] {
+  function deferredAtRoot(): readonly DeferredFields[] {
     const uses = new Set(variant.fields.flatMap(({ collected: { deferred } }) => deferred ?? []));
     return Array.from(uses, (use) => ({
       path: [],
       label: use.label,
-      read: () => answerTogether(use),
+      read: async () => {
+        const { data, errors, later } = await answerTogether(use);
+        return { parts: data ?? undefined, errors, later };
+      },
     }));
   }
 
-  async function answerTogether(use: DeferUse | undefined): Promise<PartAnswer> {
-    const own: OpenedStreams[] = [];
-    const given = new Map<RootField, Promise<FieldValue>>();
-    for (const [field, its] of streamed) {
-      if (!its || field.collected.deferred !== use) continue;
-      const streams = openStreamedField(its, call);
-      own.push(streams);
-      opened.push(streams);
-      given.set(field, streams.value);
-    }
-    const answer = await variant.answer(call, use, given satisfies GivenValues);
-    return {
-      ...answer,
-      streams: own.flatMap((streams) => streams.begun()),
-      deferredParts: own.flatMap((streams) => streams.deferred()),
-    };
+  function answerTogether(use: DeferUse | undefined): Promise<OperationAnswer> {
+    return variant.answer(call, use, (list) => streams.get(list)!);
   }
 
   // oxlint-disable-next-line require-yield -- its only payload is the last, which a source returns
-  async function* stepOf({ what, part }: Announced<DeferredPart>): Steps {
-    const answer = await what.read().catch(refused);
-    const increment = { of: part, parts: answer.data ?? undefined, errors: answer.errors };
-    return { incremental: [increment], ...after(answer) };
+  async function* stepOf({ what, part }: Announced<DeferredFields>): Steps {
+    const { parts, ...value } = await what.read().catch(refused);
+    if (!parts) return { incremental: [{ of: part, parts, errors: value.errors }] };
+    const filled = await fillPlaceholders(call, { parts, errors: value.errors });
+    return { incremental: [{ of: part, ...filled }], ...after(value) };
   }
 
   async function* streamWaiting(): Steps {
@@ -152,15 +144,14 @@ export async function* streamOperation(
     for (;;) {
       const next = await list.next();
       if (!next) return { ended: [part] };
-      const { count, isNull, extensions } = next;
-      const index = list.sent() - count;
-      const { parts: all, errors, deferred = [] } = await fillPlaceholders(call, next);
-      const parts = isNull ? undefined : all;
-      const incremental = [{ of: part, index, count, parts, errors, extensions }];
-      if (isNull) return { incremental };
-      const readings = deferred.map(announceData);
-      if (count > 0 || errors.length > 0) {
-        yield { pending: readings.map(({ part: one }) => one), incremental };
+      const { parts, errors, later, count, extensions } = next;
+      if (!parts) return { incremental: [{ of: part, index: list.sent, count, parts, errors }] };
+      const filled = await fillPlaceholders(call, { parts, errors });
+      const index = list.sent - count;
+      const readings = later?.readings.map(announceData) ?? [];
+      if (count > 0 || filled.errors.length > 0) {
+        const pending = readings.map(({ part: announcedPart }) => announcedPart);
+        yield { pending, incremental: [{ of: part, index, count, extensions, ...filled }] };
       }
       if (readings.length > 0) yield yield* stepsOf(readings);
     }
@@ -173,20 +164,11 @@ export async function* streamOperation(
       const { path } = what;
       if (count % READINGS_PER_TURN === READINGS_PER_TURN - 1) await nextTurn();
       const reading = await inTurns(what.read(), call.signal);
-      const errors = reading.errors.map((error) => ({
-        ...error,
-        path: [...path, ...(error.path ?? [])],
-      }));
-      const output: Output = { parts: [...(reading.parts ?? [])], errors };
-      for (const [i, one] of output.parts.entries()) {
-        if (isPlaceholder(one)) output.parts[i] = { ...one, path: [...path, ...one.path] };
-      }
-      const whole = await fillPlaceholders(call, output);
-      const parts = reading.parts && membersOf(whole.parts);
-      incremental.push({ of: part, parts, errors: whole.errors });
-      for (const one of reading.deferred) {
-        further.push(announceData({ ...one, path: [...path, ...one.path] }));
-      }
+      const output: Output = { parts: [], errors: [], later: new Later() };
+      const isThere = writeReading(reading, output, path);
+      const { parts, errors } = await fillPlaceholders(call, output);
+      incremental.push({ of: part, parts: isThere ? membersOf(parts) : undefined, errors });
+      for (const below of output.later!.readings) further.push(announceData(below));
     }
     const step = { pending: further.map(({ part }) => part), incremental };
     if (further.length === 0) return step;
@@ -196,9 +178,16 @@ export async function* streamOperation(
 }
 
 /** A part whose operation would have been refused, had it not been deferred: the parts before it were sent already. */
-function refused(error: unknown): PartAnswer {
-  const errors = [{ thrown: error, path: undefined }];
-  return { data: undefined, errors, extensions: undefined, deferred: [] };
+function refused(error: unknown): FieldValue {
+  return { parts: undefined, errors: [{ thrown: error, path: undefined }] };
+}
+
+/** Removes the braces of an object, which are written with the payload that it is sent in. */
+function membersOf(parts: Filled['parts']): Filled['parts'] {
+  const members = [...parts];
+  members[0] = members[0]!.slice(1);
+  members.push(members.pop()!.slice(0, -1));
+  return members;
 }
 
 /** Each takes some microseconds, and a list may have a hundred thousand. */

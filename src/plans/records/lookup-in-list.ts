@@ -7,7 +7,7 @@ import type { FetchPage } from '../../paging/page.ts';
 import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
 import type { Call, Requester } from '../call.ts';
 import { walkKeys } from '../lists/list-arguments.ts';
-import { holdWhole, type ListRecord } from '../output.ts';
+import { holdPage, type ListRecord } from '../output.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, pageSizesOf } from '../pages/page-request.ts';
@@ -103,7 +103,7 @@ function held(call: Call, fetchPage: FetchPage<ListRecord>): FetchPage<ListRecor
   return async (request, signal) => {
     const page = await fetchPage(request, signal);
     try {
-      await holdWhole(call, page);
+      await holdPage(call, page);
     } catch (error) {
       const { message, extensions } = error as GraphQLError;
       // A failure of the page itself would be narrowed down to one of its records.
