@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts';
 
 /**
- * Work on something large. It yields about every `STEP` bytes; whoever does it decides whether others may go on
- * meanwhile.
+ * Work on something large. It yields about every `STEP` bytes; whoever runs it decides whether the event loop gets a
+ * turn then.
  */
 export type Pausable<T> = Generator<undefined, T, undefined>;
 

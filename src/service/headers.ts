@@ -1,15 +1,15 @@
 /**
- * The headers that say who asks, for every address of the service. The service documents `Api-User-Agent` (interface,
- * 4.3); services like it refuse requests without a `User-Agent` of the form `name/version (contact)`.
+ * Returns the headers that name this client, for every address of the service. The service documents `Api-User-Agent`
+ * (interface, 4.3); services like it refuse requests without a `User-Agent` of the form `name/version (contact)`.
  */
 export function agentHeaders(agent: string): Readonly<Record<string, string>> {
   return { 'user-agent': agent, 'api-user-agent': agent };
 }
 
 /**
- * The service's own id of a request, by which its support finds the request; undefined without a harmless one.
+ * Returns the service's id of a request, by which its support finds the request; undefined without a harmless one.
  *
- * @param secrets the tokens of the request and of its answer: an id that contains one of them is none
+ * @param secrets the tokens of the request and of its answer: an id that contains one is ignored
  */
 export function requestIdOfService(
   headers: Readonly<Record<string, string | string[] | undefined>>,
@@ -50,7 +50,7 @@ export function parseRetryAfter(
 const DEFAULT_S = 60;
 const LONGEST_S = 3600;
 
-/** The whole seconds to wait where nothing waits for the answer: 1 to 3600, and 60 where the header does not help. */
+/** Returns the whole seconds after which to send a request again: 1 to 3600, and 60 if the header does not help. */
 export function secondsToWait(header: string | readonly string[] | undefined, now: number): number {
   const seconds = parseRetryAfter(header, now);
   if (seconds === undefined || seconds < 0) return DEFAULT_S;

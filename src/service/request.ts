@@ -86,8 +86,8 @@ export interface ServiceExecutor {
 }
 
 /**
- * A request whose JSON was written before, and whose answer is read from its bytes. It is an `ExecutionRequest` all the
- * same: its document and its variables are made from that JSON when somebody reads them.
+ * A request that is written already, as JSON, and whose answer is read from its bytes. It is an `ExecutionRequest` too:
+ * its document and its variables are parsed from that JSON on first use.
  */
 export class ServiceRequest<T> implements ExecutionRequest {
   readonly outgoing: OutgoingRequest<T>;
@@ -171,7 +171,7 @@ export function printedRequest({
   );
 }
 
-/** Not the key of a request with a reading of its own, whose body may be the same. */
+/** Differs from the keys of requests that have a reader: their bodies may be the same. */
 const UNREAD = 'unread';
 
 /** The root field that an operation selects, the first of several. */
@@ -193,8 +193,8 @@ function fragmentOf(
   name: string,
 ): FragmentDefinitionNode | undefined {
   return definitions.find(
-    (one): one is FragmentDefinitionNode =>
-      one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
+    (definition): definition is FragmentDefinitionNode =>
+      definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
   );
 }
 

@@ -120,11 +120,11 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
   };
 
   function beginProbe(): object {
-    const own = {};
-    probe = own;
+    const begun = {};
+    probe = begun;
     pausedUntil = clock.elapsed() + Math.max(pauseMs, PROBE_MS);
     change('half-open');
-    return own;
+    return begun;
   }
 
   function answered(): void {

@@ -280,7 +280,7 @@ function timedOut(timeoutMs: number): UpstreamFailure {
 /** What undici reports of requests that `close` ended. */
 const CLOSED = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
 
-/** @param cause may name addresses, so it goes to the log only */
+/** @param cause for the log only, because it may contain addresses */
 function unreachable(cause: Error & { readonly code?: unknown }): UpstreamFailure {
   const reason = typeof cause.code === 'string' ? cause.code : cause.name;
   const isClosed = CLOSED.has(reason);

@@ -49,9 +49,9 @@ const PATIENCE_MS = 30_000;
 
 /**
  * Creates an executor that attaches managed bearer tokens. The steps of a request are here, and the rules of each step
- * in a file of its own: it shares the request of an equal query in flight (share-queries.ts), waits for its turn
- * (turns.ts), is sent with the newest token (connections.ts), and again where that or a newer token may help (retry.ts).
- * The circuit breaker (breaker.ts) refuses it before it waits, and again before it is sent.
+ * in another file: it shares the request of an equal query in flight (share-queries.ts), waits for its turn (turns.ts),
+ * is sent with the newest token (connections.ts), and again where that or a newer token may help (retry.ts). The circuit
+ * breaker (breaker.ts) refuses it before it waits, and again before it is sent.
  */
 export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,

@@ -11,9 +11,9 @@ export type AuthorizedAnswer = Exclude<UpstreamAnswer, UnauthorizedAnswer>;
 export type Unanswered = Exclude<AuthorizedAnswer, UpstreamResult>;
 
 /**
- * The error of an answer without a result, and how long to wait before the request is sent again, ms. It is sent again
- * after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than 10 s. Infinity:
- * never. A random part of up to half is added to the wait, as long as it does not exceed 10 s.
+ * Returns the error of an answer without a result, and how long to wait before the request is sent again, ms; Infinity
+ * if it is not. It is sent again after failures that may be temporary: no connection, 5xx, and 429 unless its
+ * Retry-After is longer than 10 s. Up to half of the wait is added at random, as long as it does not exceed 10 s.
  *
  * @param attempt how often it was sent so far
  */
@@ -61,8 +61,8 @@ export interface BearerTokens<
 const MAX_REPLAYS = 2;
 
 /**
- * Returns the token to send a request again with. The service refuses a token before it executes anything, so mutations are
- * sent again as well.
+ * Returns the token to send a request again with. The service refuses a token before it executes anything, so mutations
+ * are sent again as well.
  *
  * @param replays how often the request was sent again so far
  * @throws UPSTREAM_UNAUTHORIZED, and what the tokens throw

@@ -79,27 +79,27 @@ class SharedQuery {
   }
 
   join(sender: Sender, resolve: Joined['resolve'], reject: Joined['reject']): void {
-    const one: Joined = { sender, resolve, reject, leave: () => this.#leave(one) };
-    this.#joined.add(one);
-    sender.signal.addEventListener('abort', one.leave);
+    const joined: Joined = { sender, resolve, reject, leave: () => this.#leave(joined) };
+    this.#joined.add(joined);
+    sender.signal.addEventListener('abort', joined.leave);
   }
 
-  #settle(deliver: (one: Joined) => void): void {
+  #settle(deliver: (joined: Joined) => void): void {
     this.#onOver();
-    for (const one of this.#joined) {
-      one.sender.signal.removeEventListener('abort', one.leave);
-      deliver(one);
+    for (const joined of this.#joined) {
+      joined.sender.signal.removeEventListener('abort', joined.leave);
+      deliver(joined);
     }
   }
 
-  #leave(one: Joined): void {
-    const { reason } = one.sender.signal;
-    this.#joined.delete(one);
+  #leave(joined: Joined): void {
+    const { reason } = joined.sender.signal;
+    this.#joined.delete(joined);
     if (this.#joined.size === 0) {
       this.#onOver();
       this.#allLeft.abort(reason);
     }
-    one.reject(reason);
+    joined.reject(reason);
   }
 }
 
@@ -110,7 +110,7 @@ interface Joined {
   readonly leave: () => void;
 }
 
-/** Each caller gets an error of its own: on its way out, a status and a code are written into its extensions. */
+/** Copies an error for each caller: on its way out, a status and a code are written into its extensions. */
 function copyOf({ message, path, originalError, extensions, cause }: GraphQLError): GraphQLError {
   const copy = new GraphQLError(message, {
     path: path ?? null,

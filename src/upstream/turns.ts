@@ -58,7 +58,7 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
       until: number,
     ): EndTurn | Promise<EndTurn> => {
       signal.throwIfAborted();
-      if (hasSlot(field, priority)) return begin(field, priority);
+      if (hasSlot(priority) && isOpen(field)) return begin(field, priority);
       const queue = waiting[priority];
       if (priority === 'interactive' && queue.isFull(caller, concurrency * WAITING_PER_SLOT)) {
         throw queueFull();
@@ -73,9 +73,12 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     },
   };
 
-  function hasSlot(field: string, priority: Priority): boolean {
+  function hasSlot(priority: Priority): boolean {
     if (inFlight.interactive + inFlight.drain >= concurrency) return false;
-    if (priority === 'drain' && inFlight.drain >= maxDrains) return false;
+    return priority === 'interactive' || inFlight.drain < maxDrains;
+  }
+
+  function isOpen(field: string): boolean {
     const same = fields.get(field);
     return !same || same.requests.size < maxOfSilentField || isAnswering(same);
   }
@@ -108,8 +111,8 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
     const queue = waiting[priority];
     if (queue.size === 0) return;
     for (const { entry: field, begin: beginWith } of queue) {
-      if (inFlight.interactive + inFlight.drain >= concurrency) return;
-      if (hasSlot(field, priority)) beginWith(begin(field, priority));
+      if (!hasSlot(priority)) return;
+      if (isOpen(field)) beginWith(begin(field, priority));
     }
   }
 }
