@@ -9,8 +9,9 @@ import type { SelectionScope } from '../../answers/collect-fields.ts';
 import type { Payload, WholeAnswer } from '../../answers/write-answer.ts';
 import { incrementalAsked } from '../../schema/incremental-directives.ts';
 import type { Call } from '../call.ts';
-import { planVariant, type PlanParts, type Variant } from './plan-variant.ts';
+import { planVariant, type PlanParts } from './plan-variant.ts';
 import { streamOperation } from './stream-operation.ts';
+import type { Variant } from './variant.ts';
 
 /** A compiled operation: made once, answered in every call. */
 export interface OperationPlan {

@@ -19,12 +19,11 @@ import {
 import type { Slot } from '../../answers/envelope.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
 import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
-import type { Call } from '../call.ts';
 import { forwardedFields } from '../forwarded/forwarded-fields.ts';
 import type { Drains } from '../lists/drains.ts';
 import { listField, type FieldParts } from '../lists/list-field.ts';
 import { nestedPlaceholders, type PageInlining } from '../lists/nested-lists.ts';
-import type { FieldValue, OperationAnswer } from '../output.ts';
+import type { FieldValue } from '../output.ts';
 import {
   recordField,
   recordsField,
@@ -38,27 +37,15 @@ import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import { reduceRoot, type RootSelections } from '../requests/root-selections.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
-import {
-  answerForwarded,
-  answerGroup,
-  rootFieldName,
-  type FieldGroup,
-  type OperationStreams,
-  type RootField,
-} from './answer-group.ts';
 import { LOCAL, type LocalFields } from './local-fields.ts';
 import { checkBelowRoot, isAllowed, refusedMutation, type RootRules } from './root-rules.ts';
-
-/** The plan of an operation for one outcome of its conditions, and one set of sizes of inlined pages. */
-export interface Variant {
-  readonly fields: readonly RootField[];
-  /**
-   * Answers the root fields without `@defer`, or those of one `@defer`.
-   *
-   * @param streams in an answer in parts
-   */
-  answer(call: Call, use?: DeferUse, streams?: OperationStreams): Promise<OperationAnswer>;
-}
+import {
+  createVariant,
+  rootFieldName,
+  type FieldGroup,
+  type RootField,
+  type Variant,
+} from './variant.ts';
 
 /** What all operations are planned with. */
 export interface PlanParts extends RootRules {
@@ -151,19 +138,7 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
   const nestedAliasBytes = placeholders.aliasBytes();
   const isOneList = fields.length === 1 && fields[0]!.kind === 'list' && !variant.hasNested;
 
-  return {
-    fields,
-    answer: (call, use, streams) => {
-      // Of nested lists, only how many records they may have together is known before their parents are read.
-      if (nestedAliasBytes > 0 && !use) call.held.expect(nestedAliasBytes * call.drainBudget.max);
-      const group = groups.get(use);
-      if (!group) return NOTHING;
-      if (isOneList) call.stopSharing();
-      return group.isForwardedOnly
-        ? answerForwarded(group, call)
-        : answerGroup(group, call, streams);
-    },
-  };
+  return createVariant(fields, groups, { nestedAliasBytes, isOneList });
 
   function groupOf(grouped: readonly RootField[]): FieldGroup {
     const forwarded = grouped.filter(({ kind }) => kind === 'forwarded');
@@ -211,8 +186,6 @@ const BYTES_OF_VARIANT = 6_000;
 /** Of a request that was written for it, with the shape and the scanner of its answer. */
 const BYTES_OF_REQUEST = 14_000;
 const BYTES_OF_CHARACTER = 60;
-
-const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined });
 
 /** Answers an operation whose root fields depend on a condition that is null. */
 function refusedVariant(refusal: GraphQLError): Variant {

@@ -16,7 +16,7 @@ import {
   type Output,
   type StreamedList,
 } from '../output.ts';
-import type { Variant } from './plan-variant.ts';
+import type { Variant } from './variant.ts';
 
 /** A payload of one source, and what begins when it is sent. */
 interface Step extends Omit<Payload, 'hasNext'> {

@@ -6,9 +6,8 @@ import type { LookedUp } from '../../paging/find/page-reader.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
 import type { Call, Requester } from '../call.ts';
-import { walkKeys } from '../lists/list-arguments.ts';
 import { holdPage, type ListRecord } from '../output.ts';
-import type { FieldParts } from '../lists/list-field.ts';
+import { walkKeys, type FieldParts } from '../lists/list-field.ts';
 import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, pageSizesOf } from '../pages/page-request.ts';
 import {

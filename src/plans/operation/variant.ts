@@ -1,6 +1,6 @@
 import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
 import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
-import type { CollectedField } from '../../answers/collect-fields.ts';
+import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/reading.ts';
 import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
@@ -37,7 +37,7 @@ export function rootFieldName({ collected: { nodes } }: RootField): string {
 }
 
 /** How the lists of an operation are sent, where it is answered in parts. */
-export type OperationStreams = (field: ListField) => FieldStreams;
+type OperationStreams = (field: ListField) => FieldStreams;
 
 /** The root fields of a variant that are sent together: those without `@defer`, or those of one `@defer`. */
 export interface FieldGroup {
@@ -55,8 +55,42 @@ export interface FieldGroup {
   readonly sizes: AcceptedSizes;
 }
 
+/** The plan of an operation for one outcome of its conditions, and one set of sizes of inlined pages. */
+export interface Variant {
+  readonly fields: readonly RootField[];
+  /**
+   * Answers the root fields without `@defer`, or those of one `@defer`.
+   *
+   * @param streams in an answer in parts
+   */
+  answer(call: Call, use?: DeferUse, streams?: OperationStreams): Promise<OperationAnswer>;
+}
+
+/** @param nestedAliasBytes by how many bytes aliases lengthen each record of a nested list, at most */
+export function createVariant(
+  fields: readonly RootField[],
+  groups: ReadonlyMap<DeferUse | undefined, FieldGroup>,
+  { nestedAliasBytes, isOneList }: { nestedAliasBytes: number; isOneList: boolean },
+): Variant {
+  return {
+    fields,
+    answer: (call, use, streams) => {
+      // Of nested lists, only how many records they may have together is known before their parents are read.
+      if (nestedAliasBytes > 0 && !use) call.held.expect(nestedAliasBytes * call.drainBudget.max);
+      const group = groups.get(use);
+      if (!group) return NOTHING;
+      if (isOneList) call.stopSharing();
+      return group.isForwardedOnly
+        ? answerForwarded(group, call)
+        : answerGroup(group, call, streams);
+    },
+  };
+}
+
+const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined });
+
 /** Answers an operation of which the service answers every field. */
-export async function answerForwarded(group: FieldGroup, call: Call): Promise<OperationAnswer> {
+async function answerForwarded(group: FieldGroup, call: Call): Promise<OperationAnswer> {
   try {
     // The only request of an operation has none to be shared with.
     const requester = { request: call.send.bind(call) };
@@ -74,7 +108,7 @@ export async function answerForwarded(group: FieldGroup, call: Call): Promise<Op
 }
 
 /** Answers the fields of a group together. @param streams in an answer in parts */
-export async function answerGroup(
+async function answerGroup(
   group: FieldGroup,
   call: Call,
   streams?: OperationStreams,
