@@ -8,11 +8,9 @@ import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { count, progressLine } from '../export/progress-line.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { ReaderLeft, streamOutput } from '../export/stream-output.ts';
-import { createLog } from '../telemetry/log.ts';
-import { openGateway } from '../setup/open-gateway.ts';
-import { openUpstream, type Own } from '../setup/open-upstream.ts';
+import { openGateway, openUpstream, type Own } from '../setup/open-gateway.ts';
 import { loadedFor } from './gateway-config-file.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { CommandError, commandLog, type Terminal } from './terminal.ts';
 
 export interface ExportOptions {
   readonly field: string;
@@ -171,23 +169,12 @@ function graphqlUrl(address: string): string {
 async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
-  const level = env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel;
-  const log = await createLog({
-    level,
-    json: config.production,
-    colors: false,
-    destination: stderr,
-  });
+  const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
   if (config.recruitingUrl === undefined) stderr.write(SANDBOX_NOTICE);
-  const upstream = await openUpstream(config, terminal, log, own);
-  const gateway = await openGateway(upstream, {
-    config: { ...config, ...ONLY_CALLER },
-    added,
-    machine: terminal,
-    log,
-    own,
-  });
+  const setup = { config, added, machine: terminal, log, own };
+  const upstream = await openUpstream(setup);
+  const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });
   return {
     gateway: gatewayInside(gateway.handler),
     source: config.recruitingUrl ?? 'the sandbox',

@@ -13,7 +13,6 @@ import {
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import { createLog } from '../telemetry/log.ts';
 import { compareLive } from '../schema/live/compare-live.ts';
 import {
   type ChangeKind,
@@ -31,7 +30,7 @@ import { noTelemetry } from '../upstream/telemetry.ts';
 import type { DocumentsReport } from './check-documents.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { CommandError, commandLog, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
 interface CheckOptions {
@@ -218,12 +217,7 @@ async function askService<Answer>(
     const { stored, store, config } = session;
     if (!stored) throw await noTokens(session);
     const { baseUrl } = stored;
-    const log = await createLog({
-      level: terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel,
-      json: false,
-      colors: false,
-      destination: terminal.stderr,
-    });
+    const log = await commandLog(config, terminal);
     const upstream = createServiceExecutor({
       baseUrl,
       agent: config.agent,

@@ -1,14 +1,51 @@
+import { getHeapStatistics } from 'node:v8';
 import type { Logger } from 'pino';
-import { systemClock } from '../clock.ts';
-import { configWarnings, readConfig, type Config } from '../config.ts';
+import { NoAnswerError, systemClock } from '../clock.ts';
+import { configWarnings, readConfig, VERSION, type Config } from '../config.ts';
+import type { CheckedConfig } from '../config/gateway-config.ts';
+import { createGateway, keepTokens, type Gateway } from '../gateway.ts';
+import { listen } from '../http/listen.ts';
+import { adminHosts } from '../http/origin/hosts.ts';
+import { adminHandler } from '../http/paths.ts';
+import type { PageLedger } from '../page-ledger.ts';
+import { createCallerBudgets } from '../paging/page-budget.ts';
+import {
+  gatewayParts,
+  openGateway,
+  openUpstream,
+  type Own,
+  type Setup,
+  type UpstreamParts,
+} from '../setup/open-gateway.ts';
+import { replicaOf } from '../setup/token-store.ts';
 import { createLog } from '../telemetry/log.ts';
-import { openGateway } from '../setup/open-gateway.ts';
-import { openUpstream, type Own, type UpstreamParts } from '../setup/open-upstream.ts';
-import { processMetrics } from '../telemetry/metrics.ts';
-import { channelToPrimary } from '../workers/worker-processes.ts';
-import { serveAsWorker, serveByWorkers } from './serve-workers.ts';
-import { listenAdmin, listenFor, loadedConfig, type Process, type Service } from './serving.ts';
-import { stopped, type Terminal } from './terminal.ts';
+import { mergedMetrics, processMetrics, type Metrics } from '../telemetry/metrics.ts';
+import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
+import type { TokenKeeper } from '../tokens/token-keeper.ts';
+import type { Channel } from '../workers/channel.ts';
+import { borrowTokens, createTokenLender, type TokenLender } from '../workers/shared-tokens.ts';
+import {
+  channelToPrimary,
+  createWorkerProcesses,
+  type ChannelToPrimary,
+  type RunningWorker,
+  type WorkerProcesses,
+} from '../workers/worker-processes.ts';
+import { loadGatewayConfig } from './gateway-config-file.ts';
+import { exitCodeOf, stopped, USAGE_ERROR, type Terminal } from './terminal.ts';
+
+/** A process that serves, whether requests are answered in it or in its workers. */
+interface Process extends Setup {
+  readonly machine: Terminal;
+}
+
+/** What answers requests, here or in workers. It ends with what this process owns. */
+interface Service {
+  readonly url: string;
+  /** From now on `/ready` replies 503, and each answer is the last one of its connection. */
+  prepareStop(): void;
+  stopRefreshing(): void;
+}
 
 /**
  * Serves the gateway until the process is asked to stop. With WORKERS, this process is the primary: it has the tokens,
@@ -25,7 +62,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   terminal.onExit(() => log.flush());
   await using parts = new AsyncDisposableStack();
   const own: Own = (part) => parts.adopt(part, (it) => it.close());
-  const process = { config, machine: terminal, terminal, log, own };
+  const process: Process = { config, machine: terminal, log, own };
 
   const primary = channelToPrimary(systemClock);
   if (primary) {
@@ -36,11 +73,11 @@ export async function serve(terminal: Terminal): Promise<void> {
   for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
   // With workers, these load it, and not the process that has the tokens.
   const added = config.workers > 1 ? undefined : await loadedConfig(process);
-  const upstream = await openUpstream(config, terminal, log, own);
+  const upstream = await openUpstream(process);
   const serveBy = config.workers > 1 ? serveByWorkers : serveHere;
   const service = await serveBy(upstream, { ...process, added });
   if (!service) return;
-  announce(service.url, upstream.settings.recruitingUrl, config, log, terminal);
+  announce(service.url, upstream.settings.recruitingUrl, process);
   await stop(service, process);
 }
 
@@ -58,10 +95,16 @@ async function serveHere(upstream: UpstreamParts, process: Process): Promise<Ser
 }
 
 /** Waits until the process is asked to stop, and then as long as requests are still accepted. */
-async function stop(service: Service, { config, terminal, log }: Process): Promise<void> {
-  await stopped(terminal.stop);
+async function stop(service: Service, { config, machine, log }: Process): Promise<void> {
+  await stopped(machine.stop);
   service.prepareStop();
-  await takeLastRequests(config.shutdownDelayMs, terminal, log);
+  const ms = config.shutdownDelayMs;
+  if (ms > 0) {
+    // Balancers go on sending requests until `/ready` has failed.
+    log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
+    // It rejects when a second signal cuts it short.
+    await systemClock.sleep(ms, machine.hurry).catch(() => undefined);
+  }
   log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
   service.stopRefreshing();
 }
@@ -70,9 +113,7 @@ async function stop(service: Service, { config, terminal, log }: Process): Promi
 function announce(
   url: string,
   upstream: string,
-  config: Config,
-  log: Logger,
-  { stdout }: Terminal,
+  { config, log, machine: { stdout } }: Process,
 ): void {
   const isSandbox = config.recruitingUrl === undefined;
   if (config.production) {
@@ -91,10 +132,264 @@ const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
   Set RECRUITING_URL to serve the real recruiting service.
 `;
 
-/** Accepts requests for a while: balancers go on sending them until `/ready` has failed. */
-async function takeLastRequests(ms: number, { hurry }: Terminal, log: Logger): Promise<void> {
-  if (ms === 0) return;
-  log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
-  // It rejects when a second signal cuts it short.
-  await systemClock.sleep(ms, hurry).catch(() => undefined);
+/**
+ * Keeps the tokens, counts the pages of callers, reports the metrics of all processes, and starts the workers that
+ * answer requests.
+ */
+async function serveByWorkers(
+  upstream: UpstreamParts,
+  process: Process,
+): Promise<Service | undefined> {
+  const { config, machine, log, own } = process;
+  const { store, rescue, ledger, settings } = upstream;
+  const { recruitingUrl } = settings;
+  const telemetry = createPrimaryTelemetry({
+    version: VERSION,
+    baseUrl: recruitingUrl,
+    tokens: () => keeper?.health(),
+    workers: () => workers,
+  });
+  let keeper: TokenKeeper | undefined;
+  const keep = async () => {
+    keeper = await keepTokens({
+      config: { ...config, ...settings },
+      store,
+      rescue,
+      replica: replicaOf(machine.owner),
+      proxyFor: machine.proxyFor,
+      onExchange: telemetry.exchanged,
+      clock: systemClock,
+      log,
+    });
+    return createTokenLender(keeper, systemClock);
+  };
+  // Kept from the first worker on that needs them, which has checked everything else.
+  let lender: Promise<TokenLender> | undefined;
+  own({
+    close: async () => {
+      await (await lender?.catch(() => undefined))?.close();
+      await keeper?.stop();
+    },
+  });
+  const budgets = own(createCallerBudgets(config.pagesPerMinute, systemClock, ledger));
+  const workers = own(
+    createWorkerProcesses({
+      count: config.workers,
+      onStart: (worker, isFirst) => {
+        worker.answer('start', async () => ({ recruitingUrl, isFirst }));
+        worker.answer('takePages', budgets.take);
+        worker.answer('tokens', async () => (await (lender ??= keep())).lendTo(worker));
+      },
+      shutdownDelayMs: config.shutdownDelayMs,
+      clock: systemClock,
+      log,
+    }),
+  );
+  const ofPrimary = processMetrics();
+  const ofWorkers = metricsOf(workers, log);
+  await listenAdmin(
+    {
+      ...telemetry.metrics,
+      text: async () =>
+        await mergedMetrics([
+          [...(await telemetry.metrics.json()), ...(await ofPrimary.json())],
+          ...(await ofWorkers()),
+        ]),
+    },
+    process,
+  );
+  // Also while they start.
+  machine.stop.addEventListener('abort', () => workers.stop());
+  machine.hurry.addEventListener('abort', () => workers.hurry());
+  const url = await workers.start();
+  if (url === undefined) return undefined;
+  return {
+    url,
+    prepareStop: () => workers.stop(),
+    stopRefreshing: () => void keeper?.stop(),
+  };
+}
+
+/**
+ * Reads the metrics of all workers. Those of a worker that does not answer are the last ones that it reported: without
+ * them, its counts would seem to begin again.
+ */
+function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<object[][]> {
+  const last = new WeakMap<Channel, object[]>();
+  const read = async ({ channel, pid, state }: RunningWorker): Promise<object[][]> => {
+    try {
+      if (state === 'serving') last.set(channel, await channel.request('metrics', null));
+    } catch (error) {
+      // That it does not answer, or has ended, is logged elsewhere.
+      if (!(error instanceof NoAnswerError) && !channel.hasEnded) {
+        log.error({ err: error, worker: pid }, 'the metrics of a worker cannot be read');
+      }
+    }
+    const known = last.get(channel);
+    return known ? [known] : [];
+  };
+  return async () => (await Promise.all(workers.running.map(read))).flat();
+}
+
+/**
+ * Answers requests with the tokens of the primary.
+ *
+ * @returns undefined if it cannot start, which the primary reports: the other workers cannot either
+ */
+async function serveAsWorker(
+  primary: ChannelToPrimary,
+  process: Process,
+): Promise<Service | undefined> {
+  try {
+    return await startWorker(primary, process);
+  } catch (error) {
+    const { message } = error as Error;
+    await primary.request('failed', { message, isMistake: exitCodeOf(error) === USAGE_ERROR });
+    return undefined;
+  }
+}
+
+async function startWorker(primary: ChannelToPrimary, process: Process): Promise<Service> {
+  const { config } = process;
+  const { recruitingUrl, isFirst } = await primary.request('start', null);
+  const added = await loadedConfig(process, isFirst);
+  const settings = {
+    ...shareOf(config),
+    recruitingUrl,
+    schemaPollSeconds: isFirst ? config.schemaPollSeconds : undefined,
+  };
+  const ledger: PageLedger = { take: (report) => primary.request('takePages', report) };
+  const gateway = process.own(
+    await createGateway({
+      ...gatewayParts(settings, { ...process, added }),
+      tokens: () => borrowTokens(primary),
+      ledger,
+    }),
+  );
+  const ofProcess = processMetrics();
+  primary.answer('metrics', async () => [
+    ...(await gateway.metrics.json()),
+    ...(await ofProcess.json()),
+  ]);
+  const service = await listenFor(gateway, process);
+  primary.report('serving', { url: service.url });
+  return service;
+}
+
+/** What all workers together may hold and send. */
+function shareOf(config: Config): Config {
+  const of = (limit: number) => Math.ceil(limit / config.workers);
+  return {
+    ...config,
+    upstreamConcurrency: of(config.upstreamConcurrency),
+    maxDrains: of(config.maxDrains),
+    indexMaxIds: of(config.indexMaxIds),
+    answerBytes: of(config.answerBytes),
+  };
+}
+
+/**
+ * Loads what a company adds, and logs the name of the file.
+ *
+ * @param isFirst whether this process reports what every worker finds
+ */
+async function loadedConfig(
+  { config, log }: Process,
+  isFirst = true,
+): Promise<CheckedConfig | undefined> {
+  const added = await loadGatewayConfig(config, (risk) => {
+    if (isFirst) log.warn(risk);
+  });
+  if (added && isFirst) log.info({ file: added.source }, 'configuration file loaded');
+  return added;
+}
+
+/** Answers requests at HOST and PORT. */
+async function listenFor(
+  gateway: Gateway,
+  { config, machine, log, own }: Process,
+): Promise<Service> {
+  const server = own(
+    await listen(gateway.handler, {
+      ...config,
+      clock: systemClock,
+      // With workers, the primary accepts connections, and does little else.
+      acceptors: config.workers > 1 ? 1 : ACCEPTORS,
+      maxConnections: maxConnections(machine),
+      onDropped: onceInAWhile((dropped) =>
+        log.warn(
+          { dropped },
+          'new connections were closed: too many are open, and all of them wait for answers',
+        ),
+      ),
+      onCut: (requests) =>
+        log.warn({ requests }, 'requests were cut off, because they did not end in time'),
+    }),
+  );
+  return {
+    url: server.url,
+    prepareStop: () => {
+      gateway.sayNotReady();
+      server.keepNoConnections();
+    },
+    stopRefreshing: gateway.stopRefreshing,
+  };
+}
+
+/**
+ * How many connections fit: one takes 3 kB of the heap, and up to 16 more while a request arrives. They leave file
+ * descriptors to the token store and to the connections to the service.
+ */
+function maxConnections({ readFile }: Terminal): number {
+  const byHeap = Math.floor(getHeapStatistics().heap_size_limit / HEAP_PER_CONNECTION);
+  let limits = '';
+  try {
+    limits = readFile('/proc/self/limits');
+  } catch {
+    // Only Linux has it.
+  }
+  const files = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity);
+  return Math.max(MIN_CONNECTIONS, Math.min(byHeap, files - OTHER_FILES));
+}
+
+const ACCEPTORS = 16;
+const ADMIN_CONNECTIONS = 64;
+/** Bytes. */
+const HEAP_PER_CONNECTION = 32 * 1024;
+const OTHER_FILES = 256;
+const MIN_CONNECTIONS = 64;
+
+/** Calls the report at most once a minute, with the number of calls since the last time. */
+function onceInAWhile(report: (calls: number) => void): () => void {
+  let calls = 0;
+  let next = 0;
+  return () => {
+    calls += 1;
+    const now = systemClock.elapsed();
+    if (now < next) return;
+    report(calls);
+    calls = 0;
+    next = now + 60_000;
+  };
+}
+
+/**
+ * Serves `/metrics` at its own address. Does not if that address is taken and was not configured.
+ *
+ * @throws Error with a message for the operator
+ */
+async function listenAdmin(metrics: Metrics, { config, log, own }: Process): Promise<void> {
+  const { adminHost: host, adminPort: port, adminPortGiven, allowedHosts } = config;
+  try {
+    const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
+    const isOurHost = adminHosts({ host, allowedHosts });
+    const handler = adminHandler(metrics, isOurHost, log);
+    const address = { host, port, variables };
+    const admin = own(await listen(handler, { ...address, maxConnections: ADMIN_CONNECTIONS }));
+    log.info({ url: `${admin.url}/metrics` }, 'metrics');
+  } catch (error) {
+    // The port is the default one: a second gateway on a developer's machine need not fail for it.
+    if (adminPortGiven) throw error;
+    log.warn(`Metrics are not served: ${(error as Error).message}`);
+  }
 }

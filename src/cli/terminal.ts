@@ -1,7 +1,8 @@
-import type { DestinationStream } from 'pino';
-import { ConfigError } from '../config.ts';
+import type { DestinationStream, Logger } from 'pino';
+import { ConfigError, type Config } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Machine } from '../setup/machine.ts';
+import { createLog } from '../telemetry/log.ts';
 
 /** The process around a command, passed in so that tests can replace it. */
 export interface Terminal extends Machine {
@@ -34,6 +35,15 @@ export const USAGE_ERROR = 2;
 export function exitCodeOf(error: unknown): number {
   if (error instanceof ConfigError || error instanceof OperatorMistake) return USAGE_ERROR;
   return error instanceof CommandError ? error.exitCode : 1;
+}
+
+/** The log of a command that does not serve: on the standard error, and only if LOG_LEVEL is set. */
+export function commandLog(
+  { logLevel, production }: Pick<Config, 'logLevel' | 'production'>,
+  { env, stderr }: Terminal,
+): Promise<Logger> {
+  const level = env['LOG_LEVEL'] === undefined ? 'silent' : logLevel;
+  return createLog({ level, json: production, colors: false, destination: stderr });
 }
 
 export function stopped(signal: AbortSignal): Promise<void> {

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
-import { createLog } from '../telemetry/log.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
@@ -20,7 +19,7 @@ import {
   readOrRepair,
   type ReadParts,
 } from './damaged-store.ts';
-import { CommandError, duration, type Terminal } from './terminal.ts';
+import { CommandError, commandLog, duration, type Terminal } from './terminal.ts';
 
 /** What a command gets to work on the token store. Gateways may be running on the same store. */
 export interface TokenSession {
@@ -87,8 +86,7 @@ export async function withTokenService<T>(
   terminal: Terminal,
   work: (service: TokenService) => Promise<T>,
 ): Promise<T> {
-  const level = terminal.env['LOG_LEVEL'] === undefined ? 'silent' : config.logLevel;
-  const log = await createLog({ level, json: false, colors: false, destination: terminal.stderr });
+  const log = await commandLog(config, terminal);
   const rescue = openRescue(folder, log, { stays: true });
   const service = { baseUrl, agent: config.agent, proxy: terminal.proxyFor(baseUrl) };
   const clock = systemClock;

@@ -9,8 +9,7 @@ import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
-import { openExecutor, openGateway, type Setup } from '../setup/open-gateway.ts';
-import { openUpstream } from '../setup/open-upstream.ts';
+import { openExecutor, openGateway, openUpstream, type Setup } from '../setup/open-gateway.ts';
 import { asSent } from './as-sent.ts';
 
 export { defineConfig, type GatewayConfig };
@@ -59,7 +58,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: true });
   const added = checkGatewayConfig(configOf(options, setup), 'config');
-  const upstream = await openUpstream(setup.config, setup.machine, setup.log, setup.own);
+  const upstream = await openUpstream(setup);
   const gateway = await openGateway(upstream, { ...setup, added });
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
@@ -98,7 +97,7 @@ export interface ServiceExecutor {
 export async function createExecutor(options: ExecutorOptions): Promise<ServiceExecutor> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: false });
-  const upstream = await openUpstream(setup.config, setup.machine, setup.log, setup.own);
+  const upstream = await openUpstream(setup);
   const { execute } = await openExecutor(upstream, setup);
   return { executor: execute, close: closer(opening.move()) };
 }

@@ -8,10 +8,14 @@ import {
   type Gateway,
   type GatewayParts,
 } from '../gateway.ts';
+import type { PageLedger } from '../page-ledger.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
+import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
+import type { TokenStore } from '../tokens/store/token-store.ts';
 import type { Machine } from './machine.ts';
-import type { Own, UpstreamParts } from './open-upstream.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
-import { replicaOf } from './token-store.ts';
+import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** What a process has before it opens anything. */
 export interface Setup {
@@ -21,6 +25,42 @@ export interface Setup {
   readonly machine: Machine;
   readonly log: Logger;
   readonly own: Own;
+}
+
+/** Closes a part at the end. */
+export type Own = <T extends { close(): Promise<void> }>(part: T) => T;
+
+/** What a gateway needs of the service, or of a sandbox in its place. */
+export interface UpstreamParts {
+  readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
+  readonly store: TokenStore;
+  readonly rescue?: Rescue;
+  /** Shared by replicas; undefined if there are none, because the store is of this machine. */
+  readonly ledger?: PageLedger | undefined;
+}
+
+/** The service that is configured, with its token store; otherwise a sandbox. */
+export async function openUpstream({ config, machine, log, own }: Setup): Promise<UpstreamParts> {
+  const { recruitingUrl, tokenLink, tokenStore, pagesPerMinute } = config;
+  if (recruitingUrl === undefined) return sandboxInside(own);
+  const store = own(openStore(tokenStore, config));
+  return {
+    settings: { recruitingUrl, tokenLink },
+    store,
+    ledger: store.ledger?.({ perMinute: pagesPerMinute, clock: systemClock, log }),
+    rescue: own(openRescue(rescueFolder(config, machine.owner), log)),
+  };
+}
+
+/** Starts a sandbox. Its tokens stay in memory, so that they cannot mix with real ones. */
+async function sandboxInside(own: Own): Promise<UpstreamParts> {
+  // Loaded only here: a gateway in front of a service does not need it.
+  const { startSandbox } = await import('../sandbox/sandbox.ts');
+  const { url, tokenLink } = own<Sandbox>(await startSandbox());
+  return {
+    settings: { recruitingUrl: url, tokenLink },
+    store: own(openSqliteStore(':memory:')),
+  };
 }
 
 /**
