@@ -148,6 +148,45 @@ describe.each(SERVICES)('if the service is checked %s', (_, service) => {
   });
 });
 
+describe('with a field of its own in gateway.config.ts', () => {
+  const check = (live: string) => {
+    put({ 'a.graphql': 'query Greetings { allPersons { greeting email } }' });
+    const config = operator.file('gateway.config.ts');
+    writeFileSync(
+      config,
+      `export default {
+        typeDefs: 'extend type Person { greeting: String! }',
+        resolvers: { Person: { greeting: { selectionSet: '{ name }', resolve: (person) => person.name } } },
+      };`,
+    );
+    operator.upstream.answer(introspected(live));
+    const env = { ...operator.env, GATEWAY_CONFIG: config };
+    return runHere(['schema', 'check', '--documents', app()], env);
+  };
+
+  test('schema check --documents knows the field, before a change of the service and after it', async () => {
+    expect(await check(SNAPSHOT)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`0 of 1 operations in ${app()} break`),
+    });
+    const { code, stdout } = await check(SNAPSHOT.replace('email: String', ''));
+    expect(code).toBe(1);
+    expect(stdout).toContain(`1 of 1 operations in ${app()} break with the live schema:`);
+    expect(stdout).toContain('1:41 Cannot query field "email" on type "Person".');
+    expect(stdout).not.toContain('"greeting"');
+  });
+
+  test('schema check --documents says that the gateway would not start if the field needs what the service removed', async () => {
+    const live = SNAPSHOT.replace('name: String email', 'email').replace(
+      'type Person implements Named',
+      'type Person',
+    );
+    const { code, stdout } = await check(live);
+    expect(stdout).toMatch(/the gateway would not start with the live schema\. .*Person\.greeting/s);
+    expect(code).toBe(2);
+  });
+});
+
 test('schema check --documents reports separately what is invalid already', async () => {
   put({
     'a.graphql': 'query A {\n  allPersons { email nothing }\n}',
