@@ -182,7 +182,9 @@ describe('with a field of its own in gateway.config.ts', () => {
       'type Person',
     );
     const { code, stdout } = await check(live);
-    expect(stdout).toMatch(/the gateway would not start with the live schema\. .*Person\.greeting/s);
+    expect(stdout).toMatch(
+      /the gateway would not start with the live schema\. .*Person\.greeting/s,
+    );
     expect(code).toBe(2);
   });
 });
