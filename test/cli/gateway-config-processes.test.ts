@@ -1,7 +1,8 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { childrenOf } from '../support/processes/other-processes.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -47,6 +48,31 @@ test('workers answer an own field and show it, and the log names the file once',
   });
   const lines = gateway.stdout.split('\n').filter((line) => line.includes('configuration file'));
   expect(lines).toEqual([expect.stringMatching(/"file":"gateway.config.ts"/)]);
+});
+
+test('a worker that is replaced while the file is broken says so, and the other one goes on', async () => {
+  const file = folder.file('gateway.config.ts');
+  writeFileSync(file, OWN_FIELD);
+  await using gateway = await startServe({
+    env: { WORKERS: '2' },
+    cwd: folder.path,
+    unbundled: true,
+  });
+  const [replaced, other] = childrenOf(gateway.pid) as [number, number];
+  writeFileSync(file, 'export default {');
+  process.kill(replaced, 'SIGKILL');
+  await gateway.printed(/a worker cannot start: gateway.config.ts cannot be loaded: .*Correct it/);
+  const greetings = () => askAt(gateway.url, '{ persons(first: 1) { items { greeting } } }');
+  expect(await greetings()).toMatchObject({
+    data: { persons: { items: [{ greeting: expect.stringMatching(/^Dear \w/) }] } },
+  });
+  expect(childrenOf(gateway.pid)).toContain(other);
+  writeFileSync(file, OWN_FIELD);
+  const [, metrics] = await gateway.printed(/(http:\S+\/metrics)/);
+  const serving = async () => (await fetch(metrics!)).text();
+  await vi.waitUntil(async () => /state="serving"\} 2\n/.test(await serving()), {
+    timeout: 30_000,
+  });
 });
 
 test('what the file leaves open keeps no command and no gateway running', async () => {
