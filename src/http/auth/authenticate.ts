@@ -11,7 +11,7 @@ export interface Credentials {
 /** Returns undefined for a token that is not valid, and in how many seconds one that cannot be checked now may be. */
 export type BearerTokenOwner = (
   token: string,
-  caller: Pick<Exchange, 'requestId' | 'hasLeft' | 'onLeave' | 'offLeave'>,
+  caller: Pick<Exchange, 'requestId' | 'hasLeft' | 'signal'>,
 ) => Promise<Caller | { readonly retrySeconds: number } | undefined>;
 
 type Identity =

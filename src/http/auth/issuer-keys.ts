@@ -9,7 +9,7 @@ import type { Logger } from 'pino';
 import { Client, ProxyAgent } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { BodyTooLarge, readBody } from '../../memory/read-body.ts';
-import type { Exchange } from '../exchange.ts';
+import { Queue } from '../../queue.ts';
 
 export interface KeySetParts {
   readonly fetchKeys: FetchKeys;
@@ -34,14 +34,12 @@ export interface KeySet {
    * Resolves when it is clear whether the key of a token is known.
    *
    * @param caller waits no longer than until it leaves
-   * @throws KeysUnavailable, AbortError
+   * @throws KeysUnavailable, and the abort reason of the caller's signal
    */
-  ready(header: NamedKey, caller?: Leaving): Promise<void>;
+  ready(header: NamedKey, caller?: { readonly signal: AbortSignal }): Promise<void>;
 }
 
 type NamedKey = CompactJWSHeaderParameters;
-
-type Leaving = Pick<Exchange, 'onLeave' | 'offLeave'>;
 
 /** A key is not known, and it is not clear whether the issuer has it: its keys cannot be fetched, or too many wait. */
 export class KeysUnavailable extends Error {
@@ -65,7 +63,8 @@ export function createKeySet({ fetchKeys, clock, log }: KeySetParts): KeySet {
   let known: { readonly find: JWTVerifyGetKey; readonly since: number } | undefined;
   let last: { readonly at: number; readonly failed: boolean } | undefined;
   let pending: Promise<void> | undefined;
-  const waiting = new Set<() => void>();
+  /** Callers that wait for the fetch in progress. */
+  const waiting = new Queue<undefined>();
 
   return {
     find,
@@ -99,22 +98,9 @@ export function createKeySet({ fetchKeys, clock, log }: KeySetParts): KeySet {
     }
   }
 
-  /** Resolves when the fetch in progress is over. */
-  function fetched(caller: Leaving | undefined): Promise<void> {
+  function fetched(caller?: { readonly signal: AbortSignal }): Promise<void> {
     if (waiting.size >= MAX_WAITING) throw new KeysUnavailable(RETRY_MS);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const end = () => {
-      waiting.delete(end);
-      caller?.offLeave(leave);
-      resolve();
-    };
-    const leave = () => {
-      waiting.delete(end);
-      reject(new DOMException('The caller left.', 'AbortError'));
-    };
-    waiting.add(end);
-    caller?.onLeave(leave);
-    return promise;
+    return waiting.wait(undefined, { signal: caller?.signal });
   }
 
   /** Fetches at most once at a time, and not too often. Never rejects. */
@@ -140,7 +126,7 @@ export function createKeySet({ fetchKeys, clock, log }: KeySetParts): KeySet {
     }
     last = { at: clock.elapsed(), failed };
     pending = undefined;
-    for (const end of waiting) end();
+    for (const { begin } of waiting) begin();
   }
 }
 

@@ -101,8 +101,7 @@ function ownerBy(clock: ManualClock, lines: string[] = []) {
   const caller = {
     requestId: 'of-the-request',
     hasLeft: false,
-    onLeave: () => {},
-    offLeave: () => {},
+    signal: new AbortController().signal,
   };
   return async (token: string) => (await owner(token, caller)) as Caller | undefined;
 }

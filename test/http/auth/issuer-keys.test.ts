@@ -123,11 +123,11 @@ describe('the keys of an issuer', () => {
     const gate = Promise.withResolvers<unknown>();
     const { keys } = world(() => gate.promise);
     const header = { alg: 'ES256', kid: 'ec' };
-    const leave = Promise.withResolvers<() => void>();
-    const left = keys.ready(header, { onLeave: leave.resolve, offLeave: () => {} });
+    const leaving = new AbortController();
+    const left = keys.ready(header, leaving);
     const waiting = Array.from({ length: MAX_WAITING - 1 }, () => keys.ready(header));
     await expect(keys.ready(header)).rejects.toMatchObject({ retrySeconds: 5 });
-    (await leave.promise)();
+    leaving.abort(new Error('The caller left.'));
     await expect(left).rejects.toThrow('The caller left.');
     waiting.push(keys.ready(header));
     await expect(keys.ready(header)).rejects.toThrow(KeysUnavailable);
