@@ -73,6 +73,7 @@ const arrows: Record<string, readonly string[]> = {
   'pausable.ts': [],
   'queue.ts': [],
   'compile-cache.js': [],
+  'selections.ts': [],
   'sync-folder.ts': [],
 };
 const everybody = [
@@ -83,6 +84,7 @@ const everybody = [
   'memory',
   'pausable.ts',
   'queue.ts',
+  'selections.ts',
 ];
 const files = globSync('src/**/*.{ts,js}');
 

@@ -4,19 +4,19 @@ import {
   Kind,
   type DirectiveNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLError,
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
+import { walkFields, type FieldWalk, type Fragments } from '../selections.ts';
 
 /** What decides which selections of an operation count. */
 export interface SelectionScope {
   /** As callers see it. */
   readonly schema: GraphQLSchema;
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly fragments: Fragments;
   /**
    * Returns the value of a Boolean variable in the `if` of a directive. Null if the caller passed null: a variable with
    * a default may be null, although no `if` may.
@@ -60,53 +60,42 @@ export function collectFields(
     string,
     { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }
   >();
-  // A fragment counts once, but a deferred one counts again where it is not deferred.
-  const spread = new Set<string>();
-  const spreadDeferred = new Set<string>();
-  return collect(selections, undefined)
-    ? { fields, refusal: undefined }
-    : { fields: new Map(), refusal: nullCondition() };
-
-  /** @returns false if a condition is null */
-  function collect(some: readonly SelectionNode[], deferred: DeferUse | undefined): boolean {
-    return some.every((selection) => collectOne(selection, deferred));
-  }
-
-  function collectOne(selection: SelectionNode, deferred: DeferUse | undefined): boolean {
-    const { directives } = selection;
-    if (selection.kind === Kind.FRAGMENT_SPREAD && spread.has(selection.name.value)) return true;
+  const undeferred = new Set<string>();
+  let isRefused = false;
+  const isLeftOut = ({ directives }: SelectionNode): boolean => {
     const included = inclusionOf(scope, directives);
-    if (included !== true) return included !== null;
-    if (selection.kind === Kind.FIELD) {
-      const key = (selection.alias ?? selection.name).value;
-      const field = fields.get(key);
-      if (!field) fields.set(key, { key, nodes: [selection], deferred });
-      else {
-        field.nodes.push(selection);
-        field.deferred &&= deferred;
-      }
-      return true;
+    isRefused ||= included === null;
+    return included !== true;
+  };
+  const walk: FieldWalk<{ readonly deferred: DeferUse | undefined }> = {
+    fragments: scope.fragments,
+    enter: (selection, { typeCondition }, outer) => {
+      const { directives } = selection;
+      const name = selection.kind === Kind.FRAGMENT_SPREAD ? selection.name.value : undefined;
+      if (name !== undefined && undeferred.has(name)) return undefined;
+      if (isLeftOut(selection)) return undefined;
+      if (!isApplicable(scope.schema, typeCondition?.name.value, type)) return undefined;
+      isRefused ||= conditionOf(scope, directives, 'defer') === null;
+      const deferred = deferOf(scope, directives) ?? outer.deferred;
+      if (name !== undefined && !deferred) undeferred.add(name);
+      return { deferred };
+    },
+    // A fragment counts once, but a deferred one counts again where it is not deferred.
+    keyOf: ({ deferred }) => deferred !== undefined,
+  };
+  for (const [node, { deferred }] of walkFields(selections, { deferred: undefined }, walk)) {
+    if (isLeftOut(node)) continue;
+    const key = (node.alias ?? node.name).value;
+    const field = fields.get(key);
+    if (!field) fields.set(key, { key, nodes: [node], deferred });
+    else {
+      field.nodes.push(node);
+      field.deferred &&= deferred;
     }
-    const fragment =
-      selection.kind === Kind.INLINE_FRAGMENT
-        ? selection
-        : scope.fragments.get(selection.name.value);
-    if (!fragment || !isApplicable(scope.schema, fragment.typeCondition?.name.value, type))
-      return true;
-    if (conditionOf(scope, directives, 'defer') === null) return false;
-    const inner = deferOf(scope, directives) ?? deferred;
-    if (selection.kind === Kind.FRAGMENT_SPREAD) {
-      const seen = inner ? spreadDeferred : spread;
-      if (seen.has(selection.name.value)) return true;
-      seen.add(selection.name.value);
-    }
-    return collect(fragment.selectionSet.selections, inner);
   }
-}
-
-/** Returns what all nodes of one key select together. */
-export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNode[] {
-  return nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
+  return isRefused
+    ? { fields: new Map(), refusal: nullCondition() }
+    : { fields, refusal: undefined };
 }
 
 /** Whether a selection counts. One whose condition is null is sent to the service, which refuses it. */

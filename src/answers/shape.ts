@@ -15,10 +15,10 @@ import {
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
+import { selectionsOf } from '../selections.ts';
 import {
   collectFields,
   refusedStream,
-  selectionsOf,
   type CollectedFields,
   type DeferUse,
   type SelectionScope,

@@ -1,5 +1,6 @@
 import { Kind, parse, print, visit, type FieldNode, type SelectionSetNode } from 'graphql';
 import { OperatorMistake } from '../errors.ts';
+import { fieldsByKey, type Fragments } from '../selections.ts';
 import {
   chooseList,
   readLists,
@@ -138,9 +139,7 @@ async function answersId(name: string, gateway: Gateway, signal: AbortSignal): P
 }
 
 function keysOf({ selections }: SelectionSetNode): string[] {
-  const keys = selections.flatMap((one) => {
-    if (one.kind === Kind.FIELD) return [(one.alias ?? one.name).value];
-    return one.kind === Kind.INLINE_FRAGMENT ? keysOf(one.selectionSet) : [];
-  });
-  return [...new Set(keys)];
+  return [...fieldsByKey(selections, NO_FRAGMENTS).keys()];
 }
+
+const NO_FRAGMENTS: Fragments = new Map();

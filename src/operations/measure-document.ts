@@ -1,11 +1,11 @@
 import {
   Kind,
   type DocumentNode,
-  type FragmentDefinitionNode,
   type OperationDefinitionNode,
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
 
 /** The size of an operation. The contents of a fragment count wherever it is spread. */
 export interface OperationSize {
@@ -26,15 +26,13 @@ export interface DocumentSize {
   readonly hasBrokenFragments: boolean;
 }
 
-export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
-
 /**
  * Measures a document. Each fragment is measured once, however often it is spread, so ten fragments that each spread
  * the next one twice are measured quickly although they are a thousand times as large.
  */
-export function measureDocument({ definitions }: DocumentNode): DocumentSize {
-  const written = definitions.filter((each) => each.kind === Kind.FRAGMENT_DEFINITION);
-  const fragments = new Map(written.map((fragment) => [fragment.name.value, fragment]));
+export function measureDocument(document: DocumentNode): DocumentSize {
+  const { definitions } = document;
+  const fragments = fragmentsOf(document);
   const measured = new Map<string, Size>();
   const open = new Set<string>();
   let hasCircle = false;
@@ -78,19 +76,19 @@ export function measureDocument({ definitions }: DocumentNode): DocumentSize {
     };
   };
 
+  const written = definitions.filter((each) => each.kind === Kind.OPERATION_DEFINITION);
   const operations = new Map(
-    definitions
-      .filter((each) => each.kind === Kind.OPERATION_DEFINITION)
-      .map((operation) => [
-        operation,
-        plus(ofSelections(operation.selectionSet), { directives: directivesOf(operation) }),
-      ]),
+    written.map((operation) => [
+      operation,
+      plus(ofSelections(operation.selectionSet), { directives: directivesOf(operation) }),
+    ]),
   );
+  const fragmentCount = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION).length;
   return {
     operations,
     fragments,
     hasBrokenFragments:
-      hasCircle || written.length > fragments.size || measured.size < fragments.size,
+      hasCircle || fragmentCount > fragments.size || measured.size < fragments.size,
   };
 }
 
@@ -145,41 +143,13 @@ export function mostRepeatedField(
   fragments: Fragments,
 ): RepeatedField {
   let most: RepeatedField = { name: '', times: 0 };
-  const places: SelectionSetNode[][] = [[selectionSet]];
+  const places = [selectionSet.selections];
   for (let place = places.pop(); place; place = places.pop()) {
-    for (const [name, { times, below }] of fieldsAt(place, fragments)) {
-      if (times > most.times) most = { name, times };
+    for (const [name, nodes] of fieldsByKey(place, fragments)) {
+      if (nodes.length > most.times) most = { name, times: nodes.length };
+      const below = selectionsOf(nodes);
       if (below.length > 0) places.push(below);
     }
   }
   return most;
-}
-
-interface Field {
-  times: number;
-  readonly below: SelectionSetNode[];
-}
-
-function fieldsAt(place: readonly SelectionSetNode[], fragments: Fragments): Map<string, Field> {
-  const fields = new Map<string, Field>();
-  const spread = new Set<string>();
-  const sets = [...place];
-  for (let set = sets.pop(); set; set = sets.pop()) {
-    for (const selection of set.selections) {
-      if (selection.kind === Kind.FIELD) {
-        const name = (selection.alias ?? selection.name).value;
-        const field = fields.get(name) ?? { times: 0, below: [] };
-        fields.set(name, field);
-        field.times += 1;
-        if (selection.selectionSet) field.below.push(selection.selectionSet);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        sets.push(selection.selectionSet);
-      } else if (!spread.has(selection.name.value)) {
-        spread.add(selection.name.value);
-        const fragment = fragments.get(selection.name.value);
-        if (fragment) sets.push(fragment.selectionSet);
-      }
-    }
-  }
-  return fields;
 }

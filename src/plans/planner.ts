@@ -101,6 +101,12 @@ export function createPlanner(parts: PlannerParts): Planner {
   const shared = {
     schema,
     derived,
+    derivedBelow: new Set(
+      nested.flatMap(({ parent, all, connection }) => [
+        `${parent}.${all?.field}`,
+        `${parent}.${connection?.field}`,
+      ]),
+    ),
     mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
     adapters,
     nested,

@@ -3,19 +3,16 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import {
   getOperationAST,
   GraphQLError,
-  Kind,
   OperationTypeNode,
   parse,
   print,
   type DocumentNode,
-  type FragmentDefinitionNode,
-  type SelectionNode,
-  type SelectionSetNode,
 } from 'graphql';
 import type { Cause } from '../cause.ts';
 import { codedError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { inOneStep, type Pausable } from '../pausable.ts';
+import { fieldsIn, fragmentsOf } from '../selections.ts';
 
 /** A request to the service: what is sent, and how its answer is read. */
 export interface OutgoingRequest<T = unknown> extends AnswerReader<T> {
@@ -176,26 +173,9 @@ const UNREAD = 'unread';
 
 /** The root field that an operation selects, the first of several. */
 export function firstField(document: DocumentNode, operationName?: string): string {
-  let within: SelectionSetNode | undefined = getOperationAST(document, operationName)?.selectionSet;
-  while (within) {
-    const [first]: readonly SelectionNode[] = within.selections;
-    if (first?.kind === Kind.FIELD) return first.name.value;
-    within =
-      first?.kind === Kind.FRAGMENT_SPREAD
-        ? fragmentOf(document, first.name.value)?.selectionSet
-        : first?.selectionSet;
-  }
-  return '';
-}
-
-function fragmentOf(
-  { definitions }: DocumentNode,
-  name: string,
-): FragmentDefinitionNode | undefined {
-  return definitions.find(
-    (definition): definition is FragmentDefinitionNode =>
-      definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
-  );
+  const selections = getOperationAST(document, operationName)?.selectionSet.selections ?? [];
+  const [field] = fieldsIn(selections, fragmentsOf(document));
+  return field?.name.value ?? '';
 }
 
 /**

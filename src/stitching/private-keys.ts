@@ -7,12 +7,13 @@ import {
   visitWithTypeInfo,
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
+  type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
 import { isIncremental } from '../schema/incremental-directives.ts';
+import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
 import { isOneOf } from './selects-field.ts';
 
 /*
@@ -86,12 +87,7 @@ export function keysOf(schema: GraphQLSchema, document: DocumentNode): Keys {
     (one): one is OperationDefinitionNode => one.kind === Kind.OPERATION_DEFINITION,
   )!;
   const leaves = leafTypes(schema, document);
-  const fragments = new Map(
-    document.definitions.flatMap((one) =>
-      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
-    ),
-  );
-  return keysIn([operation.selectionSet], leaves, fragments);
+  return keysIn(operation.selectionSet.selections, leaves, fragmentsOf(document));
 }
 
 function leafTypes(schema: GraphQLSchema, document: DocumentNode): ReadonlyMap<FieldNode, string> {
@@ -110,35 +106,15 @@ function leafTypes(schema: GraphQLSchema, document: DocumentNode): ReadonlyMap<F
 }
 
 function keysIn(
-  sets: readonly SelectionSetNode[],
+  selections: readonly SelectionNode[],
   leaves: ReadonlyMap<FieldNode, string>,
-  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  fragments: Fragments,
 ): Keys {
-  const nodes = new Map<string, FieldNode[]>();
-  const seen = new Set<string>();
-  const collect = ({ selections }: SelectionSetNode): void => {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) {
-        const key = (selection.alias ?? selection.name).value;
-        const same = nodes.get(key);
-        if (same) same.push(selection);
-        else nodes.set(key, [selection]);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        collect(selection.selectionSet);
-      } else if (!seen.has(selection.name.value)) {
-        seen.add(selection.name.value);
-        const fragment = fragments.get(selection.name.value);
-        if (fragment) collect(fragment.selectionSet);
-      }
-    }
-  };
-  sets.forEach(collect);
   return new Map(
-    Array.from(nodes, ([key, own]) => {
-      const below = own.flatMap(({ selectionSet }) => selectionSet ?? []);
-      const leaf = leaves.get(own[0]!);
-      const name = callerKey(key);
-      return [key, { name, leaf, below: keysIn(below, leaves, fragments) }];
+    Array.from(fieldsByKey(selections, fragments), ([key, nodes]) => {
+      const leaf = leaves.get(nodes[0]!);
+      const below = keysIn(selectionsOf(nodes), leaves, fragments);
+      return [key, { name: callerKey(key), leaf, below }];
     }),
   );
 }

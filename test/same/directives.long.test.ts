@@ -114,37 +114,59 @@ test.each([
   },
 );
 
-test('a custom directive on a spread reaches the service beside a list that the gateway adds', async () => {
+test.each([
+  ['a list', '{ allPersons @tag(name: "x") { id } }'],
+  ['a connection', '{ seen personsConnection @tag(name: "x") { nodes { id } } }'],
+  ['a record', '{ person(id: "1") @tag(name: "x") { id } }'],
+  ['references', '{ _entities(representations: []) @tag(name: "x") { __typename } }'],
+  ['a list below an object', '{ team(id: "1") { allMembers @tag(name: "x") { id } } }'],
+  [
+    'a spread around a list',
+    '{ ...F @tag(name: "x") } fragment F on Query { seen allPersons { id } }',
+  ],
+  [
+    'a fragment around a list',
+    '{ ...F } fragment F on Query @tag(name: "x") { allPersons { id } }',
+  ],
+  [
+    'an inline fragment around a list',
+    '{ ... @tag(name: "x") { ... on Query { allPersons { id } } } }',
+  ],
+  [
+    'a fragment around fragments around a list, which are also spread without it',
+    '{ ...G ...F } fragment F on Query { ...G @tag(name: "x") } fragment G on Query { ...H } fragment H on Query { allPersons { id } }',
+  ],
+  [
+    'a fragment around a list below an object',
+    '{ team(id: "1") { ... on Team { ...F @tag(name: "x") } } } fragment F on Team { allMembers { id } }',
+  ],
+])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
   const world = await sideBySide({ schema: shopWithPersons() });
-  const query = `{ ...F @spread(name: "x") }
-    fragment F on Query @fragment(name: "f") { seen allPersons { id } }`;
-  const { data } = await world.through({ query });
-  const direct = await world.direct({ query: query.replace('allPersons { id }', '') });
-  const { allPersons, ...rest } = JSON.parse(data!) as Record<string, unknown>;
-  expect(rest).toEqual(JSON.parse(direct.data!));
-  expect(allPersons).toEqual([{ id: '1' }, { id: '2' }]);
+  const { data, errors } = await world.through({ query });
+  expect(data).toBeUndefined();
+  expect(errors?.join()).toMatch(/BAD_USER_INPUT.*@tag cannot be used at /);
+  expect(world.gateway.upstream.received).toEqual([]);
 });
 
-test('a custom directive on a list that the gateway adds below an object is sent with each of its pages', async () => {
-  const schema = makeExecutableSchema(
-    `directive @tag(name: String!) on FIELD
-     type Person { id: ID! }
-     type Team { id: ID! members(first: Int, after: String): PersonPage! }
-     ${PERSONS}
-     extend type Query { team(id: ID!): Team }`,
-    {
-      Query: { team: () => ({ id: '1' }), persons: personPages([]) },
-      Team: { members: personPages(Array.from({ length: 120 }, (_, at) => String(at))) },
-    },
-  );
-  const world = await sideBySide({ schema });
-  const query =
-    '{ team(id: "1") { allMembers { id } ...F } } fragment F on Team { allMembers @tag(name: "x") { id } }';
-  const { data } = await world.through({ query });
-  expect(JSON.parse(data!)).toMatchObject({ team: { allMembers: { length: 120 } } });
+test('custom directives above and below a list that the gateway adds are not refused', async () => {
+  const world = await sideBySide({ schema: shopWithPersons() });
+  const query = `query ($yes: Boolean = true) @inContext(country: "FR") {
+      ...F ... @tag(name: "a") { ... { seen team(id: "1") @tag(name: "b") { ...T @include(if: $yes) } } }
+    }
+    fragment F on Query { allPersons @skip(if: false) { id @tag(name: "c") ... @tag(name: "d") { id } } }
+    fragment T on Team { allMembers { ...P @tag(name: "e") } }
+    fragment P on Person @tag(name: "f") { id }`;
+  const { data, errors } = await world.through({ query });
+  expect(errors).toBeUndefined();
+  expect(JSON.parse(data!)).toMatchObject({
+    allPersons: [{ id: '1' }, { id: '2' }],
+    team: { allMembers: { length: 120 } },
+  });
   const sent = world.gateway.upstream.received.map(({ body }) => body);
-  expect(sent).toHaveLength(3);
-  for (const body of sent) expect(body).toContain('@tag');
+  expect(sent.length).toBeGreaterThan(3);
+  for (const body of sent) expect(body).toContain('@inContext(country');
+  const drains = sent.filter((body) => body.includes('persons('));
+  for (const body of drains) expect(body).toMatch(/@tag.*c.*@tag.*d/);
 });
 
 test('a fragment may have the name that another would be sent by', async () => {
@@ -165,7 +187,7 @@ test.each([
   `{ ...F @spread(name: "x") }
    fragment F on Query @fragment(name: "f") { a: seen ... @defer @inline(name: "i") { b: seen } }`,
   `{ ...F @spread(name: "x") ... @defer { ... @inline(name: "i") { ...F @spread(name: "y") } } }
-   fragment F on Query { a: seen ... @defer { b: seen } allPersons { id } }`,
+   fragment F on Query { a: seen ... @defer { b: seen } }`,
   `query ($yes: Boolean = true) { ...F @include(if: $yes) @spread(name: "x") ...F @skip(if: $yes)
      ... @defer { a: shop { ...S @spread(name: "s") } } }
    fragment F on Query { a: shop { name } } fragment S on Shop { seen }`,
@@ -272,10 +294,19 @@ function shopSchema() {
   return makeExecutableSchema(SHOP, RESOLVERS);
 }
 
+/** Lists at the root and below an object. */
 function shopWithPersons() {
-  const sdl = `${SHOP} ${PERSONS.replace('type Query', 'extend type Query')} type Person { id: ID! }`;
-  const query = { ...RESOLVERS.Query, persons: personPages(['1', '2']) };
-  return makeExecutableSchema(sdl, { ...RESOLVERS, Query: query });
+  const sdl = `${SHOP} ${PERSONS.replace('type Query', 'extend type Query')}
+    extend type Query { team(id: ID!): Team }
+    type Person { id: ID! }
+    type Team { id: ID! members(first: Int, after: String): PersonPage! }`;
+  const Query = {
+    ...RESOLVERS.Query,
+    persons: personPages(['1', '2']),
+    team: () => ({ id: '1' }),
+  };
+  const members = personPages(Array.from({ length: 120 }, (_, at) => String(at)));
+  return makeExecutableSchema(sdl, { ...RESOLVERS, Query, Team: { members } });
 }
 
 const SHOP = `

@@ -1,18 +1,12 @@
-import {
-  Kind,
-  valueFromASTUntyped,
-  type FieldNode,
-  type FragmentDefinitionNode,
-  type SelectionNode,
-} from 'graphql';
+import { valueFromASTUntyped, type FieldNode, type SelectionNode } from 'graphql';
 import type { AnswerError } from '../../answers/answer-errors.ts';
-import { selectionsOf } from '../../answers/collect-fields.ts';
 import { isOwnCursor } from '../../paging/cursor.ts';
+import { fieldsByKey, selectionsOf, type Fragments } from '../../selections.ts';
 
 /** Where cursors are looked for: the selections of the root that are forwarded, and the values of the variables. */
 export interface CursorPlaces {
   readonly selections: readonly SelectionNode[];
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly fragments: Fragments;
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
@@ -39,7 +33,7 @@ function hintFor({ selections, fragments, variables }: CursorPlaces, keys: reado
   let nodes: readonly FieldNode[] = [];
   let below = selections;
   for (const key of keys) {
-    nodes = fieldsIn(below, fragments).filter(({ alias, name }) => (alias ?? name).value === key);
+    nodes = fieldsByKey(below, fragments).get(key) ?? [];
     below = selectionsOf(nodes);
   }
   const after = nodes[0]?.arguments?.find(({ value }) => {
@@ -49,16 +43,4 @@ function hintFor({ selections, fragments, variables }: CursorPlaces, keys: reado
   if (!after) return '';
   const name = nodes[0]!.name.value;
   return `The gateway adds: this \`${after.name.value}\` is a cursor of a connection, which does not fit into ${name}. Pass an endCursor of ${name} itself, or use the connection.`;
-}
-
-function fieldsIn(
-  selections: readonly SelectionNode[],
-  fragments: CursorPlaces['fragments'],
-): readonly FieldNode[] {
-  return selections.flatMap((selection) => {
-    if (selection.kind === Kind.FIELD) return [selection];
-    const fragment =
-      selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
-    return fieldsIn(fragment?.selectionSet.selections ?? [], fragments);
-  });
 }

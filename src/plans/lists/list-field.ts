@@ -15,7 +15,6 @@ import {
 import {
   collectFields,
   refusedStream,
-  selectionsOf,
   type CollectedField,
   type DeferUse,
   type SelectionScope,
@@ -25,13 +24,13 @@ import type { Placeholder } from '../../answers/reading.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import { atOnce } from '../../pausable.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
+import { selectionsOf } from '../../selections.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
 import { pageRequests, pageSizesOf, type PageRequests } from '../pages/page-request.ts';
 import type { PageAnswer } from '../pages/read-page.ts';
 import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
 import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
-import type { FieldPlaces } from '../requests/field-places.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import type { DrainedList, Drains } from './drains.ts';
@@ -52,7 +51,6 @@ interface SelectedList {
   readonly kind: 'all' | 'connection';
   readonly key: string;
   readonly nodes: readonly FieldNode[];
-  readonly places: FieldPlaces;
 }
 
 /** One `all…` or `…Connection` field of an operation: made once, opened in every call. */
@@ -74,7 +72,7 @@ export interface ListField {
 export function listField(
   parts: FieldParts,
   adapter: Adapter,
-  { kind, key, nodes, places }: SelectedList,
+  { kind, key, nodes }: SelectedList,
 ): ListField {
   const { writer, scope, operation } = parts;
   const node = nodes[0]!;
@@ -95,7 +93,6 @@ export function listField(
       operation,
       adapter,
       args: node.arguments ?? [],
-      places,
       recordSelections: of,
       counts,
       way,
@@ -111,7 +108,7 @@ export function listField(
       definitionOf(scope, adapter, node),
       node,
       pagingArguments(adapter, kind),
-      { operation, places },
+      operation,
     ),
     shown: requests(recordSelections.length > 0 ? recordSelections : [[]], kind === 'all'),
     bare: () => (bare ??= requests([[]], true)),
@@ -238,29 +235,24 @@ interface ListKeys {
   readonly walk: string;
 }
 
-/** Where directives of the service may be that a list is requested with: for others, it may return another list. */
-interface DirectedBy {
-  readonly operation: WrittenOperation;
-  readonly places: FieldPlaces;
-}
-
 /**
  * Makes a function that reads the arguments. It reads them only once if they have no variables.
  *
  * @param paging the names of those that are not filters of the upstream's list
+ * @param operation for other directives on it, the service may return another list
  */
 function listArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
   paging: readonly (string | undefined)[],
-  directed: DirectedBy,
+  operation: WrittenOperation,
 ): (variables: CallVariables) => ListArguments {
   const unfiltered = new Map<string, ListKeys>();
-  const directiveMarks = marksOf(directed);
+  const directiveMarks = marksOf(operation);
   const read = (variables: CallVariables): ListArguments => {
     const values = getArgumentValues(definition, node, variables.values);
     const filters = Object.entries(values).filter(([name]) => !paging.includes(name));
-    const texts = textsOf(directed.operation, variables);
+    const texts = textsOf(operation, variables);
     const marks = [...directiveMarks(variables), ...exactNumbers(node, paging, texts)];
     const markedFilters = marked(Object.fromEntries(filters), marks);
     const known =
@@ -277,19 +269,20 @@ function listArguments(
       },
     };
   };
-  return onceUnless(mentionVariables([...(node.arguments ?? []), ...directivesIn(directed)]), read);
+  const { directives = [] } = operation;
+  return onceUnless(mentionVariables([...(node.arguments ?? []), ...directives]), read);
 }
 
 /** Makes a function that names a list as `ListKeys.walk` does, with these filters in all calls. */
 export function walkKeys(
   list: string,
   filters: Filters,
-  directed: DirectedBy,
+  operation: WrittenOperation,
 ): (variables: CallVariables) => string {
-  const directiveMarks = marksOf(directed);
+  const directiveMarks = marksOf(operation);
   const key = (variables: CallVariables) =>
     walkKey(list, marked(filters, directiveMarks(variables)));
-  return onceUnless(mentionVariables(directivesIn(directed)), key);
+  return onceUnless(mentionVariables(operation.directives ?? []), key);
 }
 
 /** A nested list has a name for each parent, so only a few names are kept. */
@@ -302,10 +295,6 @@ function onceUnless<T>(
   if (depends) return make;
   let once: T | undefined;
   return (variables) => (once ??= make(variables));
-}
-
-function directivesIn({ operation, places }: DirectedBy): readonly ASTNode[] {
-  return [...(operation.directives ?? []), ...places.outline];
 }
 
 function mentionVariables(nodes: readonly ASTNode[]): boolean {
@@ -330,11 +319,11 @@ function textsOf(
   };
 }
 
-/** Makes a function that prints the directives, with the values of their variables. */
-function marksOf(directed: DirectedBy): (variables: CallVariables) => readonly string[] {
-  const nodes = directivesIn(directed);
+/** Makes a function that prints the directives of an operation, with the values of their variables. */
+function marksOf(operation: WrittenOperation): (variables: CallVariables) => readonly string[] {
+  const { directives: nodes = [] } = operation;
   const marks = (variables: CallVariables) => {
-    const texts = textsOf(directed.operation, variables);
+    const texts = textsOf(operation, variables);
     return nodes.map((node) => print(withValues(node, texts)));
   };
   return onceUnless(mentionVariables(nodes), marks);

@@ -15,7 +15,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { inlinedPageKey } from '../../answers/answer-errors.ts';
-import { selectionsOf, type SelectionScope } from '../../answers/collect-fields.ts';
+import type { SelectionScope } from '../../answers/collect-fields.ts';
 import type { Placeholder } from '../../answers/reading.ts';
 import {
   keyBytesOf,
@@ -25,12 +25,12 @@ import {
 } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import { idOf, type NestedAdapter } from '../../schema/derived.ts';
+import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import { isFilled, isPlaceholder, type FieldValue, type Filled, type Written } from '../output.ts';
 import { countFields, pageSizeOf } from '../pages/page-request.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
 import { argumentNode, fieldNode, orTypename } from '../requests/added-fields.ts';
-import { placeBelowRoot } from '../requests/field-places.ts';
 import type { PagesToInline } from '../requests/request-text.ts';
 import { selectResult } from '../requests/results.ts';
 import { readAll } from './all-field.ts';
@@ -107,12 +107,7 @@ export function nestedPlaceholders(
       if (!derived) return undefined;
       let made: ListField | undefined;
       const filling: Filling = () =>
-        (made ??= listField(whole, derived.adapter, {
-          kind: derived.kind,
-          key,
-          nodes,
-          places: placeBelowRoot(nodes, whole.operation.fragments),
-        }));
+        (made ??= listField(whole, derived.adapter, { kind: derived.kind, key, nodes }));
       if (derived.kind === 'all' && !aliasBytes.has(nodes[0]!)) {
         const record = shapeOf(whole.scope, derived.adapter.recordType, selectionsOf(nodes));
         aliasBytes.set(nodes[0]!, keyBytesOf([record]).ofAliases);

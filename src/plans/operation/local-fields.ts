@@ -20,10 +20,10 @@ import {
 import { LRUCache } from 'lru-cache';
 import {
   collectFields,
-  selectionsOf,
   type CollectedField,
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
+import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import type { Part } from '../../answers/reading.ts';
 import type { FieldValue } from '../output.ts';

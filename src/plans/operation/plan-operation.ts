@@ -8,8 +8,10 @@ import {
 import type { SelectionScope } from '../../answers/collect-fields.ts';
 import type { Payload, WholeAnswer } from '../../answers/write-answer.ts';
 import { incrementalAsked } from '../../schema/incremental-directives.ts';
+import { fragmentsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import { planVariant, type PlanParts } from './plan-variant.ts';
+import { checkRootRules } from './root-rules.ts';
 import { streamOperation } from './stream-operation.ts';
 import type { Variant } from './variant.ts';
 
@@ -26,17 +28,17 @@ export interface PlannedDocument {
   readonly operation: OperationDefinitionNode;
 }
 
-/** @param grown called with the bytes of memory that the plan takes more than before */
+/**
+ * @param grown called with the bytes of memory that the plan takes more than before
+ * @throws BAD_USER_INPUT, FORBIDDEN: see `checkRootRules`
+ */
 export function planOperation(
   parts: PlanParts,
   { document, operation }: PlannedDocument,
   grown: (bytes: number) => void,
 ): OperationPlan {
-  const fragments = new Map(
-    document.definitions.flatMap((definition) =>
-      definition.kind === Kind.FRAGMENT_DEFINITION ? [[definition.name.value, definition]] : [],
-    ),
-  );
+  const fragments = fragmentsOf(document);
+  checkRootRules(parts, operation, fragments);
   const conditions = conditionsOf(document);
   const decide = parts.inlining.decisions(document);
   const variants = new KeptVariants(parts.variantBytes, grown);

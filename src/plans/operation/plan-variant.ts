@@ -2,8 +2,6 @@ import {
   isNonNullType,
   OperationTypeNode,
   SchemaMetaFieldDef,
-  type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLError,
   type GraphQLObjectType,
   type GraphQLSchema,
@@ -19,6 +17,7 @@ import {
 import type { Slot } from '../../answers/envelope.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
 import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
+import type { Fragments } from '../../selections.ts';
 import { forwardedFields } from '../forwarded/forwarded-fields.ts';
 import type { Drains } from '../lists/drains.ts';
 import { listField, type FieldParts } from '../lists/list-field.ts';
@@ -32,13 +31,11 @@ import {
 } from '../records/record-fields.ts';
 import { idReader, nodeReader, representationReader } from '../records/record-references.ts';
 import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
-import { placesAtRoot } from '../requests/field-places.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
-import { reduceRoot, type RootSelections } from '../requests/root-selections.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
 import { LOCAL, type LocalFields } from './local-fields.ts';
-import { checkBelowRoot, isAllowed, refusedMutation, type RootRules } from './root-rules.ts';
+import { isAllowed, refusedMutation, type RootRules } from './root-rules.ts';
 import {
   createVariant,
   rootFieldName,
@@ -70,7 +67,7 @@ export interface PlanParts extends RootRules {
 /** What one variant is planned with. */
 interface VariantScope {
   readonly operation: OperationDefinitionNode;
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly fragments: Fragments;
   /** The values that the sizes of inlined pages depend on; `true` stands for any other value. */
   readonly variables: Readonly<Record<string, unknown>>;
   readonly condition: SelectionScope['condition'];
@@ -117,15 +114,11 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
     : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
   const shared = { ...parts, writer, scope, operation: reading };
   const placeholders = nestedPlaceholders(parts.nested, shared);
-  const asked: RootSelections = { selections: operation.selectionSet.selections, fragments };
-  const placesOf = placesAtRoot(asked, scope);
-  const selected = collectFields(scope, root, asked.selections);
+  const { selections } = operation.selectionSet;
+  const selected = collectFields(scope, root, selections);
   if (selected.refusal) return refusedVariant(selected.refusal);
   const collected = [...selected.fields.values()];
-  checkBelowRoot(parts, collected, root, fragments);
-  const planned = collected.map((field) =>
-    rootField(parts, { ...variant, shared, root, placesOf }, field),
-  );
+  const planned = collected.map((field) => rootField(parts, { ...variant, shared, root }, field));
   const fields = planned.map((field) =>
     isLoneTypename(field, planned) ? constant(field, JSON.stringify(root.name)) : field,
   );
@@ -159,19 +152,13 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
     const isDeferred = new Set(fields.map(({ collected: { deferred } }) => deferred)).size > 1;
     const nodes = new Set(forwarded.flatMap((field) => field.collected.nodes));
     // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
-    const isSent = (node: FieldNode) =>
-      isDeferred ? nodes.has(node) : isForwardable(node.name.value);
-    const { selections, fragments: sent } = reduceRoot(asked, {
-      field: (node) => (isSent(node) ? [node] : []),
-      fragment: (node) => node,
-    });
-    const shapes = forwarded.map((field) => forwardedShape(scope, root, field));
     return forwardedFields({
       writer,
       scope,
-      operation: { ...written, fragments: sent },
+      operation: written,
       selections,
-      fields: shapes,
+      isSent: (node) => (isDeferred ? nodes.has(node) : isForwardable(node.name.value)),
+      fields: forwarded.map((field) => forwardedShape(scope, root, field)),
     });
   }
 
@@ -228,13 +215,12 @@ function forwardedShape(scope: ShapeScope, root: GraphQLObjectType, field: RootF
 interface RootFieldScope extends VariantScope {
   readonly shared: FieldParts;
   readonly root: GraphQLObjectType;
-  readonly placesOf: ReturnType<typeof placesAtRoot>;
 }
 
 /** Decides how a root field is answered: by the service, from a list, or by the gateway itself. */
 function rootField(
   parts: PlanParts,
-  { operation, shared, root, placesOf }: RootFieldScope,
+  { operation, shared, root }: RootFieldScope,
   collected: CollectedField,
 ): RootField {
   const { key, nodes } = collected;
@@ -266,11 +252,11 @@ function rootField(
     return {
       ...field,
       kind: 'list',
-      list: listField({ ...shared, scope }, adapter, { kind, key, nodes, places: placesOf(nodes) }),
+      list: listField({ ...shared, scope }, adapter, { kind, key, nodes }),
     };
   }
   if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
-  const selected = { definition: definition!, key, nodes, places: placesOf(nodes) };
+  const selected = { definition: definition!, key, nodes };
   return { ...field, kind: 'read', read: readRecords(parts, shared, selected, name) };
 }
 

@@ -1,25 +1,27 @@
 import {
   getNamedType,
   isAbstractType,
-  isInterfaceType,
-  isObjectType,
+  isCompositeType,
   isUnionType,
-  Kind,
-  type FragmentDefinitionNode,
+  type DirectiveNode,
   type GraphQLCompositeType,
   type GraphQLObjectType,
   type GraphQLSchema,
+  type OperationDefinitionNode,
   type SelectionNode,
 } from 'graphql';
-import { selectionsOf, type CollectedField } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
+import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { AllowedMutations } from '../../schema/served/served-schema.ts';
+import { walkFields, type FieldWalk, type Fragments } from '../../selections.ts';
 
 export interface RootRules {
   /** As callers see it. */
   readonly schema: GraphQLSchema;
   /** The fields of the query root that the gateway answers itself. */
   readonly derived: ReadonlySet<string>;
+  /** The derived fields of nested lists, as `Type.field`. */
+  readonly derivedBelow: ReadonlySet<string>;
   /** The mutations that callers may use, by their served names. */
   readonly mutations: AllowedMutations;
 }
@@ -35,59 +37,78 @@ export function refusedMutation(field: string) {
   );
 }
 
+/** Where a field is selected. */
+interface Place {
+  readonly on: GraphQLCompositeType;
+  readonly isRoot: boolean;
+  /** A directive of the service on a fragment around it. */
+  readonly directive: DirectiveNode | undefined;
+}
+
 /**
- * Checks fields of a root type that are selected below the root, which a schema may allow. Only the service can answer
- * them there: derived fields are unavailable, and mutations still have to be allowed by MUTATIONS.
+ * Checks what validation does not know.
+ *
+ * - A directive of the service on a derived field, or on a fragment around it, could not be sent to its place: the
+ *   gateway answers the field with requests of its own.
+ * - A schema may allow fields of a root type below the root, where only the service can answer them. Derived fields are
+ *   unavailable there, and mutations still have to be allowed by MUTATIONS.
  *
  * @throws BAD_USER_INPUT, FORBIDDEN
  */
-export function checkBelowRoot(
+export function checkRootRules(
   rules: RootRules,
-  fields: Iterable<CollectedField>,
-  root: GraphQLObjectType,
-  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  { operation, selectionSet }: OperationDefinitionNode,
+  fragments: Fragments,
 ): void {
-  const { schema, derived } = rules;
+  const { schema, derived, derivedBelow } = rules;
   const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
-  if (!reachesRoots(schema)) return;
-  const seen = new Set<string>();
-  for (const { nodes } of fields) check(selectionsOf(nodes), below(root, nodes[0]!.name.value));
+  const walk: FieldWalk<Place> = {
+    fragments,
+    enter: (selection, fragment, place) => {
+      const { typeCondition } = fragment;
+      const type = typeCondition && schema.getType(typeCondition.name.value);
+      const directive = place.directive ?? ofService(selection) ?? ofService(fragment);
+      return { ...place, on: isCompositeType(type) ? type : place.on, directive };
+    },
+    // The type inside of a fragment is always the same.
+    keyOf: ({ isRoot, directive }) => `${isRoot} ${directive !== undefined}`,
+    entered: new Map(),
+  };
+  const on = schema.getRootType(operation)!;
+  check(selectionSet.selections, { on, isRoot: true, directive: undefined });
 
-  function check(
-    selections: readonly SelectionNode[],
-    parent: GraphQLCompositeType | undefined,
-  ): void {
-    if (!parent) return;
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) {
-        const { value: name } = selection.name;
-        if (canBe(schema, parent, query) && derived.has(name)) throw notBelowRoot(name);
-        if (canBe(schema, parent, mutation) && !name.startsWith('__') && !isAllowed(rules, name)) {
-          throw refusedMutation(name);
-        }
-        check(selection.selectionSet?.selections ?? [], below(parent, name));
-        continue;
+  function check(selections: readonly SelectionNode[], place: Place): void {
+    for (const [node, { on: parent, isRoot, directive }] of walkFields(selections, place, walk)) {
+      const { value: name } = node.name;
+      const isOfQuery = canBe(schema, parent, query) && derived.has(name);
+      if (isOfQuery && !isRoot) throw notBelowRoot(name);
+      if (isOfQuery || derivedBelow.has(`${parent.name}.${name}`)) {
+        const misplaced = directive ?? ofService(node);
+        if (misplaced) throw notAt(name, misplaced);
       }
-      const fragment =
-        selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
-      if (!fragment) continue;
-      const on = fragment.typeCondition
-        ? schema.getType(fragment.typeCondition.name.value)
-        : parent;
-      if (selection.kind === Kind.FRAGMENT_SPREAD) {
-        if (seen.has(selection.name.value)) continue;
-        seen.add(selection.name.value);
-      }
-      check(fragment.selectionSet.selections, on as GraphQLCompositeType);
+      const isMutation = !isRoot && canBe(schema, parent, mutation) && !name.startsWith('__');
+      if (isMutation && !isAllowed(rules, name)) throw refusedMutation(name);
+      const below = typeBelow(parent, name);
+      if (!below || !node.selectionSet) continue;
+      check(node.selectionSet.selections, { on: below, isRoot: false, directive: undefined });
     }
   }
 }
 
-function below(parent: GraphQLCompositeType, field: string): GraphQLCompositeType | undefined {
-  if (isUnionType(parent)) return undefined;
-  const type = parent.getFields()[field]?.type;
-  const named = type && getNamedType(type);
-  return isObjectType(named) || isAbstractType(named) ? named : undefined;
+/** The first directive that is neither of the gateway nor decided when the operation is planned. */
+function ofService({
+  directives = [],
+}: {
+  readonly directives?: readonly DirectiveNode[] | undefined;
+}): DirectiveNode | undefined {
+  return directives.find(
+    (one) => one.name.value !== 'skip' && one.name.value !== 'include' && !isIncremental(one),
+  );
+}
+
+function typeBelow(parent: GraphQLCompositeType, field: string): GraphQLCompositeType | undefined {
+  const type = isUnionType(parent) ? undefined : getNamedType(parent.getFields()[field]?.type);
+  return isCompositeType(type) ? type : undefined;
 }
 
 function canBe(
@@ -99,29 +120,17 @@ function canBe(
   return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }
 
-const reachability = new WeakMap<GraphQLSchema, boolean>();
-
-/** Whether any field of the schema returns a root type. In nearly all schemas none does. */
-function reachesRoots(schema: GraphQLSchema): boolean {
-  const known = reachability.get(schema);
-  if (known !== undefined) return known;
-  const roots = [schema.getQueryType(), schema.getMutationType()];
-  const reaches = Object.values(schema.getTypeMap()).some(
-    (type) =>
-      (isObjectType(type) || isInterfaceType(type)) &&
-      Object.values(type.getFields()).some((field) => {
-        const named = getNamedType(field.type);
-        const isComposite = isObjectType(named) || isAbstractType(named);
-        return isComposite && roots.some((root) => canBe(schema, named, root));
-      }),
-  );
-  reachability.set(schema, reaches);
-  return reaches;
-}
-
 function notBelowRoot(field: string) {
   return codedError(
     'BAD_USER_INPUT',
     `The field ${field} can only be selected at the root of an operation. Move it there, or select a field of the service here.`,
+  );
+}
+
+function notAt(field: string, { name }: DirectiveNode) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `@${name.value} cannot be used at ${field}, nor at a fragment around it, because the gateway answers this field with ` +
+      'requests of its own. Remove it; a directive of the operation is sent with each of these requests.',
   );
 }

@@ -1,7 +1,8 @@
-import type { FragmentDefinitionNode, GraphQLObjectType } from 'graphql';
+import type { GraphQLObjectType } from 'graphql';
 import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
 import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/reading.ts';
+import type { Fragments } from '../../selections.ts';
 import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';
 import type { ForwardedFields } from '../forwarded/forwarded-fields.ts';
@@ -49,7 +50,7 @@ export interface FieldGroup {
   /** Requests the forwarded fields; undefined if there are none. */
   readonly service: ForwardedFields | undefined;
   readonly root: GraphQLObjectType;
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly fragments: Fragments;
   readonly isQuery: boolean;
   readonly drains: Pick<Drains, 'separate'>;
   readonly sizes: AcceptedSizes;

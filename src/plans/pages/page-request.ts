@@ -35,7 +35,6 @@ import {
   variableDefinitionNode,
 } from '../requests/added-fields.ts';
 import type { SizedList } from '../requests/accepted-sizes.ts';
-import type { FieldPlaces } from '../requests/field-places.ts';
 import {
   writeRequest,
   type RequestWriter,
@@ -86,7 +85,6 @@ export interface PageRequestParts {
   readonly adapter: Adapter;
   /** As the caller wrote them. Only those that the upstream knows are sent. */
   readonly args: readonly ArgumentNode[];
-  readonly places: FieldPlaces;
   /** The selections of each record: several where a connection selects both `nodes` and `edges { node }`. */
   readonly recordSelections: readonly (readonly SelectionNode[])[];
   /** Whether the count of the pages is requested, where they have one. */
@@ -99,7 +97,6 @@ export interface PageRequestParts {
 const PARENT_ID = '_rsParentId';
 const FIRST = '_rs_first';
 const AFTER = '_rs_after';
-const SOME_INFO = fieldNode('pageInfo', { selections: [fieldNode('hasNextPage')] });
 
 export function pageRequests(parts: PageRequestParts): PageRequests {
   const { writer, scope, operation, adapter, recordSelections, way } = parts;
@@ -128,21 +125,18 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     argumentNode(adapter.after.name, AFTER),
     ...parts.args.filter(({ name }) => filters.has(name.value)),
   ];
-  const { selections: root, fragments } = parts.places.select(({ directives, isFirst }) => {
-    const list = fieldNode(adapter.name, {
-      selections: result.select(isFirst ? [...lists, info, ...counts] : [SOME_INFO]),
-      directives,
-      args,
-    });
-    return [way ? way.wrap(list, PARENT_ID) : list];
+  const list = fieldNode(adapter.name, {
+    selections: result.select([...lists, info, ...counts]),
+    args,
   });
+  const root = [way ? way.wrap(list, PARENT_ID) : list];
   const variableDefinitions = [
     ...operation.variableDefinitions,
     ...definitions(adapter),
     ...(way?.definitions(PARENT_ID) ?? []),
   ];
   const write = (pages: PagesToInline) =>
-    writeRequest(writer, { ...operation, variableDefinitions, fragments }, root, pages, scope);
+    writeRequest(writer, { ...operation, variableDefinitions }, root, pages, scope);
   const whole = write('all');
   const shapes = recordSelections.map((selections, i) =>
     recordShape(parts, i === 0 ? identity : undefined, selections),

@@ -1,4 +1,4 @@
-import { OperationTypeNode, type GraphQLObjectType } from 'graphql';
+import { OperationTypeNode, type GraphQLObjectType, type SelectionNode } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import {
   member,
@@ -34,7 +34,6 @@ import {
   type Attempt,
   type SizedList,
 } from '../requests/accepted-sizes.ts';
-import type { PlacedSelections } from '../requests/field-places.ts';
 import {
   requestSparingParents,
   writeRequest,
@@ -70,7 +69,7 @@ interface BatchAnswer {
 export function lookupById(
   { writer, scope, operation, sizes, telemetry }: FieldParts,
   by: ByIdField,
-  { selections, places }: PlacedSelections,
+  selections: readonly SelectionNode[],
 ): (call: Call) => RecordLookup {
   const root = scope.schema.getQueryType() as GraphQLObjectType;
   const result = resultReading(by.result, scope, telemetry);
@@ -206,15 +205,12 @@ export function lookupById(
   }
 
   function written(count: number, pages: PagesToInline): RequestText {
-    const { selections: fields, fragments } = places.select(({ directives, isFirst }) =>
-      keysOf(count).map((alias, at) =>
-        fieldNode(by.field, {
-          alias,
-          args: [argumentNode(by.argument.name, variableFor(at))],
-          directives,
-          selections: orTypename(isFirst ? result.select(orTypename(selections)) : []),
-        }),
-      ),
+    const fields = keysOf(count).map((alias, at) =>
+      fieldNode(by.field, {
+        alias,
+        args: [argumentNode(by.argument.name, variableFor(at))],
+        selections: result.select(orTypename(selections)),
+      }),
     );
     const ids = keysOf(count).map((_, at) =>
       variableDefinitionNode(variableFor(at), by.argument.type),
@@ -223,7 +219,6 @@ export function lookupById(
       ...operation,
       operation: OperationTypeNode.QUERY,
       variableDefinitions: [...operation.variableDefinitions, ...ids],
-      fragments,
     };
     return writeRequest(writer, query, fields, pages, scope);
   }

@@ -16,14 +16,13 @@ import {
   type RecordId,
   type RecordLookup,
 } from '../record-loader.ts';
-import type { PlacedSelections } from '../requests/field-places.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
 export function lookupInList(
   { writer, scope, operation, drains, telemetry, sizes }: FieldParts,
   { type }: Entity,
   adapter: Adapter,
-  { selections, places }: PlacedSelections,
+  selections: readonly SelectionNode[],
 ): (call: Call) => RecordLookup {
   const requests = (recordSelections: (readonly SelectionNode[])[]) =>
     pageRequests({
@@ -32,7 +31,6 @@ export function lookupInList(
       operation,
       adapter,
       args: [],
-      places,
       recordSelections,
       counts: false,
       telemetry,
@@ -40,7 +38,7 @@ export function lookupInList(
   const shown = requests([onlyOf(type.name, adapter, selections)]);
   const bare = requests([[]]);
   // This is the list that drains without filters read, so both share its page index.
-  const keyOf = walkKeys(adapter.name, defaultsOf(adapter), { operation, places });
+  const keyOf = walkKeys(adapter.name, defaultsOf(adapter), operation);
   // Created here: see `fetcherOf`.
   const sizeNow = () => sizes.of(bare.sized);
 

@@ -1,14 +1,14 @@
 import type { FieldNode, GraphQLError, GraphQLField } from 'graphql';
 import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
-import { collectFields, selectionsOf } from '../../answers/collect-fields.ts';
+import { collectFields } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
 import type { Entity } from '../../schema/derived.ts';
+import { selectionsOf } from '../../selections.ts';
 import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
 import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
-import type { FieldPlaces } from '../requests/field-places.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
 import { givenArgument } from './given-argument.ts';
@@ -21,7 +21,6 @@ export interface SelectedField {
   readonly definition: GraphQLField<unknown, unknown>;
   readonly key: string;
   readonly nodes: readonly FieldNode[];
-  readonly places: FieldPlaces;
 }
 
 /** Which argument of such a field refers to records, and how. */
@@ -219,18 +218,13 @@ interface LookupPlan {
   readonly refusal: GraphQLError | undefined;
 }
 
-function lookupFor(
-  parts: FieldParts,
-  entity: Entity,
-  { nodes, places }: SelectedField,
-): LookupPlan {
+function lookupFor(parts: FieldParts, entity: Entity, { nodes }: SelectedField): LookupPlan {
   const { fields, refusal } = collectFields(parts.scope, entity.type, selectionsOf(nodes));
   const selections = [...fields.values()].flatMap((field) => field.nodes);
-  const placed = { selections, places };
   const lookUp =
     entity.lookup!.kind === 'id'
-      ? lookupById(parts, entity.lookup!, placed)
-      : lookupInList(parts, entity, entity.lookup!.adapter, placed);
+      ? lookupById(parts, entity.lookup!, selections)
+      : lookupInList(parts, entity, entity.lookup!.adapter, selections);
   return { lookUp, refusal };
 }
 

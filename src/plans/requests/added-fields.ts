@@ -2,7 +2,6 @@ import { astFromType } from '@graphql-tools/utils';
 import {
   Kind,
   type ArgumentNode,
-  type DirectiveNode,
   type FieldNode,
   type GraphQLInputType,
   type SelectionNode,
@@ -21,12 +20,10 @@ export function fieldNode(
     selections,
     alias,
     args,
-    directives,
   }: {
     selections?: readonly SelectionNode[];
     alias?: string | undefined;
     args?: readonly ArgumentNode[];
-    directives?: readonly DirectiveNode[] | undefined;
   } = {},
 ): FieldNode {
   return {
@@ -34,7 +31,6 @@ export function fieldNode(
     name: { kind: Kind.NAME, value: name },
     ...(alias !== undefined && alias !== name && { alias: { kind: Kind.NAME, value: alias } }),
     ...(args && { arguments: args }),
-    ...(directives && { directives }),
     ...(selections && { selectionSet: { kind: Kind.SELECTION_SET, selections } }),
   };
 }

@@ -7,7 +7,6 @@ import {
   visitWithTypeInfo,
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLSchema,
   type InlineFragmentNode,
@@ -18,6 +17,7 @@ import { OWN_KEYS } from '../../answers/answer-errors.ts';
 import { globalIdKey } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import type { NodeInterface } from '../../schema/derived.ts';
+import { fragmentsOf } from '../../selections.ts';
 import { orTypename } from './added-fields.ts';
 
 /** Fragments on Node are written out wherever they are spread, so nested ones could grow without end. */
@@ -39,11 +39,7 @@ export function nodeSelections(
 ): (document: DocumentNode) => DocumentNode {
   const node = schema.getType(nodes.type);
   return (document) => {
-    const fragments = new Map<string, FragmentDefinitionNode>();
-    for (const definition of document.definitions) {
-      if (definition.kind === Kind.FRAGMENT_DEFINITION)
-        fragments.set(definition.name.value, definition);
-    }
+    const fragments = fragmentsOf(document);
     const types = new TypeInfo(schema);
     let written = 0;
 

@@ -16,6 +16,7 @@ import {
 import { isIncluded, type SelectionScope } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH } from '../../answers/shape.ts';
 import { defaultOf, LARGEST_PAGE, mayBePage } from '../../schema/derived.ts';
+import { fragmentsOf, walkFields, type FieldWalk } from '../../selections.ts';
 
 /**
  * Returns the cost of a document in pages of the upstream, 50 records each (interface, section 8), for the values of its
@@ -33,11 +34,7 @@ export function pageCost(
   condition: SelectionScope['condition'],
 ): (variables: Variables) => number {
   const operation = getOperationAST(document)!;
-  const fragments = new Map(
-    document.definitions.flatMap((one) =>
-      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [],
-    ),
-  );
+  const fragments = fragmentsOf(document);
   const parts = partsOf(
     operation.selectionSet.selections,
     schema.getRootType(operation.operation)!,
@@ -74,32 +71,23 @@ export function pageCost(
     type: GraphQLCompositeType,
   ): Selected[] {
     const fields = new Map<string, Selected>();
-    const spread = new Set<string>();
-    collect(selections, type);
-    return [...fields.values()];
-
-    function collect(some: readonly SelectionNode[], on: GraphQLCompositeType): void {
-      for (const selection of some) {
-        if (!isIncluded({ condition }, selection.directives)) continue;
-        if (selection.kind === Kind.FIELD) {
-          const key = `${on.name} ${(selection.alias ?? selection.name).value}`;
-          const field = fields.get(key) ?? { on, node: selection, below: [] };
-          fields.set(key, field);
-          field.below.push(...(selection.selectionSet?.selections ?? []));
-          continue;
-        }
-        if (selection.kind === Kind.FRAGMENT_SPREAD) {
-          if (spread.has(selection.name.value)) continue;
-          spread.add(selection.name.value);
-        }
-        const fragment =
-          selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
-        if (!fragment) continue;
-        const { typeCondition, selectionSet } = fragment;
+    const isSent = ({ directives }: SelectionNode) => isIncluded({ condition }, directives);
+    const walk: FieldWalk<GraphQLCompositeType> = {
+      fragments,
+      enter: (selection, { typeCondition }, on) => {
         const narrowed = typeCondition && schema.getType(typeCondition.name.value);
-        collect(selectionSet.selections, isCompositeType(narrowed) ? narrowed : on);
-      }
+        if (!isSent(selection)) return undefined;
+        return isCompositeType(narrowed) ? narrowed : on;
+      },
+    };
+    for (const [node, on] of walkFields(selections, type, walk)) {
+      if (!isSent(node)) continue;
+      const key = `${on.name} ${(node.alias ?? node.name).value}`;
+      const field = fields.get(key) ?? { on, node, below: [] };
+      fields.set(key, field);
+      field.below.push(...(node.selectionSet?.selections ?? []));
     }
+    return [...fields.values()];
   }
 }
 

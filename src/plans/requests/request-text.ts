@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import {
   getNamedType,
+  getOperationAST,
   isAbstractType,
   Kind,
   print,
@@ -18,6 +19,7 @@ import {
 import { TYPE_KEY, type ShapeScope } from '../../answers/shape.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
+import { fragmentsOf, type Fragments } from '../../selections.ts';
 import { firstField } from '../../service/request.ts';
 import { fieldNode } from './added-fields.ts';
 import { isReadAsSent, whatIsRead } from './reading-key.ts';
@@ -69,7 +71,7 @@ export interface WrittenOperation extends Pick<
   'operation' | 'name' | 'directives'
 > {
   readonly variableDefinitions: readonly VariableDefinitionNode[];
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly fragments: Fragments;
 }
 
 /**
@@ -97,7 +99,10 @@ export function writeRequest(
   const selected = onlyReached(whole, fragments);
   const inlined = writer.inlinePages(selected, pages);
   const rewritten = writer.withoutNode?.(inlined) ?? inlined;
-  const reached = rewritten === selected ? selected : reachedOf(rewritten);
+  const reached =
+    rewritten === selected
+      ? selected
+      : onlyReached(getOperationAST(rewritten)!, fragmentsOf(rewritten));
   const typed = withTypes(reached, writer.schema);
   const used = variablesOf(typed);
   const document = writer.toUpstream(onlyDefined(typed, used));
@@ -144,21 +149,7 @@ function members(names: Iterable<string>, variables: CallVariables, own: OwnVari
   return written;
 }
 
-function reachedOf({ definitions }: DocumentNode): DocumentNode {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  let operation: OperationDefinitionNode | undefined;
-  for (const definition of definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION)
-      fragments.set(definition.name.value, definition);
-    else if (definition.kind === Kind.OPERATION_DEFINITION) operation = definition;
-  }
-  return onlyReached(operation!, fragments);
-}
-
-function onlyReached(
-  operation: OperationDefinitionNode,
-  fragments: WrittenOperation['fragments'],
-): DocumentNode {
+function onlyReached(operation: OperationDefinitionNode, fragments: Fragments): DocumentNode {
   const reached = new Map<string, FragmentDefinitionNode>();
   const reach = (node: ASTNode) => {
     visit(node, {
