@@ -41,6 +41,8 @@ export interface PartOfWalk<R extends Identified> {
   /** Records to request for a page when any number is wanted. Undefined: as many as the service gives. */
   readonly pageSize?: () => number | undefined;
   readonly progress?: Progress<R>;
+  /** Whether the next page is requested before the reader asks for it. Default: true. */
+  readonly readsAhead?: boolean;
   /** Called for each page before its records are given. */
   readonly onPage?: (after: string | null, page: Page<R>) => void;
   readonly onEnd?: OnWalkEnd;
@@ -50,16 +52,17 @@ export interface PartOfWalk<R extends Identified> {
 export type OnWalkEnd = (ended: boolean) => void;
 
 /**
- * Walks the pages of a list, one after the other. The next page is requested as soon as the cursor of this one is
- * known, so one page is in flight while the consumer works, and never more than one.
+ * Walks the pages of a list, one after the other. Unless `readsAhead` is false, the next page is requested as soon as the
+ * cursor of this one is known, so one page is in flight while the consumer works, and never more than one.
  *
  * @throws DRAIN_STALLED after the last page, when the upstream claims a next page to which no cursor leads
  */
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
   options: WalkBounds,
-  { pageSize = () => undefined, progress = new Progress<R>(), onPage, onEnd }: PartOfWalk<R> = {},
+  part: PartOfWalk<R> = {},
 ): WalkedPages<R> {
+  const { pageSize = () => undefined, progress = new Progress<R>(), readsAhead = true } = part;
   let ended = false;
   let ahead: AbortController | undefined;
   let aheadSignal = options.signal;
@@ -89,13 +92,13 @@ export async function* walk<R extends Identified>(
       const page = await requested;
       const at = after;
       // Where only the cursor decides, the next page is requested before this one is looked at.
-      const isUnbounded = left === Infinity && pagesLeft === Infinity;
+      const isUnbounded = readsAhead && left === Infinity && pagesLeft === Infinity;
       const isEarly = isUnbounded && page.hasNextPage && stalls.isNew(page.endCursor);
       if (isEarly) {
         requestBehind(page);
         await onItsWay();
       }
-      onPage?.(at, page);
+      part.onPage?.(at, page);
       const records = progress.of(page);
       left -= records.length;
       if (records.length > 0) pagesLeft -= 1;
@@ -104,17 +107,18 @@ export async function* walk<R extends Identified>(
       // A cursor that was seen before ends the walk, unless another record is proved to be new.
       const leadsOn = goesOn && (isNewCursor || progress.isProved);
       const stalled = goesOn && stalls.hasStalled(page.endCursor, records.length, leadsOn);
-      if (goesOn && !stalled && !isEarly) requestBehind(page);
+      if (goesOn && !stalled && readsAhead && !isEarly) requestBehind(page);
       yield walkedPage(page, records, at);
       if (!goesOn) {
         ended = true;
         return;
       }
       if (stalled) throw stalledError();
+      if (!readsAhead) requestBehind(page);
     }
   } finally {
     ahead?.abort(WALK_LEFT);
-    onEnd?.(ended);
+    part.onEnd?.(ended);
   }
 }
 

@@ -72,7 +72,6 @@ test('a shared walk keeps fewer pages for slower readers if they are large', asy
         yield walked(page, 5 * MEGABYTE);
       }
     },
-    whenLeft: 'end',
   });
   const [fast, slow] = [0, 1].map(() => walk.read({ budget: freePages(), signal }));
   await slow!.next();

@@ -197,14 +197,10 @@ function startWorld(
               key: 'letters',
               name: 'letters',
               index: () => indexes.get('letters'),
-              begin: (position, readers) =>
+              begin: (position, { signal }, unfinished) =>
                 walkList(
-                  {
-                    ...walkable,
-                    fetchPage: readers.held(fetchPage),
-                    fetchIdentities: readers.held(fetchPage),
-                  },
-                  { position, signal: readers.signal },
+                  { ...walkable, fetchPage, fetchIdentities: fetchPage },
+                  { position, unfinished, signal },
                 ),
             },
             identities,

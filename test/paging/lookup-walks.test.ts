@@ -1,17 +1,25 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { BeginWalk } from '../../src/paging/drain/shared-walk.ts';
-import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/drain/lookup-walks.ts';
-import { PageRecords, type Identified } from '../../src/paging/page.ts';
+import {
+  createLookupWalks,
+  WALK_AGAIN_AFTER_MS,
+  type SharedList,
+} from '../../src/paging/drain/lookup-walks.ts';
+import { PageRecords } from '../../src/paging/page.ts';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 
-test('a walk that rests ends as soon as no lookup can join it any more', async () => {
-  const { lookupWalks, walks, find } = startWorld();
+test('a walk ends when no lookup waits for it, and the next lookup goes on behind its last page', async () => {
+  const { walks, find, read } = startWorld();
+  await find('1');
+  expect(walks).toMatchObject([{ position: null, signal: { aborted: true } }]);
+  expect(read).toEqual([0, 1]);
   await find('0');
-  expect(walks[0]!.aborted).toBe(false);
-  lookupWalks.separate();
-  expect(walks[0]!.aborted).toBe(true);
+  expect(walks).toHaveLength(1);
+  await find('3');
+  expect(walks[1]).toMatchObject({ position: { end: '1', identity: '1' } });
+  expect(read).toEqual([0, 1, 2, 3]);
+  expect(walks[1]!.unfinished).toBe(walks[0]!.unfinished);
 });
 
 test('a walk that lookups wait for ends when they have their records, or leave', async () => {
@@ -20,47 +28,48 @@ test('a walk that lookups wait for ends when they have their records, or leave',
     const leaving = new AbortController();
     const found = find(wanted, { signal: leaving.signal });
     lookupWalks.separate();
-    expect(walks[0]!.aborted).toBe(false);
+    expect(walks[0]!.signal.aborted).toBe(false);
     if (wanted === 'nobody') leaving.abort();
     await found.catch(() => {});
-    expect(walks[0]!.aborted).toBe(true);
+    expect(walks[0]!.signal.aborted).toBe(true);
   }
 });
 
 test('a list is walked again some time after a walk began, however often lookups continued it', async () => {
   const { clock, walks, find } = startWorld();
+  const starts = () => walks.filter(({ position }) => position === null).length;
   await find('0');
   clock.jump(WALK_AGAIN_AFTER_MS - 1_000);
   await find('1');
-  expect(walks).toHaveLength(1);
+  expect(starts()).toBe(1);
   clock.jump(1_000);
   await find('2');
-  expect(walks).toHaveLength(2);
+  expect(starts()).toBe(2);
 });
 
-test('the walk of a list in which nobody looks up anything any more ends with the next walk of another', async () => {
-  const { clock, walks, find } = startWorld();
-  await find('0', { key: 'one' });
-  await find('0', { key: 'two' });
-  clock.jump(WALK_AGAIN_AFTER_MS);
-  expect(walks.map(({ aborted }) => aborted)).toEqual([false, false]);
-  await find('0', { key: 'three' });
-  expect(walks.map(({ aborted }) => aborted)).toEqual([true, true, false]);
+test('lookups use no walk from before a mutation', async () => {
+  const { lookupWalks, walks, find } = startWorld();
+  await find('1');
+  lookupWalks.separate();
+  await find('0');
+  expect(walks.map(({ position }) => position)).toEqual([null, null]);
 });
 
 /** Lists of endless pages of one record each. */
 function startWorld() {
   const clock = new ManualClock();
   const lookupWalks = createLookupWalks({ clock, maxItems: 1_000, maxRecords: 1_000 });
-  const walks: AbortSignal[] = [];
-  const begin: BeginWalk<Identified> = async function* (_position, { signal, held }) {
-    walks.push(signal);
-    const request = held(async () => {
+  const walks: {
+    position: Parameters<SharedList['begin']>[0];
+    signal: AbortSignal;
+    unfinished: Parameters<SharedList['begin']>[2];
+  }[] = [];
+  const read: number[] = [];
+  const begin: SharedList['begin'] = async function* (position, { signal }, unfinished) {
+    walks.push({ position, signal, unfinished });
+    for (let at = position ? Number(position.identity) + 1 : 0; ; at += 1) {
       await setImmediate();
-      return { items: [], hasNextPage: true, endCursor: null };
-    });
-    for (let at = 0; ; at += 1) {
-      await request({ after: null, first: undefined }, signal);
+      read.push(at);
       const after = String(at);
       const items = [{ identity: after, index: 0 }];
       const records = new PageRecords({ items, hasNextPage: true, endCursor: after }, 0, 1);
@@ -69,13 +78,10 @@ function startWorld() {
   };
   const find = (
     identity: string,
-    {
-      key = 'list',
-      signal = new AbortController().signal,
-    }: { key?: string; signal?: AbortSignal } = {},
+    { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
   ) => {
-    const list = { key, name: key, index: () => undefined, begin };
+    const list: SharedList = { key: 'list', name: 'list', index: () => undefined, begin };
     return lookupWalks.find(list, [identity], new Map(), { signal, pages: freePages() });
   };
-  return { clock, lookupWalks, walks, find };
+  return { clock, lookupWalks, walks, find, read };
 }

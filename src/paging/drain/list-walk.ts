@@ -8,7 +8,13 @@ import {
   type Page,
   type PageRequest,
 } from '../page.ts';
-import { createIndexBuilder, pageOf, type PageIndex } from '../page-index/page-index.ts';
+import {
+  createIndexBuilder,
+  pageOf,
+  recordsIn,
+  type IndexBuilder,
+  type PageIndex,
+} from '../page-index/page-index.ts';
 import type { PageIndexes } from '../page-index/page-indexes.ts';
 import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
 import type { Pace } from '../page-index/prefetch-pages.ts';
@@ -49,14 +55,26 @@ export interface PageSizes {
   readonly largest: number;
 }
 
-export interface ListWalkOptions {
+export interface ListWalkOptions<R extends Identified> {
   /** The walk begins behind this record; null: at the start. */
   readonly position: Position | null;
   /** Records wanted; undefined: all. The last page can have more. */
   readonly limit?: number | undefined;
   /** Only the end of the walk is wanted, so that it may begin as late as the index allows. */
   readonly tail?: Tail | undefined;
+  /**
+   * For a walk in parts, each of which begins behind the last page of the one before, and reads no page before it is
+   * wanted. Together they leave one index.
+   */
+  readonly unfinished?: UnfinishedWalk<R> | undefined;
   readonly signal: AbortSignal;
+}
+
+/** What the parts of one walk have in common; empty before the first one. */
+export interface UnfinishedWalk<R extends Identified> {
+  progress?: Progress<R>;
+  /** Undefined too where a part did not begin behind the one before. */
+  builder?: IndexBuilder | undefined;
 }
 
 export interface Tail {
@@ -72,7 +90,7 @@ export interface Tail {
  */
 export function walkList<R extends Identified>(
   list: WalkableList<R>,
-  options: ListWalkOptions,
+  options: ListWalkOptions<R>,
 ): WalkedPages<R> {
   const { position, signal } = options;
   const { fetchIdentities } = list;
@@ -120,7 +138,7 @@ async function fetchLargest<R extends Identified>(
 function walkFrom<R extends Identified>(
   after: string | null,
   list: WalkableList<R>,
-  { position, limit: wanted, tail, signal }: ListWalkOptions,
+  { position, limit: wanted, tail, unfinished, signal }: ListWalkOptions<R>,
 ): WalkedPages<R> {
   const { key, field, indexes, pace, isNested = false, onIndex } = list;
   const counted = countedPages(list);
@@ -129,8 +147,7 @@ function walkFrom<R extends Identified>(
   const sizeNow = list.sizeNow?.();
   const limitNow = () => leastOf(indexes.limitOf(field), list.sizeNow?.());
   const limit = limitNow();
-  const progress = new Progress<R>();
-  const builder = createIndexBuilder(indexes.maxRecords);
+  const { progress, builder } = partOf(unfinished, after, position?.end, indexes);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
   const isKnown =
     index !== undefined &&
@@ -139,12 +156,12 @@ function walkFrom<R extends Identified>(
   const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.
-  const leavesIndex = after === null && wanted === undefined && !late;
+  const leavesIndex = builder !== undefined && wanted === undefined && !late;
   const onEnd = (ended: boolean) => {
-    if (ended && leavesIndex) counted.check(progress.given);
-    // The index of a walk that was left half-way is better than none.
-    if (!leavesIndex || (!ended && indexes.get(key))) return;
+    if (!leavesIndex) return;
+    if (ended) counted.check(progress.given);
     const left = builder.finish({ complete: ended, limit: limitNow() });
+    if (!ended && !reachesFurther(left, indexes.get(key))) return;
     const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
     if (isWorthIt) indexes.set(key, left);
     else indexes.drop(key);
@@ -156,11 +173,33 @@ function walkFrom<R extends Identified>(
   }
   const part = {
     progress,
+    readsAhead: unfinished === undefined,
     pageSize: () => (leavesIndex && !isNested ? overlappingSize(limitNow()) : undefined),
     ...(leavesIndex && { onPage: (at: string | null, page: Page<R>) => builder.add(at, page) }),
     onEnd,
   };
   return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);
+}
+
+/** @param left the cursor behind which the part before was left */
+function partOf<R extends Identified>(
+  walk: UnfinishedWalk<R> = {},
+  after: string | null,
+  left: string | null | undefined,
+  { maxRecords }: PageIndexes,
+) {
+  if (after === null) {
+    walk.progress = new Progress<R>();
+    walk.builder = createIndexBuilder(maxRecords);
+  } else if (after !== left) walk.builder = undefined;
+  const { progress = new Progress<R>(), builder } = walk;
+  return { progress, builder };
+}
+
+/** An index of half a list is better than none, or than one of less. */
+function reachesFurther(left: PageIndex | undefined, known: PageIndex | undefined): boolean {
+  if (!left || known?.complete) return false;
+  return !known || recordsIn(left) > recordsIn(known);
 }
 
 /** Notes the counts that come with the pages of one walk, to check it by them. */

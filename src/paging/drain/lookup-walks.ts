@@ -1,5 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { codedError } from '../../errors.ts';
+import type { Position } from '../cursor.ts';
+import { WALK_LEFT } from '../failures.ts';
 import type { FoundPositions, LookupOptions } from '../find/look-up.ts';
 import type { LookupFailure } from '../find/page-reader.ts';
 import { identityHash } from '../identities.ts';
@@ -12,8 +14,9 @@ import {
   type PageIndex,
   type PagePosition,
 } from '../page-index/page-index.ts';
-import type { WalkedPage } from '../walk.ts';
-import { SharedWalk, type BeginWalk } from './shared-walk.ts';
+import type { WalkedPage, WalkedPages } from '../walk.ts';
+import type { UnfinishedWalk } from './list-walk.ts';
+import { SharedWalk, type WalkReaders } from './shared-walk.ts';
 
 /** A list whose walks lookups share. */
 export interface SharedList {
@@ -22,7 +25,12 @@ export interface SharedList {
   readonly name: string;
   /** What the last whole walk left. */
   readonly index: () => PageIndex | undefined;
-  readonly begin: BeginWalk<Identified>;
+  /** @param unfinished there if the walk is part of a longer one: see `ListWalkOptions` */
+  readonly begin: (
+    position: Position | null,
+    readers: WalkReaders,
+    unfinished?: UnfinishedWalk<Identified>,
+  ) => WalkedPages<Identified>;
 }
 
 /** The walks that lookups share: at most one of each list at a time, and not too often. */
@@ -38,7 +46,7 @@ export interface LookupWalks {
     tried: ReadonlyMap<string, PagePosition>,
     options: LookupOptions,
   ): Promise<FoundPositions>;
-  /** Lookups from now on use no walk from before: the list may be another one. */
+  /** Lookups from now on use no walk from before: the lists may be others. */
   separate(): void;
 }
 
@@ -62,29 +70,20 @@ export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
     find: async (list, identities, tried, options) => {
       options.signal.throwIfAborted();
       let walk = walks.get(list.key);
-      if (!walk || isOver(walk) || isOutdated(walk, tried)) {
-        // Lookups may still wait for pages of the old one.
-        walk?.retire();
-        retireOver();
-        walk = new LookupWalk(list, limits);
+      if (!walk || isOver(walk) || isOutdated(list, walk, tried)) {
+        // Callers choose the directives of their operations, and so how many lists there are.
+        for (const [key, other] of walks) if (isOver(other)) walks.delete(key);
+        walk = new LookupWalk(limits);
         walks.set(list.key, walk);
       }
-      return walk.end === undefined ? walk.find(identities, options) : walk.known(identities);
+      return walk.end === undefined
+        ? walk.find(list, identities, options)
+        : walk.known(list, identities);
     },
     separate: () => {
-      for (const walk of walks.values()) walk.retire();
       walks = new Map();
     },
   };
-
-  /** Callers choose the directives of their operations, and so how many lists there are. */
-  function retireOver(): void {
-    for (const [key, walk] of walks) {
-      if (!isOver(walk)) continue;
-      walk.retire();
-      walks.delete(key);
-    }
-  }
 }
 
 function isOver({ end, failsFor, age }: LookupWalk): boolean {
@@ -96,39 +95,41 @@ function isOver({ end, failsFor, age }: LookupWalk): boolean {
  * A record that is no longer where the walk met it was moved or removed since, so the walk's positions are wrong.
  * Lookups of unknown ids alone cannot cause another walk this way.
  */
-function isOutdated(walk: LookupWalk, tried: ReadonlyMap<string, PagePosition>): boolean {
+function isOutdated(
+  list: SharedList,
+  walk: LookupWalk,
+  tried: ReadonlyMap<string, PagePosition>,
+): boolean {
   if (walk.end === 'too long' || tried.size === 0) return false;
-  const met = walk.met([...tried.keys()]);
+  const met = walk.met(list, [...tried.keys()]);
   return [...tried].some(([identity, position]) => isSamePosition(met.get(identity), position));
 }
 
 /**
- * One walk of a list for all lookups. Each of them reads it until it has met its records. Without lookups the walk
- * rests, and the next lookup reads on from there; of the pages before, the walk remembers where each record stood.
+ * One walk of a list for all lookups. Each of them reads it until it has met its records. It ends when no lookup reads
+ * it, and the next lookup begins another behind its last page; of the pages before, it remembers where each record stood.
  */
 class LookupWalk {
-  /** How the walk ended; undefined while it has not. */
+  /** How the walk ended; undefined while it has not met all records. */
   end: 'whole' | 'too long' | 'failed' | undefined;
-  readonly #list: SharedList;
   readonly #limits: LookupWalkLimits;
-  readonly #walk: SharedWalk<Identified>;
   readonly #begun: number;
-  #restingSince: number | undefined;
+  readonly #unfinished: UnfinishedWalk<Identified> = {};
+  /** There while lookups read it. */
+  #walk: SharedWalk<Identified> | undefined;
+  /** The last record of the last page. */
+  #last: Position | null = null;
+  #ended = 0;
   #failure: unknown;
   #isTooLong = false;
   #passed: Pick<IndexedPage, 'after' | 'records'>[] = [];
   #passedRecords = 0;
+  /** With the memory of long cursors, in records. */
+  #passedCost = 0;
 
-  constructor(list: SharedList, limits: LookupWalkLimits) {
-    this.#list = list;
+  constructor(limits: LookupWalkLimits) {
     this.#limits = limits;
     this.#begun = limits.clock.elapsed();
-    this.#walk = new SharedWalk({
-      begin: (position, readers) => this.#upToMaximum(list.begin(position, readers)),
-      whenLeft: 'rest',
-      onPage: (page) => this.#remember(page),
-      onEnd: (failure) => this.#onEnd(failure),
-    });
   }
 
   /**
@@ -136,17 +137,18 @@ class LookupWalk {
    * however often a lookup made it go on.
    */
   get age(): number {
-    if (this.#restingSince === undefined) return 0;
-    return this.#limits.clock.elapsed() - (this.end ? this.#restingSince : this.#begun);
+    if (this.#walk) return 0;
+    return this.#limits.clock.elapsed() - (this.end ? this.#ended : this.#begun);
   }
 
   /** For how long other lookups get its failure as well, ms: as long as the walk took to fail. */
   get failsFor(): number {
-    return this.end === 'failed' && this.#passed.length > 0 ? this.#restingSince! - this.#begun : 0;
+    return this.end === 'failed' && this.#passed.length > 0 ? this.#ended - this.#begun : 0;
   }
 
   /** Reads on until all records are met, or the walk ends. @throws the reason of the signal */
   async find(
+    list: SharedList,
     identities: readonly string[],
     { signal, pages: budget }: LookupOptions,
   ): Promise<FoundPositions> {
@@ -156,117 +158,131 @@ class LookupWalk {
     const left = new Set(identities.filter((identity) => !positions.has(identity)));
     if (left.size === 0) return positions;
     const isLate = !this.#remembersPassed;
-    this.#restingSince = undefined;
     let verdict: null | LookupFailure = null;
     try {
+      this.#walk ??= this.#goOn(list);
       for await (const page of this.#walk.read({ budget, signal })) {
         meet(page, left, positions);
-        if (left.size === 0) return positions;
+        // The end of the list needs no request.
+        if (left.size === 0 && page.hasNextPage) return positions;
       }
-      if (this.#isTooLong) verdict = this.#tooLong();
-      else if (isLate) verdict = this.#notRemembered(WALK_AGAIN_AFTER_MS);
+      if (this.#isTooLong) verdict = this.#tooLong(list);
+      else if (isLate) verdict = this.#notRemembered(list, WALK_AGAIN_AFTER_MS);
     } catch (error) {
       if (signal.aborted) throw error;
       verdict = { error };
-    } finally {
-      if (!this.#walk.hasReaders) this.#restingSince ??= this.#limits.clock.elapsed();
     }
     for (const identity of left) positions.set(identity, verdict);
     return positions;
   }
 
   /** What the ended walk says of records, until the list may be walked again. */
-  known(identities: readonly string[]): FoundPositions {
-    const positions = this.met(identities);
+  known(list: SharedList, identities: readonly string[]): FoundPositions {
+    const positions = this.met(list, identities);
     return new Map(
-      identities.map((identity) => [identity, positions.get(identity) ?? this.#verdict()]),
+      identities.map((identity) => [identity, positions.get(identity) ?? this.#verdict(list)]),
     );
   }
 
   /** Where it met records, as far as it remembers that itself, or in the index that it left. */
-  met(identities: readonly string[]): ReadonlyMap<string, PagePosition> {
+  met(list: SharedList, identities: readonly string[]): ReadonlyMap<string, PagePosition> {
     const hasLeftIndex = this.end === 'whole' || this.end === 'too long';
-    const indexed = hasLeftIndex ? (this.#list.index()?.pages ?? []) : [];
+    const indexed = hasLeftIndex ? (list.index()?.pages ?? []) : [];
     return new Map<string, PagePosition>([
       ...positionsIn(indexed, identities),
       ...positionsIn(this.#passed, identities),
     ]);
   }
 
-  /** No further lookup joins: the walk ends when the last one that waits has left. */
-  retire(): void {
-    this.#walk.retire();
+  /** Goes on behind the last page that was read. */
+  #goOn(list: SharedList): SharedWalk<Identified> {
+    return new SharedWalk({
+      // A reader that is too slow for the others reads on alone, from a position of its own.
+      begin: (position, readers) =>
+        this.#upToMaximum(() =>
+          position
+            ? list.begin(position, readers)
+            : list.begin(this.#last, readers, this.#unfinished),
+        ),
+      joinAt: 'current',
+      onPage: (page) => this.#remember(page),
+      onEnd: (failure) => this.#onEnd(list, failure),
+    });
   }
 
-  async *#upToMaximum(pages: ReturnType<BeginWalk<Identified>>): ReturnType<BeginWalk<Identified>> {
-    let walked = 0;
-    for await (const page of pages) {
+  async *#upToMaximum(begin: () => WalkedPages<Identified>): WalkedPages<Identified> {
+    if (this.#isTooLong) return;
+    for await (const page of begin()) {
       yield page;
-      walked += page.records.length;
-      this.#isTooLong = walked >= this.#limits.maxItems && page.hasNextPage;
       if (this.#isTooLong) return;
     }
   }
 
   /** Remembers a page for lookups that join later. */
-  #remember({ after, records, size }: WalkedPage<Identified>): void {
-    this.#passedRecords += records.length + costOfCursor(after);
+  #remember({ after, endCursor, records, size, hasNextPage }: WalkedPage<Identified>): void {
+    const last = records.list.at(-1);
+    const identity = last?.index === size - 1 ? last.identity : null;
+    this.#last = { after, end: endCursor, size, offset: size - 1, identity };
+    this.#passedRecords += records.length;
+    this.#isTooLong = hasNextPage && this.#passedRecords >= this.#limits.maxItems;
+    this.#passedCost += records.length + costOfCursor(after);
     if (!this.#remembersPassed) return;
     const hashes = Array<number>(size).fill(0);
-    for (const { identity, index } of records) {
-      if (identity !== null) hashes[index] = identityHash(identity);
-    }
+    for (const { identity: id, index } of records)
+      if (id !== null) hashes[index] = identityHash(id);
     this.#passed.push({ after, records: hashes });
   }
 
-  #onEnd(failure: { readonly error: unknown } | undefined): void {
+  #onEnd(list: SharedList, failure: { readonly error: unknown } | undefined): void {
+    this.#walk = undefined;
+    if (failure?.error === WALK_LEFT) return;
     this.end = failure ? 'failed' : this.#isTooLong ? 'too long' : 'whole';
     this.#failure = failure?.error;
     // The index remembers the same. A list whose records do not all have ids has none.
-    if (this.#isTooLong || (this.end === 'whole' && this.#isIndexed)) this.#passed = [];
-    this.#restingSince ??= this.#limits.clock.elapsed();
+    if (this.#isTooLong || (this.end === 'whole' && isIndexed(list))) this.#passed = [];
+    this.#ended = this.#limits.clock.elapsed();
   }
 
-  #verdict(): null | LookupFailure {
+  #verdict(list: SharedList): null | LookupFailure {
     if (this.end === 'failed') return { error: this.#failure };
-    if (this.end === 'too long') return this.#tooLong();
+    if (this.end === 'too long') return this.#tooLong(list);
     const remembersAll = this.#passed.length > 0 && this.#remembersPassed;
-    if (remembersAll || this.#isIndexed) return null;
-    return this.#notRemembered(WALK_AGAIN_AFTER_MS - this.age);
+    if (remembersAll || isIndexed(list)) return null;
+    return this.#notRemembered(list, WALK_AGAIN_AFTER_MS - this.age);
   }
 
   get #remembersPassed(): boolean {
-    return this.#passedRecords <= this.#limits.maxRecords;
+    return this.#passedCost <= this.#limits.maxRecords;
   }
 
-  /** Whether the index knows the position of every record. */
-  get #isIndexed(): boolean {
-    const { pages = [], complete = false } = this.#list.index() ?? {};
-    return complete && pages.every(({ records }) => records);
-  }
-
-  #tooLong(): LookupFailure {
+  #tooLong({ name }: SharedList): LookupFailure {
     const { maxItems: max } = this.#limits;
     const error = codedError(
       'DRAIN_LIMIT_EXCEEDED',
-      `The record is not among the first ${max} of ${this.#list.name}, and a lookup reads no further. ` +
+      `The record is not among the first ${max} of ${name}, and a lookup reads no further. ` +
         'Page through the list instead, or have the operator raise DRAIN_MAX_ITEMS.',
       { extensions: { max } },
     );
     return { error };
   }
 
-  #notRemembered(waitMs: number): LookupFailure {
+  #notRemembered({ name }: SharedList, waitMs: number): LookupFailure {
     const retryAfter = Math.ceil(waitMs / 1000);
     const error = codedError(
       'RATE_LIMITED',
-      `A lookup by id has to walk all of ${this.#list.name}, because the gateway does not remember the position of every record, ` +
+      `A lookup by id has to walk all of ${name}, because the gateway does not remember the position of every record, ` +
         `and it does so once in ${WALK_AGAIN_AFTER_MS / 1000} seconds. Try again in ${retryAfter} seconds, ` +
         'or have the operator raise INDEX_MAX_IDS.',
       { extensions: { retryAfter } },
     );
     return { error };
   }
+}
+
+/** Whether the index knows the position of every record. */
+function isIndexed({ index }: SharedList): boolean {
+  const { pages = [], complete = false } = index() ?? {};
+  return complete && pages.every(({ records }) => records);
 }
 
 /** Moves the records of a page from those that are left to their positions. */

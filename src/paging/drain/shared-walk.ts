@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from '../cursor.ts';
-import { unlessAborted, WALK_LEFT } from '../failures.ts';
+import { WALK_LEFT } from '../failures.ts';
 import { spendTogether, type PageBudget } from '../page-budget.ts';
-import type { FetchPage, Identified } from '../page.ts';
+import type { Identified } from '../page.ts';
 import { positionOf, type WalkedPage, type WalkedPages } from '../walk.ts';
 
 /** Begins a walk behind a position, or where all walks of this name begin if that is null. */
@@ -12,12 +12,8 @@ export type BeginWalk<R> = (position: Position | null, readers: WalkReaders) => 
 export interface WalkReaders {
   /** Aborted when the walk has no further use. */
   readonly signal: AbortSignal;
-  /** The signal for one request: aborted as well when the last reader leaves before it has what it wanted. */
-  requestSignal(): AbortSignal;
   /** To be called before pages are requested. Readers that cannot afford them are refused. */
   spend(pages: number): void;
-  /** Lets requests out only while the walk has readers, and repeats one that was aborted when the last reader left. */
-  held<T>(fetchPage: FetchPage<T>): FetchPage<T>;
 }
 
 export interface ReaderOptions {
@@ -30,11 +26,8 @@ export interface ReaderOptions {
 
 export interface SharedWalkOptions<R> {
   readonly begin: BeginWalk<R>;
-  /**
-   * What the walk does without readers. `end` ends it. `rest` holds back its requests, which have to go through `held`,
-   * until another reader joins. Readers of such a walk join it at its current page.
-   */
-  readonly whenLeft: 'end' | 'rest';
+  /** The page at which readers join. Default: the first one. */
+  readonly joinAt?: 'current';
   /** Called for each page before a reader has it. */
   readonly onPage?: (page: WalkedPage<R>) => void;
   readonly onEnd?: (failure: { readonly error: unknown } | undefined) => void;
@@ -60,7 +53,7 @@ const PAGES_PER_TURN = 8;
 /**
  * One walk of a list with several readers: identical drains read the records, and lookups of records by their ids read
  * the records' positions. A page is fetched when the fastest reader needs it. All readers spend for it together, and
- * each can leave without an effect on the others.
+ * each can leave without an effect on the others. The walk ends when the last one leaves.
  */
 export class SharedWalk<R extends Identified> {
   readonly #options: SharedWalkOptions<R>;
@@ -70,26 +63,16 @@ export class SharedWalk<R extends Identified> {
   #kept: WalkedPage<R>[] = [];
   /** Pages that were kept once. */
   #dropped = 0;
-  #whenLeft: 'end' | 'rest';
   #over: { readonly failure?: { readonly error: unknown } } | undefined;
   #reading: Promise<void> | undefined;
   /** Resolved when a reader that waits has to look again. */
   #changed = Promise.withResolvers<void>();
-  /** There while requests are held back. */
-  #gate: PromiseWithResolvers<void> | undefined;
-  #requests = new AbortController();
 
   constructor(options: SharedWalkOptions<R>) {
     this.#options = options;
-    this.#whenLeft = options.whenLeft;
     this.#pages = options.begin(null, {
       signal: this.#ending.signal,
-      requestSignal: () =>
-        options.whenLeft === 'end'
-          ? this.#ending.signal
-          : AbortSignal.any([this.#ending.signal, this.#requests.signal]),
       spend: (pages) => this.#spend(pages),
-      held: (fetchPage) => this.#held(fetchPage),
     });
   }
 
@@ -98,30 +81,18 @@ export class SharedWalk<R extends Identified> {
     return this.#dropped === 0 && !this.#over;
   }
 
-  get hasReaders(): boolean {
-    return this.#readers.size > 0;
-  }
-
-  /** Reads the walk from its first page, or from its current one where walks rest. */
+  /** Reads the walk from its first page, or from its current one: see `joinAt`. */
   read(options: ReaderOptions): WalkedPages<R> {
     const { budget, keepsAll = false, signal } = options;
     const current = this.#dropped + this.#kept.length;
-    const next = this.#options.whenLeft === 'rest' ? current : 0;
+    const next = this.#options.joinAt === 'current' ? current : 0;
     const reader: Reader = { budget, keepsAll, next };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
-    this.#gate?.resolve();
-    this.#gate = undefined;
-    const leave = () => this.#leave(reader, { isDone: false });
+    const leave = () => this.#leave(reader);
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
     return this.#follow(reader, signal, leave);
-  }
-
-  /** Ends the walk as soon as it has no readers. */
-  retire(): void {
-    this.#whenLeft = 'end';
-    if (!this.hasReaders) this.#stop();
   }
 
   async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): WalkedPages<R> {
@@ -148,7 +119,7 @@ export class SharedWalk<R extends Identified> {
       }
     } finally {
       signal.removeEventListener('abort', leave);
-      this.#leave(reader, { isDone: true });
+      this.#leave(reader);
     }
     // Its next page is no longer kept.
     const end = last?.records.list.at(-1);
@@ -183,7 +154,7 @@ export class SharedWalk<R extends Identified> {
 
   #drop(): void {
     for (const reader of this.#readers) if (reader.keepsAll) return;
-    const surplus = this.hasReaders ? surplusOf(this.#kept) : this.#kept.length;
+    const surplus = this.#readers.size > 0 ? surplusOf(this.#kept) : this.#kept.length;
     if (surplus <= 0) return;
     this.#kept.splice(0, surplus);
     this.#dropped += surplus;
@@ -198,46 +169,15 @@ export class SharedWalk<R extends Identified> {
     for (const reader of this.#readers) {
       if (!refused.has(reader.budget)) continue;
       reader.refused = { error: refused.get(reader.budget) };
-      this.#leave(reader, { isDone: false });
+      this.#leave(reader);
     }
   }
 
-  /** @param isDone the reader has what it wanted: the requests in flight may finish */
-  #leave(reader: Reader, { isDone }: { readonly isDone: boolean }): void {
+  #leave(reader: Reader): void {
     if (!this.#readers.delete(reader)) return;
-    if (!isDone) this.#wakeReaders();
+    this.#wakeReaders();
     this.#drop();
-    if (this.hasReaders || this.#over) return;
-    if (this.#whenLeft === 'end') this.#stop();
-    else void this.#rest(isDone);
-  }
-
-  async #rest(isDone: boolean): Promise<void> {
-    this.#gate = Promise.withResolvers();
-    if (!isDone) {
-      this.#requests.abort(WALK_LEFT);
-      this.#requests = new AbortController();
-    }
-    // What is in flight may be the end of the list. The first request that is held back stops this.
-    while (!this.hasReaders && !this.#over) await this.#readNext();
-  }
-
-  #held<T>(fetchPage: FetchPage<T>): FetchPage<T> {
-    return async (request, signal) => {
-      for (;;) {
-        while (this.#gate) await unlessAborted(this.#gate.promise, signal);
-        const { signal: left } = this.#requests;
-        try {
-          return await fetchPage(request, AbortSignal.any([signal, left]));
-        } catch (error) {
-          if (signal.aborted || !left.aborted) throw error;
-        }
-      }
-    };
-  }
-
-  #stop(): void {
-    if (this.#over) return;
+    if (this.#readers.size > 0 || this.#over) return;
     this.#end({ error: WALK_LEFT });
     void this.#pages.return().catch(() => {});
   }
@@ -266,9 +206,7 @@ function surplusOf(pages: readonly WalkedPage<Identified>[]): number {
 export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders {
   return {
     signal,
-    requestSignal: () => signal,
     spend: (pages) => budget.spend(pages),
-    held: (fetchPage) => fetchPage,
   };
 }
 
@@ -293,7 +231,6 @@ export function createSharedWalks(): SharedWalks {
       const at = walks;
       const begun = new SharedWalk<R>({
         begin,
-        whenLeft: 'end',
         onEnd: () => {
           if (at.get(name) === (begun as unknown)) at.delete(name);
         },

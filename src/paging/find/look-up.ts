@@ -62,7 +62,7 @@ export async function lookUp<R extends Identified>(
   let tried: ReadonlyMap<string, PagePosition> = indexed;
   /** Records that were there a moment ago. */
   const met = new Set<string>();
-  if (index && missing.size > 0) {
+  if (index?.complete && missing.size > 0) {
     const ends = await readEnds(list, index, missing, options.signal);
     await pages.readAround(ends.positions);
     for (const identity of ends.positions.keys()) met.add(identity);
@@ -114,13 +114,13 @@ const MAX_GROWN = 4;
  */
 async function readEnds(
   { fetchIdentities }: Pick<LookupList<unknown>, 'fetchIdentities'>,
-  { pages, complete }: PageIndex,
+  { pages }: PageIndex,
   wanted: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<{ positions: Map<string, PagePosition>; isAll: boolean }> {
   const last = pages.at(-1)?.after ?? null;
   const ways = Array.from(new Set([null, last]), (after) => {
-    const maxPages = complete && after === last ? MAX_GROWN : 1;
+    const maxPages = after === last ? MAX_GROWN : 1;
     // If it fails, so will the walk, with its own error.
     return readOnward(fetchIdentities, { after, maxPages, signal }, () => !signal.aborted);
   });

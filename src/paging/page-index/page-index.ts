@@ -27,7 +27,7 @@ export interface IndexBuilder {
    * @param at the offset of its first record in the page before, where the two overlap
    */
   add(after: string | null, page: Page<Identified>, at?: number): void;
-  /** Undefined when the records cannot be told apart, and when the cursors are too long. */
+  /** The index of the pages so far. Undefined when the records cannot be told apart, and when the cursors are too long. */
   finish(options: { complete: boolean; limit: number | undefined }): PageIndex | undefined;
 }
 
@@ -63,21 +63,24 @@ export function createIndexBuilder(maxRecords: number): IndexBuilder {
       }
       // Of two pages that begin with the same record, the later one has the fresher cursor.
       const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
-      if (last && at > 0) close(at);
+      if (last && at > 0) {
+        pages.push(closed(at));
+        kept += at;
+      }
       if (hashes.length > 0 || !last) last = { after, behind, hashes };
     },
     finish: ({ complete, limit }) => {
       if (!isUsable || !last) return undefined;
-      if (last.hashes.length > 0 || pages.length === 0) close(last.hashes.length);
-      return { pages: withoutSmallPages(pages, limit), complete };
+      const { length } = last.hashes;
+      const all = length > 0 || pages.length === 0 ? [...pages, closed(length)] : pages;
+      return { pages: withoutSmallPages(all, limit), complete };
     },
   };
 
-  function close(count: number): void {
+  function closed(count: number): IndexedPage {
     const { after, behind, hashes } = last!;
-    kept += count;
-    const records = kept <= maxRecords ? hashes.slice(0, count) : undefined;
-    pages.push({ after, behind, count, records });
+    const records = kept + count <= maxRecords ? hashes.slice(0, count) : undefined;
+    return { after, behind, count, records };
   }
 }
 
@@ -157,6 +160,11 @@ function allTogether(
     }
   }
   return positions;
+}
+
+/** The number of records in the pages of an index. */
+export function recordsIn({ pages }: PageIndex): number {
+  return pages.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** The number of the page that holds a record. */

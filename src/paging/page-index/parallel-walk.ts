@@ -32,7 +32,7 @@ export interface ParallelWalkOptions<R extends Identified> {
   readonly signal: AbortSignal;
   readonly progress: Progress<R>;
   /** Makes the index of the next walk. */
-  readonly builder: IndexBuilder;
+  readonly builder: IndexBuilder | undefined;
   readonly onEnd: OnWalkEnd;
 }
 
@@ -94,7 +94,7 @@ export async function* parallelWalk<R extends Identified>(
   }
 
   function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
-    builder.add(after, page, at);
+    builder?.add(after, page, at);
     given.add(after);
     const records = progress.of(page);
     left -= records.length;
@@ -122,7 +122,7 @@ export async function* parallelWalk<R extends Identified>(
       progress,
       pageSize: () => overlappingSize(limit),
       onPage: (at: string | null, page: Page<R>) => {
-        builder.add(at, page);
+        builder?.add(at, page);
         last = { after: at, page };
         given.restart(at);
       },

@@ -12,7 +12,7 @@ import {
 import { createWalkSlots, walkInTurn } from '../../paging/drain/walk-slots.ts';
 import type { LookupList } from '../../paging/find/look-up.ts';
 import { createLookupWalks } from '../../paging/drain/lookup-walks.ts';
-import { pagesToWalk, type PageIndex } from '../../paging/page-index/page-index.ts';
+import { pagesToWalk, recordsIn, type PageIndex } from '../../paging/page-index/page-index.ts';
 import {
   createPageIndexes,
   createTotals,
@@ -138,8 +138,8 @@ export function createDrains(
     },
     lengthOf: (list) => {
       forgetOtherSets();
-      const { pages, complete } = indexes.get(list) ?? { pages: [], complete: false };
-      return complete ? pages.reduce((sum, { count }) => sum + count, 0) : undefined;
+      const index = indexes.get(list);
+      return index?.complete ? recordsIn(index) : undefined;
     },
     indexOf: (list) => {
       forgetOtherSets();
@@ -159,15 +159,15 @@ export function createDrains(
               ...list,
               index: () => indexesNow.get(list.key),
               // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
-              begin: (position, readers) =>
+              begin: (position, readers, unfinished) =>
                 reportedWalk(
                   { telemetry, kind: 'search', list: list.field, cause: list.origin.cause },
                   (cause) => {
                     const requester = drainRequester(execute, pace, readers, { caller, cause });
-                    const fetchIdentities = readers.held(list.identities(requester));
+                    const fetchIdentities = list.identities(requester);
                     const fetched = { fetchPage: fetchIdentities, fetchIdentities };
                     const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
-                    return walkList(walkable, { position, signal: readers.signal });
+                    return walkList(walkable, { position, unfinished, signal: readers.signal });
                   },
                 ),
             },
@@ -247,21 +247,20 @@ export function createDrains(
 }
 
 /**
- * Sends the requests of a walk that several readers may share: each is charged to the readers, and ends with the
- * `requestSignal` of its time, which is aborted if none of them can afford the pages.
+ * Sends the requests of a walk that several readers may share: each is charged to the readers, and ends with the walk,
+ * which ends if none of them can afford the pages.
  *
  * @param origin of the reader that started the walk
  */
 function drainRequester(
   execute: ServiceExecutor,
   pace: Pace,
-  { requestSignal, spend }: Pick<WalkReaders, 'requestSignal' | 'spend'>,
+  { signal, spend }: WalkReaders,
   origin: RequestOrigin,
 ): Requester {
   return {
     ...origin,
     request: async (request) => {
-      const signal = requestSignal();
       spend(request.pages);
       signal.throwIfAborted();
       const paced = pace.begin();
