@@ -183,16 +183,16 @@ function walkFrom<R extends Identified>(
 
 /** @param left the cursor behind which the part before was left */
 function partOf<R extends Identified>(
-  walk: UnfinishedWalk<R> = {},
+  unfinished: UnfinishedWalk<R> = {},
   after: string | null,
   left: string | null | undefined,
   { maxRecords }: PageIndexes,
 ) {
   if (after === null) {
-    walk.progress = new Progress<R>();
-    walk.builder = createIndexBuilder(maxRecords);
-  } else if (after !== left) walk.builder = undefined;
-  const { progress = new Progress<R>(), builder } = walk;
+    unfinished.progress = new Progress<R>();
+    unfinished.builder = createIndexBuilder(maxRecords);
+  } else if (after !== left) unfinished.builder = undefined;
+  const { progress = new Progress<R>(), builder } = unfinished;
   return { progress, builder };
 }
 

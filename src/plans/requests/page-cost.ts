@@ -35,6 +35,7 @@ export function pageCost(
 ): (variables: Variables) => number {
   const operation = getOperationAST(document)!;
   const fragments = fragmentsOf(document);
+  const isSent = ({ directives }: SelectionNode) => isIncluded({ condition }, directives);
   const parts = partsOf(
     operation.selectionSet.selections,
     schema.getRootType(operation.operation)!,
@@ -71,7 +72,6 @@ export function pageCost(
     type: GraphQLCompositeType,
   ): Selected[] {
     const fields = new Map<string, Selected>();
-    const isSent = ({ directives }: SelectionNode) => isIncluded({ condition }, directives);
     const walk: FieldWalk<GraphQLCompositeType> = {
       fragments,
       enter: (selection, { typeCondition }, on) => {
