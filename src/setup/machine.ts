@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import process from 'node:process';
 import { getProxyForUrl } from 'proxy-from-env';
-import type { Owner } from '../tokens/store/rescue-file.ts';
+import type { Owner } from '../tokens/store/sealed-file.ts';
 
 /** What a gateway uses of the machine that it runs on. Passed in, so that tests can replace it. */
 export interface Machine {

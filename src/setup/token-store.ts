@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/store-address.ts';
-import type { Owner, RescueFolder } from '../tokens/store/rescue-file.ts';
+import type { Owner, RescueFolder } from '../tokens/store/sealed-file.ts';
 import {
   describePostgres,
   openPostgresStore,

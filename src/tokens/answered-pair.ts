@@ -3,8 +3,7 @@ import type { Clock } from '../clock.ts';
 import { nextPair, replayAt, type HeldTokens } from './held-tokens.ts';
 import { pairNamedIn } from './service/answer-text.ts';
 import type { CheckAccess } from './service/auth-check.ts';
-import type { Rescue } from './store/rescue.ts';
-import type { KeptAnswer } from './store/unread-answers.ts';
+import type { KeptAnswer, Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 import { unreachableError, unwritableStoreError } from './token-errors.ts';
 

@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import { within, type Clock } from '../clock.ts';
 import type { StoreLoss, UnsavedCause } from './token-errors.ts';
-import type { Rescue } from './store/rescue.ts';
-import { readsBack } from './store/read-back.ts';
+import { readsBack, type Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
 /** Saves a pair that was received: to the store, or if that fails, to the rescue file. */

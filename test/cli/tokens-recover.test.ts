@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
+import { reserveFile } from '../../src/tokens/store/sealed-file.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { YEAR } from '../support/random/manual-clock.ts';
@@ -196,7 +196,7 @@ test('nothing is sent while a copy that a command left is sealed with another ke
   const { set, generation } = await withStore(async (store) => (await store.read())!);
   const sealer = createSealer([Buffer.alloc(32, 1)]);
   const owner = { host: 'test', pid: 4_000_000, lives: () => false };
-  const rescue = openRescueFile({ directory: file('.'), sealer, owner });
+  const rescue = reserveFile({ directory: file('.'), sealer, owner }, 'rescue');
   const sign = { attempt: 'theirs', outcome: 'rotated', at: Date.now(), latencyMs: 1 } as const;
   rescue.put({ set, generation, pair: pairOf('next'), ...sign });
   rescue.close();
@@ -394,7 +394,7 @@ async function leaveRescueFile(
     return { ...stored, home: of, attempt: await beginExchange(store) };
   });
   const owner = { host: 'test', pid: 4_000_000, lives: () => false };
-  const rescue = openRescueFile({ directory: file('.'), sealer: createSealer(keys), owner });
+  const rescue = reserveFile({ directory: file('.'), sealer: createSealer(keys), owner }, 'rescue');
   const times = { at: Date.now(), latencyMs: 1 };
   const pair = pairOf('rescued');
   rescue.put({ set, generation, attempt, pair, outcome: 'rotated', home, ...times });

@@ -97,11 +97,6 @@ export function unlinkSync(path: string): void {
   disk.files.delete(path);
 }
 
-export function truncateSync(path: string, length: number): void {
-  const file = fileAt(path);
-  file.bytes = file.bytes.subarray(0, length);
-}
-
 export function fstatSync(descriptor: number) {
   return { nlink: opened.get(descriptor)!.file.nlink, uid: 0, gid: 0 };
 }

@@ -1,6 +1,6 @@
 /** A refresh that is due, and cannot be claimed. */
 import { expect, test } from 'vitest';
-import { openRescueFile } from '../../src/tokens/store/rescue-file.ts';
+import { reserveFile } from '../../src/tokens/store/sealed-file.ts';
 import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
@@ -100,7 +100,7 @@ test('an unreadable rescue file that may hold the next pair is reported as block
   const { clock, store, gateway, logged, sandbox } = await startAhead(rescue);
   const { set, generation, pair } = (await store.read())!;
   const sealer = createSealer([Buffer.alloc(32, 1)]);
-  const file = openRescueFile({ ...ours, sealer, owner: { ...ours.owner, pid: 4_000_000 } });
+  const file = reserveFile({ ...ours, sealer, owner: { ...ours.owner, pid: 4_000_000 } }, 'rescue');
   const sign = { attempt: 'theirs', outcome: 'rotated', at: clock.now(), latencyMs: 1 } as const;
   file.put({ set, generation, pair, ...sign });
   clock.jump(0.668 * DAY);

@@ -1,18 +1,14 @@
 import type { Logger } from 'pino';
 import {
-  belongsTo,
-  filesIn,
-  isLeftOver,
-  labelOf,
-  openRescueFile,
-  rescuedPair,
-  removeFile,
-  textOf,
+  filledFiles,
+  reserveFile,
+  type FileKind,
+  type FilledFile,
   type Label,
   type RescueFolder,
-  type StoreIdentity,
-} from './rescue-file.ts';
-import { readsBack } from './read-back.ts';
+  type SealedFile,
+  type UnreadAnswer,
+} from './sealed-file.ts';
 import {
   StoreUnavailableError,
   StoreUnreadableError,
@@ -20,13 +16,6 @@ import {
   type StoredTokens,
   type TokenStore,
 } from './token-store.ts';
-import {
-  answersTo,
-  forgetAnswers,
-  openAnswerFiles,
-  type KeptAnswer,
-  type UnreadAnswer,
-} from './unread-answers.ts';
 
 /** Where a pair goes that cannot be saved, and what earlier processes left there. */
 export interface Rescue {
@@ -59,8 +48,20 @@ export interface Rescue {
   close(): Promise<void>;
 }
 
+export interface KeptAnswer {
+  readonly path: string;
+  readonly unread: UnreadAnswer;
+}
+
+type Head = Pick<NewPair, 'set' | 'generation'>;
+
 /** Answers in memory, where they could not be written. */
 const MOST_UNKEPT = 8;
+/**
+ * Answers to one refresh token. The first ones and the last ones matter: before the refresh token was spent there is
+ * nothing in them, and behind that there are only refusals.
+ */
+const MOST_KEPT = 32;
 
 /** Without room for a rescue file it goes on, and says so: the tokens are more needed than their net. */
 export function openRescue(
@@ -68,8 +69,9 @@ export function openRescue(
   log: Logger,
   { stays = false }: { stays?: boolean } = {},
 ): Rescue {
-  const file = open(openRescueFile);
-  const answers = open(openAnswerFiles);
+  const file = reserve('rescue');
+  /** Room for the next answer: each has a file of its own. */
+  let room = reserve('answer');
   /** Newest first. */
   const unkept: KeptAnswer[] = [];
   const reported = new Set<string>();
@@ -107,36 +109,60 @@ export function openRescue(
       const { generation, answer } = unread;
       const facts = { trouble: 'uncertain', generation, status: answer.status };
       try {
-        if (!answers) throw new Error('there is no room for answers');
-        log.error({ ...facts, file: answers.keep(unread) }, KEPT);
+        log.error({ ...facts, file: keep(unread) }, KEPT);
       } catch (error) {
         log.fatal({ ...facts, err: error }, NOT_KEPT);
-        unkept.splice(
-          0,
-          unkept.length,
-          { path: 'memory', unread },
-          ...unkept.slice(0, MOST_UNKEPT - 1),
-        );
+        unkept.unshift({ path: 'memory', unread });
+        unkept.splice(MOST_UNKEPT);
       }
     },
-    answersTo: ({ set, generation }) => [
-      ...unkept.filter(({ unread }) => unread.set === set && unread.generation === generation),
-      ...answersTo(folder, { set, generation }),
+    answersTo: (head) => [
+      ...unkept.filter(({ unread }) => isOf(unread, head)),
+      ...filedAnswers(head).toReversed().flatMap(opened),
     ],
-    forgetAnswers: (head) => forgetAnswers(folder, head),
+    forgetAnswers: ({ set, generation }) => {
+      for (const { label, remove } of filledFiles(folder, 'answer')) {
+        if (label?.set === set && label.generation < generation) remove();
+      }
+    },
     close: async () => {
       file?.close();
-      answers?.close();
+      room?.close();
     },
   };
+
+  /** @returns the path @throws when it cannot be written */
+  function keep(unread: UnreadAnswer): string {
+    const kept = (room ??= reserveFile(folder, 'answer'));
+    const { body } = unread.answer;
+    kept.put({ ...unread, answer: { ...unread.answer, body: body.toString('base64') } });
+    kept.close();
+    room = undefined;
+    const same = filedAnswers(unread);
+    const least = same.slice(MOST_KEPT / 2, -1).find(({ label }) => !label?.namesPair);
+    if (same.length > MOST_KEPT) least?.remove();
+    try {
+      room = reserveFile(folder, 'answer');
+    } catch {
+      // The disk is full, or the folder read-only: the next answer has to do without room in advance.
+    }
+    return kept.path;
+  }
+
+  /** Oldest first. */
+  function filedAnswers(head: Head): FilledFile<'answer'>[] {
+    return [...filledFiles(folder, 'answer')]
+      .filter(({ label }) => label && isOf(label, head))
+      .toSorted((one, other) => timeOf(one) - timeOf(other));
+  }
 
   function isNews({ path }: { path: string }): boolean {
     return !reported.has(path) && Boolean(reported.add(path));
   }
 
-  function open<Opened>(openIn: (directory: RescueFolder) => Opened): Opened | undefined {
+  function reserve<Kind extends FileKind>(kind: Kind): SealedFile<Kind> | undefined {
     try {
-      return openIn(folder);
+      return reserveFile(folder, kind);
     } catch (error) {
       log.warn(
         { err: error, folder: folder.directory },
@@ -145,6 +171,25 @@ export function openRescue(
       );
       return undefined;
     }
+  }
+}
+
+function timeOf({ label }: FilledFile<'answer'>): number {
+  return label?.at ?? 0;
+}
+
+function isOf(one: Head, head: Head): boolean {
+  return one.set === head.set && one.generation === head.generation;
+}
+
+/** What cannot be unsealed is left out. */
+function opened({ path, open }: FilledFile<'answer'>): KeptAnswer[] {
+  try {
+    const { answer, ...unread } = open();
+    const body = Buffer.from(answer.body, 'base64');
+    return [{ path, unread: { ...unread, answer: { ...answer, body } } }];
+  } catch {
+    return [];
   }
 }
 
@@ -164,7 +209,7 @@ const NOT_KEPT =
  * @param own the file of this process, which looks after it itself
  */
 export async function saveRescued(
-  { directory, sealer, owner }: RescueFolder,
+  folder: RescueFolder,
   store: TokenStore,
   { baseUrl, own }: { baseUrl?: string | undefined; own?: string | undefined },
 ): Promise<RescueReport> {
@@ -172,16 +217,10 @@ export async function saveRescued(
   const newest: RescueReport['newest'][number][] = [];
   const failed: RescueReport['failed'][number][] = [];
   const elsewhere: RescueReport['elsewhere'][number][] = [];
-  for (const { path, name } of filesIn(directory, 'rescue')) {
+  for (const { path, label, open, remove } of filledFiles(folder, 'rescue')) {
     if (path === own) continue;
     let isOpened = false;
     try {
-      const text = textOf(path);
-      if (text === '') {
-        if (isLeftOver(name, owner)) removeFile(path);
-        continue;
-      }
-      const label = labelOf(text);
       // Read before the store is asked for the pair: a copy that is put in its place between the two lacks the pair.
       const head = await store.read().catch(unreadable);
       const { storeId, set } = head ?? {};
@@ -190,7 +229,7 @@ export async function saveRescued(
         elsewhere.push({ path, store: label.home?.store });
         continue;
       }
-      const pair = rescuedPair(text, sealer);
+      const pair = open();
       isOpened = true;
       const isThere = head !== undefined && (await store.holds(pair));
       if (!isThere) {
@@ -198,17 +237,29 @@ export async function saveRescued(
         if (!(await readsBack(store, pair))) throw new Error('the store does not return its pair');
         saved.push(pair);
       }
-      const remove = () => removeUnchanged(path, text);
       if (isSuperseded(pair, head ?? null)) remove();
       else newest.push({ pair, remove });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      const { set, generation } = labelIn(path) ?? {};
+      const { set, generation } = label ?? {};
       const isRefused = isOpened && !(error instanceof StoreUnavailableError);
       failed.push({ path, why: (error as Error).message, isRefused, set, generation });
     }
   }
   return { saved, newest, failed, elsewhere };
+}
+
+/**
+ * Whether a process that starts now finds this pair in the store, or a later one. That a save succeeded does not show
+ * it: the row of the pair, or that of its set, may have been damaged before or since.
+ *
+ * @throws what `read` throws
+ */
+export async function readsBack(store: TokenStore, pair: NewPair): Promise<boolean> {
+  const head = await store.read();
+  if (!head) return false;
+  if (head.set === pair.set && head.generation > pair.generation + 1) return true;
+  // It may be kept beside the head: a second pair of its generation, or one of a set that was replaced.
+  return head.pair.refreshToken === pair.pair.refreshToken || store.holds(pair);
 }
 
 /** A head whose row was removed is restored by the pair of a rescue file; what else is wrong stays so. */
@@ -223,15 +274,6 @@ function unreadable(error: unknown): undefined {
 function isSuperseded({ set, generation }: NewPair, head: StoredTokens | null): boolean {
   if (!head || head.generation <= generation + 1) return false;
   return head.set === set || !head.imported;
-}
-
-/** Its process may live, and have put another pair into it meanwhile; or another process may have removed it. */
-function removeUnchanged(path: string, text: string): void {
-  try {
-    if (textOf(path) === text) removeFile(path);
-  } catch {
-    // The next sync looks at it again.
-  }
 }
 
 export interface RescueReport {
@@ -280,37 +322,41 @@ export interface WaitingPair {
 
 /** What lies in rescue files, whoever's they are, and is not in the store. */
 export async function waitingPairs(
-  { directory, sealer }: RescueFolder,
+  folder: RescueFolder,
   store: TokenStore,
   identity: StoreIdentity,
 ): Promise<WaitingPair[]> {
   const waiting: WaitingPair[] = [];
-  const add = (path: string, why?: string) => {
-    const label = labelIn(path);
+  for (const { path, label, open } of filledFiles(folder, 'rescue')) {
     const isOurs = !label || belongsTo(label, identity);
     const { set, generation, home } = label ?? {};
-    waiting.push({ path, isOurs, store: home?.store, why, set, generation });
-  };
-  for (const { path } of filesIn(directory, 'rescue')) {
+    let why: string | undefined;
     try {
-      const text = textOf(path);
-      if (text === '') continue;
-      const pair = rescuedPair(text, sealer);
       // A store that cannot be read does not have it.
-      if (!(await readsBack(store, pair).catch(() => false))) add(path);
+      if (await readsBack(store, open()).catch(() => false)) continue;
     } catch (error) {
-      // It was saved by somebody meanwhile.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      add(path, (error as Error).message);
+      why = (error as Error).message;
     }
+    waiting.push({ path, isOurs, store: home?.store, why, set, generation });
   }
   return waiting;
 }
 
-function labelIn(path: string): Label | undefined {
-  try {
-    return labelOf(textOf(path));
-  } catch {
-    return undefined;
-  }
+/** Which store this is, as far as it is known. */
+export interface StoreIdentity {
+  readonly description: string;
+  /** Undefined if it is empty, or is not there; so is its current set. */
+  readonly storeId: string | undefined;
+  readonly set: string | undefined;
+  readonly baseUrl: string | undefined;
+}
+
+/** Whether a pair is of this store. An empty store has nothing that shows which one it is: then its address does. */
+function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
+  if (set === store.set) return true;
+  // Then only a store that knows the set can say.
+  if (!home) return store.set !== undefined;
+  const { description, storeId, baseUrl = home.baseUrl } = store;
+  const isHere = storeId === undefined ? home.store === description : home.storeId === storeId;
+  return isHere && home.baseUrl === baseUrl;
 }

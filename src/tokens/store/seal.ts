@@ -1,5 +1,4 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import type { TokenPair } from '../token-set.ts';
 
 /**
  * Encrypts what is kept at rest: AES-256-GCM, a random nonce for each text, a tag of 16 bytes. `about` is
@@ -17,7 +16,8 @@ export interface Sealer {
 export const contexts = {
   pair: ({ name, baseUrl }: { name: string; baseUrl: string }, generation: number) =>
     `${name}|${baseUrl}|${generation}|pair`,
-  rescue: (set: string, generation: number) => `${set}|${generation}|rescue`,
+  file: (kind: string, { set, generation }: { set: string; generation: number }) =>
+    `${set}|${generation}|${kind}`,
   ring: 'fingerprint key',
 };
 
@@ -59,15 +59,15 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
 }
 
 /** @param about one of `contexts` */
-export function sealPair(pair: TokenPair, about: string, sealer: Sealer): string {
-  return sealer.seal(JSON.stringify(pair), about);
+export function sealJson(value: unknown, about: string, sealer: Sealer): string {
+  return sealer.seal(JSON.stringify(value), about);
 }
 
 /** @param about the context that it was sealed with @throws SealError */
-export function openPair(sealed: string, about: string, sealer: Sealer): TokenPair {
+export function openJson(sealed: string, about: string, sealer: Sealer): unknown {
   const text = sealer.open(sealed, about);
   try {
-    return JSON.parse(text) as TokenPair;
+    return JSON.parse(text) as unknown;
   } catch {
     // The message of the parser quotes the text.
     throw new SealError('its tokens were altered', true);

@@ -8,7 +8,7 @@ import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-store.ts';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
-import { rescuedPair } from '../../../src/tokens/store/rescue-file.ts';
+import { unsealed } from '../../../src/tokens/store/sealed-file.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { createTokenKeeper } from '../../../src/tokens/token-keeper.ts';
 import { readTokenSet } from '../../../src/tokens/token-set.ts';
@@ -215,5 +215,5 @@ function rescuedIn(directory: string): string[] {
     .filter((name) => name.startsWith('rescue-'))
     .map((name) => readFileSync(join(directory, name), 'utf8').trim())
     .filter((text) => text !== '')
-    .map((text) => rescuedPair(text, sealer).pair.accessToken);
+    .map((text) => unsealed('rescue', text, sealer).pair.accessToken);
 }

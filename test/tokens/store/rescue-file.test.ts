@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import process from 'node:process';
 import { expect, onTestFinished, test } from 'vitest';
-import { openRescueFile } from '../../../src/tokens/store/rescue-file.ts';
+import { reserveFile } from '../../../src/tokens/store/sealed-file.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { BOUND } from '../../support/processes/bound-user.ts';
 import { folder } from './sqlite-support.ts';
@@ -19,7 +19,7 @@ import { saving } from './token-store-contract.ts';
 
 function opened(directory: string) {
   const owner = { host: 'host', pid: 1, lives: () => true };
-  const file = openRescueFile({ directory, sealer: createSealer([]), owner });
+  const file = reserveFile({ directory, sealer: createSealer([]), owner }, 'rescue');
   onTestFinished(() => file.close());
   return file;
 }

@@ -13,7 +13,7 @@ import {
   type RowWriter,
   type SetRow,
 } from '../rows.ts';
-import { contexts, openPair, sealPair, type Sealer } from '../seal.ts';
+import { contexts, openJson, sealJson, type Sealer } from '../seal.ts';
 import { StoreUnreadableError, type FingerprintRing } from '../token-store.ts';
 import type { Run } from './connection.ts';
 import type { Row, StatementName, Value } from './statements.ts';
@@ -116,7 +116,7 @@ export function createRowWriter(
     },
     addPair: (set, row) => {
       const { generation, attempt, pair, savedAt, imported, wasHead } = row;
-      const sealed = sealPair(pair, contexts.pair(set, generation), sealer);
+      const sealed = sealJson(pair, contexts.pair(set, generation), sealer);
       put('insertPair', set.id, generation, attempt, sealed, savedAt, imported, wasHead);
       const { id, key } = ringRows[0]!;
       put('insertFingerprint', id, fingerprintOf(key, pair.refreshToken), generation);
@@ -180,7 +180,7 @@ export async function resealRows(run: Run, reading: RowReading): Promise<void> {
     const set = rows.sets.find(({ id }) => id === row['set_id'])!;
     const [sealed, generation] = [row['pair'] as string, row['generation'] as number];
     if (sealed === '' || sealer.isCurrent(sealed)) continue;
-    const again = sealPair(pairOf(row, set, sealer).pair, contexts.pair(set, generation), sealer);
+    const again = sealJson(pairOf(row, set, sealer).pair, contexts.pair(set, generation), sealer);
     await run('sealPair', [set.id, generation, row['attempt'] as string, again]);
   }
 }
@@ -188,7 +188,7 @@ export async function resealRows(run: Run, reading: RowReading): Promise<void> {
 function pairOf(row: Row, set: SetRow, sealer: Sealer): PairRow {
   const { generation, attempt, pair, saved_at: savedAt, imported, was_head: wasHead } = row;
   const about = contexts.pair(set, generation as number);
-  const opened = pair === '' ? FORGOTTEN : openPair(pair as string, about, sealer);
+  const opened = pair === '' ? FORGOTTEN : openJson(pair as string, about, sealer);
   return { generation, attempt, savedAt, imported, wasHead, pair: opened } as PairRow;
 }
 

@@ -19,7 +19,7 @@ import {
   type RowWriter,
   type SetRow,
 } from '../rows.ts';
-import { contexts, sealPair, type Sealer } from '../seal.ts';
+import { contexts, sealJson, type Sealer } from '../seal.ts';
 import { StoreUnreadableError, type FingerprintRing, type HistoryEntry } from '../token-store.ts';
 import type { ExchangeLock } from './lock.ts';
 
@@ -99,7 +99,7 @@ export function prepareRows(database: DatabaseSync, sealer: Sealer) {
     },
     addPair: (set, row) => {
       const { generation, attempt, pair, savedAt, imported, wasHead } = row;
-      const sealed = sealPair(pair, contexts.pair(set, generation), sealer);
+      const sealed = sealJson(pair, contexts.pair(set, generation), sealer);
       const flags = [Number(imported), Number(wasHead)] as const;
       const { id, key } = ownRing();
       insertPair.run(
