@@ -1,4 +1,10 @@
-import { mayFollow, saveRescued, waitingPairs, type RescueReport, type StoreIdentity } from '../tokens/store/rescue.ts';
+import {
+  mayFollow,
+  saveRescued,
+  waitingPairs,
+  type RescueReport,
+  type StoreIdentity,
+} from '../tokens/store/rescue.ts';
 import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import { SealError } from '../tokens/store/seal.ts';

@@ -4,7 +4,12 @@ import { readConfig, type Config } from '../config.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
-import { openRescue, waitingPairs, type RescueReport, type StoreIdentity } from '../tokens/store/rescue.ts';
+import {
+  openRescue,
+  waitingPairs,
+  type RescueReport,
+  type StoreIdentity,
+} from '../tokens/store/rescue.ts';
 import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';

@@ -7,24 +7,9 @@ import type { KeptAnswer, Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 import { unreachableError, unwritableStoreError } from './token-errors.ts';
 
-/** Pairs in answers that were not understood, such as a 503 whose body names one. */
-export interface AnsweredPairs {
-  /** The kept answers to this refresh token, newest first. */
-  kept(
-    tokens: HeldTokens,
-  ): readonly { path: string; status: number; at: number; namesPair: boolean }[];
-  /**
-   * Saves the pair that follows into the store, if the service accepts its access token: that proves the pair, and
-   * that the refresh token before it is spent.
-   *
-   * @param unproved saves the pair even if the service rejects its access token: for tokens that are lost anyway
-   * @returns undefined when there is no such pair
-   * @throws when the service or the store is unavailable: then nothing is known, and nothing may be sent
-   */
-  save(tokens: HeldTokens, unproved?: boolean): Promise<'proved' | 'unproved' | undefined>;
-}
+export type AnsweredPairs = ReturnType<typeof createAnsweredPairs>;
 
-export interface AnsweredPairsParts {
+interface Parts {
   store: TokenStore;
   rescue: Rescue | undefined;
   checkAccess: CheckAccess;
@@ -32,19 +17,31 @@ export interface AnsweredPairsParts {
   log: Logger;
 }
 
-export function createAnsweredPairs(parts: AnsweredPairsParts): AnsweredPairs {
-  const { store, rescue, checkAccess, clock, log } = parts;
+/** Pairs in answers that were not understood, such as a 503 whose body names one. */
+export function createAnsweredPairs({ store, rescue, checkAccess, clock, log }: Parts) {
   const refused = new Set<string>();
 
   return {
-    kept: (tokens) =>
+    /** The kept answers to this refresh token, newest first. */
+    kept: (tokens: HeldTokens) =>
       (rescue?.answersTo(tokens) ?? []).map(({ path, unread: { at, answer, namesPair } }) => ({
         path,
         status: answer.status,
         at,
         namesPair,
       })),
-    save: async (tokens, unproved = false) => {
+    /**
+     * Saves the pair that follows into the store, if the service accepts its access token: that proves the pair, and
+     * that the refresh token before it is spent.
+     *
+     * @param unproved saves the pair even if the service rejects its access token: for tokens that are lost anyway
+     * @returns undefined when there is no such pair
+     * @throws when the service or the store is unavailable: then nothing is known, and nothing may be sent
+     */
+    save: async (
+      tokens: HeldTokens,
+      unproved = false,
+    ): Promise<'proved' | 'unproved' | undefined> => {
       const candidates = (rescue?.answersTo(tokens) ?? []).flatMap((kept) => pairIn(kept, tokens));
       const mayWait = clock.elapsed() < replayAt(tokens);
       const proved = await firstProved(candidates, mayWait);

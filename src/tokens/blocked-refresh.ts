@@ -4,30 +4,20 @@ import { blockedBy, busyElsewhereError, type Blocker } from './token-errors.ts';
 import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
 import type { StoredTokens } from './store/token-store.ts';
 
-/**
- * Whether a refresh is due and cannot begin: the store cannot be read or written, a rescue file that may hold the next
- * pair cannot be read, or another process keeps the claim. The access token still works meanwhile, so without this
- * report callers would be the first to notice.
- */
-export interface BlockedRefresh {
-  readonly is: boolean;
-  /** How long another process has been seen to hold the claim, ms. */
-  readonly busyMs: number;
-  /** Reports a refresh that was due and failed. @param generation the one that was due */
-  failed(error: unknown, generation: number | undefined): void;
-  /** Reports that a refresh could begin, or that there is a new pair. */
-  began(): void;
-  /** Reports what was read from the store: it shows how long another process has held the claim. */
-  read(stored: StoredTokens): void;
-}
+export type BlockedRefresh = ReturnType<typeof createBlockedRefresh>;
 
-interface BlockedParts {
+interface Parts {
   clock: Clock;
   log: Logger;
   onExchange?: (outcome: 'unsent', seconds: number) => void;
 }
 
-export function createBlockedRefresh({ clock, log, onExchange }: BlockedParts): BlockedRefresh {
+/**
+ * Whether a refresh is due and cannot begin: the store cannot be read or written, a rescue file that may hold the next
+ * pair cannot be read, or another process keeps the claim. The access token still works meanwhile, so without this
+ * report callers would be the first to notice.
+ */
+export function createBlockedRefresh({ clock, log, onExchange }: Parts) {
   let by: Blocker | undefined;
   /** The claim of another process, or only its lock, and when it was first seen. */
   let busy: { with: string; since: number } | undefined;
@@ -36,10 +26,12 @@ export function createBlockedRefresh({ clock, log, onExchange }: BlockedParts): 
     get is() {
       return by !== undefined;
     },
+    /** How long another process has been seen to hold the claim, ms. */
     get busyMs() {
       return busy ? clock.elapsed() - busy.since : 0;
     },
-    failed: (error, generation) => {
+    /** Reports a refresh that was due and failed. @param generation the one that was due */
+    failed: (error: unknown, generation: number | undefined): void => {
       const blocker = blockedBy(error);
       if (blocker === undefined) return;
       // It may have been stopped before its claim was committed.
@@ -47,8 +39,10 @@ export function createBlockedRefresh({ clock, log, onExchange }: BlockedParts): 
       onExchange?.('unsent', 0);
       block(blocker, error as Error, generation);
     },
+    /** Reports that a refresh could begin, or that there is a new pair. */
     began: end,
-    read: ({ claim, generation }) => {
+    /** Reports what was read from the store: it shows how long another process has held the claim. */
+    read: ({ claim, generation }: StoredTokens): void => {
       if (claim?.live === true) isBusy(claim.attempt, generation);
       else if (busy && busy.with !== LOCK) end();
     },

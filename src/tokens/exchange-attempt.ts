@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
-import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
-import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
-import type { Refusal } from './early-refusal.ts';
+import type { BlockedRefresh } from './blocked-refresh.ts';
 import {
   accessLeft,
   mayHaveSuccessor,
@@ -11,8 +8,12 @@ import {
   type HeldTokens,
   type TokenSource,
 } from './held-tokens.ts';
-import type { RawAnswer } from './token-set.ts';
 import type { PairSaver } from './pair-saver.ts';
+import type { Refusal, SendingTimes } from './sending-times.ts';
+import { pairNamedIn } from './service/answer-text.ts';
+import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
+import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
+import type { Claim, Ending, PairOutcome } from './store/token-store.ts';
 import {
   rateLimitedError,
   refusedError,
@@ -20,11 +21,8 @@ import {
   unreachableError,
   unwritableStoreError,
 } from './token-errors.ts';
-import { pairNamedIn } from './service/answer-text.ts';
-import { growingPauses } from './token-sync.ts';
-import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
-import type { Rescue } from './store/rescue.ts';
-import type { Claim, Ending, PairOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
+import type { RawAnswer } from './token-set.ts';
+import { growingPauses, type TokenSync, type TokenSyncParts } from './token-sync.ts';
 
 /** How one attempt to exchange a refresh token ended. The store has it too, unless it was unavailable. */
 export type AttemptResult =
@@ -39,14 +37,8 @@ export type AttemptResult =
   /** Nothing was spent. Another attempt is useless for this many seconds. */
   | { kind: 'postponed'; error: GraphQLError; seconds: number };
 
-export interface AttemptParts {
-  store: TokenStore;
-  rescue: Rescue | undefined;
+export interface AttemptParts extends TokenSyncParts {
   connect: ConnectToTokenEndpoint;
-  clock: Clock;
-  log: Logger;
-  /** Names this process in the history. */
-  replica: string;
   /** Called after every exchange, also when nothing was sent. `requestId` is the service's own, of one that failed. */
   onExchange?: (
     outcome: PairOutcome | Ending['outcome'],
@@ -57,18 +49,13 @@ export interface AttemptParts {
   onRefused?: (waitSeconds: number) => void;
 }
 
-interface Surroundings {
-  isStopping(): boolean;
-  /** Called when this process has the claim. */
-  onClaim(): void;
-  /** Whether another pair is known by now. */
-  hasNewer(than: HeldTokens): boolean;
-  /** Syncs with the store; whether there is another pair then. */
-  isOvertaken(from: HeldTokens): Promise<boolean>;
-  /** Does the same, and looks for the pair in rescue files and kept answers. @throws when one cannot be read */
-  isAnswered(from: HeldTokens): Promise<boolean>;
-  /** What the refusal of its refresh token means. @param knewExpired whether the access token was known to have expired */
-  judge(from: HeldTokens, knewExpired: boolean): Promise<Refusal>;
+interface Others {
+  readonly saver: PairSaver;
+  readonly held: TokenSync;
+  readonly times: SendingTimes;
+  readonly blocked: BlockedRefresh;
+  /** Nothing is sent from then on. */
+  readonly stopping: AbortSignal;
 }
 
 interface Begun {
@@ -91,22 +78,14 @@ export const REFUSED =
   'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
   'arrive in the store: this process waits for it. Do not import a new token meanwhile.';
 
-export interface ExchangeAttempt {
-  /** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */
-  exchange(from: HeldTokens): Promise<AttemptResult>;
-  /** Records how attempts ended while the store was unavailable. Never rejects. */
-  recordEndings(): Promise<void>;
-  /** Records a loss once more that the store has forgotten, as after a failover. Never rejects. */
-  recordLoss(stored: StoredTokens): Promise<void>;
-}
+export type ExchangeAttempt = (from: HeldTokens) => Promise<AttemptResult>;
 
+/** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */
 export function createExchangeAttempt(
   { store, rescue, connect, clock, log, replica, onExchange, onRefused }: AttemptParts,
-  saver: PairSaver,
-  { isStopping, onClaim, hasNewer, isOvertaken, isAnswered, judge }: Surroundings,
+  { saver, held, times, blocked, stopping }: Others,
 ): ExchangeAttempt {
-  const unrecorded = new Map<string, Ending>();
-  return { exchange: attemptOnce, recordEndings, recordLoss };
+  return attemptOnce;
 
   async function attemptOnce(from: HeldTokens): Promise<AttemptResult> {
     const endpoint = await connect().catch((cause: unknown) => {
@@ -120,11 +99,11 @@ export function createExchangeAttempt(
       const claimed = await claim(begun);
       if (!claimed) return { kind: 'overtaken' };
       if ('kind' in claimed) return claimed;
-      onClaim();
+      blocked.began();
       const answered = mayHaveSuccessor(from) && (await lateAnswer(begun));
       if (answered) return answered;
       // A process that was suspended after the claim must not wake up and send.
-      const maySend = () => !isStopping() && clock.elapsed() - begun.begun < SEND_WITHIN_MS;
+      const maySend = () => !stopping.aborted && clock.elapsed() - begun.begun < SEND_WITHIN_MS;
       const outcome: ExchangeOutcome = maySend()
         ? await endpoint.exchange(from.pair.refreshToken, maySend)
         : { kind: 'unsent' };
@@ -141,7 +120,7 @@ export function createExchangeAttempt(
     const wanted = { set, generation, attempt, ...seen, lifeMs: CLAIM_LIFE_MS, replica };
     return store.claim(wanted).catch((error: unknown) => {
       // It may have been written all the same.
-      unrecorded.set(attempt, { outcome: 'unsent', latencyMs: 0 });
+      held.endAttemptLater(attempt, { outcome: 'unsent', latencyMs: 0 });
       return postponed(1, unwritableStoreError(error));
     });
   }
@@ -152,7 +131,8 @@ export function createExchangeAttempt(
    */
   async function lateAnswer(exchange: Begun): Promise<AttemptResult | undefined> {
     try {
-      if (!(await isAnswered(exchange.from))) return undefined;
+      await held.recoverPair();
+      if (held.isHeld(exchange.from)) return undefined;
       await close(exchange, 'unsent');
       return { kind: 'overtaken' };
     } catch (error) {
@@ -180,7 +160,7 @@ export function createExchangeAttempt(
         return postponed(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
       case 'refused': {
         // The page of a proxy or firewall says nothing about the refresh token.
-        if (outcome.status === 403 && outcome.isPage !== true && !isStopping()) {
+        if (outcome.status === 403 && outcome.isPage !== true && !stopping.aborted) {
           const refused = await earlyOrSpent(exchange, ['early-or-spent']);
           if (refused) return refused;
         }
@@ -189,7 +169,7 @@ export function createExchangeAttempt(
       }
       case 'unsent':
         await close(exchange, outcome.kind);
-        return postponed(1, isStopping() ? stoppingError() : unreachableError());
+        return postponed(1, stopping.aborted ? stoppingError() : unreachableError());
       case 'uncertain':
         // The claim stays: whether the refresh token is spent is unknown, and nothing is guessed.
         await close(exchange, outcome.kind);
@@ -234,7 +214,9 @@ export function createExchangeAttempt(
     exchange: Begun,
     open: readonly Refusal[] = ['early-or-spent', 'expired-since'],
   ): Promise<AttemptResult | undefined> {
-    const refusal = await judge(exchange.from, exchange.knewExpired);
+    // Requests may have met its expiry since.
+    const tokens = held.isHeld(exchange.from) ? held.tokens! : exchange.from;
+    const refusal = await times.judge(tokens, exchange.knewExpired);
     if (!open.includes(refusal)) return undefined;
     await close(exchange, 'early-or-spent');
     return { kind: 'early-or-spent', hasExpired: refusal === 'expired-since' };
@@ -248,7 +230,7 @@ export function createExchangeAttempt(
     try {
       let overtaken = await isOvertaken(from);
       // There is no time to ask what it means.
-      if (!overtaken && isStopping()) return await leaveOpen(exchange);
+      if (!overtaken && stopping.aborted) return await leaveOpen(exchange);
       const refused = overtaken ? undefined : await earlyOrSpent(exchange);
       if (refused) return refused;
       const left = until - clock.elapsed();
@@ -258,8 +240,8 @@ export function createExchangeAttempt(
         onRefused?.(waitSeconds);
       }
       while (!overtaken && clock.elapsed() < until) {
-        if (isStopping()) return await leaveOpen(exchange);
-        await pause(() => isStopping() || hasNewer(from));
+        if (stopping.aborted) return await leaveOpen(exchange);
+        await pause(() => stopping.aborted || !held.isHeld(from));
         overtaken = await isOvertaken(from);
       }
       await close(exchange, 'invalid-grant');
@@ -287,37 +269,12 @@ export function createExchangeAttempt(
     if (outcome !== 'unsent') {
       log.warn({ generation, outcome, serviceRequestId: requestId }, NO_TOKENS);
     }
-    const ending = { outcome, latencyMs };
-    await store.endAttempt(attempt, ending).catch((error: unknown) => {
-      unrecorded.set(attempt, ending);
-      log.error(
-        { err: error, outcome },
-        'the end of an exchange could not be written to the store',
-      );
-    });
+    await held.endAttempt(attempt, { outcome, latencyMs });
   }
 
-  async function recordEndings(): Promise<void> {
-    for (const [attempt, ending] of unrecorded) {
-      await store.endAttempt(attempt, ending).then(
-        () => unrecorded.delete(attempt),
-        () => {},
-      );
-    }
-  }
-
-  async function recordLoss({ set, generation, claim: before }: StoredTokens): Promise<void> {
-    // The store cannot be written, or has not heard of that loss yet.
-    if (unrecorded.size > 0) return;
-    const attempt = randomUUID();
-    const over = before?.attempt ?? null;
-    const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
-    // Nothing is sent for it, so it need not wait for the others.
-    await store.askOthers?.().catch(() => {});
-    const claimed = await store.claim(wanted).catch(() => undefined);
-    if (!claimed) return;
-    unrecorded.set(attempt, { outcome: 'invalid-grant', latencyMs: 0 });
-    await recordEndings();
+  async function isOvertaken(from: HeldTokens): Promise<boolean> {
+    await held.sync();
+    return !held.isHeld(from);
   }
 }
 

@@ -4,30 +4,9 @@ import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import { readsBack, type Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
-/** Saves a pair that was received: to the store, or if that fails, to the rescue file. */
-export interface PairSaver {
-  /** A pair that is not in the store yet; saving it is tried until it works. */
-  readonly pending: NewPair | undefined;
-  /** Why it is not in the store. */
-  readonly why: UnsavedCause;
-  /**
-   * Saves a new pair. A pair that is not saved within a second is pending. Never rejects.
-   *
-   * @returns `second` when the store has another pair of the same generation in use
-   */
-  save(pair: NewPair): Promise<'newest' | 'second' | 'pending'>;
-  /** Saves a pair that the store has lost, or may have lost. Resolves after one try; never rejects. */
-  saveAgain(pair: NewPair, why: StoreLoss, cause?: unknown): Promise<void>;
-  /** Puts a pair into the rescue file of which the store does not show, at the end, that it has it. */
-  leave(pair: NewPair, cause: unknown): void;
-  /**
-   * Waits until no pair is pending, or for five seconds and then until the pair is in the rescue file. It does not wait
-   * for a store that needs the operator.
-   */
-  finish(): Promise<void>;
-}
+export type PairSaver = ReturnType<typeof createPairSaver>;
 
-export interface PairSaverParts {
+interface Parts {
   store: TokenStore;
   rescue: Rescue | undefined;
   clock: Clock;
@@ -39,7 +18,8 @@ const RETRY_MS = 500;
 const SLOW_MS = 1_000;
 const PATIENCE_MS = 5_000;
 
-export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): PairSaver {
+/** Saves a pair that was received: to the store, or if that fails, to the rescue file. */
+export function createPairSaver({ store, rescue, clock, log }: Parts) {
   let pending: NewPair | undefined;
   let why: UnsavedCause = 'unwritable';
   let saving: Promise<void> | undefined;
@@ -48,13 +28,20 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
   let finishBy = Number.POSITIVE_INFINITY;
 
   return {
+    /** A pair that is not in the store yet; saving it is tried until it works. */
     get pending() {
       return pending;
     },
+    /** Why it is not in the store. */
     get why() {
       return why;
     },
-    save: async (pair) => {
+    /**
+     * Saves a new pair. A pair that is not saved within a second is pending. Never rejects.
+     *
+     * @returns `second` when the store has another pair of the same generation in use
+     */
+    save: async (pair: NewPair): Promise<'newest' | 'second' | 'pending'> => {
       if (rescue?.stays) leaveCopy(pair);
       try {
         const isNewest = await saveOnce(pair);
@@ -68,7 +55,8 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
         return 'pending';
       }
     },
-    saveAgain: async (pair, loss, cause) => {
+    /** Saves a pair that the store has lost, or may have lost. Resolves after one try; never rejects. */
+    saveAgain: async (pair: NewPair, loss: StoreLoss, cause?: unknown): Promise<void> => {
       hold(pair, loss, cause);
       const firstTry = saveAndReadBack(pair).then(
         () => isSaved(pair),
@@ -77,12 +65,17 @@ export function createPairSaver({ store, rescue, clock, log }: PairSaverParts): 
       saving = firstTry.then(() => (pending === pair ? saveUntilDone(pair) : undefined));
       await firstTry;
     },
-    leave: (pair, cause) => {
+    /** Puts a pair into the rescue file of which the store does not show, at the end, that it has it. */
+    leave: (pair: NewPair, cause: unknown): void => {
       if (pending) return;
       log.error({ trouble: 'unsaved', store: store.description, err: cause }, LEFT);
       putInRescueFile(pair);
     },
-    finish: async () => {
+    /**
+     * Waits until no pair is pending, or for five seconds and then until the pair is in the rescue file. It does not wait
+     * for a store that needs the operator.
+     */
+    finish: async (): Promise<void> => {
       finishBy = clock.elapsed() + (LASTING.has(why) ? 0 : PATIENCE_MS);
       await saving;
     },

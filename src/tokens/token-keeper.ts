@@ -61,8 +61,8 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * the store, or has left it in the rescue file. That file is emptied only after the pair was read back, as a start reads
  * it: a row that is there may still not be found.
  *
- * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, and what follows each
- * result in token-refresher.ts.
+ * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, when a token that is
+ * uncertain or was refused may be sent in sending-times.ts, and what follows each result in token-refresher.ts.
  */
 
 /** Keeps one token set alive: refreshes it ahead of its expiry, and once when the service reports that it expired. */

@@ -1,7 +1,5 @@
-import { createAnsweredPairs, type AnsweredPairs } from './answered-pair.ts';
+import { createAnsweredPairs } from './answered-pair.ts';
 import { createBlockedRefresh } from './blocked-refresh.ts';
-import { createEarlyRefusal } from './early-refusal.ts';
-import type { CheckAccess } from './service/auth-check.ts';
 import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
 import {
   isFinal,
@@ -11,12 +9,13 @@ import {
   lossOf,
   lostAfter,
   unansweredOf,
-  waitsForExpiry,
   type AccessToken,
   type HeldTokens,
   type UncertainTokens,
 } from './held-tokens.ts';
 import { createPairSaver } from './pair-saver.ts';
+import { createSendingTimes } from './sending-times.ts';
+import type { CheckAccess } from './service/auth-check.ts';
 import type { BoundedStore } from './store/bounded-store.ts';
 import { ANSWERS_MS } from './store/token-store.ts';
 import {
@@ -31,54 +30,11 @@ import {
   unsavedError,
   unwritableStoreError,
 } from './token-errors.ts';
-import {
-  createTokenSync,
-  growingPauses,
-  type TokenSync,
-  type TokenSyncParts,
-} from './token-sync.ts';
-import { createUncertainRefresh } from './uncertain-refresh.ts';
+import { createTokenSync, growingPauses } from './token-sync.ts';
 
-/** The newest pair that this process knows, and the exchange that gives the next one. */
-export interface TokenRefresher extends Pick<
-  TokenSync,
-  'tokens' | 'storeLosses' | 'adopt' | 'sync'
-> {
-  /** A pair that was received is not in the store yet. */
-  readonly unsaved: boolean;
-  /** The last answer had no new refresh token, or no access token. */
-  readonly notRenewed: boolean;
-  /** A refresh is due and cannot begin. */
-  readonly blocked: boolean;
-  /** Pairs in answers that were not understood. */
-  readonly answers: AnsweredPairs;
-  /** Reports that the service accepted this access token: from now on its expiry is believed. */
-  accepted(token: AccessToken): void;
-  /** Reports that the service refused this access token as expired. */
-  expired(token: AccessToken): void;
-  /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
-  settled(): Promise<void>;
-  /**
-   * Exchanges the refresh token; all callers share one exchange. It belongs to the process: a caller that disconnects
-   * does not end it. An uncertain refresh token is sent once more.
-   *
-   * @param evenIfEnded also if it has ended by the clock, which may be wrong
-   */
-  refresh(evenIfEnded?: boolean): Promise<HeldTokens>;
-  /** Milliseconds until the next step is due. */
-  untilDue(): number;
-  /** Milliseconds until the refresh token is sent once more; undefined when it is not uncertain. */
-  untilReplay(): number | undefined;
-  /**
-   * Does what is due: refreshes ahead of the expiry, or after it where the service refuses earlier, or decides about an
-   * uncertain exchange.
-   */
-  advance(): Promise<void>;
-  /** Begins no further exchange, and waits until the pair of one under way is safe. */
-  stop(): Promise<void>;
-}
+export type TokenRefresher = ReturnType<typeof createTokenRefresher>;
 
-export interface RefresherParts extends AttemptParts, TokenSyncParts {
+export interface RefresherParts extends AttemptParts {
   store: BoundedStore;
   checkAccess: CheckAccess;
 }
@@ -91,93 +47,62 @@ const IDLE_MS = 30_000;
 const IDLE_WITHOUT_TOKENS_MS = 5_000;
 const BUSY_MS = 1_000;
 const LONGEST_BUSY_MS = 5_000;
+const LONGEST_PATIENCE_S = 30 * 60;
 
-export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
+/** Exchanges the newest pair that this process knows for the next one, when that is due or requests need it. */
+export function createTokenRefresher(parts: RefresherParts) {
   const { store, clock, log } = parts;
+  const stopping = new AbortController();
   const saver = createPairSaver(parts);
-  const checkAccess: CheckAccess = async (accessToken) => {
-    const verdict = await parts.checkAccess(accessToken);
-    const isExpired = verdict.kind === 'refused' && verdict.detail === 'token_expired';
-    if (isExpired && held.tokens?.pair.accessToken === accessToken) held.change({ expired: true });
-    return verdict;
-  };
-  const uncertain = createUncertainRefresh({ ...parts, checkAccess });
-  const early = createEarlyRefusal({ checkAccess, clock });
   const answers = createAnsweredPairs(parts);
   const blocked = createBlockedRefresh(parts);
-  const held: TokenSync = createTokenSync(parts, {
-    saver,
-    answers,
-    recordEndings: () => attempt.recordEndings(),
-    recordLoss: (stored) => attempt.recordLoss(stored),
-    onRead: blocked.read,
-    onNewPair: () => {
-      quiet = undefined;
-      blocked.began();
-    },
-  });
-  const attempt = createExchangeAttempt(parts, saver, {
-    isStopping: () => stopped,
-    onClaim: blocked.began,
-    hasNewer: (from) => !isSamePair(held.tokens!, from),
-    isOvertaken: async (from) => {
-      await held.sync();
-      return !isSamePair(held.tokens!, from);
-    },
-    isAnswered: async (from) => {
-      await held.recoverPair();
-      return !isSamePair(held.tokens!, from);
-    },
-    // Requests may have met its expiry since.
-    judge: (from, knewExpired) =>
-      early.judge(isSamePair(held.tokens!, from) ? held.tokens! : from, knewExpired),
-  });
+  const held = createTokenSync(parts, { saver, answers, blocked });
+  const times = createSendingTimes({ clock, log, checkAccess });
+  const others = { saver, held, times, blocked, stopping: stopping.signal };
+  const attempt = createExchangeAttempt(parts, others);
   let inFlight: Promise<HeldTokens> | undefined;
   let notRenewed = false;
-  let stopped = false;
-  let quiet: { until: number; error: Error } | undefined;
-
-  const refresh = (evenIfEnded = false) => {
-    inFlight ??= exchangeOnce(evenIfEnded)
-      .catch((error: unknown) => {
-        if (!stopped) blocked.failed(error, held.tokens?.generation);
-        throw error;
-      })
-      .finally(() => {
-        inFlight = undefined;
-      });
-    return inFlight;
-  };
+  /** The last failure: until then, that pair is not exchanged. */
+  let pausedBy: { of: HeldTokens; until: number; error: Error } | undefined;
 
   return {
+    /** The newest pair that this process knows. */
     get tokens() {
       return held.tokens;
     },
+    /** A pair that was received is not in the store yet. */
     get unsaved() {
       return saver.pending !== undefined;
     },
+    /** How often the store was found to be replaced, or gone. */
     get storeLosses() {
       return held.storeLosses;
     },
+    /** The last answer had no new refresh token, or no access token. */
     get notRenewed() {
       return notRenewed;
     },
+    /** A refresh is due and cannot begin. */
     get blocked() {
       return blocked.is;
     },
+    /** Pairs in answers that were not understood. */
     answers,
     adopt: held.adopt,
     sync: held.sync,
-    accepted: (token) => {
+    /** Reports that the service accepted this access token: from now on its expiry is believed. */
+    accepted: (token: AccessToken): void => {
       const { tokens } = held;
       if (!tokens || (tokens.accepted && !tokens.expired) || !isOfPair(token, tokens)) return;
       held.change({ accepted: true, expired: false });
     },
-    expired: (token) => {
+    /** Reports that the service refused this access token as expired. */
+    expired: (token: AccessToken): void => {
       const { tokens } = held;
       if (tokens && isOfPair(token, tokens)) held.change({ expired: true });
     },
-    settled: async () => {
+    /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
+    settled: async (): Promise<void> => {
       await inFlight?.catch(() => {});
       const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
       const pauseBetween = growingPauses(clock, LOOKS);
@@ -187,7 +112,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       }
     },
     refresh,
-    untilDue: () => {
+    /** Milliseconds until the next step is due. */
+    untilDue: (): number => {
       const { tokens } = held;
       if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return IDLE_WITHOUT_TOKENS_MS;
       if (saver.pending) return IDLE_MS;
@@ -195,20 +121,26 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         // Less and less often: that process may have been stopped, and keeps its claim until its end.
         return Math.min(LONGEST_BUSY_MS, Math.max(BUSY_MS, blocked.busyMs));
       }
-      return Math.max(dueAt(tokens), quiet?.until ?? 0) - clock.elapsed();
+      return Math.max(times.dueAt(tokens), pauseNow()?.until ?? 0) - clock.elapsed();
     },
-    untilReplay: () =>
-      isUncertain(held.tokens) ? uncertain.dueAt(held.tokens) - clock.elapsed() : undefined,
-    advance: async () => {
+    /** Milliseconds until the refresh token is sent once more; undefined when it is not uncertain. */
+    untilReplay: (): number | undefined =>
+      isUncertain(held.tokens) ? times.replayDueAt(held.tokens) - clock.elapsed() : undefined,
+    /**
+     * Does what is due: refreshes ahead of the expiry, or after it where the service refuses earlier, or decides about an
+     * uncertain exchange.
+     */
+    advance: async (): Promise<void> => {
       const { tokens } = held;
-      if (tokens && !(await maySend(tokens))) return;
+      if (tokens && !(await times.maySend(tokens))) return;
       await refresh().catch((error: unknown) => {
         // It was reported once.
         if (!isEarlyOrSpent(error)) throw error;
       });
     },
-    stop: async () => {
-      stopped = true;
+    /** Begins no further exchange, and waits until the pair of one under way is safe. */
+    stop: async (): Promise<void> => {
+      stopping.abort();
       store.hurry();
       await inFlight?.catch(() => {});
       await saver.finish();
@@ -217,14 +149,29 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
     },
   };
 
-  function dueAt(tokens: HeldTokens): number {
-    const at = isUncertain(tokens) ? uncertain.dueAt(tokens) : undefined;
-    return waitsForExpiry(tokens) ? early.dueAt(tokens, at) : (at ?? tokens.refreshAt);
+  /**
+   * Exchanges the refresh token; all callers share one exchange. It belongs to the process: a caller that disconnects
+   * does not end it. An uncertain refresh token is sent once more.
+   *
+   * @param evenIfEnded also if it has ended by the clock, which may be wrong
+   */
+  function refresh(evenIfEnded = false): Promise<HeldTokens> {
+    inFlight ??= exchangeOnce(evenIfEnded)
+      .catch((error: unknown) => {
+        if (!stopping.signal.aborted) blocked.failed(error, held.tokens?.generation);
+        throw error;
+      })
+      .finally(() => {
+        inFlight = undefined;
+      });
+    return inFlight;
   }
 
-  async function maySend(tokens: HeldTokens): Promise<boolean> {
-    if (isUncertain(tokens) && !(await uncertain.mustReplay(tokens))) return false;
-    return !waitsForExpiry(tokens) || (await early.maySend(tokens));
+  async function checkAccess(accessToken: string) {
+    const verdict = await parts.checkAccess(accessToken);
+    const isExpired = verdict.kind === 'refused' && verdict.detail === 'token_expired';
+    if (isExpired && held.tokens?.pair.accessToken === accessToken) held.change({ expired: true });
+    return verdict;
   }
 
   async function exchangeOnce(evenIfEnded: boolean): Promise<HeldTokens> {
@@ -238,10 +185,11 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
       // It became uncertain while this waited for another process: a caller does not decide that it is sent again.
       const isNewlyUncertain = isUncertain(newest) && !isUncertain(from);
       const isNewlyRefused = newest.refusedEarly && !from.refusedEarly;
-      if ((isNewlyUncertain || isNewlyRefused) && !(await maySend(newest))) {
+      if ((isNewlyUncertain || isNewlyRefused) && !(await times.maySend(newest))) {
         throw isNewlyRefused ? earlyOrSpentError() : uncertainError();
       }
-      if (quiet && clock.elapsed() < quiet.until) throw quiet.error;
+      const pausing = pauseNow();
+      if (pausing) throw pausing.error;
       const mayClaim = newest.state.kind !== 'refreshing';
       if (mayClaim && (await othersAreAsked())) {
         await newsOf(newest, ANSWERS_MS);
@@ -270,7 +218,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   async function newsOf(from: HeldTokens, patienceMs: number): Promise<void> {
     const until = clock.elapsed() + patienceMs;
     const pauseBetween = growingPauses(clock, LOOKS);
-    const isOver = () => stopped || !isSamePair(held.tokens!, from);
+    const isOver = () => stopping.signal.aborted || !held.isHeld(from);
     while (clock.elapsed() < until && !isOver()) {
       await pauseBetween(isOver);
       await held.sync();
@@ -289,7 +237,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   /** The tokens that are held, if their refresh token may be sent. */
   function exchangeable(evenIfEnded: boolean): HeldTokens {
     const { tokens } = held;
-    if (stopped) throw stoppingError();
+    if (stopping.signal.aborted) throw stoppingError();
     if (!tokens) throw missingError();
     if (tokens.state.kind === 'moved') throw movedError(tokens.state.to);
     const loss = lossOf(tokens, clock);
@@ -300,7 +248,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
 
   /** @returns undefined when another process was first */
   async function exchange(from: HeldTokens): Promise<HeldTokens | undefined> {
-    const result = await attempt.exchange(from);
+    const result = await attempt(from);
     switch (result.kind) {
       case 'kept':
         // A set that was imported meanwhile is newer; of two pairs of one generation the store has chosen one.
@@ -315,7 +263,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         return undefined;
       case 'early-or-spent': {
         const { state, expired: wasExpired } = held.tokens!;
-        if (!isSamePair(held.tokens!, from)) return held.tokens!;
+        if (!held.isHeld(from)) return held.tokens!;
         if (!isFinal(held.tokens!)) {
           const unanswered = unansweredOf(state);
           const refused = { kind: 'early-or-spent', unanswered } as const;
@@ -325,7 +273,7 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         const done = result.hasExpired ? await exchangeOnceMore(from) : undefined;
         if (done) return done;
         // Otherwise a request that meets `token_expired` is news, also within the next seconds.
-        if (wasExpired) throw pause(early.patience(from), earlyOrSpentError());
+        if (wasExpired) throw pause(times.patience(from), earlyOrSpentError());
         throw earlyOrSpentError();
       }
       case 'lost': {
@@ -338,12 +286,16 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
         throw lostError(lossOf(lost, clock)!);
       }
       case 'uncertain': {
-        if (!isSamePair(held.tokens!, from)) return held.tokens!;
+        if (!held.isHeld(from)) return held.tokens!;
         const unanswered = unansweredOf(from.state) + 1;
         const state = { kind: 'uncertain', unanswered, attempt: result.attempt } as const;
         if (!isFinal(held.tokens!)) held.change({ state });
         const tokens = { ...held.tokens!, state };
-        uncertain.report(tokens, result.why);
+        const { generation } = from;
+        log.error(
+          { trouble: 'uncertain', generation, why: result.why },
+          'refresh uncertain: no clear answer',
+        );
         return resolve(tokens);
       }
       case 'postponed':
@@ -354,8 +306,8 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
   /** Some seconds after the expiry, since clocks of the service may differ. */
   async function exchangeOnceMore(from: HeldTokens): Promise<HeldTokens | undefined> {
     await newsOf(from, SKEW_MS);
-    if (stopped) throw stoppingError();
-    return isSamePair(held.tokens!, from) ? exchange(held.tokens!) : held.tokens!;
+    if (stopping.signal.aborted) throw stoppingError();
+    return held.isHeld(from) ? exchange(held.tokens!) : held.tokens!;
   }
 
   /** An import that was believed while its access token worked, and is lost now: the set before it may be in use again. */
@@ -373,9 +325,9 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
    */
   async function resolve(from: UncertainTokens): Promise<HeldTokens> {
     await held.recoverPair().catch(() => {});
-    if (!isSamePair(held.tokens!, from)) return held.tokens!;
-    if (from.state.unanswered > 1) throw pause(uncertain.patience(from), uncertainError());
-    const replay = !stopped && (await maySend(from).catch(() => false));
+    if (!held.isHeld(from)) return held.tokens!;
+    if (from.state.unanswered > 1) throw pause(patienceAfter(from), uncertainError());
+    const replay = !stopping.signal.aborted && (await times.maySend(from).catch(() => false));
     const done = replay ? await exchange(held.tokens!) : undefined;
     if (done) return done;
     throw uncertainError();
@@ -383,9 +335,19 @@ export function createTokenRefresher(parts: RefresherParts): TokenRefresher {
 
   /** Remembers the error: callers within the next seconds get it without another request. */
   function pause<E extends Error>(seconds: number, error: E): E {
-    quiet = { until: clock.elapsed() + seconds * 1000, error };
+    pausedBy = { of: held.tokens!, until: clock.elapsed() + seconds * 1000, error };
     return error;
   }
+
+  function pauseNow() {
+    if (!pausedBy || !held.isHeld(pausedBy.of)) return undefined;
+    return clock.elapsed() < pausedBy.until ? pausedBy : undefined;
+  }
+}
+
+/** Seconds until an uncertain refresh token is sent again, after several times. */
+function patienceAfter({ state: { unanswered } }: UncertainTokens): number {
+  return Math.min(LONGEST_PATIENCE_S, 2 ** Math.max(0, unanswered - 2));
 }
 
 const WITHDRAWN =

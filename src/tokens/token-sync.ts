@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { AnsweredPairs } from './answered-pair.ts';
+import type { BlockedRefresh } from './blocked-refresh.ts';
 import {
   accessLeft,
   changesIn,
@@ -15,41 +17,28 @@ import {
   type TokenSource,
 } from './held-tokens.ts';
 import type { PairSaver } from './pair-saver.ts';
-import { createStoreWatch } from './store-watch.ts';
+import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
 import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
-import { earlyOrSpentError, lostError, movedError, unreadRescueError } from './token-errors.ts';
-import type { StoredClaim, StoredTokens, TokenStore } from './store/token-store.ts';
+import { SealError } from './store/seal.ts';
+import {
+  StoreGoneError,
+  StoreUnreadableError,
+  type Ending,
+  type StoredClaim,
+  type StoredTokens,
+  type TokenStore,
+} from './store/token-store.ts';
+import {
+  earlyOrSpentError,
+  lostError,
+  movedError,
+  unreadableStoreError,
+  unreadRescueError,
+  unsavedError,
+  type StoreLoss,
+} from './token-errors.ts';
 
-/** The newest pair that this process knows, kept in step with the store and with other processes. */
-export interface TokenSync {
-  readonly tokens: HeldTokens | undefined;
-  /** How often the store was found to be replaced, or gone. */
-  readonly storeLosses: number;
-  /** Takes over what the store holds, if it is newer or of another set. */
-  adopt(stored: StoredTokens): void;
-  /** Takes over the pair of an exchange of this process. */
-  publish(next: TokenSource, bornAt: number): void;
-  /** Records something else about the pair that is held. */
-  change(facts: Partial<HeldTokens>): HeldTokens;
-  /**
-   * Takes over what other processes refreshed or imported. Before that, it saves into the store what the store lacks:
-   * pairs of rescue files, the newest pair, and how attempts ended. All callers that wait share the next sync: not one
-   * that has begun, whose reading may be older than what they know.
-   */
-  sync(): Promise<void>;
-  /**
-   * Syncs, and takes over the next pair if it has arrived after all: in a rescue file of another process, or in an
-   * answer that was not understood.
-   *
-   * @throws when one of these cannot be read
-   */
-  recoverPair(): Promise<void>;
-  /**
-   * For the end of the process: leaves the newest pair in the rescue file, unless the store shows that it has it. Never
-   * rejects.
-   */
-  secure(): Promise<void>;
-}
+export type TokenSync = ReturnType<typeof createTokenSync>;
 
 export interface TokenSyncParts {
   store: TokenStore;
@@ -58,33 +47,33 @@ export interface TokenSyncParts {
   log: Logger;
   /** The service that the set must belong to. */
   baseUrl: string;
+  /** Names this process in the history. */
+  replica: string;
   random?: () => number;
 }
 
-interface Surroundings {
+interface Others {
   readonly saver: PairSaver;
   readonly answers: AnsweredPairs;
-  /** Records how attempts ended that could not be recorded then. Never rejects. */
-  recordEndings(): Promise<void>;
-  /** Records that the refresh token was refused, which the store does not know any more. Never rejects. */
-  recordLoss(stored: StoredTokens): Promise<void>;
-  /** Called with what was read from the store. */
-  onRead(stored: StoredTokens): void;
-  /** Called when there is another pair. */
-  onNewPair(): void;
+  readonly blocked: BlockedRefresh;
 }
 
-export function createTokenSync(
-  parts: TokenSyncParts,
-  { saver, answers, recordEndings, recordLoss, onRead, onNewPair }: Surroundings,
-): TokenSync {
-  const { store, rescue, clock, log, baseUrl, random = Math.random } = parts;
-  const watch = createStoreWatch(parts, saver);
+/**
+ * The newest pair that this process knows, kept in step with the store and with other processes.
+ *
+ * Notices that the store was replaced by an older copy or by another store, that it is gone, or that it is damaged. The
+ * newest pair, unless it is lost or moved, is saved into it before anything in it is used.
+ */
+export function createTokenSync(parts: TokenSyncParts, { saver, answers, blocked }: Others) {
+  const { store, rescue, clock, log, baseUrl, replica, random = Math.random } = parts;
   let tokens: HeldTokens | undefined;
+  let storeLosses = 0;
   /** The pair that was reported as refused early. */
   let alarmed: HeldTokens | undefined;
   /** Unanswered exchanges of the pair that the store no longer knows of. */
   let forgotten = 0;
+  /** How attempts ended, until the store has recorded it. */
+  const unrecorded = new Map<string, Ending>();
   let running: Promise<unknown> = Promise.resolve();
   let upcoming: Promise<RescueReport | undefined> | undefined;
 
@@ -92,27 +81,58 @@ export function createTokenSync(
     get tokens() {
       return tokens;
     },
+    /** How often the store was found to be replaced, or gone. */
     get storeLosses() {
-      return watch.losses;
+      return storeLosses;
     },
+    isHeld,
     adopt,
     publish,
     change,
-    sync: async () => void (await sync()),
-    recoverPair: async () => {
+    /**
+     * Takes over what other processes refreshed or imported. Before that, it saves into the store what the store lacks:
+     * pairs of rescue files, the newest pair, and how attempts ended. All callers that wait share the next sync: not one
+     * that has begun, whose reading may be older than what they know.
+     */
+    sync: async (): Promise<void> => void (await sync()),
+    /**
+     * Syncs, and takes over the next pair if it has arrived after all: in a rescue file of another process, or in an
+     * answer that was not understood.
+     *
+     * @throws when one of these cannot be read
+     */
+    recoverPair: async (): Promise<void> => {
       const report = await sync();
       const mayBeSpent = mayHaveSuccessor(tokens!);
       const head = { ...tokens!, mayHaveSuccessor: mayBeSpent };
       if (report?.failed.some((file) => mayFollow(file, head))) throw unreadRescueError();
       if (mayBeSpent && (await answers.save(tokens!))) await sync();
     },
-    secure: async () => {
+    /** Records how an attempt ended. Until that can be written, its claim stays in the store. Never rejects. */
+    endAttempt: async (attempt: string, ending: Ending): Promise<void> => {
+      await store.endAttempt(attempt, ending).catch((error: unknown) => {
+        unrecorded.set(attempt, ending);
+        const { outcome } = ending;
+        log.error(
+          { err: error, outcome },
+          'the end of an exchange could not be written to the store',
+        );
+      });
+    },
+    /** The same, at the next sync. */
+    endAttemptLater: (attempt: string, ending: Ending): void =>
+      void unrecorded.set(attempt, ending),
+    /**
+     * For the end of the process: leaves the newest pair in the rescue file, unless the store shows that it has it. Never
+     * rejects.
+     */
+    secure: async (): Promise<void> => {
       // It may take a pair over, or notice damage.
       await running.catch(() => {});
       const newest = tokens;
       if (!newest || isFinal(newest) || saver.pending) return;
       try {
-        const stored = await watch.readOrRestore(newest, isHeld, () => {});
+        const stored = await readOrRestore(newest);
         if (stored) expectOurs(stored);
       } catch (error) {
         saver.leave(newest.saved, error);
@@ -120,10 +140,11 @@ export function createTokenSync(
     },
   };
 
+  /** Takes over what the store holds, if it is newer or of another set. */
   function adopt(stored: StoredTokens): void {
     expectOurs(stored);
     if (tokens?.set === stored.set && tokens.generation > stored.generation) return;
-    onRead(stored);
+    blocked.read(stored);
     // The store's clock may have been set back since the save.
     const bornAt = clock.elapsed() - Math.max(0, stored.age);
     if (tokens && isSamePair(tokens, stored)) {
@@ -143,13 +164,15 @@ export function createTokenSync(
     if (stored.baseUrl !== baseUrl) throw foreignStoreError(store, stored.baseUrl, baseUrl);
   }
 
+  /** Takes over the pair of an exchange of this process. */
   function publish(next: TokenSource, bornAt: number): void {
     tokens = holdTokens(next, bornAt, tokens === undefined, random());
     forgotten = 0;
     logRefusal(tokens);
-    onNewPair();
+    blocked.began();
   }
 
+  /** Records something else about the pair that is held. */
   function change(facts: Partial<HeldTokens>): HeldTokens {
     const before = tokens!;
     tokens = { ...before, ...facts };
@@ -174,11 +197,7 @@ export function createTokenSync(
     await recordEndings();
     const report = await rescue?.saveInto(store, baseUrl);
     const before = tokens;
-    const stored = await watch.readOrRestore(
-      before,
-      isHeld,
-      (lost) => (forgotten = unansweredOf(lost.state)),
-    );
+    const stored = await readOrRestore(before);
     // An older pair may replace the one that is held only if the store was read with that one in mind.
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
     if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
@@ -193,6 +212,30 @@ export function createTokenSync(
   async function recordPassed({ attempt, live, isDatedAhead }: StoredClaim): Promise<void> {
     if (live || !isDatedAhead) return;
     await store.endAttempt(attempt, { outcome: 'uncertain', latencyMs: 0 }).catch(() => {});
+  }
+
+  async function recordEndings(): Promise<void> {
+    for (const [attempt, ending] of unrecorded) {
+      await store.endAttempt(attempt, ending).then(
+        () => unrecorded.delete(attempt),
+        () => {},
+      );
+    }
+  }
+
+  /** Records a loss once more that the store has forgotten, as after a failover. */
+  async function recordLoss({ set, generation, claim: before }: StoredTokens): Promise<void> {
+    // The store cannot be written, or has not heard of that loss yet.
+    if (unrecorded.size > 0) return;
+    const attempt = randomUUID();
+    const over = before?.attempt ?? null;
+    const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
+    // Nothing is sent for it, so it need not wait for the others.
+    await store.askOthers?.().catch(() => {});
+    const claimed = await store.claim(wanted).catch(() => undefined);
+    if (!claimed) return;
+    unrecorded.set(attempt, { outcome: 'invalid-grant', latencyMs: 0 });
+    await recordEndings();
   }
 
   function isForgottenLoss(stored: StoredTokens): boolean {
@@ -219,7 +262,89 @@ export function createTokenSync(
       log.fatal({ trouble: 'lost', generation }, lostError(state.cause).message);
     }
   }
+
+  /** Reads the store. If it no longer holds the newest pair, that is saved into it first; null if that fails. */
+  async function readOrRestore(newest: HeldTokens | undefined): Promise<StoredTokens | null> {
+    // Taken before the store is read: a pair that is saved meanwhile is not missing in it.
+    const isSaved = saver.pending === undefined;
+    const before = storeLosses;
+    const restore = async (loss: StoreLoss, cause?: unknown) => {
+      if (!newest || isFinal(newest) || !isSaved || before !== storeLosses) return;
+      // A newer pair may have arrived while the store was read, and is saved by its exchange.
+      if (saver.pending || !isHeld(newest)) return;
+      storeLosses += 1;
+      forgotten = unansweredOf(newest.state);
+      await saver.saveAgain(newest.saved, loss, cause);
+    };
+    try {
+      const { stored, loss } = await compare(newest);
+      if (!newest || !loss) return stored;
+      if (isFinal(newest)) return logReplaced(stored, newest);
+      await restore(loss);
+    } catch (cause) {
+      const loss = lossBehind(cause);
+      if (!loss) throw unreadableStoreError(cause);
+      await restore(loss, cause);
+      if (saver.pending) throw unsavedError(saver.why);
+    }
+    const { stored, loss } = await compare(newest).catch((cause: unknown) => {
+      throw unreadableStoreError(cause);
+    });
+    // Until the pair is saved, only a set that was imported since is used.
+    return !loss || (stored && stored.generation > newest!.generation) ? stored : null;
+  }
+
+  /** An import or exchange of another process leaves in the store what it held: then nothing is lost. */
+  async function compare(newest: HeldTokens | undefined): Promise<Comparison> {
+    for (;;) {
+      const stored = await store.read();
+      if (!newest || follows(stored, newest)) return { stored, loss: undefined };
+      if (!stored) return { stored, loss: store.behind };
+      if (!(await store.holds(newest.saved)))
+        return { stored, loss: lossIn(stored, newest, store.behind) };
+      // Another process may have saved it since that read.
+      const again = await store.read();
+      if (again && isSamePair(again, stored)) return { stored: again, loss: undefined };
+    }
+  }
+
+  function logReplaced(stored: StoredTokens | null, { set }: HeldTokens): StoredTokens | null {
+    if (!stored || stored.set === set) return stored;
+    storeLosses += 1;
+    log.fatal({ store: store.description, generation: stored.generation }, REPLACED);
+    return stored;
+  }
 }
+
+interface Comparison {
+  readonly stored: StoredTokens | null;
+  /** How the store lost the newest pair, if it did. */
+  readonly loss: StoreLoss | undefined;
+}
+
+function follows(stored: StoredTokens | null, newest: HeldTokens): boolean {
+  if (stored?.set !== newest.set) return false;
+  return stored.generation > newest.generation || isSamePair(stored, newest);
+}
+
+function lossIn(
+  { set, storeId }: StoredTokens,
+  newest: HeldTokens,
+  behind: TokenStore['behind'],
+): StoreLoss {
+  return set === newest.set || storeId === newest.saved.home?.storeId ? behind : 'other';
+}
+
+function lossBehind(cause: unknown): StoreLoss | undefined {
+  if (cause instanceof StoreGoneError) return 'gone';
+  if (cause instanceof StoreUnreadableError) return 'unreadable';
+  if (!(cause instanceof SealError)) return undefined;
+  return cause.isAltered ? 'unreadable' : 'sealed';
+}
+
+const REPLACED =
+  'The token store was replaced by an older copy, or by another store, while this process ran, and holds another token ' +
+  'set. The set that this process had was lost or moved away, so this process continues with the other one.';
 
 function foreignStoreError(store: TokenStore, theirs: string, ours: string): Error {
   return new Error(

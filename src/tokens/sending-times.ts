@@ -1,0 +1,189 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import {
+  accessLeft,
+  expiryOf,
+  isSamePair,
+  isUncertain,
+  replayAt,
+  waitsForExpiry,
+  type HeldTokens,
+  type UncertainTokens,
+} from './held-tokens.ts';
+import type { AccessVerdict, CheckAccess } from './service/auth-check.ts';
+
+export type SendingTimes = ReturnType<typeof createSendingTimes>;
+
+/** What the refusal of an exchange means. */
+export type Refusal =
+  | 'spent'
+  /** The access token works, or nothing is known to the contrary. */
+  | 'early-or-spent'
+  /** The access token has expired by now, and may have worked when the refresh token was sent. */
+  | 'expired-since';
+
+interface Parts {
+  checkAccess: CheckAccess;
+  clock: Clock;
+  log: Logger;
+}
+
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 5 * 60_000;
+/** The life of an access token began after the exchange that gave it. */
+const SLACK_MS = 2_000;
+/**
+ * So often the service may refuse a refresh token after the expiry, if `/auth_check` does not confirm that: the clocks of
+ * its servers may differ, and this process may know the expiry wrongly. With the pauses between, that is some minutes.
+ */
+const CONTRADICTIONS = 8;
+
+/**
+ * When a refresh token is sent: ahead of the expiry of its access token, except for two cases.
+ *
+ * Uncertain: an exchange ended without a clear answer. As long as the access token works, there is something to lose (some
+ * services revoke everything when a refresh token comes twice), so it is sent once more only when the access token is near
+ * its end, or does not work.
+ *
+ * Refused early: some services refuse to exchange a refresh token before its access token has expired, with the answer
+ * that a spent refresh token gets, and keep it valid. So a refusal while the access token works means early or spent; and
+ * at such a service the refresh token is sent only when the access token does not work any more.
+ */
+export function createSendingTimes({ checkAccess, clock, log }: Parts) {
+  /** The uncertain tokens whose access token was checked last. */
+  let checked: { tokens: UncertainTokens; works: boolean } | undefined;
+  /** The access token that worked when it should have expired, or its refresh token was refused. */
+  let working: WorkingToken | undefined;
+  /** The pair whose refusal after the expiry was doubted, once. */
+  let doubted: HeldTokens | undefined;
+
+  return {
+    /** When the next step is due, by `clock.elapsed()`. */
+    dueAt: (tokens: HeldTokens): number => {
+      const at = isUncertain(tokens) ? replayDueAt(tokens) : undefined;
+      if (!waitsForExpiry(tokens)) return at ?? tokens.refreshAt;
+      if (tokens.expired) return clock.elapsed();
+      return lastLook(tokens)?.until ?? at ?? firstLook(tokens);
+    },
+    replayDueAt,
+    /** Whether the refresh token is sent now. Asks the service, unless it is clear. @throws when it gives no clear answer */
+    maySend: async (tokens: HeldTokens): Promise<boolean> => {
+      if (isUncertain(tokens) && !(await mustReplay(tokens))) return false;
+      return !waitsForExpiry(tokens) || (await hasExpired(tokens));
+    },
+    /**
+     * What the refusal of an exchange means. Asks the service whether the access token works.
+     *
+     * @param knewExpired whether it was known when the exchange began that the access token had expired
+     */
+    judge: async (tokens: HeldTokens, knewExpired: boolean): Promise<Refusal> => {
+      const access = accessAfter(await checkAccess(tokens.pair.accessToken));
+      if (access === 'works' || (access === 'unclear' && !tokens.expired)) {
+        const isDoubtful = access === 'works' ? tokens.expired : accessLeft(tokens, clock) <= 0;
+        const { contradictions } = lastLook(tokens) ?? NONE;
+        if (isDoubtful && contradictions >= CONTRADICTIONS) return 'spent';
+        lookLater(tokens, isDoubtful);
+        return 'early-or-spent';
+      }
+      if (access === 'ended') return 'spent';
+      const isAgain = doubted && isSamePair(doubted, tokens);
+      if (isAgain || (knewExpired && !waitsForExpiry(tokens))) return 'spent';
+      // The endpoint that exchanges may have a slower clock than those that say that the access token has expired.
+      doubted = tokens;
+      return 'expired-since';
+    },
+    /** Seconds in which a refused refresh token is not sent again, whatever requests meet. */
+    patience: (tokens: HeldTokens): number => pauseAfter(lastLook(tokens)?.looks ?? 0) / 1000,
+  };
+
+  function replayDueAt(tokens: UncertainTokens): number {
+    return lastCheck(tokens)?.works ? replayAt(tokens) : clock.elapsed();
+  }
+
+  async function mustReplay(tokens: UncertainTokens): Promise<boolean> {
+    // The access token is near its end: nothing is left to lose, whether or not the service can be reached.
+    if (clock.elapsed() >= replayAt(tokens)) return true;
+    return !(lastCheck(tokens)?.works ?? (await check(tokens)));
+  }
+
+  async function check(tokens: UncertainTokens): Promise<boolean> {
+    const { generation, pair } = tokens;
+    const verdict = await checkAccess(pair.accessToken);
+    if (verdict.kind === 'unknown')
+      throw new Error(`/auth_check gave no clear answer (${verdict.why})`);
+    const works = verdict.kind === 'works';
+    checked = { tokens, works };
+    const inSeconds = Math.max(0, Math.round((replayAt(tokens) - clock.elapsed()) / 1000));
+    log.error(
+      { trouble: 'uncertain', generation, ...(works ? { inSeconds } : { detail: verdict.detail }) },
+      works
+        ? 'An exchange of the refresh token ended without a clear answer, so the token may be spent. The access token ' +
+            'works, and serves until it is near its end; then the refresh token is sent once more. To know it at once, ' +
+            'run `tokens recover`.'
+        : 'An exchange of the refresh token ended without a clear answer, and the access token does not work: ' +
+            'the refresh token is sent once more.',
+    );
+    return works;
+  }
+
+  function lastCheck(tokens: UncertainTokens) {
+    if (!checked || !isSamePair(checked.tokens, tokens)) return undefined;
+    return checked.tokens.state.unanswered === tokens.state.unanswered ? checked : undefined;
+  }
+
+  async function hasExpired(tokens: HeldTokens): Promise<boolean> {
+    if (tokens.expired) return true;
+    const access = accessAfter(await checkAccess(tokens.pair.accessToken));
+    const isLate = clock.elapsed() >= expiryOf(tokens) + SLACK_MS;
+    const mayWork = access === 'works' || (access === 'unclear' && !isLate);
+    if (mayWork) lookLater(tokens);
+    return !mayWork || isNearEnd(tokens);
+  }
+
+  function lastLook(tokens: HeldTokens) {
+    return working && isSamePair(working.tokens, tokens) ? working : undefined;
+  }
+
+  /** Clocks differ, and the service may have told another life than it keeps to. */
+  function lookLater(tokens: HeldTokens, isContradiction = false): void {
+    const expiry = expiryOf(tokens);
+    const now = clock.elapsed();
+    const before = lastLook(tokens) ?? NONE;
+    const looks = before.looks + (now < expiry && !tokens.expired ? 0 : 1);
+    const contradictions = before.contradictions + (isContradiction ? 1 : 0);
+    working = { tokens, looks, contradictions, until: Math.max(expiry, now + pauseAfter(looks)) };
+  }
+
+  /** The end of the refresh token comes before that of the access token: then there is nothing to wait for. */
+  function isNearEnd(tokens: HeldTokens): boolean {
+    return clock.elapsed() >= expiryOf(tokens) && accessLeft(tokens, clock) > 0;
+  }
+}
+
+/** How old the access token of an import is, is unknown. */
+function firstLook(tokens: HeldTokens): number {
+  return tokens.imported && !tokens.refusedEarly ? tokens.refreshAt : expiryOf(tokens);
+}
+
+interface WorkingToken {
+  readonly tokens: HeldTokens;
+  /** How often the access token worked when it should have expired. */
+  readonly looks: number;
+  /** How often the refresh token was refused although the access token should have expired. */
+  readonly contradictions: number;
+  /** When it is looked again, by `clock.elapsed()`. */
+  readonly until: number;
+}
+
+const NONE = { looks: 0, contradictions: 0 };
+
+/** What the service says of an access token; a verdict about its user says nothing of it. */
+function accessAfter(verdict: AccessVerdict): 'works' | 'expired' | 'ended' | 'unclear' {
+  if (verdict.kind === 'works') return 'works';
+  if (verdict.kind === 'unknown' || !verdict.detail.startsWith('token_')) return 'unclear';
+  return verdict.detail === 'token_expired' ? 'expired' : 'ended';
+}
+
+function pauseAfter(looks: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, looks - 1));
+}
