@@ -1,9 +1,12 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { readConfig, type Config } from '../config.ts';
-import type { EntityReport } from '../schema/derivation/plan-entities.ts';
-import type { ListReport } from '../schema/derivation/plan-adapters.ts';
-import { serveSnapshot, type SnapshotSettings } from '../schema/serve-snapshot.ts';
-import type { ServedSchema } from '../schema/served/served-schema.ts';
+import type { EntityReport } from '../schema/derivation/entities.ts';
+import type { ListReport } from '../schema/derivation/adapters.ts';
+import {
+  serveSnapshot,
+  type ServedSchema,
+  type SnapshotSettings,
+} from '../schema/served/served-schema.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { Additions } from '../stitching/additions.ts';
 import { withAdditions } from '../stitching/with-additions.ts';

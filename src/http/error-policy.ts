@@ -3,10 +3,16 @@ import { GraphQLError, type ExecutionResult } from 'graphql';
 import { processRegularResult, type FetchAPI } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { codedError, knownCode, type ErrorCode } from '../errors.ts';
-import { accepted, onePartReply } from './delivery/formats.ts';
+import { accepted, onePartReply } from './delivery.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
-import { noMemory } from './hold-requests.ts';
-import { errorReply, JSON_TYPE, type Exchange, type MaskFor, type Reply } from './exchange.ts';
+import {
+  noMemory,
+  errorReply,
+  JSON_TYPE,
+  type Exchange,
+  type MaskFor,
+  type Reply,
+} from './exchange.ts';
 
 export interface ErrorPolicyParts {
   /** Refusals count in it until they are sent: they may repeat large values of the request. */

@@ -1,26 +1,20 @@
+import { isProbe, type Reply, type Stage } from './exchange.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import type { Reply, Stage } from './exchange.ts';
 
 /** What is served at which path: the probes, and GraphQL at all that is left. */
-export interface Paths {
-  /** Replies that the process is alive. */
-  readonly health: Stage;
-  /** Replies whether requests may be sent to this process; never why not. */
-  readonly readiness: Stage;
-  /** Replies 404 to every path except that of GraphQL. */
-  readonly graphqlOnly: Stage;
-}
-
-export function createPaths(isReady: () => boolean): Paths {
+export function createPaths(isReady: () => boolean) {
   return {
+    /** Replies that the process is alive. */
     health: ({ path }) => (path === '/health' ? OK : undefined),
+    /** Replies whether requests may be sent to this process; never why not. */
     readiness: ({ path }) => {
       if (path !== '/ready') return undefined;
       return isReady() ? OK : UNAVAILABLE;
     },
+    /** Replies 404 to every path except that of GraphQL. */
     graphqlOnly: ({ path }) => (isGraphqlPath(path) ? undefined : NOT_FOUND),
-  };
+  } satisfies Record<string, Stage>;
 }
 
 const OK: Reply = { status: 200, headers: {} };
@@ -35,11 +29,6 @@ const GRAPHQL: ReadonlySet<string> = new Set(['/graphql', '/graphql/']);
 
 function isGraphqlPath(path: string): boolean {
   return GRAPHQL.has(path);
-}
-
-/** Whether load balancers and orchestrators request this path, which they do all the time. */
-export function isProbe(path: string): boolean {
-  return path === '/health' || path === '/ready';
 }
 
 export function isKnownPath(path: string): boolean {

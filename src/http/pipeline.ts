@@ -16,11 +16,10 @@ import { OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { OperationPlan } from '../plans/operation/plan-operation.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
-import { conversationIn, inTurn, plugin, type GatewayPlugin } from './conversation.ts';
-import type { Delivery, Results } from './delivery/answer-operation.ts';
+import { conversationIn, inTurn, plugin, type GatewayPlugin } from './handler.ts';
+import type { Delivery, Results } from './delivery.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import type { Exchange, Reply, Stage } from './exchange.ts';
-import { bytesOf, noMemory } from './hold-requests.ts';
+import { type Exchange, type Reply, type Stage, bytesOf, noMemory } from './exchange.ts';
 
 /*
  * Two ways from a checked operation to its answer

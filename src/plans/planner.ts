@@ -1,5 +1,4 @@
-import type { AllowedMutations } from '../schema/served/served-schema.ts';
-import type { ServedSchema } from '../schema/served/served-schema.ts';
+import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import { Call, type CallOrigin, type CallParts, type CallVariables } from './call.ts';
 import { createDrains, type DrainParts } from './lists/drains.ts';
 import { createPageInlining } from './lists/nested-lists.ts';

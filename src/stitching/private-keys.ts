@@ -1,20 +1,56 @@
 import {
-  getNamedType,
-  isLeafType,
-  Kind,
+  isAbstractType,
   TypeInfo,
   visit,
   visitWithTypeInfo,
   type DocumentNode,
-  type FieldNode,
+  type GraphQLCompositeType,
   type GraphQLSchema,
+  getNamedType,
+  isLeafType,
+  Kind,
+  type FieldNode,
   type OperationDefinitionNode,
   type SelectionNode,
   type SelectionSetNode,
+  type GraphQLError,
 } from 'graphql';
 import { isIncremental } from '../schema/incremental-directives.ts';
 import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
-import { isOneOf } from './selects-field.ts';
+
+/** Whether a document, which is valid, selects one of these fields, of any of the types that it may be selected on. */
+export function selectsField(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  fields: ReadonlySet<string>,
+): boolean {
+  if (fields.size === 0) return false;
+  const types = new TypeInfo(schema);
+  let found = false;
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: ({ name: { value } }) => {
+        const parent = types.getParentType();
+        if (parent) found ||= isOneOf(schema, parent, value, fields);
+      },
+    }),
+  );
+  return found;
+}
+
+/** Whether a field is one of these, on the type itself, on a possible type of it, or on an interface of that. */
+function isOneOf(
+  schema: GraphQLSchema,
+  parent: GraphQLCompositeType,
+  field: string,
+  fields: ReadonlySet<string>,
+): boolean {
+  const possible = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
+  return [parent, ...possible, ...possible.flatMap((type) => type.getInterfaces())].some(
+    ({ name }) => fields.has(`${name}.${field}`),
+  );
+}
 
 /*
  * Private keys
@@ -122,4 +158,66 @@ function keysIn(
 /** Returns the caller's key. */
 export function callerKey(key: string): string {
   return key.endsWith(SUFFIX) ? key.slice(0, -SUFFIX.length) : key;
+}
+
+/*
+ * Two types of a union may require fields of one name and different types, as `id: Int!` and `id: ID!`. They cannot be
+ * selected together. Then each gets a key with the name of its type.
+ */
+
+/** Whether an operation was refused because fields cannot be selected together. */
+export function areInConflict([error]: readonly GraphQLError[]): boolean {
+  return error !== undefined && /^Fields ".+" conflict because /.test(error.message);
+}
+
+/** Gives every field without an alias, which nobody but a resolver or a merge has selected, a key of its type. */
+export function withTypedKeys(schema: GraphQLSchema, document: DocumentNode): DocumentNode {
+  const types = new TypeInfo(schema);
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: ({ alias, name, ...node }) => {
+        if (alias || name.value === '__typename') return undefined;
+        const typed = `${name.value}${MARK}${types.getParentType()?.name ?? ''}_`;
+        return { ...node, name, alias: { kind: Kind.NAME, value: typed } };
+      },
+    }),
+  );
+}
+
+/** Not in a name of the schema; a caller's key ends differently. */
+const MARK = '__rs_';
+
+/** Returns the key without its type. */
+export function withoutType(key: string): string {
+  const at = key.endsWith('_') ? key.lastIndexOf(MARK) : -1;
+  return at < 0 ? key : key.slice(0, at);
+}
+
+/** Puts plain keys back. */
+export function withPlainKeys(value: unknown, keys: Keys): unknown {
+  if (Array.isArray(value)) return value.map((one) => withPlainKeys(one, keys));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => {
+      const key = keys.get(name);
+      const isLeaf = key?.leaf !== undefined;
+      return [withoutType(name), isLeaf ? one : withPlainKeys(one, key?.below ?? NO_KEYS)];
+    }),
+  );
+}
+
+/**
+ * Returns what was selected of the `data` of another service, and nothing else: what it returns beyond that would take
+ * the place of what the recruiting service has said about the same record.
+ */
+export function onlySelected(value: unknown, keys: Keys): unknown {
+  if (Array.isArray(value)) return value.map((each: unknown) => onlySelected(each, keys));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).flatMap(([name, member]: [string, unknown]) => {
+    const key = keys.get(name);
+    if (!key) return [];
+    return [[name, key.leaf === undefined ? onlySelected(member, key.below) : member] as const];
+  });
+  return Object.fromEntries(entries);
 }

@@ -12,10 +12,15 @@ import { STEP } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan } from '../plans/operation/plan-operation.ts';
 import { incrementalAsked } from '../schema/incremental-directives.ts';
-import { MAX_RECORDS, unplacedErrors } from './delegations.ts';
-import { exactly } from './exact-values.ts';
-import { callerKey, keysOf, withPrivateKeys, type Key, type Keys } from './private-keys.ts';
-import { selectsField } from './selects-field.ts';
+import { MAX_RECORDS, unplacedErrors, exactly } from './delegations.ts';
+import {
+  callerKey,
+  keysOf,
+  withPrivateKeys,
+  type Key,
+  type Keys,
+  selectsField,
+} from './private-keys.ts';
 import type { ServedWithAdditions } from './with-additions.ts';
 
 /**

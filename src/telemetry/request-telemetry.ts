@@ -7,8 +7,9 @@ import {
   type ExchangeTelemetry,
   type Outcome,
   outcomeOfStatus,
+  isProbe,
 } from '../http/exchange.ts';
-import { isKnownPath, isProbe } from '../http/paths.ts';
+import { isKnownPath } from '../http/paths.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 

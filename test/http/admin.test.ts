@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import pino from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminHandler } from '../../src/http/paths.ts';
-import { adminHosts } from '../../src/http/origin/hosts.ts';
+import { adminHosts } from '../../src/http/origin.ts';
 import { listen } from '../../src/http/listen.ts';
 
 test.each<[string, string, string[], string[]]>([

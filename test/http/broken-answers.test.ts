@@ -5,7 +5,7 @@ import type {
   WholeAnswer,
 } from '../../src/answers/write-answer.ts';
 import { codedError } from '../../src/errors.ts';
-import { createDelivery } from '../../src/http/delivery/answer-operation.ts';
+import { createDelivery } from '../../src/http/delivery.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Body, Reply, Stage } from '../../src/http/exchange.ts';
 import type { Handler } from '../../src/http/handler.ts';

@@ -1,7 +1,7 @@
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
-import { planAdapters, type ListReport } from '../../src/schema/derivation/plan-adapters.ts';
-import { rootNames } from '../../src/schema/names/root-names.ts';
+import { planAdapters, type ListReport } from '../../src/schema/derivation/adapters.ts';
+import { rootNames } from '../../src/schema/names.ts';
 import { fullSdl } from '../support/imitations/full-service.ts';
 
 const PAGES = `

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EntityReport } from '../../src/schema/derivation/plan-entities.ts';
+import type { EntityReport } from '../../src/schema/derivation/entities.ts';
 import { fullSdl } from '../support/imitations/full-service.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 

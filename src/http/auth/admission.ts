@@ -1,10 +1,167 @@
+import { type BearerTokenOwner, type TrustedIssuer } from './bearer-tokens.ts';
+import { hash as hashOf, timingSafeEqual } from 'node:crypto';
 import { OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
 import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
-import type { Caller, Exchange, Stage } from '../exchange.ts';
-import { apiKeyOwners, authenticate, type ApiKey } from './authenticate.ts';
+import { rateLimited, type Caller, type Exchange, type Reply, type Stage } from '../exchange.ts';
+
+/** The credentials that are accepted. A header whose function is undefined is ignored. */
+interface Credentials {
+  readonly apiKeyOwner?: ((key: string) => Caller | undefined) | undefined;
+  readonly bearerTokenOwner?: BearerTokenOwner | undefined;
+}
+
+type Identity =
+  | { readonly kind: 'known'; readonly caller: Caller }
+  /** The request has no credential. */
+  | { readonly kind: 'anonymous' }
+  /** The credential in this header is wrong. */
+  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' }
+  /** Whether the token is valid cannot be known now. */
+  | { readonly kind: 'unchecked'; readonly retrySeconds: number };
+
+type Refusal = Extract<Identity, { kind: 'anonymous' | 'refused' }>;
+
+/** Refuses callers without a valid credential, before any of the body is read. */
+function authenticate(credentials: Credentials): Stage {
+  const admit = (exchange: Exchange, identity: Identity): Reply | undefined => {
+    if (identity.kind === 'unchecked') return unchecked(exchange, identity);
+    if (identity.kind !== 'known') return unauthenticated(identity, exchange, credentials);
+    exchange.caller = identity.caller;
+    // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
+    exchange.replyHeaders['cache-control'] = 'private, no-store';
+    return undefined;
+  };
+  return (exchange) => {
+    const identity = identify(exchange, credentials);
+    return identity instanceof Promise
+      ? identity.then((found) => admit(exchange, found))
+      : admit(exchange, identity);
+  };
+}
+
+/**
+ * Identifies the caller by its headers. If it sends two credentials, both must be valid: ignoring a wrong one would hide
+ * from the caller that its token has expired, and would let the other credential act alone.
+ */
+function identify(
+  exchange: Exchange,
+  { apiKeyOwner, bearerTokenOwner }: Credentials,
+): Identity | Promise<Identity> {
+  const key = apiKeyOwner && exchange.header('x-api-key');
+  const program = key === undefined ? undefined : apiKeyOwner?.(key);
+  if (key !== undefined && !program) return { kind: 'refused', header: 'x-api-key' };
+  const authorization = bearerTokenOwner && exchange.header('authorization');
+  if (authorization === undefined) {
+    return program ? { kind: 'known', caller: program } : { kind: 'anonymous' };
+  }
+  const token = bearerToken(authorization);
+  if (token === undefined) return { kind: 'refused', header: 'authorization' };
+  return bearerTokenOwner!(token, exchange).then((person): Identity => {
+    if (!person) return { kind: 'refused', header: 'authorization' };
+    if ('retrySeconds' in person) return { kind: 'unchecked', ...person };
+    return { kind: 'known', caller: program ? onBehalf(program, person) : person };
+  });
+}
+
+/** The token of the header (RFC 6750, 2.1). The name of the scheme is case-insensitive (RFC 9110, 11.1). */
+function bearerToken(authorization: string): string | undefined {
+  return /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1];
+}
+
+/** A program that acts for a person, such as a router, may do only what both of them may do. */
+function onBehalf(program: Caller, person: Caller): Caller {
+  const scopes = [...program.scopes].filter((scope) => person.scopes.has(scope));
+  return { name: program.name, scopes: new Set(scopes) };
+}
+
+export interface ApiKey {
+  readonly name: string;
+  /** SHA-256 of the key, without salt and not slow: an attacker would have to guess 32 random bytes, not a password. */
+  readonly hash: Uint8Array;
+  readonly scopes: readonly string[];
+}
+
+/** Finds the owner of a key. The time that this takes does not show how similar a wrong key is to a right one. */
+export function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller | undefined {
+  const owners = keys.map(({ name, hash, scopes }) => ({
+    hash,
+    caller: { name: `key:${name}`, scopes: new Set(scopes) },
+  }));
+  /** Keys that were found before, so that each is hashed once. Wrong keys are not kept. */
+  const known = new Map<string, Caller>();
+  const find = (key: string) => {
+    const sent = hashOf('sha256', key, 'buffer');
+    // Compares all of them, including those after the right one, so that the time is always the same.
+    return owners.filter(({ hash }) => timingSafeEqual(hash, sent))[0]?.caller;
+  };
+  return (key) => {
+    const caller = known.get(key) ?? find(key);
+    if (caller) known.set(key, caller);
+    return caller;
+  };
+}
+
+/**
+ * The 401 reply, with a GraphQL error. It is written here because Yoga would choose its status and format by the
+ * `accept` header. It never says what exactly is wrong with a credential.
+ */
+function unauthenticated(refusal: Refusal, exchange: Exchange, credentials: Credentials): Reply {
+  const message = messageFor(refusal, credentials);
+  const graphql = 'application/graphql-response+json';
+  const type = exchange.header('accept')?.includes(graphql) ? graphql : 'application/json';
+  return {
+    status: 401,
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'www-authenticate': challenges(refusal, credentials).join(', '),
+      'cache-control': 'no-store',
+    },
+    body: JSON.stringify({ errors: [{ message, extensions: { code: 'UNAUTHENTICATED' } }] }),
+  };
+}
+
+/** Not 401, with which clients log their users out. */
+function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds: number }): Reply {
+  const error = codedError(
+    'RATE_LIMITED',
+    'The keys that verify bearer tokens are unavailable, so the token of this request was not checked. ' +
+      `Keep it, and try again in ${retrySeconds} s.`,
+    { extensions: { retryAfter: retrySeconds } },
+  );
+  return rateLimited(exchange, 503, error);
+}
+
+function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
+  if (refusal.kind === 'anonymous') {
+    const ways = [
+      ...(apiKeyOwner ? ['an API key, as "x-api-key: <key>"'] : []),
+      ...(bearerTokenOwner ? ['a token, as "authorization: Bearer <token>"'] : []),
+    ];
+    return `This request has no credential. Send ${ways.join(', or ')}; the operator of this gateway issues them.`;
+  }
+  return refusal.header === 'x-api-key'
+    ? 'The API key in x-api-key is not valid. Check that it is complete and sent only once, or request a new one from the operator of this gateway.'
+    : 'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
+        'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.';
+}
+
+/** At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys. */
+function challenges(
+  refusal: Refusal,
+  { apiKeyOwner, bearerTokenOwner }: Credentials,
+): readonly string[] {
+  const isRefused = refusal.kind === 'refused' && refusal.header === 'authorization';
+  return [
+    ...(apiKeyOwner ? [`ApiKey ${REALM}, header="x-api-key"`] : []),
+    // An error code is allowed only if a token was sent (RFC 6750, 3.1).
+    ...(bearerTokenOwner ? [`Bearer ${REALM}${isRefused ? ', error="invalid_token"' : ''}`] : []),
+  ];
+}
+
+const REALM = 'realm="recruiting-subgraph"';
 
 export interface AdmissionSettings {
   readonly apiKeys: readonly ApiKey[];
@@ -12,14 +169,6 @@ export interface AdmissionSettings {
   readonly jwt: TrustedIssuer | undefined;
   /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
   readonly routerCallers: readonly string[] | undefined;
-}
-
-export interface TrustedIssuer {
-  readonly jwksUrl: string;
-  readonly issuer: string;
-  readonly audience: string;
-  /** The scopes that have a meaning here. Others are ignored. */
-  readonly scopes: readonly string[];
 }
 
 export interface AdmissionParts {
@@ -30,7 +179,7 @@ export interface AdmissionParts {
 }
 
 /** Decides which callers are admitted, and what each may do. */
-export interface Admission {
+interface Admission {
   readonly authenticate: Stage;
   readonly enforceScopes: Stage;
   /** Whether the caller is a router: one that ROUTER_CALLERS names. */
@@ -61,10 +210,7 @@ const passOn: Stage = () => undefined;
 
 async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
   // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.
-  const [{ bearerTokenOwners }, { createKeySet, keysAt }] = await Promise.all([
-    import('./bearer-tokens.ts'),
-    import('./issuer-keys.ts'),
-  ]);
+  const { bearerTokenOwners, createKeySet, keysAt } = await import('./bearer-tokens.ts');
   const { jwksUrl } = issuer;
   const fetchKeys = keysAt(jwksUrl, { proxy: proxyFor(jwksUrl) });
   return bearerTokenOwners({

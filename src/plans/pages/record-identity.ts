@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { globalIdKey, objectShape, type FieldShape, type GlobalIds } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import { isIdentified } from '../../schema/derivation/identity.ts';
+import { isIdentified } from '../../schema/derivation/lists.ts';
 import type { FieldPath, PagedField } from '../../schema/derived.ts';
 import { fieldNode } from '../requests/added-fields.ts';
 

@@ -13,7 +13,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { idOf, type ByIdField, type PathStep, type Reach, type TypeOverrides } from '../derived.ts';
-import { objectIn, objectsIn, recordIn, resultOfRecord } from './find-results.ts';
+import { objectIn, objectsIn, recordIn, resultOfRecord } from './lists.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 

@@ -1,27 +1,229 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import type { Executor } from '@graphql-tools/utils';
+import {
+  astFromArg,
+  astFromType,
+  MapperKind,
+  mapSchema,
+  type Executor,
+} from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
-  assertValidSchema,
-  getNamedType,
-  isInterfaceType,
-  isObjectType,
+  GraphQLList,
+  isNonNullType,
+  Kind,
   parse,
+  print,
   type DocumentNode,
   type GraphQLSchema,
+  GraphQLID,
+  GraphQLNonNull,
+  isInterfaceType,
+  visit,
+  assertValidSchema,
+  getNamedType,
+  isObjectType,
 } from 'graphql';
-import { findLists } from '../derivation/find-lists.ts';
-import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/plan-adapters.ts';
-import { planEntities, type EntityReport } from '../derivation/plan-entities.ts';
-import { planNodes, withNodes } from '../derivation/plan-nodes.ts';
-import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../derived.ts';
+import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/adapters.ts';
+import { planEntities, type EntityReport, planNodes, withNodes } from '../derivation/entities.ts';
+import { findLists } from '../derivation/lists.ts';
+import type { Adapter, NodeInterface, Entity, NestedAdapter } from '../derived.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
-import { RELAY_PAGE_INFO, rootNames } from '../names/root-names.ts';
-import { servedNames } from '../names/served-names.ts';
-import { derivedTypes } from './derived-types.ts';
-import { nodeTypes, withGlobalIds } from './node-types.ts';
+import { RELAY_PAGE_INFO, type RootNames, rootNames, servedNames } from '../names.ts';
+import { readSnapshot } from '../snapshot.ts';
 import { entityTypes, subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
+
+/** The type definitions of all derived fields and types. GraphiQL shows their descriptions as documentation. */
+function derivedTypes(
+  adapters: readonly Adapter[],
+  schema: GraphQLSchema,
+  names: RootNames,
+  limits: { drainMaxItems: number; connectionMax: number },
+): DocumentNode {
+  const pageInfo = names.type(RELAY_PAGE_INFO);
+  const counted = new Set(
+    adapters.flatMap(({ connection, count }) => (count === undefined ? [] : connection?.type)),
+  );
+  const connections = new Map(
+    adapters.flatMap((adapter) => {
+      const { connection } = adapter;
+      if (!connection) return [];
+      const isCounted = counted.has(connection.type);
+      return [[connection.type, connectionTypes(adapter, pageInfo, isCounted)]];
+    }),
+  );
+  const fields = Map.groupBy(adapters, ({ parent }) => parent);
+  const definitions = [
+    ...(connections.size > 0 ? [pageInfoType(pageInfo)] : []),
+    ...connections.values(),
+    ...[...fields].flatMap(([parent, lists]) => {
+      const derived = lists.flatMap((adapter) => [
+        ...(adapter.all ? [allField(adapter, schema, limits.drainMaxItems)] : []),
+        ...(adapter.connection ? [connectionField(adapter, schema, limits.connectionMax)] : []),
+      ]);
+      return derived.length > 0 ? [`extend type ${parent} {\n${derived.join('\n')}\n}`] : [];
+    }),
+  ];
+  return { kind: Kind.DOCUMENT, definitions: definitions.flatMap((sdl) => parse(sdl).definitions) };
+}
+
+const pageInfoType = (name: string) => `
+"""The first and last cursor of the returned edges, and whether the list has more records on either side."""
+type ${name} {
+  """Whether records follow the last edge."""
+  hasNextPage: Boolean!
+  """Whether records precede the first edge. Always true if \`after\` is given."""
+  hasPreviousPage: Boolean!
+  """The cursor of the first edge; null without edges."""
+  startCursor: String
+  """The cursor of the last edge; null without edges. Pass it as \`after\` to continue."""
+  endCursor: String
+}`;
+
+function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
+  const { name, all, connection, filters, recordType } = adapter;
+  const { field, limit, after } = all!;
+  const list = print(astFromType(new GraphQLList(recordType)));
+  return `
+  """
+  All records of \`${name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
+  Null with an error if the list cannot be read to its end. One operation drains at most ${max} records in total.${costOf(adapter)}
+  """
+  ${field}(
+    """The largest number of records to return. Default: all."""
+    ${limit}: Int
+    """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
+    ${after}: String
+    ${carriedOver(filters, schema)}
+  ): ${list}`;
+}
+
+function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
+  const { name, connection, filters } = adapter;
+  const { field, type, after, last, before } = connection!;
+  return `
+  """
+  The records of \`${name}\` as a Relay connection: up to ${max} at a time, with a cursor on every edge that resumes
+  exactly after it.${costOf(adapter)}
+  """
+  ${field}(
+    """The number of edges, 0 to ${max}. Above the page limit of the service, several pages are read. Default: one page."""
+    first: Int
+    """Start after the edge with this cursor. Default: the start of the list."""
+    ${after}: String
+    """The number of edges counted back from \`${before}\`, or from the end of the list. Cannot be combined with \`first\`."""
+    ${last}: Int
+    """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
+    ${before}: String
+    ${carriedOver(filters, schema)}
+  ): ${type}`;
+}
+
+function costOf(adapter: Adapter): string {
+  return 'reach' in adapter
+    ? `\n  The first page is fetched together with its ${adapter.parent}; each further page costs one request.`
+    : '';
+}
+
+/** @param isCounted whether the service counts the records of one of its lists */
+function connectionTypes(
+  { connection, nodeType, recordType }: Adapter,
+  pageInfo: string,
+  isCounted: boolean,
+): string {
+  const { field, type, edge } = connection!;
+  const node = print(astFromType(recordType));
+  const orNull = isNonNullType(recordType) ? '' : ' Null if the service returns null in the list.';
+  return `
+"""A part of a list of ${nodeType.name}, with a cursor on every record."""
+type ${type} {
+  """The records, each with its cursor."""
+  edges: [${edge}!]!
+  """The records without their cursors.${orNull}"""
+  nodes: [${node}]!
+  """The first and last cursor of this part, and whether the list has more records."""
+  pageInfo: ${pageInfo}!
+  """
+  The number of records in the whole list. ${isCounted ? COUNTED : NOT_COUNTED} The
+  count is reused for 5 seconds.
+  """
+  totalCount: Int
+}
+
+"""One record of a list of ${nodeType.name} with its cursor, for example in \`${field}\`."""
+type ${edge} {
+  """An opaque text. Passed as \`after\`, it resumes exactly after this record. It remains valid across restarts."""
+  cursor: String!
+  """The record.${orNull}"""
+  node: ${node}
+}`;
+}
+
+const NOT_COUNTED = 'The service does not report it, so all pages are read to count them.';
+const COUNTED =
+  'Where the service reports it with a page, that is one small request; otherwise all pages are read to count them.';
+
+function carriedOver(filters: Adapter['filters'], schema: GraphQLSchema): string {
+  return filters
+    .map((filter) => {
+      // Built from the type: after renaming, the argument's own AST node may still have the old name.
+      const { description: _, ...definition } = astFromArg(filter, schema);
+      const description = filter.description ?? 'A filter of the service.';
+      return `${JSON.stringify(description)} ${print(definition)}`;
+    })
+    .join('\n    ');
+}
+
+/** The type definitions of Relay's Node, and of the service's own ids. `withGlobalIds` has to follow. */
+function nodeTypes(
+  { type, field, list, recordId, ids, implementedBy }: NodeInterface,
+  schema: GraphQLSchema,
+): DocumentNode {
+  const fields = Array.from(ids, ([name, own]) => {
+    const kind = isInterfaceType(schema.getType(name)) ? 'interface' : 'type';
+    return `
+extend ${kind} ${name} ${implementedBy.has(name) ? `implements ${type} ` : ''}{
+  """The id in the service. Arguments of the service take this id, and not the global \`id\`."""
+  ${recordId}: ${String(own)}
+}`;
+  });
+  const document = parse(`
+"""A record that can be fetched again by its \`id\`, whatever its type is."""
+interface ${type} {
+  """${GLOBAL_ID}"""
+  id: ID!
+}
+
+extend type ${schema.getQueryType()!.name} {
+  """The record with this global id; null if it does not exist."""
+  ${field}(
+    """The \`id\` of a record."""
+    id: ID!
+  ): ${type}
+  """The records with these global ids, in their order; null for a record that does not exist."""
+  ${list}(
+    """The \`id\` of each record."""
+    ids: [ID!]!
+  ): [${type}]!
+}
+${fields.join('\n')}`);
+  // Stitching needs the list, which the parser of graphql 17 leaves out if it is empty.
+  return visit(document, { InterfaceTypeDefinition: (node) => ({ ...node, interfaces: [] }) });
+}
+
+const GLOBAL_ID = 'An opaque id that is unique among the records of all types.';
+
+/** Gives the `id` of these types the type and the meaning of a global id. */
+function withGlobalIds(schema: GraphQLSchema, { ids }: NodeInterface): GraphQLSchema {
+  return mapSchema(schema, {
+    [MapperKind.COMPOSITE_FIELD]: (field, name, typeName) => {
+      const own = name === 'id' ? ids.get(typeName) : undefined;
+      if (!own) return field;
+      const type = isNonNullType(own) ? new GraphQLNonNull(GraphQLID) : GraphQLID;
+      return { ...field, type, description: GLOBAL_ID };
+    },
+  });
+}
 
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
@@ -216,4 +418,39 @@ function pathsToRoot(upstream: GraphQLSchema): string[] {
     `Derived fields work only at the root of an operation, not below ${paths.slice(0, SHOWN).join(', ')}${more}. ` +
       'Request them at the root.',
   ];
+}
+
+/** The settings on which the served schema depends. */
+export interface SnapshotSettings extends Required<
+  Pick<
+    ServedSchemaParts,
+    'mutations' | 'connectionMax' | 'drainMaxItems' | 'nodeInterface' | 'federationVersion'
+  >
+> {
+  /** The file of the snapshot, for messages. */
+  readonly schemaPath: string;
+  readonly schemaPrefix: ServedSchemaParts['prefix'];
+}
+
+/**
+ * Creates the schema that callers see for a snapshot. Nothing changes it afterwards.
+ *
+ * @param sdl the upstream's schema
+ * @param overrides the parsed adapters.json; undefined without one
+ * @param executor sends requests to the service; undefined: no operation is ever executed over the schema
+ * @throws OperatorMistake
+ */
+export function serveSnapshot(
+  sdl: string,
+  { schemaPath, schemaPrefix, ...settings }: SnapshotSettings,
+  overrides: unknown,
+  executor?: ServedSchemaParts['executor'],
+): ServedSchema {
+  return createServedSchema({
+    ...settings,
+    snapshot: readSnapshot(sdl, schemaPath),
+    overrides,
+    executor,
+    prefix: schemaPrefix,
+  });
 }

@@ -1,7 +1,7 @@
 import { createLocalJWKSet } from 'jose';
 import pino from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiKeyOwners } from '../../../src/http/auth/authenticate.ts';
+import { apiKeyOwners } from '../../../src/http/auth/admission.ts';
 import { bearerTokenOwners } from '../../../src/http/auth/bearer-tokens.ts';
 import type { Caller } from '../../../src/http/exchange.ts';
 import { ManualClock, SECOND } from '../../support/random/manual-clock.ts';

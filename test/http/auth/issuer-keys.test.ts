@@ -11,7 +11,7 @@ import {
   MAX_AGE_MS,
   MAX_WAITING,
   RETRY_MS,
-} from '../../../src/http/auth/issuer-keys.ts';
+} from '../../../src/http/auth/bearer-tokens.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { startIssuer, type Issuer } from './issuer.ts';
 

@@ -8,7 +8,7 @@ import {
   type JWK,
   type JWTPayload,
 } from 'jose';
-import type { TrustedIssuer } from '../../../src/http/auth/admission.ts';
+import type { TrustedIssuer } from '../../../src/http/auth/bearer-tokens.ts';
 
 /** An issuer of bearer tokens, which serves the keys to verify them. */
 export interface Issuer extends AsyncDisposable {

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, NoSchemaIntrospectionCustomRule, specifiedRules, validate } from 'graphql';
 import { expect, test } from 'vitest';
-import { keyOf, partsOf } from '../../../src/schema/live/closed/snapshot-parts.ts';
-import { withoutParts } from '../../../src/schema/live/closed/without-parts.ts';
+import { keyOf, partsOf, withoutParts } from '../../../src/schema/live/closed.ts';
 import { compareLive } from '../../../src/schema/live/compare-live.ts';
 import type { Execute } from '../../../src/schema/live/introspect.ts';
 import { readSnapshot } from '../../../src/schema/snapshot.ts';

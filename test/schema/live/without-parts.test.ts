@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { keyOf, partsOf, type Part } from '../../../src/schema/live/closed/snapshot-parts.ts';
-import { withoutParts } from '../../../src/schema/live/closed/without-parts.ts';
+import { keyOf, partsOf, type Part, withoutParts } from '../../../src/schema/live/closed.ts';
 import { readSnapshot } from '../../../src/schema/snapshot.ts';
 
 const SDL = `

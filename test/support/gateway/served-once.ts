@@ -1,5 +1,8 @@
-import { serveSnapshot, type SnapshotSettings } from '../../../src/schema/serve-snapshot.ts';
-import type { ServedSchema } from '../../../src/schema/served/served-schema.ts';
+import {
+  serveSnapshot,
+  type SnapshotSettings,
+  type ServedSchema,
+} from '../../../src/schema/served/served-schema.ts';
 
 const KEPT = 64;
 

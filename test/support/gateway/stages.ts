@@ -8,12 +8,11 @@ import {
 } from 'graphql';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import { plugin } from '../../../src/http/conversation.ts';
-import { accepted } from '../../../src/http/delivery/formats.ts';
+import { plugin, createHandler, type Handler } from '../../../src/http/handler.ts';
+import { accepted } from '../../../src/http/delivery.ts';
 import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../../../src/http/exchange.ts';
-import { createHandler, type Handler } from '../../../src/http/handler.ts';
-import { createOperationStages } from '../../../src/http/operation/operation-stages.ts';
+import { createOperationStages } from '../../../src/http/operation.ts';
 import { RequestMemory } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 import { withoutIncremental } from '../imitations/executable-schema.ts';

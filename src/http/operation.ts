@@ -1,0 +1,470 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  type GraphQLError,
+  type VariableDefinitionNode,
+  getVariableValues,
+  OperationTypeNode,
+  type GraphQLSchema,
+} from 'graphql';
+import { codedError, badRequest, forbidden } from '../errors.ts';
+import { losesWriting, membersIn, Json, parseJson } from '../json.ts';
+import { tooComplex } from '../operations/limits.ts';
+import type { Operations } from '../operations/operations.ts';
+import type { TrustedDocument } from '../operations/trusted-documents.ts';
+import type { CallVariables } from '../plans/call.ts';
+import { BodiesTooLarge, BodyTooLarge } from '../memory/read-body.ts';
+import type { RequestMemory } from '../memory/byte-limit.ts';
+import { type Exchange, type Params, type Stage, noMemory, bytesOf } from './exchange.ts';
+
+interface OperationParts<Plan> {
+  readonly operations: Operations<Plan>;
+  /** The served schema. */
+  readonly schema: GraphQLSchema;
+  readonly introspection: boolean;
+  readonly maxBodyBytes: number;
+  readonly memory: RequestMemory;
+  /** By their ids; undefined: there are no trusted documents. */
+  readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
+  /** Whether other operations are refused, except those of routers. */
+  readonly trustedDocumentsOnly: boolean;
+  readonly isRouter: (exchange: Exchange) => boolean;
+}
+
+/** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
+export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
+  const { operations, schema, introspection, maxBodyBytes, memory, isRouter } = parts;
+  const coercion = { maxErrors: 50, hideSuggestions: !introspection };
+  return {
+    /** Reads the parameters of the request. */
+    readParams: readParams(maxBodyBytes, memory),
+
+    /** Replaces the id of a trusted document by its text. */
+    trustedDocuments: trustedDocuments(parts),
+
+    /** Refuses parameters that are not those of a GraphQL request. */
+    checkParams: ({ params }) => {
+      checkParams(params);
+      return undefined;
+    },
+
+    /** Parses the operation, or finds it among those that were compiled before. */
+    find: (exchange) => {
+      const { query, operationName } = exchange.params;
+      const operation = operations.find(query as string, operationName);
+      if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
+        throw mutationInAddress();
+      }
+      exchange.operation = operation;
+      const mayGoOn = operation.use(memory);
+      exchange.onEnd(() => operation.release());
+      return mayGoOn ? undefined : noMemory(exchange, memory);
+    },
+
+    /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
+    enforceLimits: (exchange) => {
+      const { excess } = exchange.operation!;
+      if (excess === 'broken' || excess.length === 0) return undefined;
+      const tooMuch = isRouter(exchange)
+        ? excess.filter(({ isAllowedForRouters }) => !isAllowedForRouters)
+        : excess;
+      if (tooMuch.length === 0) return undefined;
+      throw tooComplex(tooMuch.map(({ message }) => message).join(' '));
+    },
+
+    /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
+    concealSdl: (exchange) => {
+      if (introspection || !exchange.operation!.routerFields.includes('_service')) return undefined;
+      if (isRouter(exchange)) return undefined;
+      throw forbidden(CONCEALED);
+    },
+
+    /** Refuses an operation that is not valid against the schema. */
+    refuseInvalid: ({ operation }) => {
+      const errors = operation!.errors();
+      const { type } = operation!;
+      if (errors.length > 0) throw new AggregateError(errors);
+      // Validation does not report a missing root type: without one it knows none of the fields.
+      if (!schema.getRootType(type)) throw withoutRootType(type);
+      return undefined;
+    },
+
+    coerceVariables: (exchange) => {
+      const { operation } = exchange.operation!;
+      // From here on, telemetry counts the request as an executed operation.
+      exchange.operationType = operation.operation;
+      const { params, writtenVariables } = exchange;
+      exchange.dropParams();
+      const { variableDefinitions = [] } = operation;
+      if (variableDefinitions.length === 0) return undefined;
+      const given = (params['variables'] ?? {}) as Record<string, unknown>;
+      const result: Coercion = getVariableValues(schema, variableDefinitions, given, coercion);
+      if (result.errors) throw new AggregateError(result.errors);
+      const values = (result.variableValues ?? result).coerced!;
+      const written = writtenVariables;
+      const variables = new DeclaredVariables(values, variableDefinitions, { given, written });
+      if (!exchange.hold(variables.bytes, memory)) return noMemory(exchange, memory);
+      exchange.variables = variables;
+      return undefined;
+    },
+  } satisfies Record<string, Stage>;
+}
+
+/**
+ * Reads operations from a JSON body, or from the address of a GET. Forms are not accepted: a page of any site can make a
+ * browser send one, even with a mutation, without the preflight that CORS requires for JSON.
+ *
+ * Never holds more than `maxBytes` of a body.
+ */
+function readParams(maxBytes: number, memory: RequestMemory): Stage {
+  const limits = { each: maxBytes, all: memory };
+  let turn: Promise<void> = Promise.resolve();
+
+  /** Large bodies are read in a turn of the event loop for each: many of them arrive in one. */
+  const readInTurn = async (exchange: Exchange, text: string) => {
+    if (!exchange.hold(text.length, memory)) return noMemory(exchange, memory);
+    await (turn = turn.then(() => nextTurn()));
+    exchange.letGo(text.length);
+    return readBody(exchange, text);
+  };
+
+  return (exchange) => {
+    if (exchange.method === 'POST') {
+      checkBody(exchange, maxBytes);
+      return exchange.readBody(limits).then(
+        (text) => (text.length > LARGE ? readInTurn(exchange, text) : readBody(exchange, text)),
+        (error: unknown) => {
+          if (error instanceof BodyTooLarge) throw tooLarge(maxBytes);
+          if (error instanceof BodiesTooLarge) return noMemory(exchange, memory);
+          throw error;
+        },
+      );
+    }
+    if (exchange.method !== 'GET') throw otherMethod();
+    checkAddress(exchange, maxBytes);
+    exchange.params = paramsInAddress(exchange.query);
+    const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
+    if (losesWriting(variables)) exchange.writtenVariables = variables;
+    return undefined;
+  };
+}
+
+function readBody(exchange: Exchange, text: string): undefined {
+  exchange.params = paramsIn(text);
+  if (losesWriting(text)) exchange.writtenVariables = variablesIn(text);
+}
+
+/** Characters. Ten times as many take about 10 ms from here to the service. */
+const LARGE = 100_000;
+
+function variablesIn(body: string): string | undefined {
+  return membersIn(body, VARIABLES).get('variables');
+}
+
+const VARIABLES: ReadonlySet<string> = new Set(['variables']);
+
+/** @throws GraphQLError if the headers alone are a reason to refuse the request */
+function checkBody(exchange: Exchange, maxBytes: number): void {
+  const type = exchange.header('content-type') ?? '';
+  if (type !== 'application/json' && !/^application\/json\s*([;,]|$)/i.test(type)) {
+    throw refused(
+      415,
+      'The content-type of this request is not supported. Send the operation as JSON, with "content-type: application/json".',
+    );
+  }
+  const encoding = exchange.header('content-encoding') ?? 'identity';
+  if (encoding.toLowerCase() !== 'identity') {
+    // In an answer, this header lists the accepted encodings of requests (RFC 9110, 12.5.3).
+    const accepted = { 'accept-encoding': 'identity' };
+    throw refused(
+      415,
+      'The content-encoding of this request is not supported. Send the body without one.',
+      accepted,
+    );
+  }
+  if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
+}
+
+function paramsIn(text: string): Params {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // Not the message of the parser, which contains a piece of the body.
+    throw refused(400, 'The body is not valid JSON. Send a JSON object with a "query".');
+  }
+  if (Array.isArray(json)) {
+    throw refused(
+      400,
+      'Batching is off. Send each operation in its own request: in Apollo Client, with HttpLink instead of BatchHttpLink.',
+    );
+  }
+  if (typeof json !== 'object' || json === null) {
+    throw refused(400, 'The body is not a JSON object. Send one with a "query".');
+  }
+  return json as Params;
+}
+
+/** The limit of a body applies to an address too. */
+function checkAddress({ path, query }: Exchange, maxBytes: number): void {
+  if (path.length + query.length > maxBytes) {
+    throw refused(
+      414,
+      `The address is longer than ${maxBytes} characters. Use POST, or request less.`,
+    );
+  }
+}
+
+function paramsInAddress(query: string): Params {
+  const given = new URLSearchParams(query);
+  const text = (name: string) => given.get(name) || undefined;
+  const json = (name: string): unknown => {
+    const value = text(name);
+    return value === undefined ? undefined : JSON.parse(value);
+  };
+  try {
+    return {
+      operationName: text('operationName'),
+      query: text('query'),
+      variables: json('variables'),
+      extensions: json('extensions'),
+    };
+  } catch {
+    throw refused(
+      400,
+      'The variables or the extensions in the address are not valid JSON. Correct them, or use POST.',
+    );
+  }
+}
+
+function otherMethod(): GraphQLError {
+  return refused(
+    405,
+    'This method is not supported. Send the operation with POST, or a query with GET.',
+    { Allow: 'GET, POST' },
+  );
+}
+
+function tooLarge(maxBytes: number): GraphQLError {
+  const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
+  return refused(413, message, { connection: 'close' });
+}
+
+function refused(status: number, message: string, headers: Record<string, string> = {}) {
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status, headers } } });
+}
+
+/** The variables of a request. */
+interface GivenVariables {
+  readonly given: Readonly<Record<string, unknown>>;
+  /** Their text, if the values are not enough to write them again. */
+  readonly written: string | undefined;
+}
+
+/**
+ * The variables that an operation declares, and nothing else of its request: a request may give others of any size, and
+ * a walk that several callers share outlives the request that began it.
+ */
+class DeclaredVariables implements CallVariables {
+  readonly values: CallVariables['values'];
+  /** As they were written; undefined if `#given` has them. */
+  readonly #written: ReadonlyMap<string, string> | undefined;
+  readonly #given: GivenVariables['given'];
+
+  /** @param values coerced */
+  constructor(
+    values: CallVariables['values'],
+    definitions: readonly VariableDefinitionNode[],
+    { given, written }: GivenVariables,
+  ) {
+    this.values = values;
+    this.#given = written === undefined ? onlyOf(given, definitions) : NONE;
+    this.#written = written === undefined ? undefined : cutOut(written, definitions);
+  }
+
+  /** Their memory. */
+  get bytes(): number {
+    if (this.#written) return bytesOf(this.values) + bytesOf([...this.#written.values()]);
+    return bytesOf(this.#given) + bytesOf(this.values, { countsTexts: false });
+  }
+
+  text(name: string): string | undefined {
+    if (this.#written) return this.#written.get(name);
+    return Object.hasOwn(this.#given, name) ? JSON.stringify(this.#given[name]) : undefined;
+  }
+
+  given(name: string): unknown {
+    const written = this.#written?.get(name);
+    if (written === undefined)
+      return Object.hasOwn(this.#given, name) ? this.#given[name] : undefined;
+    const json = parseJson(written);
+    return json instanceof Json ? json.value : JSON.parse(written);
+  }
+}
+
+const NONE = {};
+
+/** The given values themselves, if there are no others: most requests give only what their operation declares. */
+function onlyOf(
+  given: GivenVariables['given'],
+  definitions: readonly VariableDefinitionNode[],
+): GivenVariables['given'] {
+  const names = definitions.map(variableName).filter((name) => Object.hasOwn(given, name));
+  if (names.length === Object.keys(given).length) return given;
+  return Object.fromEntries(names.map((name) => [name, given[name]]));
+}
+
+/** Copies the members: a part of a string keeps the whole string in memory. */
+function cutOut(
+  text: string,
+  definitions: readonly VariableDefinitionNode[],
+): ReadonlyMap<string, string> {
+  const members = membersIn(text, new Set(definitions.map(variableName)));
+  for (const [name, member] of members) members.set(name, Buffer.from(member).toString());
+  return members;
+}
+
+function variableName({ variable }: VariableDefinitionNode): string {
+  return variable.name.value;
+}
+
+/**
+ * Accepts operations by their ids in the operator's manifest. A request never registers one: clients that try automatic
+ * persisted queries get an error that says so, and send the text.
+ */
+function trustedDocuments({
+  trusted,
+  trustedDocumentsOnly,
+  isRouter,
+}: Pick<OperationParts<unknown>, 'trusted' | 'trustedDocumentsOnly' | 'isRouter'>): Stage {
+  return (exchange) => {
+    const { query, operationName, variables, extensions } = exchange.params;
+    if (query) {
+      if (trusted && trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
+      return undefined;
+    }
+    const hash = hashOf(exchange);
+    if (!trusted) {
+      if (hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
+      return undefined;
+    }
+    const id = idOf(exchange);
+    if (id === undefined && hash === undefined) {
+      throw badRequest(
+        'The request has neither a "query" nor the id of a trusted document. Send a "query" or a "documentId".',
+      );
+    }
+    const document = find(trusted, id ?? hash!);
+    if (!document) {
+      if (id === undefined) throw notPersisted('PERSISTED_QUERY_NOT_FOUND');
+      throw codedError(
+        'PERSISTED_QUERY_NOT_FOUND',
+        'No trusted document has this id. The operator of this gateway adds documents to its manifest, which is read at the start; a request cannot register them.',
+        { extensions: { http: { status: 400 } } },
+      );
+    }
+    // Not the id as it was sent, which metrics would keep: in a GET, it is a part of a long address.
+    exchange.trustedName = nameOf(document, operationName) ?? document.id;
+    exchange.params = { query: document.text, operationName, variables, extensions };
+    return undefined;
+  };
+}
+
+/** Finds a document with and without the prefix that an id may have in the manifest or in the request. */
+function find(
+  trusted: ReadonlyMap<string, TrustedDocument>,
+  id: string,
+): TrustedDocument | undefined {
+  const other = id.startsWith(SHA256) ? id.slice(SHA256.length) : SHA256 + id;
+  return trusted.get(id) ?? trusted.get(other);
+}
+
+/** The prefix of SHA-256 ids in the appendix "Persisted Documents" of GraphQL over HTTP. */
+const SHA256 = 'sha256:';
+
+/** The parameter as the appendix, Relay and others name it. */
+const NAMES = ['documentId', 'doc_id', 'id'];
+
+function idOf({ method, query, params }: Exchange): string | undefined {
+  const given: Given = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
+  return NAMES.map((name) => given[name]).find((id) => typeof id === 'string');
+}
+
+/** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
+function hashOf({ params }: Exchange): string | undefined {
+  const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Given | null };
+  const hash = persistedQuery?.['sha256Hash'];
+  return typeof hash === 'string' ? hash : undefined;
+}
+
+type Given = Readonly<Record<string, unknown>>;
+
+function nameOf({ operations }: TrustedDocument, requested: unknown): string | undefined {
+  const [only, ...others] = operations;
+  if (requested !== undefined && requested !== null) {
+    return operations.find((name) => name === requested);
+  }
+  return others.length === 0 ? only : undefined;
+}
+
+const UNTRUSTED =
+  'This gateway accepts only trusted documents. Send the "documentId" of one instead of a "query"; the operator of this gateway can add operations to its manifest.';
+
+/**
+ * An error of the protocol of automatic persisted queries. Clients recognize it by its message and send the text: with
+ * the hash again if it was not found, without hashes from now on if they are not supported. Caches must not keep it.
+ */
+function notPersisted(code: 'PERSISTED_QUERY_NOT_FOUND' | 'PERSISTED_QUERY_NOT_SUPPORTED') {
+  const http = { status: 200, headers: { 'cache-control': 'private, no-store' } };
+  const message =
+    code === 'PERSISTED_QUERY_NOT_FOUND' ? 'PersistedQueryNotFound' : 'PersistedQueryNotSupported';
+  return codedError(code, message, { extensions: { http } });
+}
+
+interface Coercion {
+  readonly errors?: readonly GraphQLError[];
+  readonly coerced?: CallVariables['values'];
+  /** In graphql 17 they are here. */
+  readonly variableValues?: { readonly coerced: CallVariables['values'] };
+}
+
+const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
+
+function checkParams(params: Params): void {
+  for (const name in params) {
+    if (PARAMS.has(name) || params[name] === null || params[name] === undefined) continue;
+    throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
+  }
+  const { query } = params;
+  if (query === undefined || query === null) {
+    throw badRequest('The request has no "query". Send the text of an operation.');
+  }
+  if (typeof query !== 'string') {
+    throw badRequest('The "query" of the request is not a string. Send the text of an operation.');
+  }
+  for (const name of ['variables', 'extensions']) {
+    const value = params[name];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== 'object' || Array.isArray(value)) {
+      throw badRequest(
+        `The "${name}" of the request must be an object. Correct them, or omit them.`,
+      );
+    }
+  }
+}
+
+function mutationInAddress() {
+  const http = { status: 405, headers: { Allow: 'POST' } };
+  const message = 'A GET request cannot execute a mutation. Send it with POST.';
+  return codedError('BAD_USER_INPUT', message, { extensions: { http } });
+}
+
+function withoutRootType(type: OperationTypeNode) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `The schema has no type for a ${type}. Send an operation of another type.`,
+  );
+}
+
+const CONCEALED =
+  "The SDL of this subgraph is not served: introspection is off, and this credential is not a router's. " +
+  'The operator of this gateway can print it with "schema print --subgraph".';

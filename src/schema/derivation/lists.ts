@@ -1,0 +1,430 @@
+import {
+  getNamedType,
+  getNullableType,
+  GraphQLString,
+  isAbstractType,
+  isIntrospectionType,
+  isObjectType,
+  type GraphQLAbstractType,
+  type GraphQLNamedType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  GraphQLBoolean,
+  isEnumType,
+  isLeafType,
+  isListType,
+  isRequiredArgument,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  GraphQLFloat,
+  GraphQLInt,
+  isCompositeType,
+  isInterfaceType,
+  isScalarType,
+  type GraphQLArgument,
+  type GraphQLInputType,
+  type GraphQLInterfaceType,
+} from 'graphql';
+import {
+  idOf,
+  isPage,
+  type Result,
+  type FieldPath,
+  mayBePage,
+  type FieldOverride,
+  type PagedField,
+} from '../derived.ts';
+
+/**
+ * Finds the record among the types of a result, a union or interface such as `union Person = PersonItem | PersonError`:
+ * the only one whose records lists return; if there is none, the only one that has a plain `id` and is no error.
+ *
+ * @returns undefined if it is none or several
+ */
+export function recordIn(
+  schema: GraphQLSchema,
+  type: GraphQLOutputType,
+): GraphQLObjectType | undefined {
+  const members = membersOf(schema, type);
+  const listed = members.filter((member) => listedTypes(schema).has(member));
+  if (listed.length > 0) return single(listed.filter(idOf));
+  return single(members.filter((member) => idOf(member) && !isError(member)));
+}
+
+/**
+ * Finds the object among the types of a result through which a path leads: its record, or the only type that is no error.
+ */
+export function objectIn(
+  schema: GraphQLSchema,
+  type: GraphQLOutputType,
+): GraphQLObjectType | undefined {
+  return recordIn(schema, type) ?? single(objectsIn(schema, type));
+}
+
+/** The types of a result that are no errors. */
+export function objectsIn(schema: GraphQLSchema, type: GraphQLOutputType): GraphQLObjectType[] {
+  return membersOf(schema, type).filter(
+    (member) => listedTypes(schema).has(member) || !isError(member),
+  );
+}
+
+/** @param record one of its types; others may be records of another kind or form, for which null stands */
+export function resultOfRecord(
+  schema: GraphQLSchema,
+  type: GraphQLOutputType,
+  record: GraphQLObjectType,
+): Result | undefined {
+  const result = getNullableType(type);
+  if (!isAbstractType(result) || !schema.isSubType(result, record)) return undefined;
+  const isListed = (member: GraphQLObjectType) => listedTypes(schema).has(member);
+  const { failures = [], others = [] } = Object.groupBy(
+    membersOf(schema, type).filter((member) => member !== record),
+    (member) => (!isListed(member) && isError(member) ? 'failures' : 'others'),
+  );
+  return { type: result, wanted: record, failures, others };
+}
+
+/** The types of a result that are pages. */
+function pagesIn(schema: GraphQLSchema, type: GraphQLOutputType): GraphQLObjectType[] {
+  return membersOf(schema, type).filter(isPage);
+}
+
+/** All other types than the page are errors: none of them can stand for an empty list. */
+function resultOfPage(
+  schema: GraphQLSchema,
+  type: GraphQLOutputType,
+  page: GraphQLObjectType,
+): Result {
+  const failures = membersOf(schema, type).filter((member) => member !== page);
+  return { type: getNullableType(type) as GraphQLAbstractType, wanted: page, failures, others: [] };
+}
+
+/** A text for `schema explain`. @param failure what becomes of the types that are errors */
+export function describeResult(
+  { type, wanted, failures, others }: Result,
+  failure: string,
+): string {
+  const parts = [
+    `${wanted.name} is one of the types of ${type.name}`,
+    ...failures.map(({ name }) => `${name} is ${failure}`),
+    ...others.map(({ name }) => `${name} is null`),
+  ];
+  return `${parts.join('; ')}.`;
+}
+
+/** The types that a union or an interface can have; none for any other type. */
+function membersOf(schema: GraphQLSchema, type: GraphQLOutputType): readonly GraphQLObjectType[] {
+  const result = getNullableType(type);
+  return isAbstractType(result) ? schema.getPossibleTypes(result) : [];
+}
+
+/**
+ * Whether a type stands for an error: its name, or that of one of its interfaces, says so, or it has a `message` and no
+ * `id`.
+ */
+function isError(type: GraphQLObjectType): boolean {
+  if ([type, ...type.getInterfaces()].some(({ name }) => namesError(name))) return true;
+  const { id, message } = type.getFields();
+  return (
+    id === undefined && message !== undefined && getNullableType(message.type) === GraphQLString
+  );
+}
+
+function namesError(name: string): boolean {
+  const words = name.split(/_|(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/);
+  return words.some((word) => ERROR_WORDS.test(word)) || /not_?(found|allowed)/i.test(name);
+}
+
+const ERROR_WORDS =
+  /^(errors?|err|failures?|failed|faults?|problems?|exceptions?|invalid|forbidden|unauthori[sz]ed|unauthenticated|denied|refused|rejected|rejection|violations?|missing)$/i;
+
+const listed = new WeakMap<GraphQLSchema, ReadonlySet<GraphQLNamedType>>();
+
+/** The types of which there are pages. */
+function listedTypes(schema: GraphQLSchema): ReadonlySet<GraphQLNamedType> {
+  const known = listed.get(schema);
+  if (known) return known;
+  const types = Object.values(schema.getTypeMap())
+    .filter((type) => isObjectType(type) && !isIntrospectionType(type) && isPage(type))
+    .map((page) => getNamedType((page as GraphQLObjectType).getFields()['items']!.type))
+    .flatMap((type) => [type, ...membersOf(schema, type as GraphQLOutputType)]);
+  const found = new Set(types);
+  listed.set(schema, found);
+  return found;
+}
+
+function single<T>(all: readonly T[]): T | undefined {
+  return all.length === 1 ? all[0] : undefined;
+}
+
+/** Whether the records of a type have all of these values. */
+export function isIdentified(type: GraphQLCompositeType, paths: readonly FieldPath[]): boolean {
+  return isObjectType(type) && paths.every((path) => whyNotIdentifying(type, path) === undefined);
+}
+
+/** Why a path leads to no value that can identify a record, and what to write instead; undefined if it does. */
+export function identityMistake(type: GraphQLObjectType, path: FieldPath): string | undefined {
+  const why = whyNotIdentifying(type, path);
+  return why && `${why} ${insteadOf(type)}`;
+}
+
+function whyNotIdentifying(type: GraphQLObjectType, path: FieldPath): string | undefined {
+  let on = type;
+  for (const [at, name] of path.entries()) {
+    const field = on.getFields()[name];
+    const place = path.slice(0, at + 1).join('.');
+    if (!field) return `${on.name} has no field ${name}.`;
+    if (field.args.some(isRequiredArgument)) return `${place} has required arguments.`;
+    const inner = getNullableType(field.type);
+    if (isListType(inner)) return `${place} is a list.`;
+    const isLast = at === path.length - 1;
+    if (isLast && isLeafType(inner)) {
+      return inner === GraphQLBoolean ? `${place} is a Boolean.` : undefined;
+    }
+    if (isLast) return `${place} is not a scalar.`;
+    if (!isObjectType(inner)) return `${place} is not an object.`;
+    on = inner;
+  }
+  return undefined;
+}
+
+/**
+ * What to write in adapters.json for a list whose records have no id: their references to other records, or else their
+ * scalars. Only who knows the service knows whether these identify a record.
+ *
+ * @param list for example `Query.responses` @param types of its records
+ */
+export function identityToWrite(list: string, types: readonly GraphQLObjectType[]): string {
+  const [first, ...others] = types;
+  const paths = (first ? likelyIdentity(first) : []).filter((path) =>
+    others.every((type) => isIdentified(type, [path])),
+  );
+  const written = paths.length > 0 ? paths.map((path) => JSON.stringify(path.join('.'))) : ['"…"'];
+  return `"fields": { "${list}": { "identity": [${written.join(', ')}] } }`;
+}
+
+function likelyIdentity(type: GraphQLObjectType): readonly FieldPath[] {
+  const references = fieldsOf(type).flatMap((field): FieldPath[] => {
+    const of = getNullableType(field.type);
+    if (isObjectType(of) && isIdentified(of, [['id']])) return [[field.name, 'id']];
+    return isLeafType(of) && (of.name === 'ID' || /(^id|Id|ID)$/.test(field.name))
+      ? [[field.name]]
+      : [];
+  });
+  if (references.length > 0) return references;
+  return fieldsOf(type)
+    .filter(
+      (field) => isLeafType(getNullableType(field.type)) && !isEnumType(getNamedType(field.type)),
+    )
+    .map(({ name }) => [name])
+    .filter((path) => isIdentified(type, [path]));
+}
+
+function insteadOf(type: GraphQLObjectType): string {
+  const paths = likelyIdentity(type).map((path) => path.join('.'));
+  return paths.length > 0
+    ? `Write paths through objects to scalars, such as ${paths.join(', ')}.`
+    : 'Write paths through objects to scalars.';
+}
+
+function fieldsOf(type: GraphQLObjectType): readonly GraphQLField<unknown, unknown>[] {
+  return Object.values(type.getFields()).filter((field) => !field.args.some(isRequiredArgument));
+}
+
+/** A field that returns several records, page by page or not. */
+export interface FoundList {
+  readonly parent: GraphQLObjectType | GraphQLInterfaceType;
+  readonly name: string;
+  /** Whether its type, or one of the types of its result, has `items` and `pageInfo`. Such a field may still lack something else of a paged field. */
+  readonly givesPages: boolean;
+  readonly verdict: { readonly paged: PagedField } | { readonly why: string };
+}
+
+/**
+ * Every list of the schema: those of the query root first, then the others, sorted by type.
+ *
+ * @param overrides by field: see adapter-overrides.ts
+ */
+export function findLists(
+  schema: GraphQLSchema,
+  overrides: ReadonlyMap<string, FieldOverride> = new Map(),
+): FoundList[] {
+  const root = schema.getQueryType();
+  const types = Object.values(schema.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .filter((type) => !isIntrospectionType(type) && !isPage(type))
+    .filter((type) => type !== root && type !== schema.getMutationType())
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return [...(root ? [root] : []), ...types].flatMap((parent) =>
+    Object.values(parent.getFields())
+      .filter((field) => looksLikeList(field, schema))
+      .map((field) => {
+        const list = `${parent.name}.${field.name}`;
+        const found = judgeField(list, field, schema, overrides.get(list));
+        return {
+          parent,
+          name: field.name,
+          givesPages: givesPages(field, schema),
+          verdict: typeof found === 'string' ? { why: found } : { paged: found },
+        };
+      }),
+  );
+}
+
+function looksLikeList(field: GraphQLField<unknown, unknown>, schema: GraphQLSchema): boolean {
+  const type = getNullableType(field.type);
+  if (isListType(type)) return isCompositeType(getNamedType(type));
+  const takesPages = field.args.some(({ name }) => name === 'first' || name === 'after');
+  return takesPages || givesPages(field, schema);
+}
+
+function givesPages({ type }: GraphQLField<unknown, unknown>, schema: GraphQLSchema): boolean {
+  const page = getNullableType(type);
+  return !isListType(page) && mayBePage(schema, page);
+}
+
+/**
+ * Recognizes a paged field by its shape alone:
+ * `field(first: Int, after: String, …): { items: […] pageInfo: { hasNextPage endCursor } }`. No other name matters, and
+ * the cursor's argument may have another one: see cursorArgument.
+ *
+ * The field may also return a union or interface of which exactly one type is a page.
+ *
+ * @param override what adapters.json says is the page, and the argument with the cursor
+ * @returns the reason, as text, if the field is not a paged field
+ */
+function judgeField(
+  list: string,
+  field: GraphQLField<unknown, unknown>,
+  schema: GraphQLSchema,
+  override: FieldOverride = {},
+): PagedField | string {
+  const page = pageOf(list, field, schema, override.member);
+  if (typeof page === 'string') return page;
+  const items = page.getFields()['items'];
+  const records = items && getNullableType(items.type);
+  if (!items || !isListType(records)) return `its type ${page.name} has no list called items`;
+  if (items.args.some(isRequiredArgument)) return `${page.name}.items has required arguments`;
+  const nodeType = getNamedType(records.ofType);
+  if (!isCompositeType(nodeType) || getNullableType(records.ofType) !== nodeType) {
+    return `${page.name}.items is not a list of objects`;
+  }
+  const missing = missingOfPageInfo(page);
+  if (missing) return missing;
+  const first = field.args.find(({ name }) => name === 'first');
+  if (!first || getNullableType(first.type) !== GraphQLInt) return 'it has no argument first: Int';
+  const after = cursorArgument(list, field, override.after);
+  if (typeof after === 'string') return after;
+  const filters = field.args.filter((argument) => argument !== first && argument !== after);
+  return {
+    name: field.name,
+    field,
+    first,
+    after,
+    filters,
+    pageType: page,
+    result: isObjectType(getNullableType(field.type))
+      ? undefined
+      : resultOfPage(schema, field.type, page),
+    itemsType: items.type,
+    recordType: records.ofType,
+    nodeType,
+    identity: hasIds(nodeType, schema) ? [['id']] : [],
+    count: COUNTS.find((name) => isCount(page.getFields()[name])),
+  };
+}
+
+function pageOf(
+  list: string,
+  { type }: GraphQLField<unknown, unknown>,
+  schema: GraphQLSchema,
+  member: string | undefined,
+): GraphQLObjectType | string {
+  const page = getNullableType(type);
+  if (isObjectType(page)) return page;
+  const pages = pagesIn(schema, type);
+  const names = pages.map(({ name }) => name).join(', ');
+  const chosen = member === undefined ? pages : pages.filter(({ name }) => name === member);
+  const [only, ...others] = chosen;
+  if (only && others.length === 0) return only;
+  if (pages.length === 0) {
+    return 'it does not return a page (an object with items and pageInfo)';
+  }
+  return only
+    ? `several types of ${String(page)} are pages: ${names}. Write in adapters.json which one is read, such as ` +
+        `"fields": { "${list}": { "member": "${only.name}" } }`
+    : `${member} is not a page of ${String(page)}, as ${names} is`;
+}
+
+/** The usual names of a page's field with the number of records of all pages. */
+const COUNTS = ['totalCount', 'total', 'count'];
+
+export function isCount(field: GraphQLField<unknown, unknown> | undefined): boolean {
+  return (
+    field !== undefined &&
+    getNullableType(field.type) === GraphQLInt &&
+    !field.args.some(isRequiredArgument)
+  );
+}
+
+/** In a list of several types, those without an id have only the records of the others around them. */
+function hasIds(nodeType: GraphQLCompositeType, schema: GraphQLSchema): boolean {
+  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType];
+  return types.some((type) => isIdentified(type, [['id']]));
+}
+
+/**
+ * Finds the argument with the cursor: `after`, or else the only nullable String whose name contains `after` or `cursor`,
+ * such as `afterCursor`. One for the other direction, such as `beforeCursor`, does not count.
+ *
+ * @param named the one that adapters.json names
+ * @returns the reason, as text, if there is none
+ */
+function cursorArgument(
+  list: string,
+  { args }: GraphQLField<unknown, unknown>,
+  named: string | undefined,
+): GraphQLArgument | string {
+  if (named !== undefined) {
+    const chosen = args.find(({ name }) => name === named);
+    if (chosen && isCursorType(chosen.type) && !isRequiredArgument(chosen)) return chosen;
+    return `${named}, which adapters.json names, is no optional argument that can have a cursor`;
+  }
+  const after = args.find(({ name }) => name === 'after');
+  if (after && isCursorType(after.type)) {
+    if (!isRequiredArgument(after)) return after;
+    return 'its argument after is required, so the first page cannot be requested';
+  }
+  const [found, ...others] = args.filter(
+    ({ name, type }) =>
+      type === GraphQLString && /after|cursor/i.test(name) && !/before/i.test(name),
+  );
+  if (!found) return 'it has no argument after: String, nor one of another name for a cursor';
+  if (others.length === 0) return found;
+  const names = [found, ...others].map(({ name }) => name).join(', ');
+  return (
+    `it has no argument after: String, and each of ${names} may be the one for the cursor. Write in adapters.json which ` +
+    `one is, such as "fields": { "${list}": { "after": "${found.name}" } }`
+  );
+}
+
+function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
+  const pageInfo = getNullableType(page.getFields()['pageInfo']?.type);
+  if (!isObjectType(pageInfo)) return `its type ${page.name} has no pageInfo`;
+  const { hasNextPage, endCursor } = pageInfo.getFields();
+  if (!hasNextPage || getNullableType(hasNextPage.type) !== GraphQLBoolean) {
+    return `${pageInfo.name} has no hasNextPage: Boolean`;
+  }
+  if (!endCursor || !isLeafType(getNullableType(endCursor.type))) {
+    return `${pageInfo.name} has no endCursor`;
+  }
+  return undefined;
+}
+
+function isCursorType(type: GraphQLInputType): boolean {
+  const named = getNullableType(type);
+  return isScalarType(named) && !NO_CURSORS.has(named.name);
+}
+
+const NO_CURSORS = new Set([GraphQLInt.name, GraphQLFloat.name, GraphQLBoolean.name]);
