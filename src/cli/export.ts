@@ -1,13 +1,17 @@
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
-import { openExportFile, type ExportOutput } from '../export/export-file.ts';
 import { exportOperation } from '../export/export-operation.ts';
+import {
+  openExportFile,
+  ReaderLeft,
+  streamOutput,
+  type ExportOutput,
+} from '../export/export-output.ts';
 import { exportedPages } from '../export/exported-pages.ts';
 import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { count, progressLine } from '../export/progress-line.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
-import { ReaderLeft, streamOutput } from '../export/stream-output.ts';
 import { openGateway, openUpstream, type Own } from '../setup/open-gateway.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';

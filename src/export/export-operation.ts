@@ -1,18 +1,32 @@
-import { Kind, parse, print, visit, type FieldNode, type SelectionSetNode } from 'graphql';
+import {
+  buildClientSchema,
+  getIntrospectionQuery,
+  getNamedType,
+  getNullableType,
+  isCompositeType,
+  isInterfaceType,
+  isLeafType,
+  isListType,
+  isObjectType,
+  isRequiredArgument,
+  isUnionType,
+  Kind,
+  parse,
+  print,
+  visit,
+  type FieldNode,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  type IntrospectionQuery,
+  type SelectionSetNode,
+} from 'graphql';
 import { OperatorMistake } from '../errors.ts';
 import { fieldsByKey, type Fragments } from '../selections.ts';
-import {
-  chooseList,
-  readLists,
-  USUAL_ARGUMENTS,
-  usualConnection,
-  usualName,
-  type OwnArguments,
-} from './exportable-lists.ts';
-import { GatewayFailure } from './gateway-failure.ts';
-import type { Gateway } from './gateway.ts';
+import { GatewayFailure, type Gateway } from './gateway.ts';
 
-export interface ExportSelection {
+interface ExportSelection {
   /** A list of the service, such as `persons`, or its `all…` field. */
   readonly field: string;
   /** As in GraphQL, such as `id firstName`; undefined: all that need neither a selection nor an argument. */
@@ -143,3 +157,145 @@ function keysOf({ selections }: SelectionSetNode): string[] {
 }
 
 const NO_FRAGMENTS: Fragments = new Map();
+
+/** An `all…` field of a gateway. */
+interface ExportableList {
+  readonly name: string;
+  /** As in GraphQL, the fields of a record that need neither a selection nor an argument. */
+  readonly selection: string;
+  readonly hasId: boolean;
+  readonly names: OwnArguments;
+  /** The connection of the same records; undefined if there is none. */
+  readonly connection: ConnectionField | undefined;
+}
+
+interface ConnectionField {
+  readonly name: string;
+  /** The name of its argument `after`. */
+  readonly after: string;
+}
+
+/** The names of the gateway's own arguments of an `all…` field. */
+interface OwnArguments {
+  readonly after: string;
+  readonly limit: string;
+}
+
+const USUAL_ARGUMENTS: OwnArguments = { after: 'after', limit: 'limit' };
+
+/** @returns undefined if the gateway does not show its schema */
+async function readLists(
+  gateway: Gateway,
+  signal: AbortSignal,
+): Promise<readonly ExportableList[] | undefined> {
+  const query = getIntrospectionQuery({ descriptions: false });
+  const data = await gateway.ask(query, signal).catch((error: unknown) => {
+    if (error instanceof GatewayFailure && error.isInvalid) return undefined;
+    throw error;
+  });
+  if (!data) return undefined;
+  const schema = buildClientSchema(JSON.parse(data.raw) as IntrospectionQuery);
+  const lists = fieldsOf(schema.getQueryType()!);
+  return lists.flatMap(({ name, args, type }): ExportableList[] => {
+    const record = getNamedType(type);
+    // Ours come first: a service with a filter `limit` has ours as `drainLimit`.
+    const called = (ours: RegExp) => args.find((argument) => ours.test(argument.name))?.name;
+    const [after, limit] = [called(/^(after|drainAfter_*)$/), called(/^(limit|drainLimit_*)$/)];
+    const isList = isListType(getNullableType(type));
+    if (!after || !limit || !isList || !isCompositeType(record)) return [];
+    const selection = plainSelection(record, schema);
+    const hasId = plainFields(record).some((field) => field.name === 'id');
+    const connection = connectionOf(name, record, lists);
+    return [{ name, selection, hasId, names: { after, limit }, connection }];
+  });
+}
+
+function connectionOf(
+  list: string,
+  record: GraphQLNamedType,
+  fields: readonly Field[],
+): ConnectionField | undefined {
+  const connections = fields.filter(({ type }) => {
+    const edge = fieldType(getNamedType(type), 'edges');
+    return edge !== undefined && fieldType(edge, 'node') === record;
+  });
+  const plain = withoutAll(list);
+  const usual = connections.find(({ name }) => name.toLowerCase() === `${plain}connection`);
+  // Both may have been given other names in adapters.json.
+  const connection = usual ?? (connections.length === 1 ? connections[0] : undefined);
+  const after = connection?.args.find(({ name }) => /^(after|connectionAfter_*)$/.test(name));
+  return connection && after && { name: connection.name, after: after.name };
+}
+
+function fieldType(type: GraphQLNamedType, name: string): GraphQLNamedType | undefined {
+  const field = fieldsOf(type).find((each) => each.name === name);
+  return field && getNamedType(field.type);
+}
+
+/** With SCHEMA_PREFIX, recruitingPersons is drained by recruitingAllPersons. */
+function withoutAll(name: string): string {
+  return name.replace(/all/i, '').toLowerCase();
+}
+
+/** The list that is meant: by the name of its `all…` field, or of the list of the service. @throws OperatorMistake */
+function chooseList(field: string, lists: readonly ExportableList[]): ExportableList {
+  const meant =
+    lists.find(({ name }) => name === field) ??
+    lists.find(({ name }) => withoutAll(name) === field.toLowerCase());
+  if (!meant) {
+    const names = lists.map(({ name }) => name).join(', ');
+    throw new OperatorMistake(
+      lists.length === 0
+        ? 'The gateway has no list that can be exported; `schema explain` says why.'
+        : `There is no list ${JSON.stringify(field)} to export. Choose one of these: ${names}.`,
+    );
+  }
+  return meant;
+}
+
+function plainSelection(record: GraphQLCompositeType, schema: GraphQLSchema): string {
+  if (!isUnionType(record)) return namesOf(plainFields(record)) || '__typename';
+  const members = schema.getPossibleTypes(record);
+  const all = members.flatMap(plainFields);
+  const parts = members.map((member) => {
+    // Types that differ between the members would make the operation invalid.
+    const fields = plainFields(member).filter(({ name, type }) =>
+      all.every((other) => other.name !== name || String(other.type) === String(type)),
+    );
+    return fields.length > 0 ? ` ... on ${member.name} { ${namesOf(fields)} }` : '';
+  });
+  return `__typename${parts.join('')}`;
+}
+
+function namesOf(fields: readonly Field[]): string {
+  return fields.map(({ name }) => name).join(' ');
+}
+
+/** The fields that need neither a selection nor an argument. */
+function plainFields(type: GraphQLNamedType): readonly Field[] {
+  return fieldsOf(type).filter(
+    (field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument),
+  );
+}
+
+function fieldsOf(type: GraphQLNamedType): readonly Field[] {
+  if (!isObjectType(type) && !isInterfaceType(type)) return [];
+  return Object.values(type.getFields()).filter(
+    ({ deprecationReason }) => deprecationReason == null,
+  );
+}
+
+type Field = GraphQLField<unknown, unknown>;
+
+/** The name that the `all…` field of a list has, unless adapters.json or a prefix gives it another. */
+function usualName(field: string): string {
+  return /^all|All[A-Z]/.test(field)
+    ? field
+    : `all${field.charAt(0).toUpperCase()}${field.slice(1)}`;
+}
+
+/** The connection of a list whose gateway does not show its schema. */
+function usualConnection(field: string): ConnectionField {
+  const plain = field.replace(/^all(?=[A-Z])/, '').replace(/All(?=[A-Z])/, '');
+  return { name: `${plain.charAt(0).toLowerCase()}${plain.slice(1)}Connection`, after: 'after' };
+}

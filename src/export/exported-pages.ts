@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Json } from '../json.ts';
 import { ID_KEY, LIST_KEY, type ExportOperation } from './export-operation.ts';
-import { GatewayFailure } from './gateway-failure.ts';
-import type { Gateway } from './gateway.ts';
+import { GatewayFailure, type Gateway } from './gateway.ts';
 
 /** The records of one page, in the order of the list. */
 export interface ExportedPage {

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
-import { GatewayFailure } from '../../src/export/gateway-failure.ts';
+import { GatewayFailure } from '../../src/export/gateway.ts';
 import { parseJson, type Json } from '../../src/json.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
