@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { codedError, PerhapsTooBig } from '../errors.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { Slots } from '../queue.ts';
-import { BodiesTooLarge, BodyParts, type BodyLimits } from '../memory/read-body.ts';
+import { BodiesTooLarge, BodyParts } from '../memory/read-body.ts';
 import { agentHeaders, requestIdOfService } from '../service/headers.ts';
 import {
   MAX_RESPONSE_BYTES,
@@ -46,189 +46,163 @@ export function openConnections(parts: ConnectionsParts) {
   // One at a time: while it is read, an answer takes several times its size.
   const largeAnswers = new Slots(() => 1);
 
+  /** One request in flight: collects its answer, and ends it when its time is over or its callers have left. */
+  class SentRequest implements Dispatcher.DispatchHandler {
+    readonly #request: OutgoingRequest;
+    readonly #sender: Sender;
+    readonly #token: string;
+    readonly #reported: ReportedRequest;
+    readonly #answer = Promise.withResolvers<UpstreamAnswer>();
+    readonly #body: BodyParts;
+    readonly #timer: NodeJS.Timeout;
+    readonly #leave = () => {
+      this.#fail(this.#sender.signal.reason);
+      this.#controller?.abort(ABORTED);
+    };
+    #controller: Dispatcher.DispatchController | undefined;
+    #isOver = false;
+    #status = 0;
+    #headers: HttpAnswer['headers'] = {};
+    #requestId: string | undefined;
+
+    constructor(
+      request: OutgoingRequest,
+      sender: Sender,
+      token: string,
+      reported: ReportedRequest,
+    ) {
+      this.#request = request;
+      this.#sender = sender;
+      this.#token = token;
+      this.#reported = reported;
+      // A mutation has been executed when its answer arrives, so it is not refused.
+      this.#body = new BodyParts(request.kind === 'mutation' ? { each: limits.each } : limits);
+      this.#timer = setTimeout(() => {
+        this.#settle(timedOut(timeoutMs));
+        this.#controller?.abort(ABORTED);
+      }, timeoutMs);
+      sender.signal.addEventListener('abort', this.#leave);
+    }
+
+    get answer(): Promise<UpstreamAnswer> {
+      return this.#answer.promise;
+    }
+
+    onRequestStart(controller: Dispatcher.DispatchController): void {
+      this.#controller = controller;
+      if (this.#isOver) controller.abort(ABORTED);
+    }
+
+    onResponseStart(
+      _controller: Dispatcher.DispatchController,
+      status: number,
+      headers: HttpAnswer['headers'],
+    ): void {
+      this.#status = status;
+      this.#headers = headers;
+      this.#requestId = requestIdOfService(headers, this.#token);
+      this.#reported.answered(status, this.#requestId);
+      if (status === 429 || status >= 500) this.#sender.onPressure?.();
+    }
+
+    onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
+      if (this.#isOver) return;
+      try {
+        this.#body.add(part);
+      } catch (error) {
+        const answer =
+          error instanceof BodiesTooLarge ? tooMuchArriving() : atOnce(this.#read(undefined));
+        this.#settle(answer);
+        controller.abort(ABORTED);
+      }
+    }
+
+    onResponseEnd(): void {
+      // All callers have left, so nothing is read.
+      if (this.#isOver) return;
+      clearTimeout(this.#timer);
+      const reading = this.#read(this.#body.ownBytes());
+      try {
+        const { done, value } = beginning(reading, clock);
+        if (done) this.#settle(value);
+        else void this.#goOn(reading);
+      } catch (error) {
+        this.#fail(error);
+      }
+    }
+
+    /** Reads the rest of a large answer, unless its callers leave. */
+    async #goOn(reading: Pausable<UpstreamAnswer>): Promise<void> {
+      const { signal } = this.#sender;
+      try {
+        this.#settle(await largeAnswers.run(() => inTurns(reading, signal), { signal }));
+      } catch (error) {
+        if (!this.#isOver) this.#fail(error);
+      }
+    }
+
+    onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+      this.#settle(unreachable(error));
+    }
+
+    #read(body: Buffer | undefined): Pausable<UpstreamAnswer> {
+      const answer = { status: this.#status, headers: this.#headers, body };
+      return readResponse(answer, { token: this.#token, now: clock.now, request: this.#request });
+    }
+
+    #settle(answer: UpstreamAnswer): void {
+      if (this.#isOver) return;
+      this.#end();
+      if (answer.kind === 'result') this.#reported.read(answer.readAs);
+      const error = answer.kind === 'failure' ? answer.error : undefined;
+      this.#reported.ended(outcomeOf(answer), error);
+      this.#answer.resolve(
+        answer.kind === 'result' || !tellsRequestIds || this.#requestId === undefined
+          ? answer
+          : { ...answer, requestId: this.#requestId },
+      );
+    }
+
+    /** All callers have left, or the reader of the answer failed. */
+    #fail(reason: unknown): void {
+      this.#end();
+      this.#reported.ended('left');
+      this.#answer.reject(reason);
+    }
+
+    #end(): void {
+      this.#isOver = true;
+      this.#body.drop();
+      clearTimeout(this.#timer);
+      this.#sender.signal.removeEventListener('abort', this.#leave);
+    }
+  }
+
   return {
     /**
      * Sends a request once.
      *
      * @throws the abort reason of the sender's signal
      */
-    post: (request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer> =>
-      new Promise((resolve, reject) => {
-        // All callers may have left while the token was renewed.
-        sender.signal.throwIfAborted();
-        const reported = telemetry.sending(sender.cause);
-        const sent = new SentRequest({
-          request,
-          sender,
-          token,
-          timeoutMs,
-          clock,
-          tellsRequestIds,
-          limits,
-          largeAnswers,
-          reported,
-          resolve,
-          reject,
-        });
-        pool.dispatch(
-          {
-            origin,
-            path,
-            method: 'POST',
-            headers: {
-              ...reported.headers,
-              'content-type': 'application/json',
-              accept: 'application/json',
-              // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
-              'accept-encoding': 'identity',
-              authorization: `Bearer ${token}`,
-              ...agentHeaders(agent),
-            },
-            body: request.body,
-          },
-          sent,
-        );
-      }),
+    post: (request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer> => {
+      // All callers may have left while the token was renewed.
+      sender.signal.throwIfAborted();
+      const reported = telemetry.sending(sender.cause);
+      const sent = new SentRequest(request, sender, token, reported);
+      const headers = {
+        ...reported.headers,
+        'content-type': 'application/json',
+        accept: 'application/json',
+        // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
+        'accept-encoding': 'identity',
+        authorization: `Bearer ${token}`,
+        ...agentHeaders(agent),
+      };
+      pool.dispatch({ origin, path, method: 'POST', headers, body: request.body }, sent);
+      return sent.answer;
+    },
     close: () => pool.destroy(),
   };
-}
-
-interface SentRequestParts extends Pick<
-  ConnectionsParts,
-  'timeoutMs' | 'clock' | 'tellsRequestIds'
-> {
-  readonly request: OutgoingRequest;
-  readonly sender: Sender;
-  readonly token: string;
-  readonly limits: BodyLimits;
-  readonly largeAnswers: Slots;
-  readonly reported: ReportedRequest;
-  readonly resolve: (answer: UpstreamAnswer) => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-/** One request in flight: collects its answer, and ends it when its time is over or its callers have left. */
-class SentRequest implements Dispatcher.DispatchHandler {
-  readonly #parts: SentRequestParts;
-  readonly #timer: NodeJS.Timeout;
-  readonly #leave = () => {
-    this.#fail(this.#parts.sender.signal.reason);
-    this.#controller?.abort(ABORTED);
-  };
-  readonly #body: BodyParts;
-  #controller: Dispatcher.DispatchController | undefined;
-  #isOver = false;
-  #status = 0;
-  #headers: HttpAnswer['headers'] = {};
-  #requestId: string | undefined;
-
-  constructor(parts: SentRequestParts) {
-    this.#parts = parts;
-    const { timeoutMs, sender, request, limits } = parts;
-    // A mutation has been executed when its answer arrives, so it is not refused.
-    this.#body = new BodyParts(request.kind === 'mutation' ? { each: limits.each } : limits);
-    this.#timer = setTimeout(() => {
-      this.#settle(timedOut(timeoutMs));
-      this.#controller?.abort(ABORTED);
-    }, timeoutMs);
-    sender.signal.addEventListener('abort', this.#leave);
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isOver) controller.abort(ABORTED);
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: HttpAnswer['headers'],
-  ): void {
-    const { reported, sender } = this.#parts;
-    this.#status = status;
-    this.#headers = headers;
-    this.#requestId = requestIdOfService(headers, this.#parts.token);
-    reported.answered(status, this.#requestId);
-    if (status === 429 || status >= 500) sender.onPressure?.();
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
-    if (this.#isOver) return;
-    try {
-      this.#body.add(part);
-    } catch (error) {
-      const answer =
-        error instanceof BodiesTooLarge ? tooMuchArriving() : atOnce(this.#read(undefined));
-      this.#settle(answer);
-      controller.abort(ABORTED);
-    }
-  }
-
-  onResponseEnd(): void {
-    // All callers have left, so nothing is read.
-    if (this.#isOver) return;
-    clearTimeout(this.#timer);
-    const reading = this.#read(this.#body.ownBytes());
-    try {
-      const { done, value } = beginning(reading, this.#parts.clock);
-      if (done) this.#settle(value);
-      else void this.#goOn(reading);
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  /** Reads the rest of a large answer, unless its callers leave. */
-  async #goOn(reading: Pausable<UpstreamAnswer>): Promise<void> {
-    const {
-      largeAnswers,
-      sender: { signal },
-    } = this.#parts;
-    try {
-      this.#settle(await largeAnswers.run(() => inTurns(reading, signal), { signal }));
-    } catch (error) {
-      if (!this.#isOver) this.#fail(error);
-    }
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle(unreachable(error));
-  }
-
-  #read(body: Buffer | undefined): Pausable<UpstreamAnswer> {
-    const { token, clock, request } = this.#parts;
-    const answer = { status: this.#status, headers: this.#headers, body };
-    return readResponse(answer, { token, now: clock.now, request });
-  }
-
-  #settle(answer: UpstreamAnswer): void {
-    if (this.#isOver) return;
-    this.#end();
-    const { reported, resolve } = this.#parts;
-    if (answer.kind === 'result') reported.read(answer.readAs);
-    reported.ended(outcomeOf(answer), answer.kind === 'failure' ? answer.error : undefined);
-    const { tellsRequestIds } = this.#parts;
-    resolve(
-      answer.kind === 'result' || !tellsRequestIds || this.#requestId === undefined
-        ? answer
-        : { ...answer, requestId: this.#requestId },
-    );
-  }
-
-  /** All callers have left, or the reader of the answer failed. */
-  #fail(reason: unknown): void {
-    this.#end();
-    const { reported, reject } = this.#parts;
-    reported.ended('left');
-    reject(reason);
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    this.#body.drop();
-    clearTimeout(this.#timer);
-    this.#parts.sender.signal.removeEventListener('abort', this.#leave);
-  }
 }
 
 function createPool(origin: string, { proxy, concurrency, timeoutMs }: ConnectionsParts) {
