@@ -11,16 +11,7 @@ import type { UpstreamAnswer, UpstreamFailure } from './read-response.ts';
  */
 type BreakerState = 'closed' | 'open' | 'half-open';
 
-export interface FollowedRequest {
-  /** Returns the answer to a request that may not be sent now. */
-  refusal(): UpstreamFailure | undefined;
-  /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
-  begin(): UpstreamFailure | undefined;
-  /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
-  end(answer: UpstreamAnswer | undefined): void;
-  /** To be called with the answer to the last attempt if that was not a result. */
-  gaveUp(answer: UpstreamAnswer): void;
-}
+export type FollowedRequest = ReturnType<ReturnType<typeof createBreaker>['follow']>;
 
 /** @param detail `error`: why it opened; `downMs`: how long it was not closed, once it is closed again */
 export type OnBreakerChange = (
@@ -53,17 +44,8 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
   let pausedUntil = 0;
   let probe: object | undefined;
 
-  const unfollowed: FollowedRequest = {
-    refusal: () => undefined,
-    begin: () => undefined,
-    end: (answer) => {
-      if (answer && !isOutage(answer)) answered();
-    },
-    gaveUp: () => {},
-  };
-
-  class Followed implements FollowedRequest {
-    readonly #kind: OutgoingRequest['kind'];
+  class Followed {
+    readonly #kind: OutgoingRequest['kind'] | 'trial';
     /** When the first attempt began. */
     #since = Infinity;
     /** How many answers there had been when the latest attempt began. */
@@ -71,26 +53,29 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
     /** The attempt, if it is a probe. */
     #probe: object | undefined;
 
-    constructor(kind: OutgoingRequest['kind']) {
+    constructor(kind: OutgoingRequest['kind'] | 'trial') {
       this.#kind = kind;
     }
 
+    /** Returns the answer to a request that may not be sent now. */
     refusal(): UpstreamFailure | undefined {
-      if (state === 'closed') return undefined;
+      if (state === 'closed' || this.#kind === 'trial') return undefined;
       const waitMs = pausedUntil + (this.#kind === 'query' ? 0 : pauseMs) - clock.elapsed();
       return waitMs > 0 ? refused(waitMs) : undefined;
     }
 
+    /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
     begin(): UpstreamFailure | undefined {
       // The breaker may have opened while the request waited for its turn.
       const answer = this.refusal();
       if (answer) return answer;
       this.#since = Math.min(this.#since, clock.elapsed());
       this.#answersBefore = answers;
-      this.#probe = state === 'closed' ? undefined : beginProbe();
+      this.#probe = state === 'closed' || this.#kind === 'trial' ? undefined : beginProbe();
       return undefined;
     }
 
+    /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
     end(answer: UpstreamAnswer | undefined): void {
       if (answer && !isOutage(answer)) answered();
       else if (!this.#probe || this.#probe !== probe) return;
@@ -101,6 +86,7 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
       }
     }
 
+    /** To be called with the answer to the last attempt if that was not a result. Not for trials. */
     gaveUp(answer: UpstreamAnswer): void {
       if (state !== 'closed' || !isOutage(answer)) return;
       // Other requests were answered while this one was in flight, or it was never sent.
@@ -113,10 +99,12 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
   }
 
   return {
-    /** Follows one request through all its attempts. */
-    follow: (kind: OutgoingRequest['kind']): FollowedRequest => new Followed(kind),
-    /** Follows a request that may be sent in any state, and of which only an answer counts. */
-    ignore: (): FollowedRequest => unfollowed,
+    /**
+     * Follows one request through all its attempts.
+     *
+     * @param kind a trial may be sent in any state, and only its answer counts
+     */
+    follow: (kind: OutgoingRequest['kind'] | 'trial') => new Followed(kind),
   };
 
   function beginProbe(): object {

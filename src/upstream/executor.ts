@@ -162,7 +162,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   ): Promise<UpstreamResult> {
     const signal = AbortSignal.any([sender.signal, AbortSignal.timeout(ms)]);
     const until = clock.elapsed() + ms;
-    const answer = await sendInTurn(request, { ...sender, signal }, breaker.ignore(), until);
+    const answer = await sendInTurn(request, { ...sender, signal }, breaker.follow('trial'), until);
     if (answer.kind === 'result') return answer;
     throw failureOf(answer, 1).error;
   }
