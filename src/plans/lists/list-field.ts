@@ -14,6 +14,7 @@ import {
 } from 'graphql';
 import {
   collectFields,
+  isStreamed,
   refusedStream,
   type CollectedField,
   type DeferUse,
@@ -541,16 +542,13 @@ export function connectionShape(
     refusal,
     isTotalOnly: values.length > 0 && values.every(({ kind }) => kind === 'totalCount'),
     cursorsPerEdge,
-    hasCursors: cursorsPerEdge > 0 || fields.some(hasCursor),
+    hasCursors: cursorsPerEdge > 0 || fields.some((field) => hasCursor(scope, field)),
   };
 }
 
-function hasCursor(field: ConnectionField): boolean {
+function hasCursor(scope: SelectionScope, field: ConnectionField): boolean {
   if (field.kind === 'pageInfo') return field.fields.some(({ kind }) => kind.endsWith('Cursor'));
-  if (field.kind !== 'edges' && field.kind !== 'nodes') return false;
-  return field.nodes.some(({ directives = [] }) =>
-    directives.some(({ name }) => name.value === 'stream'),
-  );
+  return (field.kind === 'edges' || field.kind === 'nodes') && isStreamed(scope, field.nodes);
 }
 
 function collected(

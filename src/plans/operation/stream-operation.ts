@@ -46,7 +46,7 @@ export async function* streamOperation(
 ): AsyncGenerator<Payload, void, undefined> {
   const opened: (() => Promise<unknown>)[] = [];
   const waiting: Announced<StreamedList>[] = [];
-  const sources = mergeSources<Step>();
+  const sources = new Sources();
   let isStreaming = false;
   let announced = 0;
   let hasFailed = false;
@@ -78,7 +78,7 @@ export async function* streamOperation(
       isStreaming = true;
       sources.add(streamWaiting());
     }
-    return { ...payload, hasNext: sources.size() > 0 };
+    return { ...payload, hasNext: !sources.areOver };
   }
 
   /** Announces what comes after a part of the answer. */
@@ -193,45 +193,45 @@ function membersOf(parts: Filled['parts']): Filled['parts'] {
 /** Each takes some microseconds, and a list may have a hundred thousand. */
 const READINGS_PER_TURN = 500;
 
-/** Several sources, read as one. */
-interface MergedSources<T> {
-  add(source: AsyncGenerator<T, T, undefined>): void;
-  /** The number of sources that have not returned. */
-  size(): number;
-  /**
-   * Returns the next value of whichever source has one first; undefined at the end. A source continues once its last
-   * value was taken.
-   */
-  next(): Promise<T | undefined>;
-  end(): Promise<void>;
+/** Several sources, read as one. A source continues once its last payload was taken. */
+class Sources {
+  /** With the next payload of each, from when it is requested until it is taken. */
+  readonly #next = new Map<Steps, Promise<Next> | undefined>();
+
+  add(source: Steps): void {
+    this.#next.set(source, undefined);
+  }
+
+  get areOver(): boolean {
+    return this.#next.size === 0;
+  }
+
+  /** Returns the next payload of whichever source has one first; undefined at the end. */
+  async next(): Promise<Step | undefined> {
+    if (this.areOver) return undefined;
+    const racing = Array.from(this.#next, ([source, next = nextOf(source)]) => {
+      this.#next.set(source, next);
+      return next;
+    });
+    const { source, result } = await Promise.race(racing);
+    if (result.done) this.#next.delete(source);
+    else this.#next.set(source, undefined);
+    return result.value;
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(Array.from(this.#next.keys(), (source) => source.return({})));
+  }
 }
 
-function mergeSources<T>(): MergedSources<T> {
-  type Source = AsyncGenerator<T, T, undefined>;
-  type Next = { source: Source; result: IteratorResult<T, T> };
-  const sources = new Set<Source>();
-  const pending = new Map<Source, Promise<Next>>();
+interface Next {
+  readonly source: Steps;
+  readonly result: IteratorResult<Step, Step>;
+}
 
-  return {
-    add: (source) => void sources.add(source),
-    size: () => sources.size,
-    next: async () => {
-      if (sources.size === 0) return undefined;
-      for (const source of sources) if (!pending.has(source)) pending.set(source, nextOf(source));
-      const { source, result } = await Promise.race(pending.values());
-      pending.delete(source);
-      if (result.done) sources.delete(source);
-      return result.value;
-    },
-    end: async () => {
-      await Promise.all([...sources].map((source) => source.return(undefined as T)));
-    },
-  };
-
-  function nextOf(source: Source): Promise<Next> {
-    const next = source.next().then((result) => ({ source, result }));
-    // It may fail when nobody reads further.
-    next.catch(() => {});
-    return next;
-  }
+function nextOf(source: Steps): Promise<Next> {
+  const next = source.next().then((result) => ({ source, result }));
+  // It may fail when nobody reads further.
+  next.catch(() => {});
+  return next;
 }
