@@ -2,17 +2,20 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { execute, GraphQLError, parse, specifiedRules, validate } from 'graphql';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import { problem } from './answer.ts';
-import type { Answer } from './answer.ts';
 import type { Habits } from './habits.ts';
-import { badFaithOf, noIntrospection } from './introspection.ts';
 import { operationCost } from './operation-cost.ts';
-import { contentType, readBody } from './route-requests.ts';
-import type { Route, Stats } from './route-requests.ts';
+import {
+  contentType,
+  problem,
+  readBody,
+  type Answer,
+  type Route,
+  type Stats,
+} from './route-requests.ts';
 import type { TokenOffice } from './token-office.ts';
-import { worded } from './worded.ts';
+import { badFaithOf, noIntrospection, worded } from './validation.ts';
 
-export interface GraphqlParts {
+interface GraphqlParts {
   schema: GraphQLSchema;
   /** Milliseconds. */
   latency: number;

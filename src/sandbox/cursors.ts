@@ -10,8 +10,10 @@ import { GraphQLError } from 'graphql';
  */
 export type CursorBehaviour = 'keyset' | 'record' | 'position';
 
-/** A list in the order of its sort keys, which has a number for each record. */
-export interface CursorList {
+/** A list in the order of its sort keys, as it is at this moment. It has a number for each record. */
+export interface PagedList<T> {
+  readonly length: number;
+  slice(start: number, end: number): T[];
   recordAt(position: number): number;
   keyAt(position: number): string;
   /** The position of the first record with a larger key. */
@@ -20,26 +22,60 @@ export interface CursorList {
   positionOf(record: number): number | undefined;
 }
 
-export interface Cursors {
-  /** The cursor of the element at a position of the list. */
-  pointAt: (position: number) => string;
-  /** The position at which the page after a cursor starts. */
-  startAfter: (cursor: string) => number;
+export interface PageArguments {
+  first?: number | null;
+  after?: string | null;
 }
 
-export function cursorsThat(behaviour: CursorBehaviour, list: CursorList): Cursors {
-  const { remember, resume, pattern } = behaviours[behaviour];
+export interface Page<T> {
+  items: T[];
+  pageInfo: { first: number; hasNextPage: boolean; endCursor: string | null };
+}
+
+/** @param limit the size of the largest page; the interface says that some lists have another one than 50 */
+export function pageOf<T>(
+  list: PagedList<T>,
+  { first, after }: PageArguments,
+  behaviour: CursorBehaviour,
+  limit = 50,
+): Page<T> {
+  const size = pageSize(first, limit);
+  const start = after == null ? 0 : startAfter(after, list, behaviour);
+  const items = list.slice(start, start + size);
+  const end = start + items.length;
   return {
-    pointAt: (position) => seal(behaviour, remember(list, position)),
-    startAfter: (cursor) => {
-      const memory = unseal(behaviour, cursor);
-      if (memory === undefined || !pattern.test(memory)) {
-        throw new GraphQLError('The cursor given as after is malformed.');
-      }
-      return resume(list, memory);
+    items,
+    pageInfo: {
+      first: size,
+      hasNextPage: items.length > 0 && end < list.length,
+      endCursor: items.length > 0 ? cursorAt(end - 1, list, behaviour) : null,
     },
   };
 }
+
+function pageSize(first: number | null | undefined, limit: number): number {
+  if (first == null) return limit;
+  if (first < 1) {
+    throw new GraphQLError(`first must be from 1 to ${limit}, and it is ${first}.`);
+  }
+  return Math.min(first, limit);
+}
+
+function cursorAt(position: number, list: CursorList, behaviour: CursorBehaviour): string {
+  return seal(behaviour, behaviours[behaviour].remember(list, position));
+}
+
+/** The position at which the page after a cursor starts. */
+function startAfter(cursor: string, list: CursorList, behaviour: CursorBehaviour): number {
+  const { pattern, resume } = behaviours[behaviour];
+  const memory = unseal(behaviour, cursor);
+  if (memory === undefined || !pattern.test(memory)) {
+    throw new GraphQLError('The cursor given as after is malformed.');
+  }
+  return resume(list, memory);
+}
+
+type CursorList = PagedList<unknown>;
 
 interface Behaviour {
   /** Matches what `remember` returns. */

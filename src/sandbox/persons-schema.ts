@@ -1,17 +1,26 @@
 import { buildASTSchema, parse } from 'graphql';
 import type { GraphQLSchema } from 'graphql';
-import type { CursorBehaviour } from './cursors.ts';
-import { pageOf } from './pages.ts';
-import type { PageArguments } from './pages.ts';
+import { pageOf, type CursorBehaviour, type PageArguments } from './cursors.ts';
 import type { PersonList } from './person-list.ts';
 
 /** The published part of the interface: one list of persons. */
 export function personsSchema(list: PersonList, behaviour: CursorBehaviour): GraphQLSchema {
   const schema = buildASTSchema(document, { assumeValidSDL: true });
-  const persons = schema.getQueryType()?.getFields()['persons'];
-  if (persons === undefined) throw new Error('The schema of the sandbox has lost its persons.');
-  persons.resolve = (_root: unknown, args: PageArguments) => pageOf(list, args, behaviour);
+  resolveWith(schema.getQueryType(), {
+    persons: (args: PageArguments) => pageOf(list, args, behaviour),
+  });
   return schema;
+}
+
+/** Gives root fields of a schema their resolvers, which get the arguments alone. */
+export function resolveWith(
+  type: ReturnType<GraphQLSchema['getQueryType']>,
+  resolvers: Record<string, (args: never) => unknown>,
+): void {
+  const fields = type?.getFields() ?? {};
+  for (const [name, resolve] of Object.entries(resolvers)) {
+    fields[name]!.resolve = (_root: unknown, args: unknown) => resolve(args as never);
+  }
 }
 
 export const personsSdl = /* GraphQL */ `

@@ -1,14 +1,17 @@
 import { buildSchema, type GraphQLSchema } from 'graphql';
-import type { CursorBehaviour } from './cursors.ts';
-import { pageOf, type Page, type PageArguments, type PagedList } from './pages.ts';
+import {
+  pageOf,
+  type CursorBehaviour,
+  type Page,
+  type PageArguments,
+  type PagedList,
+} from './cursors.ts';
 import type { PersonList } from './person-list.ts';
 import { personOf } from './person.ts';
-import { recordsAmong, recordsOf } from './records.ts';
-import { resolveWith } from './resolve-with.ts';
-import { madeUpResponses, WORKFLOW, type MadeUpResponse } from './responses.ts';
+import { resolveWith } from './persons-schema.ts';
 import { numberedList, type Vacancy } from './vacancies.ts';
 
-export interface ResultRecords {
+interface ResultRecords {
   readonly persons: PersonList;
   readonly vacancies: readonly Vacancy[];
 }
@@ -135,6 +138,72 @@ export function resultsSchema(
     const { items, pageInfo } = pageOf(list, args, behaviour, limit);
     return { items: items.map(shown), pageInfo, count: list.length };
   }
+}
+
+/** The persons as the numbers of their records. */
+function recordsOf(persons: PersonList): PagedList<number> {
+  return {
+    length: persons.length,
+    slice: (start, end) => {
+      const length = Math.max(0, Math.min(end, persons.length) - start);
+      return Array.from({ length }, (_, index) => persons.recordAt(start + index));
+    },
+    recordAt: (position) => persons.recordAt(position),
+    keyAt: (position) => persons.keyAt(position),
+    positionAfterKey: (key) => persons.positionAfterKey(key),
+    positionOf: (record) => persons.positionOf(record),
+  };
+}
+
+/** Those of the records that are wanted, in the order of their list. */
+function recordsAmong(
+  persons: PersonList,
+  isWanted: (record: number) => boolean,
+): PagedList<number> {
+  const positions: number[] = [];
+  for (let position = 0; position < persons.length; position += 1) {
+    if (isWanted(persons.recordAt(position))) positions.push(position);
+  }
+  const indexFrom = (position: number) => {
+    const found = positions.findIndex((each) => each >= position);
+    return found < 0 ? positions.length : found;
+  };
+  return {
+    length: positions.length,
+    slice: (start, end) =>
+      positions.slice(start, end).map((position) => persons.recordAt(position)),
+    recordAt: (index) => persons.recordAt(positions[index]!),
+    keyAt: (index) => persons.keyAt(positions[index]!),
+    positionAfterKey: (key) => indexFrom(persons.positionAfterKey(key)),
+    positionOf: (record) => {
+      const position = persons.positionOf(record);
+      const index = position === undefined ? -1 : positions.indexOf(position);
+      return index < 0 ? undefined : index;
+    },
+  };
+}
+
+/** A person's answer to a vacancy. It has no id: the person and the step of the workflow name it. */
+interface MadeUpResponse {
+  /** Grows with each response, and is its sort key. */
+  readonly number: number;
+  /** The number of the person's record. */
+  readonly person: number;
+  readonly vacancy: number;
+  readonly step: number;
+}
+
+const WORKFLOW = ['Received', 'Invited', 'Rejected'];
+
+/** The first persons have answered to two vacancies each, in two steps of the workflow. A third is for one vacancy. */
+function madeUpResponses(allPersons: number, vacancies: number): MadeUpResponse[] {
+  const persons = Math.min(allPersons, 1_000);
+  return Array.from({ length: 2 * persons }, (_, index) => ({
+    number: index + 1,
+    person: index % persons,
+    vacancy: index % 3 === 0 ? 1 : 1 + ((index * 11) % vacancies),
+    step: (Math.floor(index / persons) + (index % persons)) % WORKFLOW.length,
+  }));
 }
 
 /** Not that of the other lists. */

@@ -1,9 +1,7 @@
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
-import type { CursorBehaviour } from './cursors.ts';
-import { pageOf, type Page, type PageArguments } from './pages.ts';
+import { pageOf, type CursorBehaviour, type Page, type PageArguments } from './cursors.ts';
 import type { PersonList } from './person-list.ts';
-import { personsSdl } from './persons-schema.ts';
-import { resolveWith } from './resolve-with.ts';
+import { personsSdl, resolveWith } from './persons-schema.ts';
 import {
   numberedList,
   type Applications,
@@ -12,7 +10,7 @@ import {
   type Vacancy,
 } from './vacancies.ts';
 
-export interface RichRecords {
+interface RichRecords {
   readonly persons: PersonList;
   readonly vacancies: readonly Vacancy[];
   /** Changed by mutations. */

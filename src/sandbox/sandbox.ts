@@ -1,23 +1,21 @@
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import { graphqlEndpoint } from './answer-graphql.ts';
 import type { CursorBehaviour } from './cursors.ts';
-import { oauthTokenEndpoint } from './exchange-grant.ts';
-import type { Exchange } from './exchange-grant.ts';
 import { ALL_HABITS, type Habits } from './habits.ts';
 import { PersonList } from './person-list.ts';
 import { personsSchema } from './persons-schema.ts';
 import { resultsSchema, type Rights } from './results-schema.ts';
 import { richSchema } from './rich-schema.ts';
-import { createStats, routeRequests } from './route-requests.ts';
-import type { Route, Stats } from './route-requests.ts';
-import { TokenFaults } from './token-answers.ts';
-import type { TokenAnswers } from './token-answers.ts';
-import { TokenOffice } from './token-office.ts';
-import type { TokenState } from './token-office.ts';
-import { madeUpApplications, madeUpVacancies } from './vacancies.ts';
-import type { Applications } from './vacancies.ts';
+import { createStats, routeRequests, type Route, type Stats } from './route-requests.ts';
+import {
+  oauthTokenEndpoint,
+  TokenFaults,
+  type Exchange,
+  type TokenAnswers,
+} from './token-answers.ts';
+import { TokenOffice, type TokenState } from './token-office.ts';
+import { madeUpApplications, madeUpVacancies, type Applications } from './vacancies.ts';
 
 export interface SandboxOptions extends Habits {
   /** 0, the default, takes any free port. */

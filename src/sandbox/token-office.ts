@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { problem } from './answer.ts';
-import type { Answer } from './answer.ts';
+import { problem, type Answer } from './route-requests.ts';
 
-export interface TokenOptions {
+interface TokenOptions {
   /** Seconds. */
   expiresIn: number;
   /** Seconds. */

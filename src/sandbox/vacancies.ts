@@ -1,4 +1,4 @@
-import type { PagedList } from './pages.ts';
+import type { PagedList } from './cursors.ts';
 
 /** A record of the rich schema. Its number grows with each new record, and is its id and its sort key. */
 interface Numbered {
