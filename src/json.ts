@@ -4,7 +4,6 @@ import {
   checkJson,
   CLOSE_LIST,
   CLOSE_OBJECT,
-  COLON,
   COMMA,
   firstIn,
   LETTER_F,
@@ -13,30 +12,37 @@ import {
   OPEN_LIST,
   OPEN_OBJECT,
   QUOTE,
-  SPACE,
+  scanScalar,
+  scanString,
 } from './json-grammar.ts';
 import { atOnce, type Pausable } from './pausable.ts';
 
 /**
- * A JSON value that keeps the text it was written as. The general reading passes that text on, because `JSON.parse`
+ * A JSON value that keeps the bytes it was written as. The reader of answers passes them on, because `JSON.parse`
  * changes values such as `1e400`, `12345678901234567890` and `{"2":0,"1":0}`.
  *
- * It is a place in the text, which was checked before. What is inside is looked up when it is asked for, and not kept:
+ * It is a place in the bytes, which were checked before. What is inside is looked up when it is asked for, and not kept:
  * objects for all values of an answer of 50 MB would take more than a gigabyte.
  */
 export class Json {
-  readonly #document: CheckedText;
-  readonly #start: number;
-  readonly #end: number;
+  readonly #document: CheckedBytes;
+  /** Its place in `bytes`. */
+  readonly start: number;
+  readonly end: number;
 
-  constructor(document: CheckedText, start: number, end: number) {
+  constructor(document: CheckedBytes, start: number, end: number) {
     this.#document = document;
-    this.#start = start;
-    this.#end = end;
+    this.start = start;
+    this.end = end;
+  }
+
+  /** Of the whole document. */
+  get bytes(): Buffer {
+    return this.#document.bytes;
   }
 
   get kind(): 'object' | 'list' | 'string' | 'number' | 'boolean' | 'null' {
-    switch (this.#document.text.charCodeAt(this.#start)) {
+    switch (this.bytes[this.start]) {
       case OPEN_OBJECT:
         return 'object';
       case OPEN_LIST:
@@ -55,25 +61,24 @@ export class Json {
 
   /** As it was written. */
   get raw(): string {
-    return this.#document.text.slice(this.#start, this.#end);
+    return this.bytes.toString('utf8', this.start, this.end);
   }
 
-  /** Of `raw`. */
+  /** Bytes. */
   get length(): number {
-    return this.#end - this.#start;
+    return this.end - this.start;
   }
 
   get isNull(): boolean {
-    return this.#document.text.charCodeAt(this.#start) === LETTER_N;
+    return this.bytes[this.start] === LETTER_N;
   }
 
   /** Whether it has neither elements nor members: true of all that is no list or object. */
   get isEmpty(): boolean {
-    const { text } = this.#document;
-    const open = text.charCodeAt(this.#start);
+    const { bytes, start } = this;
+    const open = bytes[start]!;
     if (open !== OPEN_LIST && open !== OPEN_OBJECT) return true;
-    const code = text.charCodeAt(firstIn(text, this.#start));
-    return code === CLOSE_LIST || code === CLOSE_OBJECT;
+    return bytes[firstIn(bytes, start)] === open + 2;
   }
 
   /** The decoded text of a string; undefined for any other value. */
@@ -91,14 +96,14 @@ export class Json {
     const members = new Map<string, Json>();
     if (this.kind !== 'object') return members;
     const document = this.#document;
-    const { text } = document;
-    for (let at = firstIn(text, this.#start); text.charCodeAt(at) !== CLOSE_OBJECT;) {
-      const keyEnd = endOfString(text, at);
-      const key = decoded(text.slice(at, keyEnd));
-      const start = afterSpace(text, afterSpace(text, keyEnd) + 1);
+    const { bytes } = document;
+    for (let at = firstIn(bytes, this.start); bytes[at] !== CLOSE_OBJECT;) {
+      const keyEnd = scanString(bytes, at);
+      const key = decoded(bytes.toString('utf8', at, keyEnd));
+      const start = afterSpace(bytes, afterSpace(bytes, keyEnd) + 1);
       const end = document.endOf(start);
       if (!keys || keys.has(key)) members.set(key, new Json(document, start, end));
-      at = nextIn(text, end);
+      at = nextIn(bytes, end);
     }
     return members;
   }
@@ -107,11 +112,11 @@ export class Json {
   *elements(): Generator<Json, undefined, undefined> {
     if (this.kind !== 'list') return;
     const document = this.#document;
-    const { text } = document;
-    for (let at = firstIn(text, this.#start); text.charCodeAt(at) !== CLOSE_LIST;) {
+    const { bytes } = document;
+    for (let at = firstIn(bytes, this.start); bytes[at] !== CLOSE_LIST;) {
       const end = document.endOf(at);
       yield new Json(document, at, end);
-      at = nextIn(text, end);
+      at = nextIn(bytes, end);
     }
   }
 
@@ -134,15 +139,15 @@ export class Json {
 
 /** @returns undefined when the text is not JSON, `too deep` when it is nested more than MAX_LEVELS deep */
 export function parseJson(text: string): Json | 'too deep' | undefined {
-  return atOnce(jsonIn(text));
+  return atOnce(jsonIn(Buffer.from(text)));
 }
 
-/** Does the same in steps. */
-export function* jsonIn(text: string): Pausable<Json | 'too deep' | undefined> {
-  const checked = yield* checkJson(text);
+/** Does the same with UTF-8 bytes, in steps. */
+export function* jsonIn(bytes: Buffer): Pausable<Json | 'too deep' | undefined> {
+  const checked = yield* checkJson(bytes);
   if (!(checked instanceof Map)) return checked;
-  const document = new CheckedText(text, checked);
-  const start = afterSpace(text, 0);
+  const document = new CheckedBytes(bytes, checked);
+  const start = afterSpace(bytes, 0);
   return new Json(document, start, document.endOf(start));
 }
 
@@ -153,8 +158,48 @@ export function* jsonIn(text: string): Pausable<Json | 'too deep' | undefined> {
  * @param text JSON that `JSON.parse` has accepted, however deep it is; only an object has members
  */
 export function membersIn(text: string, keys: ReadonlySet<string>): Map<string, string> {
-  const whole = new Json(new CheckedText(text, new Map()), afterSpace(text, 0), text.length);
+  const document = new CheckedBytes(Buffer.from(text), new Map());
+  const { bytes } = document;
+  const whole = new Json(document, afterSpace(bytes, 0), bytes.length);
   return new Map(Array.from(whole.members(keys), ([key, { raw }]) => [key, raw]));
+}
+
+class CheckedBytes {
+  readonly bytes: Buffer;
+  /** By their starts. */
+  readonly #endsOfLarge: ReadonlyMap<number, number>;
+
+  constructor(bytes: Buffer, endsOfLarge: ReadonlyMap<number, number>) {
+    this.bytes = bytes;
+    this.#endsOfLarge = endsOfLarge;
+  }
+
+  /** Returns the end of the value that begins here. */
+  endOf(start: number): number {
+    const { bytes } = this;
+    let level = 0;
+    for (let at = start; ; at += 1) {
+      const byte = bytes[at];
+      if (byte === QUOTE) at = scanString(bytes, at) - 1;
+      else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
+        const end = this.#endsOfLarge.get(at);
+        if (end === undefined) level += 1;
+        else at = end - 1;
+      } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) level -= 1;
+      else if (level === 0) return scanScalar(bytes, at);
+      if (level === 0) return at + 1;
+    }
+  }
+}
+
+/** The place of the next key or element, or of the closing bracket. @param end of the value before */
+function nextIn(bytes: Buffer, end: number): number {
+  const at = afterSpace(bytes, end);
+  return bytes[at] === COMMA ? afterSpace(bytes, at + 1) : at;
+}
+
+function decoded(raw: string): string {
+  return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
 }
 
 /**
@@ -171,9 +216,14 @@ export function losesWriting(text: string): boolean {
     // Nearly all strings end here, and a search costs less than a look at each character.
     const next = text.indexOf('"', quote + 1);
     at = text.charCodeAt(next - 1) === BACKSLASH ? endOfString(text, quote) : next + 1;
-    if (text.charCodeAt(afterSpace(text, at)) === COLON && isIndex(text, quote, at)) return true;
+    if (!isIndex(text, quote, at)) continue;
+    KEY_END.lastIndex = at;
+    if (KEY_END.test(text)) return true;
   }
 }
+
+/** What follows a key. */
+const KEY_END = /\s*:/y;
 
 /** Whether a number is lost in a part of a text in which no string is. */
 function losesNumber(text: string, start: number, end: number): boolean {
@@ -213,68 +263,10 @@ function isIndex(text: string, start: number, end: number): boolean {
   return String(index) === key && Number.isInteger(index) && index >= 0 && index < 2 ** 32 - 1;
 }
 
-class CheckedText {
-  readonly text: string;
-  /** By their starts. */
-  readonly #endsOfLarge: ReadonlyMap<number, number>;
-
-  constructor(text: string, endsOfLarge: ReadonlyMap<number, number>) {
-    this.text = text;
-    this.#endsOfLarge = endsOfLarge;
-  }
-
-  /** Returns the end of the value that begins here. */
-  endOf(start: number): number {
-    const { text } = this;
-    const code = text.charCodeAt(start);
-    if (code === QUOTE) return endOfString(text, start);
-    if (code !== OPEN_LIST && code !== OPEN_OBJECT) return endOfWord(text, start);
-    return this.#endOfNested(start);
-  }
-
-  #endOfNested(start: number): number {
-    const { text } = this;
-    let level = 0;
-    for (let at = start; ; at += 1) {
-      const code = text.charCodeAt(at);
-      if (code === QUOTE) at = endOfString(text, at) - 1;
-      else if (code === OPEN_LIST || code === OPEN_OBJECT) {
-        const end = this.#endsOfLarge.get(at);
-        if (end === undefined) level += 1;
-        else if (level === 0) return end;
-        else at = end - 1;
-      } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
-        level -= 1;
-        if (level === 0) return at + 1;
-      }
-    }
-  }
-}
-
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; ; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at + 1;
     if (code === BACKSLASH) at += 1;
   }
-}
-
-/** Of a number, `true`, `false` or `null`. */
-function endOfWord(text: string, start: number): number {
-  for (let at = start + 1; ; at += 1) {
-    const code = text.charCodeAt(at);
-    // Not above the space, or not a number: white space, or the end of the text.
-    if (code === COMMA || code === CLOSE_LIST || code === CLOSE_OBJECT || !(code > SPACE))
-      return at;
-  }
-}
-
-/** The place of the next key or element, or of the closing bracket. @param end of the value before */
-function nextIn(text: string, end: number): number {
-  const at = afterSpace(text, end);
-  return text.charCodeAt(at) === COMMA ? afterSpace(text, at + 1) : at;
-}
-
-function decoded(raw: string): string {
-  return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
 }

@@ -55,7 +55,7 @@ const arrows: Record<string, readonly string[]> = {
   http: ['operations', 'plans', 'answers'],
   operations: [],
   plans: ['answers', 'paging', 'schema', 'service'],
-  answers: [],
+  answers: ['json-grammar.ts'],
   schema: ['paging', 'service'],
   paging: ['page-ledger.ts'],
   upstream: ['json-grammar.ts', 'service'],

@@ -9,9 +9,8 @@ import {
   type Path,
   type UpstreamError,
 } from './answer-errors.ts';
-import { globalIdJson } from './global-id.ts';
-import { leafText } from './read-leaf.ts';
-import type { DeferredReading, Part, Reading } from './reading.ts';
+import { NEVER, scanner } from './scan.ts';
+import { cut, PAUSED, Tape, type Scan } from './tape.ts';
 import type { Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import {
@@ -27,10 +26,45 @@ import {
   type Shape,
 } from './shape.ts';
 
+/** A piece of an answer: text, bytes that other answers may share, or a field that is still to be filled in. */
+export type Part = string | Buffer | Placeholder;
+
+/** A value that was read: its text, with placeholders where something is filled in later. */
+export interface Reading {
+  /** Undefined if there is a null where none is allowed, so that the value around it has to be null. */
+  readonly parts: readonly Part[] | undefined;
+  /** Their paths begin at the value. */
+  readonly errors: readonly AnswerError[];
+  /** The fields that `@defer` puts off. */
+  readonly deferred: readonly DeferredReading[];
+}
+
+/** Fields of an object that are sent in a later part of the answer. */
+export interface DeferredReading {
+  readonly label: string | undefined;
+  /** From the value that was read to this object. */
+  readonly path: Path;
+  /** Reads the object with these fields only. The paths of the reading begin at the object. */
+  readonly read: () => Pausable<Reading>;
+}
+
+/** Stands for a derived field of a nested list until it is filled in. */
+export interface Placeholder {
+  readonly shape: PlaceholderShape;
+  /** From the value that was read to the field. */
+  readonly path: Path;
+  /** The parent's id. */
+  readonly id: Json | undefined;
+  /** The first page of the list, if it was inlined, and the errors in it. */
+  readonly page: Json | undefined;
+  readonly errors: readonly UpstreamError[];
+}
+
 /**
- * The general reading: writes a value in the form of its shape, whatever the form and the order of keys it came in. A
- * value that its type does not allow becomes a coded error at its path; a null that is not allowed propagates to the
- * next value that may be null. Every error of the service is passed on once, whether its path leads to a null or not.
+ * Writes a value in the form of its shape, whatever the form and the order of keys it came in. What has the expected form
+ * is scanned and copied; any other list or object is taken apart, and so on for what is inside of it. A value that its
+ * type does not allow becomes a coded error at its path; a null that is not allowed propagates to the next value that may
+ * be null. Every error of the service is passed on once, whether its path leads to a null or not.
  *
  * @param errors of the service; their paths begin at the value
  * @param isExplained whether an error without a path may explain any null
@@ -59,6 +93,7 @@ class Reader {
   /** What is written before `#text`. */
   readonly #parts: Part[] = [];
   #text = '';
+  #tape: Tape | undefined;
   /** Characters that were looked at since the last pause, roughly. */
   #progress = 0;
   readonly #errors: readonly UpstreamError[];
@@ -102,6 +137,7 @@ class Reader {
   *read(shape: Shape, value: Json | undefined): Pausable<boolean> {
     if (isLeaf(shape)) return this.#leaf(shape, value);
     if (value === undefined || value.isNull) return this.#null(shape, value);
+    if (yield* this.#scanned(shape, value)) return true;
     const [partsBefore, textBefore] = [this.#parts.length, this.#text];
     const deferredBefore = this.#deferred?.length ?? 0;
     if (yield* this.#inner(shape, value)) return true;
@@ -114,14 +150,56 @@ class Reader {
   /** No generator, which would cost more than the rest. */
   #leaf(shape: LeafShape, value: Json | undefined): boolean {
     if (value === undefined || value.isNull) return this.#null(shape, value);
-    const text = leafText(shape, value);
-    if (text === undefined) {
+    const tape = this.#cleared();
+    const end = scanOf(shape)(value.bytes, value.start, tape);
+    // The scanner does not take values of any type that are deep or have white space inside.
+    if (end !== value.end && (shape.kind !== 'any' || shape.globalIdOf !== undefined)) {
       this.#complain('something else', named(shape));
       return this.#nullFor(shape);
     }
-    this.#text += shape.globalIdOf === undefined ? text : globalIdJson(shape, text);
-    this.#progress += text.length;
+    this.#copy(value, tape);
     return true;
+  }
+
+  /** Copies a value that has the expected form. @returns false for any other */
+  *#scanned(shape: Shape, value: Json): Pausable<boolean> {
+    const scan = scanOf(shape);
+    if (scan === NEVER) return false;
+    const { bytes, start } = value;
+    const tape = this.#cleared();
+    let end = PAUSED;
+    for (tape.pauseAt = start + STEP; end === PAUSED; tape.pauseAt += STEP) {
+      end = scan(bytes, start, tape);
+      if (end === PAUSED) yield;
+    }
+    if (end !== value.end) return false;
+    if (tape.cuts.length === 0 || value.length <= STEP) this.#copy(value, tape);
+    else {
+      this.#endText();
+      this.#parts.push((yield* cut(bytes, [start, end], tape, [])).bytes);
+    }
+    return true;
+  }
+
+  #cleared(): Tape {
+    const tape = (this.#tape ??= new Tape());
+    tape.reset();
+    return tape;
+  }
+
+  #copy({ bytes, start, end }: Json, { cuts, inserts }: Tape): void {
+    if (cuts.length === 0 && end - start > STEP) {
+      this.#endText();
+      this.#parts.push(Buffer.from(bytes.subarray(start, end)));
+      return;
+    }
+    let from = start;
+    for (let i = 0; i < cuts.length; i += 2) {
+      this.#text += bytes.toString('utf8', from, cuts[i]) + inserts[i / 2]!;
+      from = cuts[i + 1]!;
+    }
+    this.#text += bytes.toString('utf8', from, end);
+    this.#progress += end - start;
   }
 
   /** @param value undefined if its key is missing */
@@ -288,6 +366,15 @@ class Reader {
     return false;
   }
 }
+
+/** Returns the scanner of a shape, which is made once. */
+function scanOf(shape: Shape): Scan {
+  const scan = scans.get(shape) ?? scanner(shape);
+  scans.set(shape, scan);
+  return scan;
+}
+
+const scans = new WeakMap<Shape, Scan>();
 
 /** Characters of text that stays text. */
 const SHORT = 256;

@@ -1,4 +1,5 @@
-import { leafScanner, matches, scanNull, scanString } from './scan-leaf.ts';
+import { matches, scanNull, scanString } from '../json-grammar.ts';
+import { leafScanner } from './scan-leaf.ts';
 import { TYPE_KEY, type FieldShape, type ObjectShape, type Shape } from './shape.ts';
 import { PAUSED, type Scan, type Tape } from './tape.ts';
 
@@ -14,24 +15,25 @@ export interface Marks {
 /**
  * Makes a function that checks the bytes of an answer against a shape without creating objects.
  *
- * It accepts only what the general reading (read.ts) would return unchanged except for the cuts: compact JSON with the
- * keys in the order in which they were selected. envelope.ts removes white space; everything else is left to the general
- * reading.
+ * It accepts only what passes on unchanged except for the cuts: compact JSON with the keys in the order in which they
+ * were selected. `readValue` (read.ts) looks into every other value, and scans what is inside of it.
  */
 export function scanner(shape: Shape, marks: Marks = {}): Scan {
   const scan = scannerOf(shape, marks);
-  if (!shape.nullable) return scan;
+  if (!shape.nullable || scan === NEVER) return scan;
   return (bytes, at, tape) => (bytes[at] === 110 ? scanNull(bytes, at) : scan(bytes, at, tape));
 }
 
+/** Scans a value that is refused, or filled in later, in all or in part. */
+export const NEVER: Scan = () => -1;
+
 function scannerOf(shape: Shape, marks: Marks): Scan {
   switch (shape.kind) {
-    case 'list':
-      if (shape.refusal) return () => -1;
-      return listScanner(
-        scanner(shape.of, marks),
-        marks.lists?.has(shape) ? Math.max(1, marks.idValues ?? 1) : 0,
-      );
+    case 'list': {
+      const of = scanner(shape.of, marks);
+      if (shape.refusal || of === NEVER) return NEVER;
+      return listScanner(of, marks.lists?.has(shape) ? Math.max(1, marks.idValues ?? 1) : 0);
+    }
     case 'object':
       return objectScanner(shape, marks);
     case 'abstract': {
@@ -131,7 +133,7 @@ function recordsScanner(of: Scan, idValues: number): Scan {
 
 /** @param hasType whether `_rsType` comes before the fields */
 function objectScanner({ fields, refusal }: ObjectShape, marks: Marks, hasType = false): Scan {
-  if (refusal) return () => -1;
+  if (refusal) return NEVER;
   const visible = fields.findIndex(({ isSilent }) => !isSilent);
   // The fields of a batch have one shape.
   const made = new Map<Shape, Scan>();
@@ -149,7 +151,7 @@ function objectScanner({ fields, refusal }: ObjectShape, marks: Marks, hasType =
     }),
   );
   if (hasType) steps.unshift(scanType);
-  if (steps.length === 0) return () => -1;
+  if (steps.length === 0 || steps.includes(NEVER)) return NEVER;
   return (bytes, at, tape) => {
     const { places } = tape;
     let end = at;
@@ -201,7 +203,7 @@ function fieldScanner(
   const open = `${isFirst ? '{' : ','}${JSON.stringify(sentKey)}:`;
   const head = Buffer.from(open);
   const length = head.length;
-  if (shape.kind === 'placeholder' || deferred) return () => -1;
+  if (shape.kind === 'placeholder' || deferred) return NEVER;
   if (shape.kind === 'typename') {
     const all = Buffer.from(open + JSON.stringify(shape.upstream));
     const isRenamed = shape.upstream !== shape.served;
@@ -220,7 +222,9 @@ function fieldScanner(
       return end;
     };
   }
-  const scan = sentKey === key ? scanOf(shape) : withKey(key, length, scanOf(shape));
+  const value = scanOf(shape);
+  if (value === NEVER) return NEVER;
+  const scan = sentKey === key ? value : withKey(key, length, value);
   if (idOf === undefined && !isSilent && note < 0) {
     return (bytes, at, tape) => (matches(bytes, at, head) ? scan(bytes, at + length, tape) : -1);
   }

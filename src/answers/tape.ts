@@ -33,9 +33,9 @@ export class Tape {
   pauseAt = STEP;
   /** Where the lists and objects around a pause go on, the outermost one last; empty while nothing is paused. */
   readonly places: number[] = [];
-  #records = new Int32Array(INITIAL_SIZE);
+  #records = NO_NUMBERS;
   #recordCount = 0;
-  #ids = new Int32Array(INITIAL_SIZE);
+  #ids = NO_NUMBERS;
   #types: string[] = [];
   #idCount = 0;
 
@@ -98,6 +98,7 @@ export class Tape {
 }
 
 const INITIAL_SIZE = 256;
+const NO_NUMBERS: Int32Array<ArrayBuffer> = new Int32Array();
 
 /** Not as a typed array: to create one takes about 1 us, because its memory is outside the V8 heap. */
 function firstOf(numbers: Int32Array, count: number): number[] {
@@ -107,7 +108,7 @@ function firstOf(numbers: Int32Array, count: number): number[] {
 }
 
 function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(2 * full.length);
+  const larger = new Int32Array(Math.max(INITIAL_SIZE, 2 * full.length));
   larger.set(full);
   return larger;
 }

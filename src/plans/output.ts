@@ -1,5 +1,5 @@
 import type { AnswerError, Path } from '../answers/answer-errors.ts';
-import type { DeferredReading, Part, Placeholder, Reading } from '../answers/reading.ts';
+import type { DeferredReading, Part, Placeholder, Reading } from '../answers/read.ts';
 import type { WholeAnswer } from '../answers/write-answer.ts';
 import type { IdentityBytes } from '../paging/cursor.ts';
 import type { Identified, Page, PageIdentities, PageRecords } from '../paging/page.ts';

@@ -42,8 +42,8 @@ import type { ReadingTelemetry } from './telemetry.ts';
  * one answer, if it is read in the same way for all of them (requests/reading-key.ts).
  *
  * An answer that the scanner does not take is read in general (answers/read.ts), with the same shape and the same
- * result: one with errors, with a value that its type does not allow, or with nested lists. There, a placeholder stands
- * for each derived field of a nested list. lists/nested-lists.ts fills it in, starting from the first page, which the
+ * result: one with errors, with a value that its type does not allow, or with nested lists. Its lists and objects are
+ * taken apart until the scanner takes what is inside. A placeholder stands for each derived field of a nested list. lists/nested-lists.ts fills it in, starting from the first page, which the
  * request for the parent had inlined where possible.
  *
  * Where the rooms begin: operation/plan-operation.ts, forwarded/forwarded-fields.ts, records/record-fields.ts,

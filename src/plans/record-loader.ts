@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { UpstreamError } from '../answers/answer-errors.ts';
-import type { Reading } from '../answers/reading.ts';
+import type { Reading } from '../answers/read.ts';
 import type { ListRecord } from './output.ts';
 
 /** An id as the upstream takes it, as JSON. */

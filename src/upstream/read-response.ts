@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
 import { codedError, PerhapsTooBig } from '../errors.ts';
-import { MAX_LEVELS } from '../json-grammar.ts';
+import { MAX_LEVELS, withoutSpace } from '../json-grammar.ts';
 import { jsonIn, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter } from '../service/headers.ts';
@@ -29,7 +29,7 @@ export interface UpstreamResult {
   /** What the request's reader made of the answer. Shared by all callers of the request: it must not be changed. */
   readonly value: unknown;
   /** The answer itself, JSON. */
-  readonly answer: Buffer | string;
+  readonly answer: Buffer;
   readonly hasErrors: boolean;
   readonly readAs: ReadAs;
 }
@@ -81,15 +81,20 @@ export function* readResponse(
       'it is compressed, which the gateway does not accept. The operator has to turn off compression in the proxy in front of the service.',
     );
   }
-  const hasToken = yield* isTokenIn(body, token);
-  if (status === 200 && request.scan && !hasToken && isUtf8(body)) {
-    const value = yield* request.scan(body);
+  let bytes = isUtf8(body) && body[0] !== BYTE_ORDER_MARK ? body : yield* repaired(body);
+  if (yield* isTokenIn(bytes, token)) bytes = withoutToken(bytes, token);
+  if (status === 200 && request.scan) {
+    let value = yield* request.scan(bytes);
+    if (value === undefined) {
+      // A service that indents its JSON need not be read value by value.
+      const compact = yield* withoutSpace(bytes);
+      if (compact !== bytes) value = yield* request.scan((bytes = compact));
+    }
     if (value !== undefined) {
-      return { kind: 'result', value, answer: body, hasErrors: false, readAs: 'scanned' };
+      return { kind: 'result', value, answer: bytes, hasErrors: false, readAs: 'scanned' };
     }
   }
-  const text = yield* decoded(body);
-  const json = yield* jsonIn(hasToken ? text.replaceAll(token, '[removed]') : text);
+  const json = yield* jsonIn(bytes);
   if (json === 'too deep') return unusable(`it is nested more than ${MAX_LEVELS} levels deep.`);
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
@@ -134,7 +139,7 @@ function* resultOf(
   return {
     kind: 'result',
     value: yield* request.read(json, status),
-    answer: json.raw,
+    answer: json.bytes,
     hasErrors: json.get('errors')?.isEmpty === false,
     readAs: 'general',
   };
@@ -165,16 +170,18 @@ function unusable(why: string, cause?: PerhapsTooBig): UpstreamFailure {
   };
 }
 
-/** Drops the byte order mark that some servers put in front of their JSON. */
-function* decoded(bytes: Buffer): Pausable<string> {
+/** The first byte of the mark that some servers put in front of their JSON, which cannot begin with it. */
+const BYTE_ORDER_MARK = 0xef;
+
+/** Drops the byte order mark, and replaces what is not UTF-8. */
+function* repaired(bytes: Buffer): Pausable<Buffer> {
   const decoder = new TextDecoder();
-  if (bytes.length <= WINDOW) return decoder.decode(bytes);
-  let text = '';
+  const parts: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += WINDOW) {
-    text += decoder.decode(bytes.subarray(at, at + WINDOW), { stream: true });
+    parts.push(Buffer.from(decoder.decode(bytes.subarray(at, at + WINDOW), { stream: true })));
     yield;
   }
-  return text + decoder.decode();
+  return Buffer.concat([...parts, Buffer.from(decoder.decode())]);
 }
 
 /**
@@ -191,6 +198,11 @@ function* isTokenIn(bytes: Buffer, token: string): Pausable<boolean> {
     if (bytes.subarray(Math.max(0, at - token.length), at + WINDOW).includes(token)) return true;
   }
   return false;
+}
+
+/** A token is ASCII (RFC 6750, section 2.1). */
+function withoutToken(bytes: Buffer, token: string): Buffer {
+  return Buffer.from(bytes.toString('latin1').replaceAll(token, '[removed]'), 'latin1');
 }
 
 /** Bytes that are searched or decoded between two pauses. */

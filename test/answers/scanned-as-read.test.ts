@@ -1,20 +1,31 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { scanSpaced } from '../../src/answers/envelope.ts';
 import { readValue } from '../../src/answers/read.ts';
 import { scanner } from '../../src/answers/scan.ts';
-import { objectShape, type ObjectShape, type Shape } from '../../src/answers/shape.ts';
+import {
+  objectShape,
+  TYPE_KEY,
+  type FieldShape,
+  type LeafShape,
+  type Shape,
+} from '../../src/answers/shape.ts';
 import { cut, PAUSED, Tape } from '../../src/answers/tape.ts';
-import { parseJson, type Json } from '../../src/json.ts';
+import { withoutSpace } from '../../src/json-grammar.ts';
+import { Json, parseJson } from '../../src/json.ts';
 import { atOnce, type Pausable } from '../../src/pausable.ts';
 import { mutated } from '../support/random/mutated-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { randomAnswer, randomObject, type Choose } from '../support/random/random-shape.ts';
+import {
+  randomAnswer,
+  randomObject,
+  randomShape,
+  type Choose,
+} from '../support/random/random-shape.ts';
 
 const RUNS = randomRuns(3_000);
 
-test('an answer that is taken as bytes, with pauses or without, is the same as when it is read value by value', () => {
+test('an answer is the same as bytes, with pauses or without, and when each object is taken apart', () => {
   const taken = { as: { written: 0, mutated: 0 }, all: 0 };
   let paused = 0;
   fc.assert(
@@ -27,10 +38,17 @@ test('an answer that is taken as bytes, with pauses or without, is the same as w
       // Other bytes are never scanned.
       if (!isUtf8(bytes)) return;
       taken.all += 1;
+      const answer = parseJson(bytes.toString());
       const scanned = scan(shape, bytes);
+      if (!(answer instanceof Json)) {
+        expect(scanned).toBeUndefined();
+        return;
+      }
+      const apart = read(shape, Buffer.from(takenApart(shape, answer)));
+      expect(read(shape, bytes), bytes.toString()).toEqual(apart);
       if (scanned === undefined) return;
       taken.as[times === 0 ? 'written' : 'mutated'] += 1;
-      expect(scanned, bytes.toString()).toEqual(read(shape, bytes));
+      expect(scanned, bytes.toString()).toEqual(apart);
       let pauses = 0;
       const often = () => {
         pauses += 1;
@@ -48,6 +66,27 @@ test('an answer that is taken as bytes, with pauses or without, is the same as w
   expect(paused).toBeGreaterThan(RUNS / 10);
 });
 
+test('a leaf is taken exactly if its type allows what JSON.parse makes of it', () => {
+  const taken = { yes: 0, no: 0 };
+  fc.assert(
+    fc.property(fc.gen(), (g) => {
+      const choose: Choose = (below) => g(fc.nat, below - 1);
+      const shape = { ...(randomShape(choose, 0) as LeafShape), nullable: false };
+      const other = choose(2) === 0 ? shape : (randomShape(choose, 0) as LeafShape);
+      const list = `[${randomAnswer({ ...other, nullable: false }, choose)}]`;
+      const bytes = mutated(Buffer.from(list), choose, choose(3)).subarray(1, -1);
+      const text = bytes.toString();
+      if (!isUtf8(bytes) || text.trim() !== text || text[0] === BYTE_ORDER_MARK) return;
+      const expected = leafText(shape, text);
+      taken[expected === undefined ? 'no' : 'yes'] += 1;
+      const found = read(shape, bytes);
+      expect(typeof found === 'object' ? found.text : undefined, text).toBe(expected);
+    }),
+    { numRuns: RUNS },
+  );
+  expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(RUNS / 10);
+});
+
 test('an answer with white space is taken as bytes too', () => {
   const taken = { asWritten: 0, mutated: 0, all: 0 };
   fc.assert(
@@ -59,7 +98,7 @@ test('an answer with white space is taken as bytes too', () => {
       const bytes = mutated(Buffer.from(indented(answer, choose)), choose, times);
       if (!isUtf8(bytes)) return;
       taken.all += 1;
-      const scanned = atOnce(taker(shape)(bytes));
+      const scanned = scan(shape, atOnce(withoutSpace(bytes)));
       if (scanned === undefined) return;
       taken[times === 0 ? 'asWritten' : 'mutated'] += 1;
       const general = read(shape, bytes) as { text: string; errors: unknown[] };
@@ -78,9 +117,9 @@ test.each(['[1 2]', '["a" "b"]', '[tr ue]', '{"a" "b"}', '[1 ,, 2]', '[- 1]'])(
     const shape = objectShape({ nullable: false, type: 'T!' }, [
       { key: 'a', shape: { kind: 'any', nullable: true, type: 'T' }, isSilent: false },
     ]);
-    const take = taker(shape);
-    expect(atOnce(take(Buffer.from(`{ "a": [1, 2] }`)))).toBeDefined();
-    expect(atOnce(take(Buffer.from(`{ "a": ${value} }`)))).toBeUndefined();
+    const take = (text: string) => scan(shape, atOnce(withoutSpace(Buffer.from(text))));
+    expect(take(`{ "a": [1, 2] }`)).toBeDefined();
+    expect(take(`{ "a": ${value} }`)).toBeUndefined();
   },
 );
 
@@ -107,10 +146,6 @@ function scan(
   return end === bytes.length ? atOnce(textOf(bytes, tape)) : undefined;
 }
 
-function taker(shape: ObjectShape) {
-  return scanSpaced({ scan: scanner(shape), take: textOf });
-}
-
 function* textOf(bytes: Buffer, tape: Tape): Pausable<{ text: string; errors: unknown[] }> {
   const { bytes: text } = yield* cut(bytes, [0, bytes.length], tape, []);
   return { text: text.toString(), errors: [] };
@@ -122,6 +157,49 @@ function read(shape: Shape, bytes: Buffer) {
   const { parts, errors } = atOnce(readValue(shape, json, []));
   return { text: parts?.map(String).join(''), errors };
 }
+
+/** Writes an answer so that no object of a shape has the expected form. */
+function takenApart(shape: FieldShape['shape'], value: Json): string {
+  if (shape.kind === 'list' && value.kind === 'list') {
+    return `[${Array.from(value.elements(), (one) => takenApart(shape.of, one)).join(',')}]`;
+  }
+  if (shape.kind === 'abstract' && value.kind === 'object') {
+    const known = shape.of(value.get(TYPE_KEY)?.string ?? '');
+    return known ? takenApart(known, value) : value.raw;
+  }
+  if (shape.kind !== 'object' || value.kind !== 'object') return value.raw;
+  const shapes = new Map(shape.fields.map((field) => [field.sentKey ?? field.key, field.shape]));
+  const members = Array.from(value.members(), ([key, one]) => {
+    const field = shapes.get(key);
+    return `${JSON.stringify(key)}:${field ? takenApart(field, one) : one.raw}`;
+  });
+  return `{${['"_rsUnknown":[]', ...members.toReversed()].join(',')}}`;
+}
+
+/** What is served of a leaf; undefined if its type does not allow it. */
+function leafText({ kind, values, globalIdOf }: LeafShape, text: string): string | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  expect(globalIdOf).toBeUndefined();
+  const isWhole = Number.isInteger(value) || /^-?\d+$/.test(text);
+  const allowed = {
+    string: typeof value === 'string',
+    id: typeof value === 'string' || isWhole,
+    int: typeof value === 'number' && (value | 0) === value,
+    float: typeof value === 'number',
+    boolean: typeof value === 'boolean',
+    enum: values?.has(value as string) === true,
+    any: value !== null,
+  };
+  if (!allowed[kind]) return undefined;
+  return kind === 'id' && typeof value === 'number' ? `"${text}"` : text;
+}
+
+const BYTE_ORDER_MARK = '\ufeff';
 
 /** As some servers write it: indented here and there. */
 function indented(value: Json, choose: Choose): string {

@@ -7,7 +7,7 @@ import {
 import { readEnvelope, slotScanner, slotsIn, type Slot } from '../../answers/envelope.ts';
 import { NO_PAGES } from '../../answers/nulling-pages.ts';
 import { readValue } from '../../answers/read.ts';
-import type { DeferredReading, Part } from '../../answers/reading.ts';
+import type { DeferredReading, Part } from '../../answers/read.ts';
 import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Pausable } from '../../pausable.ts';

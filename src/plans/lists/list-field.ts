@@ -21,7 +21,7 @@ import {
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
-import type { Placeholder } from '../../answers/reading.ts';
+import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import { atOnce } from '../../pausable.ts';
 import type { Adapter, NestedAdapter } from '../../schema/derived.ts';

@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { inlinedPageKey } from '../../answers/answer-errors.ts';
 import type { SelectionScope } from '../../answers/collect-fields.ts';
-import type { Placeholder } from '../../answers/reading.ts';
+import type { Placeholder } from '../../answers/read.ts';
 import {
   keyBytesOf,
   shapeOf,

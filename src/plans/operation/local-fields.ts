@@ -25,7 +25,7 @@ import {
 } from '../../answers/collect-fields.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
-import type { Part } from '../../answers/reading.ts';
+import type { Part } from '../../answers/read.ts';
 import type { FieldValue } from '../output.ts';
 
 /** The root fields that the gateway answers from its own schema: introspection and `_service`. */

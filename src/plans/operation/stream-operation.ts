@@ -1,5 +1,5 @@
 import type { DeferUse } from '../../answers/collect-fields.ts';
-import type { DeferredReading } from '../../answers/reading.ts';
+import type { DeferredReading } from '../../answers/read.ts';
 import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
 import { inTurns, nextTurn } from '../../pausable.ts';
 import type { Call } from '../call.ts';

@@ -1,7 +1,7 @@
 import type { GraphQLObjectType } from 'graphql';
 import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
 import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
-import type { DeferredReading } from '../../answers/reading.ts';
+import type { DeferredReading } from '../../answers/read.ts';
 import type { Fragments } from '../../selections.ts';
 import type { Call, Requester } from '../call.ts';
 import type { ForwardedAnswer } from '../forwarded/forwarded-answer.ts';

@@ -2,7 +2,7 @@ import { isNullableType } from 'graphql';
 import { ownError, type UpstreamError } from '../../answers/answer-errors.ts';
 import type { Found } from '../../answers/envelope.ts';
 import { readValue } from '../../answers/read.ts';
-import type { Reading } from '../../answers/reading.ts';
+import type { Reading } from '../../answers/read.ts';
 import type { Shape } from '../../answers/shape.ts';
 import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
