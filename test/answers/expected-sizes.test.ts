@@ -1,12 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer, TestGatewayOptions } from '../support/gateway/gateway.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
-import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
-import { startTeams } from '../support/imitations/teams.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 
 const LONG = 'n'.repeat(240);
 const wide = (field: string) =>

@@ -1,12 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
-import {
-  startGatewayOverFake,
-  text,
-  type GatewayOverFake,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { text, type Reply } from '../support/imitations/scripted.ts';
 
 /** As a service sends them that reports the cost of each request, or traces it. */
 const COST = '{"complexity":12,"list":[1.50,{"a":null}],"é\\"":"}"}';

@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { publishedSchemas } from '../same/published-schemas.ts';
-import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 
 const MEGABYTE = 1024 * 1024;

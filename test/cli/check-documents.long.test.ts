@@ -2,8 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { runHere } from '../support/gateway/run-here.ts';
-import type { Reply } from '../support/imitations/fake-upstream.ts';
-import { DIALECTS, introspected, validated } from '../support/imitations/live-schema.ts';
+import { type Reply, DIALECTS, introspected, validated } from '../support/imitations/scripted.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
 let operator: SchemaOperator;

@@ -2,13 +2,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
-import {
-  documentedSdl,
-  startGatewayOverSandbox,
-  type TestGateway,
-} from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { documentedSdl, makeExecutableSchema } from '../support/imitations/honest.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { startSandboxProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

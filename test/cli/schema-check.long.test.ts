@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { json, refusal, type Reply } from '../support/imitations/fake-upstream.ts';
-import { documentedSdl } from '../support/gateway/gateway.ts';
 import {
+  json,
+  refusal,
+  type Reply,
   DIALECTS,
   introspected,
   introspectedAsIn2016,
   introspectedInGoodFaith,
   validated,
-} from '../support/imitations/live-schema.ts';
+} from '../support/imitations/scripted.ts';
+import { documentedSdl } from '../support/imitations/honest.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 

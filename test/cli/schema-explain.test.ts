@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fullSdl } from '../support/imitations/full-service.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

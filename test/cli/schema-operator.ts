@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { startFakeUpstream, type FakeUpstream } from '../support/imitations/fake-upstream.ts';
+import { startFakeUpstream, type FakeUpstream } from '../support/imitations/scripted.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

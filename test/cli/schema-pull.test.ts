@@ -1,7 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { json, refusal, text, type Reply } from '../support/imitations/fake-upstream.ts';
-import { introspected } from '../support/imitations/live-schema.ts';
+import { json, refusal, text, type Reply, introspected } from '../support/imitations/scripted.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startProgram } from '../support/processes/process.ts';
-import { startServer } from '../support/imitations/test-server.ts';
+import { startServer } from '../support/test-server.ts';
 import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
 import { startGatewayOf } from './tokens-gateway.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';

@@ -8,13 +8,13 @@ import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';
+import { startKept } from '../support/tokens/kept.ts';
 import {
   drop,
   held,
   PERSON,
   reply,
   sentAgain,
-  startKept,
   watchStore,
   type WatchedStore,
 } from '../support/tokens/tokens.ts';

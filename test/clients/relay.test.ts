@@ -6,11 +6,7 @@ import { listen } from '../../src/http/listen.ts';
 import { openBrowser } from '../support/clients/browser.ts';
 import { bundleRelayPage, compileRelay, compileRelayApp } from '../support/clients/relay-app.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 /** The origin of the application: the test itself answers with its page. */
 const ORIGIN = 'http://localhost:3000';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { buildSchema, execute, parse } from 'graphql';
 import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { serveRecorded } from '../support/imitations/recorded-server.ts';
+import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;

@@ -3,11 +3,7 @@ import { expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 const SDL = `
   type Query { members(first: Int, after: String): Members! tags(limit: Int, after: String): [String!]! }

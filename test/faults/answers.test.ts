@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { expect, test } from 'vitest';
-import { CARRIED_PAIRS, namedInError } from '../support/imitations/carried-pairs.ts';
+import { CARRIED_PAIRS, namedInError } from '../support/imitations/hostile-bytes.ts';
 import { startFaultWorld, type FaultWorld } from '../support/tokens/fault-world.ts';
 
 test.concurrent(

@@ -3,7 +3,8 @@ import { connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { honest, startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, type Reply } from '../support/imitations/scripted.ts';
 
 const MEGABYTE = 1024 * 1024;
 /** Megabytes are copied meanwhile, and other tests run. */

@@ -1,7 +1,7 @@
 /** Gateways with so little memory that a request, or an answer of the service, which took many times its size would end them. */
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { after, honest, json, type Reply } from '../support/imitations/fake-upstream.ts';
+import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
 import { startSmallGateway } from '../support/processes/small-gateway.ts';
 
 const BYTES = 400_000;

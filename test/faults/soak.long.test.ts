@@ -8,7 +8,7 @@ import { listen } from '../../src/http/listen.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { lookAtHeld } from '../soak/held.ts';
-import { startFaultyLine } from '../support/imitations/faulty-line.ts';
+import { startFaultyLine } from '../support/imitations/hostile-sockets.ts';
 import { flood } from '../support/processes/floods.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
-import { after, honest } from '../support/imitations/fake-upstream.ts';
+import { after, honest } from '../support/imitations/scripted.ts';
 import { startSmallGateway, type SmallGateway } from '../support/processes/small-gateway.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';

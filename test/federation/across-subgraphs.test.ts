@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { salaryBandOf } from '../support/supergraph/payroll-subgraph.ts';
 import type { GraphqlAnswer } from '../support/gateway/ask-at.ts';
-import { representationsIn } from '../support/imitations/recorded-server.ts';
+import { representationsIn } from '../support/supergraph/recorded-server.ts';
 import { READER_KEY, ROUTER_KEY } from '../support/supergraph/recruiting-subgraph.ts';
 import { startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph/supergraph.ts';
 

@@ -5,7 +5,7 @@ import { payrollSdl } from '../support/supergraph/payroll-subgraph.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { reviewsSdl } from '../support/supergraph/reviews-subgraph.ts';
-import { fullSdl } from '../support/imitations/full-service.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
 
 test('the subgraph composes with others that share PageInfo, extend Person and refer to it', async () => {
   const { errors, publicSdl } = composeAll({

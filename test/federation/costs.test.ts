@@ -1,7 +1,7 @@
 import { buildASTSchema, parse, versionInfo } from 'graphql';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { fullSdl } from '../support/imitations/full-service.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { apolloEstimate } from '../support/supergraph/apollo-estimate.ts';

@@ -4,7 +4,7 @@ import { createYoga } from 'graphql-yoga';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { serveRecorded } from '../support/imitations/recorded-server.ts';
+import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 import { apolloEstimate } from '../support/supergraph/apollo-estimate.ts';
 import { composed } from '../support/supergraph/composition.ts';
 import { startRouter } from '../support/supergraph/router.ts';

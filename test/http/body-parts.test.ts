@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import type { Reply } from '../support/imitations/scripted.ts';
 import { post, type Body } from './front.ts';
 
 /** No two places of it are equal. */

@@ -16,10 +16,11 @@ import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createMetricRegistry } from '../../src/telemetry/metrics.ts';
 import { requestTelemetry } from '../../src/telemetry/request-telemetry.ts';
 import { createSpans } from '../../src/telemetry/spans.ts';
-import { honest, json, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, json } from '../support/imitations/scripted.ts';
 import { FORMATS, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
 import { byPath } from '../support/clients/by-ids.ts';
-import { recordingLog } from '../support/gateway/gateway.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 
 const BUG = 'Nobody expected this.';

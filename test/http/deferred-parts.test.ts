@@ -1,9 +1,10 @@
 import { printSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { after, honest, json, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, json } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
-import { fullService } from '../support/imitations/full-service.ts';
+import { fullService } from '../support/imitations/honest.ts';
 
 const NO_STAGE = { message: 'No stage.', path: ['me', 'stage'] };
 

@@ -2,8 +2,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
-import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
 const OTHER = 'key-of-another-caller';

@@ -2,13 +2,9 @@ import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { postBare } from '../support/clients/bare-client.ts';
-import {
-  honest,
-  json,
-  silence,
-  startGatewayOverFake,
-  text,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, json, text } from '../support/imitations/scripted.ts';
+import { silence } from '../support/imitations/hostile-sockets.ts';
 
 const MAX = 16_300_000;
 /** More than the buffers of a socket hold. */

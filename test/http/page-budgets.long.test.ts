@@ -1,13 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { printSchema } from 'graphql';
 import { entryFor } from '../support/gateway/api-key.ts';
-import {
-  documentedSdl,
-  startGatewayOverSandbox,
-  type TestGatewayOptions,
-} from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { documentedSdl, fullService } from '../support/imitations/honest.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { fullService } from '../support/imitations/full-service.ts';
 import { codesOf } from '../support/tokens/tokens.ts';
 
 const READER = 'the reader';

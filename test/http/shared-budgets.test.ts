@@ -6,7 +6,8 @@ import { connectPostgres, type Database } from '../../src/tokens/store/postgres/
 import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
-import { recordingLog, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import { startPooler, type Pooler } from '../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';

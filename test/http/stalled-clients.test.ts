@@ -4,7 +4,9 @@ import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { postBare, standstill } from '../support/clients/bare-client.ts';
-import { honest, silence, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest } from '../support/imitations/scripted.ts';
+import { silence } from '../support/imitations/hostile-sockets.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 

@@ -1,13 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import {
-  after,
-  altered,
-  honest,
-  json,
-  silence,
-  startGatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, altered, honest, json } from '../support/imitations/scripted.ts';
+import { silence } from '../support/imitations/hostile-sockets.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 

@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest';
-import {
-  after,
-  altered,
-  honest,
-  json,
-  startGatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
-import { documentedSdl, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, altered, honest, json } from '../support/imitations/scripted.ts';
+import { makeExecutableSchema, documentedSdl } from '../support/imitations/honest.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
   all,
   ask,

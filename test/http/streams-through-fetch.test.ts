@@ -2,13 +2,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Exchange, Stage } from '../../src/http/exchange.ts';
 import { next, partsOf, gathered } from '../support/clients/multipart.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
-import {
-  after,
-  honest,
-  json,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, json } from '../support/imitations/scripted.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 
 const STREAM = '{ allPersons @stream { id } }';

@@ -4,10 +4,12 @@ import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { honest, refusal, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
 import { ask } from '../support/clients/multipart.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
-import { recordingLog, startGateway } from '../support/gateway/gateway.ts';
+import { startGateway } from '../support/gateway/gateway.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import type { Body } from './front.ts';
 
 const DAY = 86_400_000;

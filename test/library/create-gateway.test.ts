@@ -5,7 +5,7 @@ import { printSchema } from 'graphql';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createGateway, type Gateway, type Settings } from '../../src/library/index.ts';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
-import { recordingLog } from '../support/gateway/gateway.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let sandbox: Sandbox;

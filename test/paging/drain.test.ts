@@ -1,14 +1,11 @@
 import { expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import {
   documentedSdl,
-  startGatewayOverSandbox,
-  type TestGateway,
-} from '../support/gateway/gateway.ts';
-import {
   makeExecutableSchema,
   pageOf,
   type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+} from '../support/imitations/honest.ts';
 
 interface Person {
   id: string;

@@ -6,8 +6,9 @@ import {
   makeExecutableSchema,
   pageOf,
   type PageArgs,
-} from '../support/imitations/executable-schema.ts';
-import { honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+} from '../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest } from '../support/imitations/scripted.ts';
 
 const SDL = /* GraphQL */ `
   type Query {

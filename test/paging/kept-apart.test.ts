@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { after, honest } from '../support/imitations/fake-upstream.ts';
-import { startTeams } from '../support/imitations/teams.ts';
+import { after, honest } from '../support/imitations/scripted.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 
 interface Teams {
   allTeams: { number: number }[];

@@ -5,12 +5,8 @@ import { member, slotScanner } from '../../src/answers/envelope.ts';
 import { objectShape, TYPE_KEY } from '../../src/answers/shape.ts';
 import { atOnce } from '../../src/pausable.ts';
 import { pageScanner } from '../../src/plans/pages/scan-page.ts';
-import {
-  after,
-  honest,
-  startGatewayOverFake,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, type Reply } from '../support/imitations/scripted.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

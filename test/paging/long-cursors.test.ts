@@ -1,12 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Answer } from '../support/gateway/gateway.ts';
-import {
-  makeExecutableSchema,
-  PERSONS,
-  personPages,
-} from '../support/imitations/executable-schema.ts';
-import { altered, startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
-import { startTeams } from '../support/imitations/teams.ts';
+import { makeExecutableSchema, PERSONS, personPages } from '../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered, type Reply } from '../support/imitations/scripted.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 
 /** Characters of the longest cursor that the gateway accepts. */
 const LONGEST = 65_536;

@@ -8,12 +8,7 @@ import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
-import {
-  HeldRequests,
-  ModelList,
-  type Change,
-  type CursorKind,
-} from '../support/imitations/model-list.ts';
+import { HeldRequests, ModelList, type Change, type CursorKind } from './model-list.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const satisfies CursorKind[];

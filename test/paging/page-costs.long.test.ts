@@ -2,18 +2,18 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { startGatewayOverFake, impatientClock } from '../support/gateway/over-fake.ts';
 import {
   altered,
   honest,
-  startGatewayOverFake,
-  impatientClock,
   json,
   text,
   type FakeUpstreamOptions,
   type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import { costlyService, costOf } from '../support/imitations/costly-service.ts';
-import { startTeams } from '../support/imitations/teams.ts';
+  costlyService,
+  costOf,
+} from '../support/imitations/scripted.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { entryFor } from '../support/gateway/api-key.ts';

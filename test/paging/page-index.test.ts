@@ -10,7 +10,7 @@ import {
   type Change,
   type CursorKind,
   type Letter,
-} from '../support/imitations/model-list.ts';
+} from './model-list.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { worstOfSequential } from '../support/random/worst-of-sequential.ts';
 

@@ -3,19 +3,18 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   after,
   honest,
-  startGatewayOverFake,
   text,
   type FakeUpstreamOptions,
-  type GatewayOverFake,
   type Reply,
-} from '../support/imitations/fake-upstream.ts';
+} from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { readGrant, type TokenPair } from '../../src/tokens/token-set.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 interface People {
   allPersons: { id: string }[];

@@ -15,12 +15,7 @@ import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
 import type { FetchPage } from '../../src/paging/page.ts';
 import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
 import { codedError, codeOf } from '../../src/errors.ts';
-import {
-  ModelList,
-  type Change,
-  type CursorKind,
-  type Letter,
-} from '../support/imitations/model-list.ts';
+import { ModelList, type Change, type CursorKind, type Letter } from './model-list.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 const RUNS = randomRuns(250);

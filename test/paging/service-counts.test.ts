@@ -9,12 +9,9 @@ import {
   makeExecutableSchema,
   pageOf,
   type PageArgs,
-} from '../support/imitations/executable-schema.ts';
-import {
-  altered,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
+} from '../support/imitations/honest.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered } from '../support/imitations/scripted.ts';
 
 const SDL = /* GraphQL */ `
   type Query {

@@ -1,13 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import {
-  altered,
-  honest,
-  startGatewayOverFake,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered, honest, type Reply } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 

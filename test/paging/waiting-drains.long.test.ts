@@ -3,7 +3,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createWalkSlots, type WalkSlot } from '../../src/paging/drain/walk-slots.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
-import { after, honest, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest } from '../support/imitations/scripted.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { codesOf } from '../support/tokens/tokens.ts';
 

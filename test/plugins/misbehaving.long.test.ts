@@ -8,13 +8,15 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
 import {
-  documentedSdl,
   startGatewayOverSandbox,
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
+import { documentedSdl } from '../support/imitations/honest.ts';
 import { FORMATS } from '../support/clients/multipart.ts';
-import { honest, silence, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest } from '../support/imitations/scripted.ts';
+import { silence } from '../support/imitations/hostile-sockets.ts';
 import { got, settings, STREAMED, type Asked } from './requests.ts';
 
 const PAGE: Asked = { name: 'a page', query: '{ persons(first: 2) { items { id } } }' };

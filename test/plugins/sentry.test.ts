@@ -3,12 +3,8 @@ import type { Plugin } from 'graphql-yoga';
 import * as Sentry from '@sentry/node';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
-import {
-  startGatewayOverFake,
-  honest,
-  refusal,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { ALL, FAILING, got, settings } from './requests.ts';
 

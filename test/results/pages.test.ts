@@ -5,11 +5,7 @@ import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const snapshot = readFileSync('schema/results.graphql', 'utf8');

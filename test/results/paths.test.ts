@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 const SDL = `
   type Query { viewer: ViewerResult! }

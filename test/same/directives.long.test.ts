@@ -13,11 +13,7 @@ import {
 } from 'graphql';
 import { expect, test } from 'vitest';
 import { all, putTogether } from '../support/clients/multipart.ts';
-import {
-  makeExecutableSchema,
-  personPages,
-  PERSONS,
-} from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
 import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
 import { isUsual, randomRuns } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';

@@ -1,6 +1,6 @@
 import { buildSchema, type GraphQLFieldResolver } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../support/imitations/honest.ts';
 import { canonical } from './exact-json.ts';
 import { sideBySide, startSideBySide, type SideBySide } from './side-by-side.ts';
 

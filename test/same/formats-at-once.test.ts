@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import { isOwnCursor } from '../../src/paging/cursor.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { fullScalar, fullService } from '../support/imitations/full-service.ts';
+import { fullScalar, fullService } from '../support/imitations/honest.ts';
 import {
   ACCEPTED,
   joinedAnswer,

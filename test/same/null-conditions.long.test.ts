@@ -1,12 +1,8 @@
 import { execute, parse, validate } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
-import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { ACCEPTED, joinedAnswer } from '../support/clients/multipart.ts';
 import { someOf } from '../support/random/some-of.ts';
 import { serviceOf, type ReceivedOperation, type Service } from './service.ts';

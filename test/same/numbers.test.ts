@@ -6,7 +6,7 @@ import {
   pageOf,
   PERSONS,
   type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+} from '../support/imitations/honest.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { canonical, Verbatim } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';

@@ -21,7 +21,7 @@ import {
   type TypeNode,
   type ValueNode,
 } from 'graphql';
-import { withoutIncremental } from '../support/imitations/executable-schema.ts';
+import { withoutIncremental } from '../support/imitations/honest.ts';
 import { printExactly, readExactly, Verbatim } from './exact-json.ts';
 
 /** Answers one request with the text of a body. */

@@ -1,7 +1,7 @@
 import { printSchema, type GraphQLSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { wrote } from '../support/gateway/written.ts';
 import { canonical, elementsOf, membersOf, printExactly, readExactly } from './exact-json.ts';

@@ -2,7 +2,7 @@ import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { planAdapters, type ListReport } from '../../src/schema/derivation/adapters.ts';
 import { rootNames } from '../../src/schema/names.ts';
-import { fullSdl } from '../support/imitations/full-service.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
 
 const PAGES = `
   type Note { id: ID! text: String }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runHere } from '../support/gateway/run-here.ts';
-import { failure, makeExecutableSchema, pageOf } from '../support/imitations/executable-schema.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { failure, makeExecutableSchema, pageOf } from '../support/imitations/honest.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

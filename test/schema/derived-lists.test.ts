@@ -9,7 +9,7 @@ import {
   type RandomSelection,
 } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { fullScalar, fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullScalar, fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const LISTS = [
   { field: 'activeCandidates', all: 'allActiveCandidates', type: 'Candidate' },

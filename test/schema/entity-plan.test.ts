@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EntityReport } from '../../src/schema/derivation/entities.ts';
-import { fullSdl } from '../support/imitations/full-service.ts';
+import { fullSdl } from '../support/imitations/honest.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 const PAGES = `

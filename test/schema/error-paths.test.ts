@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
-import { json, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { json } from '../support/imitations/scripted.ts';
 import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
 import { all, putTogether } from '../support/clients/multipart.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const PEOPLE = [1, 7, 3, 14].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 const HR_PEOPLE = PEOPLE.replaceAll('Candidate', 'HrCandidate');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { after, honest, type Reply } from '../support/imitations/fake-upstream.ts';
-import { startTeams } from '../support/imitations/teams.ts';
+import { after, honest, type Reply } from '../support/imitations/scripted.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 
 test.each(['allMembers { id }', 'membersConnection { nodes { id } }'])(
   'other callers are answered while the %s of thousands of parents are built',

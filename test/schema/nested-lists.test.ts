@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

@@ -24,22 +24,14 @@ import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
 import {
   makeExecutableSchema,
   withoutIncremental,
-} from '../support/imitations/executable-schema.ts';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import {
-  honest,
-  json,
-  startGatewayOverFake,
-  text,
-  type GatewayOverFake,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import {
   fullScalar,
   fullService,
   type FullRecord,
   type WholeList,
-} from '../support/imitations/full-service.ts';
+} from '../support/imitations/honest.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, json, text, type Reply } from '../support/imitations/scripted.ts';
 import { randomOperation } from '../support/random/random-operation.ts';
 import { isUsual, randomRuns } from '../support/random/random-runs.ts';
 

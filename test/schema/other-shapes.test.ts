@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];

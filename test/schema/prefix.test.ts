@@ -2,7 +2,7 @@ import { isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql'
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '../../src/sandbox/person.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;

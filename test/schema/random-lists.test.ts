@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
-import { startGatewayOverFake, type GatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
 /** How the list of a service is made. */

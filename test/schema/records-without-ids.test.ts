@@ -2,12 +2,9 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
-import {
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/executable-schema.ts';
-import { altered, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered } from '../support/imitations/scripted.ts';
 
 const snapshot = readFileSync('schema/results.graphql', 'utf8');
 const IDENTITY = { 'Query.responses': { identity: ['person.id', 'workflowStatus.id'] } };

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { randomOperation } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { fullScalar, fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullScalar, fullSdl, fullService } from '../support/imitations/honest.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

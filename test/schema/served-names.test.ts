@@ -1,6 +1,6 @@
 import { printSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { makeExecutableSchema, personPages } from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, whole } from '../support/clients/multipart.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';

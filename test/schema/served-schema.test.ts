@@ -19,8 +19,8 @@ import {
 } from 'graphql';
 import { expect, test } from 'vitest';
 import { defaultOf } from '../../src/schema/derived.ts';
-import { documentedSdl, startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { documentedSdl, fullSdl, fullService } from '../support/imitations/honest.ts';
 
 test('callers get exactly the schema of schema/served.graphql', async () => {
   const served = await introspect({}, documentedSdl);

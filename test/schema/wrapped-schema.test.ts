@@ -1,12 +1,8 @@
 import { execute, parse, validate } from 'graphql';
 import { expect, test } from 'vitest';
-import {
-  honest,
-  refusal,
-  startGatewayOverFake,
-  text,
-} from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, refusal, text } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 /*
  * graphql-js executes these over the wrapped schema: the upstream's schema under its served names, whose root fields are

@@ -6,8 +6,8 @@ import {
   CARRIED_PAIRS,
   namedInError,
   type RewrittenAnswer,
-} from '../support/imitations/carried-pairs.ts';
-import { startFaultyLine } from '../support/imitations/faulty-line.ts';
+} from '../support/imitations/hostile-bytes.ts';
+import { startFaultyLine } from '../support/imitations/hostile-sockets.ts';
 
 export const NAMED_IN_ERROR = 'a 503 that names a pair';
 export const DROPPED = 'dropped before it is processed';

@@ -19,7 +19,7 @@ import { readConfig } from '../../src/config.ts';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
 import { servedOnce } from '../support/gateway/served-once.ts';
-import { fullScalar, fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullScalar, fullSdl, fullService } from '../support/imitations/honest.ts';
 import { hasFewDirectives, randomOperation } from '../support/random/random-operation.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 

@@ -2,7 +2,8 @@ import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { altered, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered } from '../support/imitations/scripted.ts';
 import { reviews } from '../support/stitching/reviews.ts';
 
 const failing: Additions = {

@@ -8,7 +8,7 @@ import {
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { makeExecutableSchema, personPages } from '../support/imitations/executable-schema.ts';
+import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
 import { reviews } from '../support/stitching/reviews.ts';
 
 const SDL = `

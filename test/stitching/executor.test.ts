@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { refusal, startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { refusal } from '../support/imitations/scripted.ts';
 
 type Results = (ExecutionResult & { hasNext?: boolean; incremental?: object[] })[];
 

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
-import { serveRecorded } from '../support/imitations/recorded-server.ts';
+import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 
 const own: Additions = {
   typeDefs: `

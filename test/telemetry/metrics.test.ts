@@ -1,15 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import {
-  after,
-  cut,
-  honest,
-  json,
-  refusal,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
-import { startHeldUpstream } from '../support/imitations/upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, json, refusal } from '../support/imitations/scripted.ts';
+import { cut } from '../support/imitations/hostile-sockets.ts';
+import { startHeldUpstream } from '../upstream/held-upstream.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 
 let gateway: GatewayOverFake;

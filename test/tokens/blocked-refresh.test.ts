@@ -4,15 +4,8 @@ import { reserveFile } from '../../src/tokens/store/sealed-file.ts';
 import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import {
-  codesOf,
-  openTestRescue,
-  PERSON,
-  startKept,
-  startKeptOverSandbox,
-  startScripted,
-  type Kept,
-} from '../support/tokens/tokens.ts';
+import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
+import { codesOf, openTestRescue, PERSON, startScripted } from '../support/tokens/tokens.ts';
 
 test.each(['claim', 'read'] as const)(
   'a store whose %s fails when a refresh is due is reported as blocked at once, and callers are served',

@@ -1,13 +1,8 @@
 /** A claim that was taken while the clock of the database server was far ahead, and whose process has ended. */
 import { expect, test } from 'vitest';
 import { DAY, ManualClock, MINUTE, SECOND, YEAR } from '../support/random/manual-clock.ts';
-import {
-  codesOf,
-  PERSON,
-  startKeptOverSandbox,
-  watchStore,
-  type Kept,
-} from '../support/tokens/tokens.ts';
+import { startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
+import { codesOf, PERSON, watchStore } from '../support/tokens/tokens.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 
 test('it ends after its own length, is recorded as uncertain, and the refresh token is sent once more near the expiry', async () => {

@@ -6,14 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { rescuedIn } from '../support/tokens/custody-world.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import {
-  codesOf,
-  openTestRescue,
-  PERSON,
-  startKept,
-  startKeptOverSandbox,
-  watchStore,
-} from '../support/tokens/tokens.ts';
+import { startKept, startKeptOverSandbox } from '../support/tokens/kept.ts';
+import { codesOf, openTestRescue, PERSON, watchStore } from '../support/tokens/tokens.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 
 const NEWEST = 'WHERE generation = (SELECT max(generation) FROM token_pair)';

@@ -3,17 +3,15 @@ import { expect, test } from 'vitest';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import type { Tables } from '../support/tokens/postgres-tables.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
+import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
   drop,
   PERSON,
   reply,
   sentAgain,
-  startKept,
-  startKeptOverSandbox,
   startScripted,
   watchStore,
-  type Kept,
   type ScriptedService,
   type TokenAnswer,
 } from '../support/tokens/tokens.ts';

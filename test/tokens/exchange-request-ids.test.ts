@@ -6,7 +6,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../support/random/manual-clock.ts';
-import { startKeptOverSandbox } from '../support/tokens/tokens.ts';
+import { startKeptOverSandbox } from '../support/tokens/kept.ts';
 
 const exporter = new InMemorySpanExporter();
 beforeAll(() => {

@@ -1,14 +1,8 @@
 /** A firewall answers instead of the service: its answers say nothing about tokens. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
-import {
-  codesOf,
-  drop,
-  PERSON,
-  sentAgain,
-  startKept,
-  startScripted,
-} from '../support/tokens/tokens.ts';
+import { startKept } from '../support/tokens/kept.ts';
+import { codesOf, drop, PERSON, sentAgain, startScripted } from '../support/tokens/tokens.ts';
 
 test('after a 403 of a firewall on /auth_check, an uncertain refresh token is not sent again while the access token may work', async () => {
   const service = await startScripted();

@@ -3,16 +3,15 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
+import { startKept, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
   drop,
   PERSON,
   reply,
   sentAgain,
-  startKept,
   startScripted,
   watchStore,
-  type Kept,
   type TokenAnswer,
 } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';

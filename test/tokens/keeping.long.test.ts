@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/random/manual-clock.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
+import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
   drop,
@@ -11,11 +12,8 @@ import {
   PERSON,
   reply,
   sentAgain,
-  startKept,
-  startKeptOverSandbox,
   startScripted,
   watchStore,
-  type Kept,
   type ScriptedService,
   type TokenAnswer,
 } from '../support/tokens/tokens.ts';

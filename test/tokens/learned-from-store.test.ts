@@ -3,13 +3,8 @@ import { expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, MINUTE } from '../support/random/manual-clock.ts';
-import {
-  codesOf,
-  PERSON,
-  startKeptOverSandbox,
-  watchStore,
-  type Kept,
-} from '../support/tokens/tokens.ts';
+import { startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
+import { codesOf, PERSON, watchStore } from '../support/tokens/tokens.ts';
 
 test('a loss that a command found is logged once, and its refresh token has no time left', async () => {
   const { clock, store, ask, gateway, logged } = await startKeptOverSandbox();

@@ -8,7 +8,8 @@ import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { listenForTest, startServer } from '../support/imitations/test-server.ts';
+import { listenForTest, startServer } from '../support/test-server.ts';
+import { startKept } from '../support/tokens/kept.ts';
 import {
   codesOf,
   drop,
@@ -18,7 +19,6 @@ import {
   PERSON,
   reply,
   sentAgain,
-  startKept,
   startScripted,
   watchStore,
   type IssuedSet,

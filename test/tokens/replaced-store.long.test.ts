@@ -7,16 +7,14 @@ import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
+import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
   drop,
   pairOf,
   PERSON,
-  startKept,
-  startKeptOverSandbox,
   startScripted,
   watchStore,
-  type Kept,
 } from '../support/tokens/tokens.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 

@@ -11,16 +11,15 @@ import {
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, HOUR, ManualClock, MINUTE } from '../support/random/manual-clock.ts';
-import { startServer, writeHugeBody } from '../support/imitations/test-server.ts';
+import { startServer, writeHugeBody } from '../support/test-server.ts';
+import { startKept, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
   json,
   pairOf,
   PERSON,
-  startKept,
   startScripted,
   watchStore,
-  type Kept,
 } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 

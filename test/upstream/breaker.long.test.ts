@@ -1,21 +1,11 @@
 import { assert, asyncProperty, array, constantFrom } from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import {
-  after,
-  cut,
-  cutInBody,
-  honest,
-  json,
-  refusal,
-  silence,
-  startGatewayOverFake,
-  text,
-  type GatewayOverFake,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
+import { cut, cutInBody, silence } from '../support/imitations/hostile-sockets.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const down: [string, Reply][] = [
   ['connections that break', cut],

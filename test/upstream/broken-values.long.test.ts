@@ -1,15 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { PERSONS } from '../support/imitations/executable-schema.ts';
-import {
-  altered,
-  json,
-  startGatewayOverFake,
-  text,
-  type AnsweredPage,
-} from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { PERSONS, fullSdl, fullService } from '../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
 
 const CANDIDATES = [1, 2, 3].map((id) => `{ __typename: "Candidate", id: ${id} }`).join(' ');
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { json, startGatewayOverFake, text } from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { json, text } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const DEEP = 100_000;
 const deep = `${'[{"a":'.repeat(DEEP / 2)}1${'}]'.repeat(DEEP / 2)}`;

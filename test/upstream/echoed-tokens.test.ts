@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
-import {
-  json,
-  startGatewayOverFake,
-  text,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { json, text, type Reply } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const ME = '{ me { id name ... on Candidate { extra } } }';
 

@@ -3,18 +3,10 @@ import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
 import { inOneStep } from '../../src/pausable.ts';
 import { ServiceRequest } from '../../src/service/request.ts';
-import {
-  after,
-  cut,
-  honest,
-  json,
-  refusal,
-  silence,
-  text,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import { fullService } from '../support/imitations/full-service.ts';
-import { startManagedExecutor } from '../support/imitations/managed-executor.ts';
+import { after, honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
+import { cut, silence } from '../support/imitations/hostile-sockets.ts';
+import { fullService } from '../support/imitations/honest.ts';
+import { startManagedExecutor } from './managed-executor.ts';
 
 const PAGE = parse('query Page($first: Int) { persons(first: $first) { items { id } } }');
 const RENAME = parse('mutation { rename(id: 1, name: "Ada") { id name } }');

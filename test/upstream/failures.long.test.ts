@@ -1,23 +1,18 @@
 import { gzipSync } from 'node:zlib';
 import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
 import {
   cut,
   cutInBody,
   flood,
   hints,
-  honest,
-  json,
-  refusal,
   silence,
-  startGatewayOverFake,
-  text,
   trickle,
   unfinished,
-  type GatewayOverFake,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import { fullService } from '../support/imitations/full-service.ts';
+} from '../support/imitations/hostile-sockets.ts';
+import { fullService } from '../support/imitations/honest.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const HTML = '<!doctype html><title>Sign in</title>';

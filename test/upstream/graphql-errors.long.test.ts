@@ -1,13 +1,8 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import {
-  altered,
-  json,
-  text,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered, json, text } from '../support/imitations/scripted.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const PERSONS = '{ persons(first: 3) { items { id firstName } pageInfo { endCursor } } }';
 const ALL = '{ allPersons(limit: 3) { id firstName } }';

@@ -4,15 +4,14 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import {
-  honest,
   impatientClock,
   startGatewayOverFake,
-  text,
   type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
-import { hostile } from '../support/imitations/hostile-answers.ts';
+} from '../support/gateway/over-fake.ts';
+import { honest, text } from '../support/imitations/scripted.ts';
+import { hostile } from '../support/imitations/hostile-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { wrote } from '../support/gateway/written.ts';
 
 const RUNS = randomRuns(20);

@@ -1,7 +1,8 @@
 /** Answers with plain lists of thousands of records, which are read with pauses. */
 import { expect, test } from 'vitest';
 import { buildSchema } from 'graphql';
-import { after, json, startGatewayOverFake, text } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, json, text } from '../support/imitations/scripted.ts';
 
 const SDL = `
   scalar JSON

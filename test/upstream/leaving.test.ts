@@ -4,16 +4,10 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
-import {
-  after,
-  honest,
-  refusal,
-  silence,
-  startGatewayOverFake,
-  text,
-  unfinished,
-} from '../support/imitations/fake-upstream.ts';
-import { startHeldUpstream } from '../support/imitations/upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest, refusal, text } from '../support/imitations/scripted.ts';
+import { silence, unfinished } from '../support/imitations/hostile-sockets.ts';
+import { startHeldUpstream } from './held-upstream.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   after,
   honest,
   json,
   refusal,
-  startGatewayOverFake,
   type FakeUpstreamOptions,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
+} from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { json, startGatewayOverFake, type Reply } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { json, type Reply } from '../support/imitations/scripted.ts';
 
 const PERSONS = '{ persons { items { id } } }';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { authCheck } from '../../src/tokens/service/auth-check.ts';
-import { startGatewayOverFake } from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';

@@ -1,19 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import {
-  cut,
-  cutInBody,
-  honest,
-  impatientClock,
-  json,
-  refusal,
-  silence,
-  startGatewayOverFake,
-  text,
-  unfinished,
-  type Reply,
-} from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { impatientClock, startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
+import { cut, cutInBody, silence, unfinished } from '../support/imitations/hostile-sockets.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';

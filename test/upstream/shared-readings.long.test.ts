@@ -1,13 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
-import { documentedSdl } from '../support/gateway/gateway.ts';
-import {
-  after,
-  honest,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
+import { documentedSdl, fullSdl, fullService } from '../support/imitations/honest.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, honest } from '../support/imitations/scripted.ts';
 import { someOf } from '../support/random/some-of.ts';
 import { ACCEPTED, joinedAnswer, type Accepted } from '../support/clients/multipart.ts';
 

@@ -1,21 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import {
-  after,
-  altered,
-  cut,
-  honest,
-  json,
-  refusal,
-  startGatewayOverFake,
-  text,
-  type GatewayOverFake,
-} from '../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { after, altered, honest, json, refusal, text } from '../support/imitations/scripted.ts';
+import { cut } from '../support/imitations/hostile-sockets.ts';
 import { all } from '../support/clients/multipart.ts';
-import { makeExecutableSchema } from '../support/imitations/executable-schema.ts';
-import { fullSdl, fullService } from '../support/imitations/full-service.ts';
-import { startHeldUpstream } from '../support/imitations/upstream.ts';
+import { makeExecutableSchema, fullSdl, fullService } from '../support/imitations/honest.ts';
+import { startHeldUpstream } from './held-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const ALL = '{ allPersons { id } }';

@@ -2,9 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import { createTurns } from '../../src/upstream/turns.ts';
-import { cut, honest, json, text } from '../support/imitations/fake-upstream.ts';
+import { honest, json, text } from '../support/imitations/scripted.ts';
+import { cut } from '../support/imitations/hostile-sockets.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
-import { startHeldUpstream, type HeldUpstream } from '../support/imitations/upstream.ts';
+import { startHeldUpstream, type HeldUpstream } from './held-upstream.ts';
 
 const DRAIN = { priority: 'drain' } as const;
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
 import { exportJWK, exportSPKI } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { seconds, startIssuer, type Issuer } from './issuer.ts';

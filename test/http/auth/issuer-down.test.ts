@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { openDoor } from './door.ts';
 import { startIssuer } from './issuer.ts';

@@ -1,6 +1,6 @@
 import { getIntrospectionQuery } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { openDoor } from './door.ts';
 

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, onTestFinished, test } from 'vitest';
-import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
 
 const MEGABYTE = 1024 * 1024;
 

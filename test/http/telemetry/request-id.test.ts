@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  after,
-  honest,
-  json,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { after, honest, json } from '../../support/imitations/scripted.ts';
 import { ask, gathered, partsOf } from '../../support/clients/multipart.ts';
 
 const MADE = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;

@@ -2,13 +2,9 @@ import { get } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen, type Listening } from '../../../src/http/listen.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
-import {
-  honest,
-  json,
-  silence,
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../../support/imitations/fake-upstream.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { honest, json } from '../../support/imitations/scripted.ts';
+import { silence } from '../../support/imitations/hostile-sockets.ts';
 import { gathered, next, partsOf } from '../../support/clients/multipart.ts';
 import { startIssuer, type Issuer } from '../auth/issuer.ts';
 

@@ -1,4 +1,4 @@
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { sameAnswers } from '../side-by-side.ts';
 
 const PETS = `pets { __typename name ... on Dog { barks } ... on Cat { meows } }`;

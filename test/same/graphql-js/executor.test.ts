@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { sameAnswers, sideBySide } from '../side-by-side.ts';
 
 /** The operations of graphql-js's own executor tests that a caller can send. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { sameAnswers, sideBySide } from '../side-by-side.ts';
 
 sameAnswers('mutations', numbers, [

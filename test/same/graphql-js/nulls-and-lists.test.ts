@@ -1,4 +1,4 @@
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { sameAnswers, type Case } from '../side-by-side.ts';
 
 /** Each kind of list with each kind of content; the value is there at once, arrives later, or fails. */

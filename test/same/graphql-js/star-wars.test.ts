@@ -1,4 +1,4 @@
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { sameAnswers } from '../side-by-side.ts';
 
 const BY_ID = 'query ById($id: String!) { human(id: $id) { name } }';

@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLScalarType, type ValueNode } from 'graphql';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { sameAnswers, type Case } from '../side-by-side.ts';
 
 const OBJECT = 'query ($in: TestInput) { object(in: $in) }';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startFakeUpstream, type FakeUpstream } from '../../support/imitations/fake-upstream.ts';
+import { startFakeUpstream, type FakeUpstream } from '../../support/imitations/scripted.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { fullSdl, fullService } from '../../support/imitations/full-service.ts';
+import { fullSdl, fullService } from '../../support/imitations/honest.ts';
 
 let upstream: FakeUpstream;
 let gateway: TestGateway;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
-import { json, startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema } from '../../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { json } from '../../support/imitations/scripted.ts';
 
 const SDL = `
   scalar Code

@@ -6,7 +6,7 @@ import {
   pageOf,
   PERSONS,
   type PageArgs,
-} from '../../support/imitations/executable-schema.ts';
+} from '../../support/imitations/honest.ts';
 
 /*
  * Like Shopify's `@inContext`, a directive of the operation chooses which list the service returns. The service has no

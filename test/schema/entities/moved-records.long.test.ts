@@ -4,8 +4,8 @@ import {
   pageOf,
   PERSONS,
   type PageArgs,
-} from '../../support/imitations/executable-schema.ts';
-import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+} from '../../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 
 const SDL = `${PERSONS}

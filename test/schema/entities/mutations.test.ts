@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  makeExecutableSchema,
-  personPages,
-  PERSONS,
-} from '../../support/imitations/executable-schema.ts';
-import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
 
 const SDL = `${PERSONS}
   type Person { id: ID! }

@@ -2,19 +2,15 @@ import { readFileSync } from 'node:fs';
 import { buildSchema, lexicographicSortSchema, printSchema, printType } from 'graphql';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../../src/answers/global-id.ts';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
-import {
-  startFakeUpstream,
-  startGatewayOverFake,
-  type FakeUpstream,
-} from '../../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema, fullSdl, fullService } from '../../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { startFakeUpstream, type FakeUpstream } from '../../support/imitations/scripted.ts';
 import {
   startGateway,
   startGatewayOverSandbox,
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
 import { servedOffline } from '../../support/gateway/served-offline.ts';
-import { fullSdl, fullService } from '../../support/imitations/full-service.ts';
 import { all, putTogether } from '../../support/clients/multipart.ts';
 import { blockWith } from '../../support/docs/documents.ts';
 import { runHere } from '../../support/gateway/run-here.ts';

@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { WALK_AGAIN_AFTER_MS } from '../../../src/paging/drain/lookup-walks.ts';
 import { idOf } from '../../../src/sandbox/person.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
 import {
   after,
   honest,
   json,
-  startGatewayOverFake,
   type FakeUpstreamOptions,
-  type GatewayOverFake,
   type Reply,
-} from '../../support/imitations/fake-upstream.ts';
+} from '../../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../../support/gateway/gateway.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 

@@ -1,12 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Verbatim } from '../../same/exact-json.ts';
 import { sideBySide } from '../../same/side-by-side.ts';
-import {
-  makeExecutableSchema,
-  personPages,
-  PERSONS,
-} from '../../support/imitations/executable-schema.ts';
-import { startGatewayOverFake } from '../../support/imitations/fake-upstream.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../../support/imitations/honest.ts';
+import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
 
 const SDL = `
   scalar Code

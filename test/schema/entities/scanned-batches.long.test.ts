@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../../src/answers/global-id.ts';
 import { serviceOf, type ReceivedOperation } from '../../same/service.ts';
-import { failure, makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
-import {
-  startGatewayOverFake,
-  type GatewayOverFake,
-} from '../../support/imitations/fake-upstream.ts';
+import { failure, makeExecutableSchema } from '../../support/imitations/honest.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
 import { waysOfReading } from '../../support/gateway/ways-of-reading.ts';
 
 /*

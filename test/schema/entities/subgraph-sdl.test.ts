@@ -10,10 +10,14 @@ import {
 } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/executable-schema.ts';
-import { documentedSdl, startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
+import {
+  makeExecutableSchema,
+  documentedSdl,
+  fullSdl,
+  fullService,
+} from '../../support/imitations/honest.ts';
+import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 import { runHere } from '../../support/gateway/run-here.ts';
-import { fullSdl, fullService } from '../../support/imitations/full-service.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 

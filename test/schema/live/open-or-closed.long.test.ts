@@ -5,7 +5,7 @@ import { keyOf, partsOf, withoutParts } from '../../../src/schema/live/closed.ts
 import { compareLive } from '../../../src/schema/live/compare-live.ts';
 import type { Execute } from '../../../src/schema/live/introspect.ts';
 import { readSnapshot } from '../../../src/schema/snapshot.ts';
-import { fullSdl } from '../../support/imitations/full-service-sdl.ts';
+import { fullSdl } from '../../support/imitations/honest.ts';
 
 const SCHEMAS = {
   'schema/results.graphql': readFileSync('schema/results.graphql', 'utf8'),

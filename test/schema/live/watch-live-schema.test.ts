@@ -2,12 +2,15 @@ import { expect, onTestFinished, test } from 'vitest';
 import {
   honest,
   json,
-  silence,
   startFakeUpstream,
   type Reply,
-} from '../../support/imitations/fake-upstream.ts';
-import { documentedSdl, startGateway } from '../../support/gateway/gateway.ts';
-import { DIALECTS, introspected, validated } from '../../support/imitations/live-schema.ts';
+  DIALECTS,
+  introspected,
+  validated,
+} from '../../support/imitations/scripted.ts';
+import { silence } from '../../support/imitations/hostile-sockets.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
+import { documentedSdl } from '../../support/imitations/honest.ts';
 import { ManualClock, MINUTE, SECOND } from '../../support/random/manual-clock.ts';
 
 const LESS = documentedSdl.replace('  firstName: String\n', '');

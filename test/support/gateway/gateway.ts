@@ -1,6 +1,5 @@
 import type { ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import pino, { type Logger } from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
@@ -10,12 +9,11 @@ import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import type { Additions } from '../../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
-import { readFileSync } from 'node:fs';
+import { documentedSdl } from '../imitations/honest.ts';
 import { everyHook } from './every-hook.ts';
+import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served-once.ts';
 import { wrote } from './written.ts';
-
-export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
 
 export interface TestGateway extends AsyncDisposable {
   /** Sends an operation through the server's fetch, and returns the GraphQL answer. */
@@ -139,13 +137,4 @@ export async function startGatewayOverSandbox(
       await sandbox.close();
     },
   };
-}
-
-export function recordingLog(): { log: Logger; logged: Record<string, unknown>[] } {
-  const logged: Record<string, unknown>[] = [];
-  const log = pino(
-    { level: 'trace' },
-    { write: (line: string) => void logged.push(JSON.parse(wrote(line))) },
-  );
-  return { log, logged };
 }

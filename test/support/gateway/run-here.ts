@@ -1,3 +1,4 @@
+import { showsSecrets } from './written.ts';
 import { readFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../../src/cli/program.ts';
@@ -37,9 +38,4 @@ export async function runHere(
   });
   if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
   return { code, ...said };
-}
-
-/** The sandbox prints its link, and `keys new` its key, on purpose. */
-export function showsSecrets([command]: readonly string[]): boolean {
-  return command === 'sandbox' || command === 'keys';
 }

@@ -15,7 +15,7 @@ import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../../../src/htt
 import { createOperationStages } from '../../../src/http/operation.ts';
 import { RequestMemory } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
-import { withoutIncremental } from '../imitations/executable-schema.ts';
+import { withoutIncremental } from '../imitations/honest.ts';
 
 export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
 

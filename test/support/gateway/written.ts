@@ -27,3 +27,8 @@ export function secretsIn(texts: readonly string[]): string[] {
 afterAll(() => {
   assert.deepEqual(secretsIn(written), []);
 });
+
+/** The sandbox prints its link, and `keys new` its key, on purpose. */
+export function showsSecrets([command]: readonly string[]): boolean {
+  return command === 'sandbox' || command === 'keys';
+}

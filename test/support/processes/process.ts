@@ -2,8 +2,7 @@ import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:chil
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll } from 'vitest';
-import { showsSecrets } from '../gateway/run-here.ts';
-import { wrote } from '../gateway/written.ts';
+import { showsSecrets, wrote } from '../gateway/written.ts';
 import { bundled } from './bundled.ts';
 
 const BUNDLED = await bundled('src/process.ts');

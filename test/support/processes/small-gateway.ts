@@ -1,4 +1,4 @@
-import { startFakeUpstream, type FakeUpstream } from '../imitations/fake-upstream.ts';
+import { startFakeUpstream, type FakeUpstream } from '../imitations/scripted.ts';
 import { bundled } from './bundled.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { served, startProcess, type Program } from './process.ts';

@@ -1,4 +1,4 @@
-import type { Change, ModelList } from '../imitations/model-list.ts';
+import type { Change, ModelList } from '../../paging/model-list.ts';
 
 /**
  * The most records that a walk page by page can lose, over all moments at which the changes can happen, with pages of

@@ -2,7 +2,7 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { GraphQLError, parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { PublishedSubgraph } from './composition.ts';
-import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
+import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
 /** Another team's subgraph that adds a field to persons, and refers to them from its own list. */
 export interface PayrollSubgraph extends RecordedServer, PublishedSubgraph {

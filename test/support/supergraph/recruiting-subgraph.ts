@@ -1,9 +1,9 @@
 import type { Config } from '../../../src/config.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { makeExecutableSchema, personPages } from '../imitations/executable-schema.ts';
-import { documentedSdl, startGatewayOverSandbox } from '../gateway/gateway.ts';
-import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
+import { makeExecutableSchema, personPages, documentedSdl } from '../imitations/honest.ts';
+import { startGatewayOverSandbox } from '../gateway/gateway.ts';
+import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
 /** The credential of the router, the only one that may request entities. */
 export const ROUTER_KEY = 'key-of-the-router';

@@ -2,7 +2,7 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { PublishedSubgraph } from './composition.ts';
-import { serveRecorded, type RecordedServer } from '../imitations/recorded-server.ts';
+import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 
 /** Another team's subgraph with its own connections, which refers to persons without adding fields. */
 export type ReviewsSubgraph = RecordedServer & PublishedSubgraph;

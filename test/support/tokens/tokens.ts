@@ -3,18 +3,15 @@ import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { graphql, type GraphQLError } from 'graphql';
 import pino from 'pino';
-import { expect, onTestFinished } from 'vitest';
-import type { Config } from '../../../src/config.ts';
+import { onTestFinished } from 'vitest';
 import { PersonList } from '../../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../../src/sandbox/persons-schema.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
-import { openRescue, type Rescue } from '../../../src/tokens/store/rescue.ts';
+import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
 import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
-import { startGateway, type TestGateway } from '../gateway/gateway.ts';
-import { listenForTest } from '../imitations/test-server.ts';
+import { listenForTest } from '../test-server.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { ManualClock } from '../random/manual-clock.ts';
 import { quickFolder } from '../quick-folder.ts';
@@ -151,79 +148,6 @@ export function openTestRescue(folder = quickFolder()) {
   const rescue = openRescue(directory, pino({ level: 'silent' }));
   onTestFinished(() => rescue.close());
   return { rescue, ...directory };
-}
-
-interface KeptOptions {
-  config?: Partial<Config>;
-  clock?: ManualClock;
-  store?: WatchedStore;
-  rescue?: Rescue;
-}
-
-export interface Kept extends TestGateway {
-  readonly clock: ManualClock;
-  readonly store: WatchedStore;
-  /** Ends this gateway before the test ends, as a restart does. */
-  stop(): Promise<void>;
-}
-
-/**
- * A gateway whose clock and store the test controls. At the end of the test its log and its answers must contain
- * nothing secret.
- */
-export async function startKept(
-  upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
-  { config = {}, clock = new ManualClock(), store = watchStore(), rescue }: KeptOptions = {},
-): Promise<Kept> {
-  store.useClock(clock);
-  const started = await startGateway(upstream, { config, clock, store, ...(rescue && { rescue }) });
-  const answers: unknown[] = [];
-  let stopping: Promise<void> | undefined;
-  const stop = () => (stopping ??= started.gateway.close());
-  onTestFinished(async () => {
-    await stop();
-    const history = await store.history(100);
-    const metrics = await started.gateway.metrics.text();
-    const written = JSON.stringify([started.logged, answers, history, metrics]);
-    for (const secret of [...store.secrets, ...(upstream.secrets ?? [])]) {
-      expect(written).not.toContain(secret);
-    }
-    const linkPath = upstream.tokenLink && new URL(upstream.tokenLink).pathname;
-    if (linkPath) expect(written).not.toContain(linkPath);
-  });
-  return {
-    ...started,
-    clock,
-    store,
-    stop,
-    ask: async (...asked) => {
-      const answer = await started.ask(...asked);
-      answers.push(answer);
-      return answer as never;
-    },
-  };
-}
-
-/** The service's time is the gateway's, plus `ahead`. */
-export interface KeptOverSandbox extends Kept {
-  readonly sandbox: Sandbox;
-  readonly service: { ahead: number };
-  /** The bearer of the latest request. */
-  lastBearer(): string;
-}
-
-export async function startKeptOverSandbox(
-  options: SandboxOptions & KeptOptions = {},
-): Promise<KeptOverSandbox> {
-  const clock = options.clock ?? new ManualClock();
-  const start = clock.now() - clock.elapsed();
-  const service = { ahead: 0 };
-  const now = () => start + clock.elapsed() + service.ahead;
-  const sandbox = await startSandbox({ now, persons: 3, ...options });
-  onTestFinished(() => sandbox.close());
-  const kept = await startKept(sandbox, { ...options, clock });
-  const lastBearer = () => String(sandbox.stats.lastHeaders?.authorization).replace(/^Bearer /, '');
-  return { ...kept, sandbox, service, lastBearer };
 }
 
 export interface IssuedSet {

@@ -1,11 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
-import {
-  refusingAddress,
-  startServer,
-  writeHugeBody,
-} from '../../support/imitations/test-server.ts';
+import { refusingAddress, startServer, writeHugeBody } from '../../support/test-server.ts';
 
 const TOKEN = 'a-secret-access-token';
 const FOREIGN = 'status 403 that is not from the service';

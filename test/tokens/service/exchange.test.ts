@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { reasonOf } from '../../../src/tokens/service/connection.ts';
-import { listenForTest, refusingAddress } from '../../support/imitations/test-server.ts';
+import { listenForTest, refusingAddress } from '../../support/test-server.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
 import { makeCertificate } from './certificate.ts';
 import { startExchange } from './start-exchange.ts';

@@ -4,7 +4,7 @@ import * as zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
-import { listenForTest } from '../../support/imitations/test-server.ts';
+import { listenForTest } from '../../support/test-server.ts';
 
 const PAIR = { access_token: 'made-access', refresh_token: 'made-refresh', expires_in: 7200 };
 const JSON_TEXT = JSON.stringify(PAIR);

@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { listenForTest } from '../../support/imitations/test-server.ts';
+import { listenForTest } from '../../support/test-server.ts';
 import type { Certificate } from './certificate.ts';
 
 export interface ProxyServer {

@@ -6,7 +6,7 @@ import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { openConnection } from '../../../src/tokens/service/connection.ts';
 import { readTokenLink } from '../../../src/tokens/service/token-link.ts';
-import { listenForTest } from '../../support/imitations/test-server.ts';
+import { listenForTest } from '../../support/test-server.ts';
 import { makeCertificate, type Certificate } from './certificate.ts';
 import { startProxy, type ProxyAnswer } from './proxy-server.ts';
 import { startExchange } from './start-exchange.ts';

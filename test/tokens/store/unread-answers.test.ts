@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import type { UnreadAnswer } from '../../../src/tokens/store/sealed-file.ts';
-import { recordingLog } from '../../support/gateway/gateway.ts';
+import { recordingLog } from '../../support/gateway/recording-log.ts';
 import { folder } from './sqlite-support.ts';
 
 const KEY = Buffer.alloc(32, 7);

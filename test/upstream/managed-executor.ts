@@ -1,18 +1,18 @@
 import { expect, vi } from 'vitest';
-import { readConfig, type Config } from '../../../src/config.ts';
-import { createManagedExecutor } from '../../../src/gateway.ts';
-import type { ServiceExecutor } from '../../../src/service/request.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { recordingLog } from '../gateway/gateway.ts';
+import { readConfig, type Config } from '../../src/config.ts';
+import { createManagedExecutor } from '../../src/gateway.ts';
+import type { ServiceExecutor } from '../../src/service/request.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
+import { impatientClock } from '../support/gateway/over-fake.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import {
-  impatientClock,
   startFakeUpstream,
   type FakeUpstream,
   type FakeUpstreamOptions,
-} from './fake-upstream.ts';
+} from '../support/imitations/scripted.ts';
 
 /** The executor by itself, with the tokens that a gateway would keep, in front of a fake upstream. */
-export interface ManagedExecutor extends AsyncDisposable {
+interface ManagedExecutor extends AsyncDisposable {
   readonly execute: ServiceExecutor;
   readonly upstream: FakeUpstream;
 }

@@ -1,9 +1,274 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { parse, print, visit } from 'graphql';
-import { failure, makeExecutableSchema, pageOf, type PageArgs } from './executable-schema.ts';
-import { fullSdl } from './full-service-sdl.ts';
+import {
+  buildSchema,
+  GraphQLError,
+  GraphQLSchema,
+  isObjectType,
+  type GraphQLFieldResolver,
+  parse,
+  print,
+  visit,
+} from 'graphql';
 
-export { fullSdl };
+type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never, unknown, never>>>;
+
+/** Makes an executable schema from SDL and resolvers. Scalars and enums stand for themselves. */
+export function makeExecutableSchema(sdl: string, resolvers: Resolvers): GraphQLSchema {
+  const schema = buildSchema(sdl);
+  for (const [typeName, fields] of Object.entries(resolvers)) {
+    const type = schema.getType(typeName);
+    if (!isObjectType(type)) throw new TypeError(`${typeName} is not an object type.`);
+    for (const [name, resolve] of Object.entries(fields)) {
+      const field = type.getFields()[name];
+      if (!field) throw new TypeError(`${typeName} has no field ${name}.`);
+      field.resolve = resolve as GraphQLFieldResolver<unknown, unknown>;
+    }
+  }
+  return schema;
+}
+
+export interface PageArgs {
+  readonly first?: number | null;
+  readonly after?: string | null;
+}
+
+/** Returns one page of a list, as the service pages. Its cursors name positions. */
+export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit = 50) {
+  const start = Number(after ?? 0);
+  if (!Number.isInteger(start)) throw failure('Bad cursor.', { code: 'BAD_CURSOR' });
+  const size = Math.min(first ?? limit, limit);
+  if (size < 1) throw failure('first must be positive.');
+  const items = all.slice(start, start + size);
+  const end = start + items.length;
+  return {
+    items,
+    total: all.length,
+    pageInfo: {
+      first: size,
+      hasNextPage: end < all.length,
+      endCursor: items.length > 0 ? String(end) : null,
+    },
+  };
+}
+
+/** A list of persons in pages. A test adds what its persons have. */
+export const PERSONS = `
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { persons(first: Int, after: String): PersonPage! }
+`;
+
+/** Resolves it with persons of these ids, as the array is at the moment. */
+export function personPages(ids: readonly string[]) {
+  return (_: unknown, args: PageArgs) =>
+    pageOf(
+      ids.map((id) => ({ id })),
+      args,
+    );
+}
+
+/** Makes the error of a resolver. */
+export function failure(message: string, extensions: Record<string, unknown> = {}): GraphQLError {
+  return new GraphQLError(message, { extensions });
+}
+
+/** Leaves out the definitions of `@defer` and `@stream`: graphql 17 executes nothing with a schema that has them. */
+export function withoutIncremental(schema: GraphQLSchema): GraphQLSchema {
+  const directives = schema.getDirectives().filter(({ name }) => !INCREMENTAL.includes(name));
+  return new GraphQLSchema({ ...schema.toConfig(), directives });
+}
+
+const INCREMENTAL = ['defer', 'stream'];
+
+export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
+
+/**
+ * A schema that is richer than the documented one, as one pulled from the live service may be: Int ids, nullable items,
+ * filters, enums, custom scalars, interfaces, unions, an input type with @oneOf, mutations, page limits that differ,
+ * lists below records that can be found again by their id, at a path, or not at all, and filters with the names of the
+ * gateway's own arguments.
+ */
+export const fullSdl = /* GraphQL */ `
+  scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time")
+  scalar Json
+
+  enum Stage {
+    NEW
+    INTERVIEW
+    OFFER
+    "No longer used."
+    TRIAL @deprecated(reason: "Folded into INTERVIEW.")
+  }
+
+  interface Named {
+    id: Int!
+    name(upper: Boolean = false): String
+  }
+
+  type Candidate implements Named {
+    id: Int!
+    name(upper: Boolean = false): String
+    stage: Stage!
+    appliedAt: DateTime
+    extra: Json
+    "Fails for every seventh candidate."
+    score: Float
+    "Never null, and fails for every eleventh candidate."
+    rank: Int!
+    vacancy: Vacancy
+    history(first: Int, after: String, stages: [Stage!]): EventPage!
+    friends(limit: Int = 2): [Candidate]
+  }
+
+  type Vacancy implements Named {
+    id: Int!
+    name(upper: Boolean = false): String
+    title(upper: Boolean = false): String!
+    open: Boolean!
+    candidates(first: Int, after: String, minId: Int = 0): CandidatePage!
+    contacts(first: Int!, after: String): ContactPage
+    related(first: Int, after: String, last: Boolean, before: Int, limit: Int): NamedPage!
+    "Fails for every third vacancy."
+    fragile(first: Int, after: String): EventPage!
+    lead: Candidate
+  }
+
+  type Robot {
+    model: String!
+    id: ID!
+  }
+
+  "No field finds one by its id, and no list has all of them."
+  type Agency {
+    id: ID!
+    label: String!
+    offices(first: Int, after: String): OfficePage!
+  }
+  type Office {
+    id: ID!
+  }
+
+  union Applicant = Candidate | Robot
+  union Contact = Candidate | Agency
+
+  type Event {
+    at: DateTime!
+    text: String
+    by: Named
+  }
+
+  type Company {
+    id: ID!
+    people(first: Int, after: String): CandidatePage!
+    parent: Company
+  }
+  type Viewer {
+    company: Company
+    settings: Settings!
+  }
+  type Settings {
+    events(first: Int, after: String): EventPage!
+  }
+
+  type CandidatePage {
+    items: [Candidate]!
+    pageInfo: PageInfo!
+    total: Int!
+  }
+  type StrictCandidatePage {
+    items: [Candidate!]!
+    pageInfo: PageInfo!
+  }
+  type VacancyPage {
+    items: [Vacancy]!
+    pageInfo: PageInfo!
+  }
+  type OpeningPage {
+    items: [Vacancy!]!
+    pageInfo: PageInfo!
+  }
+  type ApplicantPage {
+    items: [Applicant!]
+    pageInfo: PageInfo
+  }
+  type ContactPage {
+    items: [Contact]
+    pageInfo: PageInfo!
+  }
+  type NamedPage {
+    items: [Named]!
+    pageInfo: PageInfo!
+  }
+  type EventPage {
+    items: [Event!]!
+    pageInfo: PageInfo!
+  }
+  type OfficePage {
+    items: [Office!]!
+    pageInfo: PageInfo!
+  }
+  type TagPage {
+    items: [String!]!
+    pageInfo: PageInfo!
+  }
+  type PageInfo {
+    first: Int!
+    hasNextPage: Boolean!
+    endCursor: String
+  }
+
+  input CandidateFilter {
+    stage: [Stage!]
+    nameLike: String
+    appliedAfter: DateTime
+    nested: CandidateFilter
+    minScore: Float = 0
+  }
+  input VacancyBy @oneOf {
+    id: Int
+    title: String
+  }
+
+  type Query {
+    "Candidates, thirty at a time."
+    candidates(
+      first: Int
+      after: String
+      "Only these."
+      filter: CandidateFilter
+      stage: Stage = NEW
+      limit: Int
+    ): CandidatePage!
+    activeCandidates(first: Int, after: String): StrictCandidatePage!
+    vacancies(first: Int, after: String): VacancyPage!
+    openings(first: Int!, after: String, open: Boolean): OpeningPage
+    applicants(first: Int, after: ID): ApplicantPage
+    named(first: Int, after: String): NamedPage!
+    events(first: Int, after: String, candidate: Int!): EventPage
+    candidate(id: Int!): Candidate
+    vacancy(id: Int!): Vacancy
+    theVacancy(id: Int!): Vacancy
+    vacancyBy(by: VacancyBy!): Vacancy
+    agencyCalled(label: String!): Agency
+    "A name that would be derived, used by the upstream itself."
+    allOpenings: [String!]
+    "Looks paged, and is not: no cursor."
+    tags(first: Int): TagPage
+    failing: String
+    me: Named
+    viewer: Viewer
+  }
+
+  type Mutation {
+    rename(id: Int!, name: String!): Candidate
+    hire(candidate: Int!, vacancy: Int!): Applicant
+    open(id: Int!): Vacancy
+  }
+  type Subscription {
+    hired: Candidate
+  }
+`;
 
 /** A list before it is cut into pages. */
 export interface WholeList {
@@ -40,8 +305,6 @@ const STAGES = ['NEW', 'INTERVIEW', 'OFFER', 'TRIAL'];
 type Records = ReturnType<typeof newRecords>;
 type Candidate = ReturnType<typeof newCandidate>;
 type Lists = Record<string, Record<string, WholeList>>;
-type Resolvers = Parameters<typeof makeExecutableSchema>[1];
-
 /** A vacancy may have the id of a candidate, as in a service that counts each kind of record by itself. */
 function newRecords() {
   return {

@@ -1,8 +1,8 @@
-import { makeExecutableSchema, pageOf, type PageArgs } from './executable-schema.ts';
-import { startGatewayOverFake } from './fake-upstream.ts';
-import type { TestGatewayOptions } from '../gateway/gateway.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../imitations/honest.ts';
+import type { TestGatewayOptions } from './gateway.ts';
+import { startGatewayOverFake } from './over-fake.ts';
 
-export const TEAMS_SDL = /* GraphQL */ `
+const TEAMS_SDL = /* GraphQL */ `
   type Query {
     "Without \`lead\` all teams; with null those that have none."
     teams(first: Int, after: String, lead: String, where: TeamFilter): TeamPage!
@@ -38,7 +38,7 @@ export const TEAMS_SDL = /* GraphQL */ `
   }
 `;
 
-export interface Team {
+interface Team {
   id: string | null;
   readonly number: number;
   readonly lead: string | null;

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
 
 /** One request, as it arrived. */
-export interface RecordedRequest {
+interface RecordedRequest {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: {

@@ -1,4 +1,4 @@
-import type { FetchPage, Page, PageRequest } from '../../../src/paging/page.ts';
+import type { FetchPage, Page, PageRequest } from '../../src/paging/page.ts';
 
 export type CursorKind = 'keyset' | 'record' | 'position';
 

@@ -1,9 +1,13 @@
-import { systemClock, type Clock } from '../../../src/clock.ts';
-import type { Json } from '../../../src/json.ts';
-import { inOneStep, type Pausable } from '../../../src/pausable.ts';
-import { ServiceRequest, type Sender } from '../../../src/service/request.ts';
-import { createServiceExecutor, type Upstream } from '../../../src/upstream/executor.ts';
-import { startFakeUpstream, type FakeUpstream, type Reply } from './fake-upstream.ts';
+import { systemClock, type Clock } from '../../src/clock.ts';
+import type { Json } from '../../src/json.ts';
+import { inOneStep, type Pausable } from '../../src/pausable.ts';
+import { ServiceRequest, type Sender } from '../../src/service/request.ts';
+import { createServiceExecutor, type Upstream } from '../../src/upstream/executor.ts';
+import {
+  startFakeUpstream,
+  type FakeUpstream,
+  type Reply,
+} from '../support/imitations/scripted.ts';
 
 /** The upstream folder alone, with a service that holds every request until it is released. */
 export interface HeldUpstream extends AsyncDisposable {
@@ -17,12 +21,12 @@ export interface HeldUpstream extends AsyncDisposable {
   load(): Upstream['load'];
 }
 
-export interface Answered {
+interface Answered {
   readonly data?: unknown;
   readonly errors?: readonly { readonly message: string; readonly extensions?: object }[];
 }
 
-export interface HeldUpstreamOptions {
+interface HeldUpstreamOptions {
   concurrency?: number;
   fields?: number;
   clock?: Clock;

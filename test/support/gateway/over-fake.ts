@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock, type Clock } from '../../../src/clock.ts';
+import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
+import {
+  type FakeUpstreamOptions,
+  startFakeUpstream,
+  type FakeUpstream,
+} from '../imitations/scripted.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+
+export interface GatewayOverFake extends TestGateway {
+  readonly upstream: FakeUpstream;
+  /** The waits before each repeated request, ms. */
+  readonly waits: readonly number[];
+}
+
+/**
+ * A gateway over a fake upstream. Its set was imported and refreshed once. Repeated requests are sent without a wait.
+ */
+export async function startGatewayOverFake(
+  upstreamOptions: FakeUpstreamOptions = {},
+  options: TestGatewayOptions = {},
+): Promise<GatewayOverFake> {
+  const upstream = await startFakeUpstream(upstreamOptions);
+  const waits: number[] = [];
+  const started = await startGateway(upstream, { clock: impatientClock(waits), ...options });
+  await refreshedOnce(started.store);
+  return {
+    ...started,
+    upstream,
+    waits,
+    [Symbol.asyncDispose]: async () => {
+      await started[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** No `expect.poll`: it works only inside tests, and hundreds of tests begin with this. */
+async function refreshedOnce(store: TokenStore): Promise<void> {
+  const start = performance.now();
+  while ((await store.read())?.generation !== 2) {
+    assert.ok(performance.now() - start < 10_000, 'The token set was not imported and refreshed.');
+    await delay(2);
+  }
+}
+
+/** Retries wait less than this, and refreshes of tokens longer. */
+const LONG_MS = 15_000;
+
+/** A clock with which repeated requests do not wait. @param waits receives their waits */
+export function impatientClock(waits: number[] = []): Clock {
+  return {
+    ...systemClock,
+    sleep: async (ms, signal) => {
+      if (ms >= LONG_MS) return systemClock.sleep(ms, signal);
+      signal?.throwIfAborted();
+      waits.push(ms);
+    },
+  };
+}

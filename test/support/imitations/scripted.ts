@@ -1,0 +1,458 @@
+import { EventEmitter, once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import {
+  buildSchema,
+  graphql,
+  NoSchemaIntrospectionCustomRule,
+  parse,
+  specifiedRules,
+  validate,
+  getOperationAST,
+  Kind,
+  type FieldNode,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+
+/** One request to /graphql, as it arrived. */
+export interface Received {
+  readonly method: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  /** The bearer token. */
+  readonly token: string;
+  readonly body: string;
+  readonly connection: Socket;
+  /** Resolves when the exchange is over: answered completely, or ended by one side. */
+  readonly over: Promise<'answered' | 'cut'>;
+}
+
+/** An answer with lists, before a test changes it. */
+interface GraphQLAnswer {
+  data: Record<string, AnsweredPage>;
+  errors?: unknown;
+}
+
+export interface AnsweredPage {
+  items: Record<string, unknown>[];
+  pageInfo: Record<string, unknown>;
+}
+
+/** How one request to /graphql is answered. */
+export type Reply = (
+  response: ServerResponse,
+  received: Received,
+  sandbox: Sandbox,
+) => void | Promise<void>;
+
+/** A sandbox whose answers of /graphql a test can replace. */
+export interface FakeUpstream extends AsyncDisposable {
+  readonly url: string;
+  readonly tokenLink: string;
+  /** Issues the tokens, and makes the honest answers. */
+  readonly sandbox: Sandbox;
+  /** Requests to /graphql, in the order of their arrival. */
+  readonly received: readonly Received[];
+  /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
+  readonly otherAgents: readonly unknown[];
+  /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
+  answer(...replies: [Reply, ...Reply[]]): void;
+  /** Resolves when this number of requests to /graphql has arrived. */
+  arrived(count: number): Promise<void>;
+}
+
+export interface FakeUpstreamOptions extends SandboxOptions {
+  /** The path of the service. */
+  base?: string;
+}
+
+/** Starts a fake upstream. All answers are honest until `answer` replaces them. */
+export async function startFakeUpstream({
+  base = '',
+  ...options
+}: FakeUpstreamOptions = {}): Promise<FakeUpstream> {
+  const sandbox = await startSandbox(options);
+  const received: Received[] = [];
+  const otherAgents: unknown[] = [];
+  const arrivals = new EventEmitter().setMaxListeners(0);
+  let replies: readonly Reply[] = [honest];
+
+  // Longer than the pauses of tests: a connection that is just being closed would be another fault.
+  const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
+    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, headers, socket: connection } = request;
+    const body = await textOf(request);
+    if (!request.url?.startsWith(`${base}/`)) return respondWith(response, 404, '{}');
+    const path = request.url.slice(base.length);
+    if (path !== '/graphql') {
+      otherAgents.push(headers['user-agent'], headers['api-user-agent']);
+      return passOn(response, `${sandbox.url}${path}`, request, body);
+    }
+    const over = once(response, 'close').then(() =>
+      response.writableFinished ? ('answered' as const) : ('cut' as const),
+    );
+    const token = (headers.authorization ?? '').replace(/^Bearer /, '');
+    const one: Received = { method, headers, token, body, connection, over };
+    const reply = replies[0]!;
+    if (replies.length > 1) replies = replies.slice(1);
+    received.push(one);
+    arrivals.emit('one');
+    await reply(response, one, sandbox);
+  }
+
+  return {
+    url,
+    tokenLink: url + new URL(sandbox.tokenLink).pathname,
+    sandbox,
+    received,
+    otherAgents,
+    answer: (...next) => {
+      replies = next;
+    },
+    arrived: async (count) => {
+      while (received.length < count) await once(arrivals, 'one');
+    },
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+      await sandbox.close();
+    },
+  };
+}
+
+/** Answers as the sandbox does. */
+export const honest: Reply = (response, { headers, body }, sandbox) =>
+  passOn(response, `${sandbox.url}/graphql`, { method: 'POST', headers }, body);
+
+/** Answers as the sandbox does, with a changed body. */
+export function altered(change: (answer: GraphQLAnswer) => void): Reply {
+  return async (response, { headers, body }, sandbox) => {
+    const answer = await ask(`${sandbox.url}/graphql`, { method: 'POST', headers }, body);
+    const content = (await answer.json()) as GraphQLAnswer;
+    change(content);
+    respondWith(response, answer.status, JSON.stringify(content));
+  };
+}
+
+export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Reply {
+  return (response) => respondWith(response, status, JSON.stringify(body), headers);
+}
+
+export function text(body: string, status = 200, headers: Record<string, string> = {}): Reply {
+  return (response) =>
+    respondWith(response, status, body, { 'content-type': 'text/html', ...headers });
+}
+
+/** The error body of a refused access token (interface, 2.2). */
+export function refusal(detail: string, status = 401): Reply {
+  return json({ type: 'invalid_token', detail }, status);
+}
+
+/** Answers only after the gate is open. */
+export function after(gate: Promise<unknown>, reply: Reply): Reply {
+  return async (...exchange) => {
+    await gate;
+    await reply(...exchange);
+  };
+}
+
+interface Sent {
+  method?: string | undefined;
+  headers: IncomingHttpHeaders;
+}
+
+function ask(url: string, { method = 'GET', headers }: Sent, body: string): Promise<Response> {
+  const { authorization = '', 'content-type': contentType = '' } = headers;
+  return fetch(url, {
+    method,
+    headers: { authorization, 'content-type': contentType },
+    ...(body !== '' && { body }),
+  });
+}
+
+async function passOn(response: ServerResponse, url: string, sent: Sent, body: string) {
+  const answer = await ask(url, sent, body);
+  respondWith(response, answer.status, await answer.text());
+}
+
+function respondWith(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  headers: Record<string, string> = {},
+): void {
+  if (response.destroyed) return;
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+/** Answers introspection as a service with this schema does. */
+export function introspected(sdl: string): Reply {
+  const schema = buildSchema(sdl);
+  return async (...exchange) => {
+    const { query } = JSON.parse(exchange[1].body) as { query: string };
+    await json(await graphql({ schema, source: query }))(...exchange);
+  };
+}
+
+/** The same as a service of 2016, whose introspection refuses everything that was added since. */
+export function introspectedAsIn2016(sdl: string): Reply {
+  return async (...exchange) => {
+    if (ADDED_SINCE.test(exchange[1].body)) {
+      return json({ errors: [{ message: 'Cannot query that.' }] }, 400)(...exchange);
+    }
+    await introspected(sdl)(...exchange);
+  };
+}
+
+const ADDED_SINCE =
+  /specifiedByURL|isOneOf|isRepeatable|(args|inputFields)\(includeDeprecated|__schema \{\\n\s*description/;
+
+/** The same as current graphql-java services, which allow each of these fields once in a document. */
+export function introspectedInGoodFaith(sdl: string): Reply {
+  return async (...exchange) => {
+    const { query } = JSON.parse(exchange[1].body) as { query: string };
+    const often = [
+      '__schema',
+      '__type',
+      'fields',
+      'inputFields',
+      'interfaces',
+      'possibleTypes',
+    ].find((field) => (query.match(new RegExp(`(?<!\\w)${field}(?!\\w)`, 'g')) ?? []).length > 1);
+    if (often === undefined) return introspected(sdl)(...exchange);
+    const message = `This request is not asking for introspection in good faith - ${often} is present too often!`;
+    await json({ errors: [{ message, extensions: { classification: 'BadFaithIntrospection' } }] })(
+      ...exchange,
+    );
+  };
+}
+
+/** How a server words mistakes, from the words of graphql-js: its pattern, and what the server writes instead. */
+type Words = readonly (readonly [RegExp, string])[];
+
+interface Dialect {
+  readonly words: Words;
+  readonly maxErrors: number;
+  readonly places: boolean;
+}
+
+const AS_IT_IS: Words = [];
+
+const GRAPHQL_JAVA: Words = [
+  [
+    /^Cannot query field "(\w+)" on type "(\w+)".*/,
+    "(FieldUndefined@[$1]) : Field '$1' in type '$2' is undefined",
+  ],
+  [
+    /^Unknown argument "(\w+)" on field "\w+\.(\w+)".*/,
+    "(UnknownArgument@[$2]) : Unknown field argument '$1'",
+  ],
+  [/^Unknown type "(\w+)".*/, "(UnknownType) : Unknown type '$1'"],
+  [/^(Value|Boolean) .*/, "(BadValueForDefaultArg) : Bad default value 'it' for type 'it'"],
+  [
+    /^Variable "\$(\w+)" of type "(.+)" used in position expecting type "(.+)".*/,
+    "(VariableTypeMismatch) : Variable '$1' of type '$2' used in position expecting type '$3'",
+  ],
+  [
+    /^Fragment cannot be spread here as objects of type "(\w+)" can never be of type "(\w+)".*/,
+    "(InvalidFragmentType) : Fragment cannot be spread here as objects of type '$1' can never be of type '$2'",
+  ],
+  [
+    /^Field "(\w+)" argument "(\w+)" of type ".*" is required.*/,
+    "(MissingFieldArgument@[$1]) : Missing field argument '$2'",
+  ],
+  [
+    /^Field "(\w+)" is not defined by type "(\w+)".*/,
+    "(WrongType) : argument 'it' with value 'it' contains a field not in '$2': '$1'",
+  ],
+];
+
+const HOT_CHOCOLATE: Words = [
+  [
+    /^Cannot query field "(\w+)" on type "(\w+)".*/,
+    'The field `$1` does not exist on the type `$2`.',
+  ],
+  [/^Unknown argument "(\w+)".*/, 'The argument `$1` does not exist.'],
+  [/^Unknown type "(\w+)".*/, 'Unknown type `$1`.'],
+  [
+    /^(Value|Boolean) .*/,
+    'The specified value type of variable `it` does not match the variable type.',
+  ],
+  [
+    /^Variable "\$(\w+)" of type.*/,
+    'The variable `$1` is not compatible with the type of the current location.',
+  ],
+  [
+    /^Fragment cannot be spread.*/,
+    'The parent type does not match the type condition on the fragment.',
+  ],
+  [/^Field "\w+" argument "(\w+)" of type ".*" is required.*/, 'The argument `$1` is required.'],
+  [
+    /^Field "(\w+)" is not defined by type.*/,
+    'The specified input object field `$1` does not exist.',
+  ],
+];
+
+const GRAPHQL_RUBY: Words = [
+  [/^Cannot query field "(\w+)" on type "(\w+)".*/, "Field '$1' doesn't exist on type '$2'"],
+  [/^Unknown argument "(\w+)" on field "\w+\.(\w+)".*/, "Field '$2' doesn't accept argument '$1'"],
+  [/^Unknown type "(\w+)".*/, "No such type $1, so it can't be a fragment condition"],
+  [/^(Value|Boolean) .*/, "Default value for $it doesn't match type It"],
+  [
+    /^Variable "\$(\w+)" of type "(.+)" used in position expecting type "(.+)".*/,
+    'Type mismatch on variable $$$1 and argument it ($2 / $3)',
+  ],
+  [
+    /^Fragment cannot be spread here as objects of type "(\w+)" can never be of type "(\w+)".*/,
+    "Fragment on $2 can't be spread inside $1",
+  ],
+  [
+    /^Field "(\w+)" argument "(\w+)" of type ".*" is required.*/,
+    "Field '$1' is missing required arguments: $2",
+  ],
+  [
+    /^Field "(\w+)" is not defined by type "(\w+)".*/,
+    "InputObject '$2' doesn't accept argument '$1'",
+  ],
+  [
+    /^Variable "\$(\w+)" is never used.*/,
+    'Variable $$$1 is declared by anonymous query but not used',
+  ],
+];
+
+/** Servers with closed introspection that list the mistakes of a document. */
+export const DIALECTS = {
+  'graphql-js': { words: AS_IT_IS, maxErrors: 100, places: true },
+  'graphql-java': { words: GRAPHQL_JAVA, maxErrors: 100, places: true },
+  'graphql-ruby': { words: GRAPHQL_RUBY, maxErrors: 100, places: true },
+  'Hot Chocolate': { words: HOT_CHOCOLATE, maxErrors: 5, places: true },
+  'a server that lists no lines': { words: AS_IT_IS, maxErrors: 100, places: false },
+} satisfies Record<string, Dialect>;
+
+/** Answers as a server without introspection: every document with a mistake is refused, with such words. */
+export function validated(sdl: string, { words, maxErrors, places }: Dialect): Reply {
+  const schema = buildSchema(sdl);
+  return async (...exchange) => {
+    const { query } = JSON.parse(exchange[1].body) as { query: string };
+    const rules = [...specifiedRules, NoSchemaIntrospectionCustomRule];
+    const errors = validate(schema, parse(query), rules, { maxErrors });
+    if (errors.length === 0) return introspected(sdl)(...exchange);
+    const listed = errors.map(({ message, locations }) => {
+      const [pattern, form] = words.find(([each]) => each.test(message)) ?? [];
+      const worded = pattern ? message.replace(pattern, form!) : message;
+      const prefix = pattern && words === GRAPHQL_JAVA ? 'Validation error ' : '';
+      return { message: `${prefix}${worded}`, ...(places ? { locations } : {}) };
+    });
+    await json({ errors: listed }, 400)(...exchange);
+  };
+}
+
+/** A limit that a test can change while lists are read, and what happened to the requests. */
+interface Costs {
+  /** The highest cost that is accepted. */
+  max: number;
+  /** How a request above it is answered. */
+  refuse: (cost: number, max: number) => Reply;
+  /** How all other requests are answered. */
+  answer: Reply;
+  /** `first` of each request that was accepted; null where it had none. */
+  readonly accepted: (number | null)[];
+  readonly refused: (number | null)[];
+}
+
+/**
+ * Refuses requests that cost too much before it executes them, as services do: a field costs 1, and each field
+ * of a record as much for each record of the page.
+ */
+export function costlyService(
+  max: number,
+  refuse: Costs['refuse'] = graphqlJava,
+): Costs & { readonly reply: Reply } {
+  const costs: Costs & { reply: Reply } = {
+    max,
+    refuse,
+    answer: honest,
+    accepted: [],
+    refused: [],
+    reply: (response, received, sandbox) => {
+      const { cost, first } = costOf(received);
+      if (cost <= costs.max) {
+        costs.accepted.push(first);
+        return costs.answer(response, received, sandbox);
+      }
+      costs.refused.push(first);
+      return costs.refuse(cost, costs.max)(response, received, sandbox);
+    },
+  };
+  return costs;
+}
+
+/** The message of graphql-java. */
+const graphqlJava: Costs['refuse'] = (cost, max) =>
+  json({ errors: [{ message: `maximum query complexity exceeded ${cost} > ${max}` }] });
+
+const PAGE = 50;
+
+/** What a request costs, and the `first` of its outermost list. */
+export function costOf({ body }: Received): { cost: number; first: number | null } {
+  const { query, variables = {} } = JSON.parse(body) as {
+    query: string;
+    variables?: Record<string, unknown>;
+  };
+  const document = parse(query);
+  const fragments = new Map(
+    document.definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one.selectionSet]] : [],
+    ),
+  );
+  let outermost: number | null | undefined;
+  const operation: OperationDefinitionNode = getOperationAST(document)!;
+  return { cost: costOfAll(operation.selectionSet), first: outermost ?? null };
+
+  function costOfAll({ selections }: SelectionSetNode): number {
+    return selections.reduce((sum, selection) => {
+      if (selection.kind === Kind.FIELD) return sum + costOfField(selection);
+      const below =
+        selection.kind === Kind.INLINE_FRAGMENT
+          ? selection.selectionSet
+          : fragments.get(selection.name.value)!;
+      return sum + costOfAll(below);
+    }, 0);
+  }
+
+  function costOfField({ arguments: args = [], selectionSet }: FieldNode): number {
+    if (!selectionSet) return 1;
+    const items = selectionSet.selections.flatMap((one) =>
+      one.kind === Kind.FIELD && one.name.value === 'items' ? [one.selectionSet!] : [],
+    );
+    if (items.length === 0) return 1 + costOfAll(selectionSet);
+    const first = args.find(({ name }) => name.value === 'first')?.value;
+    const given =
+      first?.kind === Kind.VARIABLE
+        ? (variables[first.name.value] as number | undefined)
+        : first?.kind === Kind.INT
+          ? Number(first.value)
+          : undefined;
+    outermost ??= given ?? null;
+    const of = items.reduce((sum, one) => sum + costOfAll(one), 0);
+    return 1 + Math.min(given ?? PAGE, PAGE) * of;
+  }
+}
