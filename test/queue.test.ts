@@ -1,0 +1,119 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { Queue, Slots } from '../src/queue.ts';
+import { ManualClock, SECOND } from './support/random/manual-clock.ts';
+
+test('owners take turns, and so do the groups of an owner', () => {
+  const queue = new Queue<string>();
+  for (const entry of ['a1', 'a2', 'a3']) void queue.wait(entry, { owner: 'a', group: 'many' });
+  void queue.wait('a4', { owner: 'a', group: 'single' });
+  void queue.wait('b1', { owner: 'b' });
+  void queue.wait('c1', { owner: 'c' });
+  expect(servedBy(queue)).toEqual(['a1', 'b1', 'c1', 'a4', 'a2', 'a3']);
+  expect(queue.size).toBe(0);
+});
+
+test('an entry without room keeps its place, and does not hold up the others', () => {
+  const queue = new Queue<string>();
+  for (const entry of ['a1', 'a2', 'b1', 'b2']) void queue.wait(entry, { owner: entry[0] });
+  expect(servedBy(queue, (entry) => entry !== 'a1' && entry !== 'b2')).toEqual(['a2', 'b1']);
+  expect(servedBy(queue)).toEqual(['a1', 'b2']);
+});
+
+test('an entry that leaves is refused with its reason, and its owner keeps its place', async () => {
+  const queue = new Queue<string>();
+  const leaving = new AbortController();
+  const left = queue.wait('a1', { owner: 'a', signal: leaving.signal });
+  for (const entry of ['a2', 'b1']) void queue.wait(entry, { owner: entry[0] });
+  leaving.abort(new Error('left'));
+  await expect(left).rejects.toThrow('left');
+  expect(() => queue.wait('a3', { signal: leaving.signal })).toThrow('left');
+  expect(servedBy(queue)).toEqual(['a2', 'b1']);
+});
+
+test('a queue is full for owners with a fair share of it, however many entries their groups have', () => {
+  const queue = new Queue<number>();
+  for (let n = 0; n < 100; n += 1) void queue.wait(n, { owner: 'a', group: 'one of many' });
+  expect(queue.isFull('a', 2)).toBe(false);
+  void queue.wait(100, { owner: 'a' });
+  expect(queue.isFull('a', 2)).toBe(true);
+  expect(queue.isFull('b', 2)).toBe(false);
+  void queue.wait(101, { owner: 'b' });
+  expect(queue.isFull('b', 2)).toBe(true);
+});
+
+test('an entry is refused at its time, which may become later while it waits', async () => {
+  const clock = new ManualClock();
+  const late: string[] = [];
+  const queue = new Queue<string>({ clock, tooLate: () => new Error('too late') });
+  let until = clock.elapsed() + 20 * SECOND;
+  const begun = clock.elapsed();
+  const wait = (entry: string, time: () => number) => {
+    queue.wait(entry, { until: time }).catch(() => late.push(entry));
+  };
+  wait('moved', () => until);
+  wait('early', () => begun + 10 * SECOND);
+  void queue.wait('patient');
+  await setImmediate();
+  clock.jump(10 * SECOND);
+  await setImmediate();
+  expect(late).toEqual(['early']);
+  until += 10 * SECOND;
+  clock.jump(10 * SECOND);
+  await setImmediate();
+  expect(late).toEqual(['early']);
+  clock.jump(10 * SECOND);
+  await setImmediate();
+  expect(late).toEqual(['early', 'moved']);
+  expect(servedBy(queue)).toEqual(['patient']);
+});
+
+test('no more work is done at a time than there are slots, urgent work goes first, and a failure frees its slot', async () => {
+  let limit = 2;
+  const slots = new Slots(() => limit);
+  const begun: string[] = [];
+  const gates = new Map<string, PromiseWithResolvers<void>>();
+  const run = (name: string, isUrgent = false) =>
+    slots.run(
+      () => {
+        begun.push(name);
+        gates.set(name, Promise.withResolvers());
+        return gates.get(name)!.promise;
+      },
+      { isUrgent },
+    );
+  const all = [run('1'), run('2'), run('3'), run('4'), run('5', true)];
+  const outcomes = Promise.allSettled(all);
+  expect(begun).toEqual(['1', '2']);
+  gates.get('1')!.reject(new Error('failed'));
+  await setImmediate();
+  expect(begun).toEqual(['1', '2', '5']);
+  limit = 1;
+  gates.get('2')!.resolve();
+  await setImmediate();
+  expect(begun).toEqual(['1', '2', '5']);
+  limit = 3;
+  gates.get('5')!.resolve();
+  await setImmediate();
+  expect(begun).toEqual(['1', '2', '5', '3', '4']);
+  for (const { resolve } of gates.values()) resolve();
+  expect((await outcomes).map(({ status }) => status === 'rejected')).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  expect(slots.isFree).toBe(true);
+});
+
+/** Begins the entries for which there is room, in their order. */
+function servedBy(queue: Queue<string>, hasRoom = (_entry: string) => true): string[] {
+  const served: string[] = [];
+  for (const { entry, begin } of queue) {
+    if (!hasRoom(entry)) continue;
+    begin();
+    served.push(entry);
+  }
+  return served;
+}
