@@ -24,7 +24,7 @@ export interface ReadingTelemetry {
 }
 
 /** `drain`: a caller reads the list. `search`: the positions of records in it are looked up. A label of metrics. */
-export type WalkKind = 'drain' | 'search';
+type WalkKind = 'drain' | 'search';
 
 interface ReportedWalk {
   /** The cause to send the walk's requests with. */

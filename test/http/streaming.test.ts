@@ -59,6 +59,17 @@ test.each([
   },
 );
 
+test('the first records count against the memory of answers, and those after them do not', async () => {
+  const config = { answerBytes: 70_000 };
+  await using gateway = await startGatewayOverFake({ persons: 120 }, { config });
+  const long = 'n'.repeat(150);
+  const fields = Array.from({ length: 5 }, (_, at) => `${long}${at}: firstName`).join(' ');
+  const streamed = (count: number) =>
+    all(gateway, `{ allPersons @stream(initialCount: ${count}) { ${fields} } }`);
+  expect(whole(await streamed(1))).toHaveLength(120);
+  expect(JSON.stringify(await streamed(100))).toContain('OPERATION_TOO_COMPLEX');
+});
+
 test('a stream inside fragments keeps its alias, its label and its filters', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 120 });
   const parts = await all(

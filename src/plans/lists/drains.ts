@@ -13,37 +13,18 @@ import { createWalkSlots, walkInTurn } from '../../paging/drain/walk-slots.ts';
 import type { LookupList } from '../../paging/find/look-up.ts';
 import { createLookupWalks } from '../../paging/drain/lookup-walks.ts';
 import { pagesToWalk, recordsIn, type PageIndex } from '../../paging/page-index/page-index.ts';
-import {
-  createPageIndexes,
-  createTotals,
-  type Totals,
-} from '../../paging/page-index/page-indexes.ts';
+import { createPageIndexes, createTotals } from '../../paging/page-index/page-indexes.ts';
 import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
-import { createServiceCounts, type ServiceCounts } from '../../paging/drain/service-counts.ts';
+import { createServiceCounts } from '../../paging/drain/service-counts.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Sender, ServiceExecutor } from '../../service/request.ts';
 import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';
 import type { ListRecord } from '../output.ts';
-import type { ReadingTelemetry, WalkKind } from '../telemetry.ts';
+import type { ReadingTelemetry } from '../telemetry.ts';
 
-/** Runs the walks of all callers, and keeps what they leave behind. */
-export interface Drains {
-  walk(list: DrainedList, options: DrainArguments): WalkedPages<ListRecord>;
-  /** Returns a function that reads the page index of a list. @param list its key */
-  indexOf(list: string): () => PageIndex | undefined;
-  readonly totals: Totals;
-  readonly counts: ServiceCounts;
-  /** Returns how many records a list had at its last whole walk; undefined if it was not walked. */
-  lengthOf(list: string): number | undefined;
-  /** Drains that run, and drains that wait for their turn. */
-  readonly load: { readonly running: number; readonly waiting: number };
-  /** Returns what is known of the positions in a list, and the walk that finds the unknown ones. */
-  lookup(list: LookupSource): Pick<LookupList<never>, 'index' | 'walkFor' | 'onPositions'>;
-  /** Walks that start after this call share nothing with earlier ones. Called before and after a mutation. */
-  separate(): void;
-}
+export type Drains = ReturnType<typeof createDrains>;
 
 export interface DrainedList {
   /** Names the list and its filters. */
@@ -100,13 +81,14 @@ export interface DrainParts {
   readonly tokenSet: () => string | undefined;
 }
 
+/** Runs the walks of all callers, and keeps what they leave behind. */
 export function createDrains(
   {
     execute,
     telemetry,
   }: { readonly execute: ServiceExecutor; readonly telemetry: ReadingTelemetry },
   parts: DrainParts,
-): Drains {
+) {
   const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
   let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
@@ -124,7 +106,9 @@ export function createDrains(
   const onIndex = telemetry.walkPlanned;
 
   return {
+    /** Walks that start after this call share nothing with earlier ones. Called before and after a mutation. */
     separate,
+    /** Drains that run, and drains that wait for their turn. */
     get load() {
       return { running: slots.taken, waiting: slots.waiting };
     },
@@ -136,17 +120,20 @@ export function createDrains(
       forgetOtherSets();
       return counts;
     },
-    lengthOf: (list) => {
+    /** Returns how many records a list had at its last whole walk; undefined if it was not walked. */
+    lengthOf: (list: string): number | undefined => {
       forgetOtherSets();
       const index = indexes.get(list);
       return index?.complete ? recordsIn(index) : undefined;
     },
-    indexOf: (list) => {
+    /** Returns a function that reads the page index of a list. @param list its key */
+    indexOf: (list: string): (() => PageIndex | undefined) => {
       forgetOtherSets();
       const indexesNow = indexes;
       return () => indexesNow.get(list);
     },
-    lookup: (list) => {
+    /** Returns what is known of the positions in a list, and the walk that finds the unknown ones. */
+    lookup: (list: LookupSource): Pick<LookupList<never>, 'index' | 'walkFor' | 'onPositions'> => {
       forgetOtherSets();
       const indexesNow = indexes;
       const { caller } = list.origin;
@@ -160,16 +147,13 @@ export function createDrains(
               index: () => indexesNow.get(list.key),
               // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
               begin: (position, readers, unfinished) =>
-                reportedWalk(
-                  { telemetry, kind: 'search', list: list.field, cause: list.origin.cause },
-                  (cause) => {
-                    const requester = drainRequester(execute, pace, readers, { caller, cause });
-                    const fetchIdentities = list.identities(requester);
-                    const fetched = { fetchPage: fetchIdentities, fetchIdentities };
-                    const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
-                    return walkList(walkable, { position, unfinished, signal: readers.signal });
-                  },
-                ),
+                reportedWalk(telemetry, ['search', list.field, list.origin.cause], (cause) => {
+                  const requester = drainRequester(execute, pace, readers, { caller, cause });
+                  const fetchIdentities = list.identities(requester);
+                  const fetched = { fetchPage: fetchIdentities, fetchIdentities };
+                  const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
+                  return walkList(walkable, { position, unfinished, signal: readers.signal });
+                }),
             },
             identities,
             tried,
@@ -177,7 +161,10 @@ export function createDrains(
           ),
       };
     },
-    walk: (list, { position, limit, call, keepsAll, tail, isSearch = false }) => {
+    walk: (
+      list: DrainedList,
+      { position, limit, call, keepsAll, tail, isSearch = false }: DrainArguments,
+    ): WalkedPages<ListRecord> => {
       forgetOtherSets();
       // Closures of a walk that several callers share must not refer to the call of the first: that ends earlier.
       const { pages, caller, cause, signal } = call;
@@ -195,7 +182,7 @@ export function createDrains(
         budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
       }
       const begin: BeginWalk<ListRecord> = (from, readers) =>
-        reportedWalk({ telemetry, kind: 'drain', list: list.field, cause }, (walkCause) => {
+        reportedWalk(telemetry, ['drain', list.field, cause], (walkCause) => {
           const { signal: ofReaders } = readers;
           const requester = drainRequester(execute, pace, readers, { caller, cause: walkCause });
           const fetchPage = list.fetcher(requester);
@@ -273,9 +260,10 @@ function drainRequester(
   };
 }
 
-/** Reports a walk, from when its first page is requested. */
+/** Reports a walk, from when its first page is requested. @param list the upstream's field */
 async function* reportedWalk<R>(
-  { telemetry, kind, list, cause }: WalkToReport,
+  telemetry: ReadingTelemetry,
+  [kind, list, cause]: Parameters<ReadingTelemetry['walkBegun']>,
   begin: (cause: Cause | undefined) => WalkedPages<R>,
 ): WalkedPages<R> {
   const reported = telemetry.walkBegun(kind, list, cause);
@@ -293,12 +281,4 @@ async function* reportedWalk<R>(
   } finally {
     reported.ended(outcome);
   }
-}
-
-interface WalkToReport {
-  readonly telemetry: ReadingTelemetry;
-  readonly kind: WalkKind;
-  /** The upstream's field. */
-  readonly list: string;
-  readonly cause: Cause | undefined;
 }
