@@ -1,21 +1,4 @@
-import {
-  afterSpace,
-  BACKSLASH,
-  checkJson,
-  CLOSE_LIST,
-  CLOSE_OBJECT,
-  COMMA,
-  firstIn,
-  LETTER_F,
-  LETTER_N,
-  LETTER_T,
-  OPEN_LIST,
-  OPEN_OBJECT,
-  QUOTE,
-  scanScalar,
-  scanString,
-} from './json-grammar.ts';
-import { atOnce, type Pausable } from './pausable.ts';
+import { atOnce, STEP, type Pausable } from './pausable.ts';
 
 /**
  * A JSON value that keeps the bytes it was written as. The reader of answers passes them on, because `JSON.parse`
@@ -201,6 +184,262 @@ function nextIn(bytes: Buffer, end: number): number {
 function decoded(raw: string): string {
   return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
 }
+
+/**
+ * Checks UTF-8 bytes against the grammar of JSON (RFC 8259).
+ *
+ * @returns the ends of large lists and objects, by their starts; undefined when the bytes are not JSON, `too deep` when
+ *   it is nested more than MAX_LEVELS deep
+ */
+function* checkJson(bytes: Uint8Array): Pausable<Map<number, number> | 'too deep' | undefined> {
+  const check = new Check(bytes);
+  try {
+    while (!check.goOn()) yield;
+    return check.endsOfLarge;
+  } catch (error) {
+    if (error === TOO_DEEP) return 'too deep';
+    if (error === INVALID) return undefined;
+    throw error;
+  }
+}
+
+/** Created once and thrown only to end a check. */
+const INVALID = new Error('not JSON');
+const TOO_DEEP = new Error('too deep');
+
+/**
+ * The end of a list or an object is remembered if so many bytes of it would have to be passed to find it: those in inner
+ * ones whose end is remembered do not count. So deep nesting takes no more memory than the same text without it.
+ */
+const LARGE = 1024;
+
+class Check {
+  readonly #bytes: Uint8Array;
+  readonly endsOfLarge = new Map<number, number>();
+  /** The starts of the lists and objects that are open. */
+  readonly #open: number[] = [];
+  /** How many bytes of each are in inner ones whose end is known. */
+  readonly #known: number[] = [];
+  #at: number;
+  /** Whether a value comes next; otherwise, what follows a value. */
+  #isValue = true;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#at = afterSpace(bytes, 0);
+  }
+
+  /** Checks about 64 KB more. @returns whether that was all */
+  goOn(): boolean {
+    const until = this.#at + STEP;
+    while (this.#at < until) {
+      if (this.#isValue) this.#value();
+      else if (this.#open.length > 0) this.#behindValue();
+      else if (this.#at < this.#bytes.length) throw INVALID;
+      else return true;
+    }
+    return false;
+  }
+
+  #value(): void {
+    const bytes = this.#bytes;
+    const byte = bytes[this.#at]!;
+    if (byte === OPEN_OBJECT || byte === OPEN_LIST) {
+      const first = firstIn(bytes, this.#at);
+      this.#open.push(this.#at);
+      this.#known.push(0);
+      if (this.#open.length > MAX_LEVELS) throw TOO_DEEP;
+      this.#at = first;
+      if (bytes[first] === byte + 2) this.#close(first);
+      else if (byte === OPEN_OBJECT) this.#key();
+      return;
+    }
+    this.#at = afterSpace(bytes, valid(scanScalar(bytes, this.#at)));
+    this.#isValue = false;
+  }
+
+  /** Checks the comma or closing bracket behind a value. */
+  #behindValue(): void {
+    const bytes = this.#bytes;
+    const open = bytes[this.#open.at(-1)!]!;
+    const byte = bytes[this.#at];
+    if (byte === open + 2) return this.#close(this.#at);
+    if (byte !== COMMA) throw INVALID;
+    this.#at = afterSpace(bytes, this.#at + 1);
+    if (open === OPEN_OBJECT) this.#key();
+    this.#isValue = true;
+  }
+
+  /** @param at of the closing bracket */
+  #close(at: number): void {
+    const start = this.#open.pop()!;
+    let known = this.#known.pop()!;
+    const length = at + 1 - start;
+    if (length - known >= LARGE) {
+      this.endsOfLarge.set(start, at + 1);
+      known = length;
+    }
+    const around = this.#known.length - 1;
+    if (around >= 0) this.#known[around]! += known;
+    this.#at = afterSpace(this.#bytes, at + 1);
+    this.#isValue = false;
+  }
+
+  #key(): void {
+    const bytes = this.#bytes;
+    const colon = afterSpace(bytes, valid(scanString(bytes, this.#at)));
+    if (bytes[colon] !== COLON) throw INVALID;
+    this.#at = afterSpace(bytes, colon + 1);
+  }
+}
+
+function valid(end: number): number {
+  if (end < 0) throw INVALID;
+  return end;
+}
+
+/** Nested lists and objects. The limit protects the stack: reading an answer is recursive. */
+export const MAX_LEVELS = 500;
+
+const [SPACE, TAB, LINE_FEED, RETURN] = [32, 9, 10, 13];
+const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58];
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
+const [LETTER_F, LETTER_N, LETTER_T] = [102, 110, 116];
+
+/*
+ * Each of these returns the end of what begins at a byte, or -1. Bytes behind the end of the text are undefined, which
+ * no comparison accepts.
+ */
+
+/** @param at of an `n` */
+export function scanNull(bytes: Uint8Array, at: number): number {
+  return bytes[at + 1] === 117 && bytes[at + 2] === 108 && bytes[at + 3] === 108 ? at + 4 : -1;
+}
+
+export function scanBoolean(bytes: Uint8Array, at: number): number {
+  if (matches(bytes, at, TRUE)) return at + 4;
+  return matches(bytes, at, FALSE) ? at + 5 : -1;
+}
+
+export function matches(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
+  for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
+  return true;
+}
+
+const [TRUE, FALSE] = [Buffer.from('true'), Buffer.from('false')];
+
+export function scanString(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== 34) return -1;
+  for (let end = at + 1; ; end += 1) {
+    const byte = bytes[end]!;
+    if (byte === 34) return end + 1;
+    if (byte === 92) {
+      const length = escapeLength(bytes, end);
+      if (length < 0) return -1;
+      end += length - 1;
+    } else if (!(byte >= 32)) return -1; // A control character, or undefined behind the end.
+  }
+}
+
+function escapeLength(bytes: Uint8Array, at: number): number {
+  const byte = bytes[at + 1]!;
+  if (byte !== 117) {
+    // " / \ b f n r t
+    const isKnown = byte === 34 || byte === 47 || byte === 92 || byte === 98 || byte === 102;
+    return isKnown || byte === 110 || byte === 114 || byte === 116 ? 2 : -1;
+  }
+  for (let i = 2; i < 6; i += 1) if (!isHexDigit(bytes[at + i]!)) return -1;
+  return 6;
+}
+
+function isHexDigit(byte: number): boolean {
+  return (byte >= 48 && byte <= 57) || (byte >= 97 && byte <= 102) || (byte >= 65 && byte <= 70);
+}
+
+export function scanNumber(bytes: Uint8Array, at: number): number {
+  let end = scanDigits(bytes, at);
+  if (end >= 0 && bytes[end] === 46) end = scanMore(bytes, end + 1);
+  if (end >= 0 && (bytes[end] === 101 || bytes[end] === 69)) {
+    const hasSign = bytes[end + 1] === 43 || bytes[end + 1] === 45;
+    end = scanMore(bytes, end + (hasSign ? 2 : 1));
+  }
+  return end;
+}
+
+/** The digits of a number before its fraction and exponent. */
+export function scanDigits(bytes: Uint8Array, at: number): number {
+  const start = bytes[at] === 45 ? at + 1 : at;
+  let end = start;
+  while (bytes[end]! >= 48 && bytes[end]! <= 57) end += 1;
+  return end === start || (bytes[start] === 48 && end > start + 1) ? -1 : end;
+}
+
+function scanMore(bytes: Uint8Array, at: number): number {
+  let end = at;
+  while (bytes[end]! >= 48 && bytes[end]! <= 57) end += 1;
+  return end === at ? -1 : end;
+}
+
+/** Of a value that is neither a list nor an object. */
+export function scanScalar(bytes: Uint8Array, at: number): number {
+  const byte = bytes[at];
+  if (byte === 34) return scanString(bytes, at);
+  if (byte === 110) return scanNull(bytes, at);
+  return byte === 116 || byte === 102 ? scanBoolean(bytes, at) : scanNumber(bytes, at);
+}
+
+/** The place of the first key or element, or of the bracket that closes an empty object or list. */
+function firstIn(bytes: Uint8Array, open: number): number {
+  return afterSpace(bytes, open + 1);
+}
+
+function afterSpace(bytes: Uint8Array, start: number): number {
+  let at = start;
+  while (isSpace(bytes[at])) at += 1;
+  return at;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === SPACE || byte === LINE_FEED || byte === RETURN || byte === TAB;
+}
+
+/** Removes white space, except between two values: `1 2` must not become a number. */
+export function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
+  let size = 0;
+  let out: Buffer | undefined;
+  let from = 0;
+  let pauseAt = STEP;
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (at > pauseAt) {
+      pauseAt = at + STEP;
+      yield;
+    }
+    const byte = bytes[at]!;
+    if (byte === QUOTE) {
+      const end = scanString(bytes, at);
+      if (end < 0) return bytes;
+      at = end - 1;
+      continue;
+    }
+    if (!isSpace(byte)) continue;
+    const end = afterSpace(bytes, at);
+    if (MARKS.has(bytes[at - 1]) || MARKS.has(bytes[end])) {
+      out ??= Buffer.allocUnsafeSlow(bytes.length);
+      size += bytes.copy(out, size, from, at);
+      from = end;
+    }
+    at = end - 1;
+  }
+  if (!out) return bytes;
+  size += bytes.copy(out, size, from);
+  // A copy, because records may be kept for long, and indented JSON is twice as large.
+  const compact = Buffer.allocUnsafeSlow(size);
+  out.copy(compact, 0, 0, size);
+  return compact;
+}
+
+/** `[ ] { } : ,` and the ends of the text. */
+const MARKS: ReadonlySet<number | undefined> = new Set([...Buffer.from('[]{}:,'), undefined]);
 
 /**
  * Whether `JSON.parse` loses how a text was written: a number that JavaScript would write in another way, such as one

@@ -1,6 +1,5 @@
 import type { TooBig } from '../errors.ts';
-import { matches } from '../json-grammar.ts';
-import type { Json } from '../json.ts';
+import { matches, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import {
   MAX_ERRORS,

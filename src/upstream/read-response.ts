@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
 import { codedError, PerhapsTooBig } from '../errors.ts';
-import { MAX_LEVELS, withoutSpace } from '../json-grammar.ts';
-import { jsonIn, type Json } from '../json.ts';
+import { jsonIn, MAX_LEVELS, withoutSpace, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter } from '../service/headers.ts';
 import type { AnswerReader } from '../service/request.ts';

@@ -1,8 +1,7 @@
 /** Readers of large answers that would be easy to write without a pause. */
 import { expect, test } from 'vitest';
 import { nullingPagesOf } from '../../src/answers/nulling-pages.ts';
-import { withoutSpace } from '../../src/json-grammar.ts';
-import { parseJson, type Json } from '../../src/json.ts';
+import { parseJson, withoutSpace, type Json } from '../../src/json.ts';
 import { STEP, type Pausable } from '../../src/pausable.ts';
 
 const NAMES = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => `The name of number ${i}`));

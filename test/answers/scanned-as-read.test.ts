@@ -11,8 +11,7 @@ import {
   type Shape,
 } from '../../src/answers/shape.ts';
 import { cut, PAUSED, Tape } from '../../src/answers/tape.ts';
-import { withoutSpace } from '../../src/json-grammar.ts';
-import { Json, parseJson } from '../../src/json.ts';
+import { Json, parseJson, withoutSpace } from '../../src/json.ts';
 import { atOnce, type Pausable } from '../../src/pausable.ts';
 import { mutated } from '../support/random/mutated-bytes.ts';
 import { randomRuns } from '../support/random/random-runs.ts';

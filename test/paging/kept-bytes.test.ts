@@ -2,9 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { member, slotScanner } from '../../src/answers/envelope.ts';
-import { objectShape, TYPE_KEY } from '../../src/answers/shape.ts';
+import { objectShape, TYPE_KEY, type Shape } from '../../src/answers/shape.ts';
 import { atOnce } from '../../src/pausable.ts';
-import { pageScanner } from '../../src/plans/pages/scan-page.ts';
+import { pageScanner, type PageForm } from '../../src/plans/pages/read-page.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, type Reply } from '../support/imitations/scripted.ts';
 
@@ -44,13 +44,15 @@ test('of a page behind a result, only the type of the result is cut out, so its 
 });
 
 function scanned(shape = PERSON, isResult = false) {
-  const scan = pageScanner({
-    name: 'persons',
-    keys: ['items'],
+  const form = {
+    adapter: { name: 'persons' },
+    identity: { values: 1 },
     shapes: [shape],
+    keys: ['items'],
     sizes: [],
+    hasCount: false,
     result: {
-      shape: (page) =>
+      shape: (page: Shape): Shape =>
         isResult
           ? {
               kind: 'abstract',
@@ -61,9 +63,9 @@ function scanned(shape = PERSON, isResult = false) {
             }
           : page,
     },
-    idValues: 1,
-    hasCount: false,
-  });
+    way: undefined,
+  };
+  const scan = pageScanner(form as unknown as PageForm);
   const items =
     shape === PERSON
       ? '[{"id":"1","firstName":"Ada"},{"id":"2","firstName":"Bo"}]'

@@ -43,9 +43,8 @@ import {
 } from '../requests/request-text.ts';
 import { resultReading } from '../requests/results.ts';
 import type { ReadingTelemetry } from '../telemetry.ts';
-import { COUNT_KEY, readPage, type PageAnswer, type PageReading } from './read-page.ts';
+import { COUNT_KEY, pageScanner, readPage, type PageAnswer, type PageForm } from './read-page.ts';
 import { identifyingFor } from './record-identity.ts';
-import { pageScanner } from './scan-page.ts';
 import type { WayToParent } from './way-to-parent.ts';
 
 /** Makes the requests for the pages of one list, with what an operation selects of its records. Written once. */
@@ -141,17 +140,17 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
   const shapes = recordSelections.map((selections, i) =>
     recordShape(parts, i === 0 ? identity : undefined, selections),
   );
-  const scan = pageScanner({
-    name: adapter.name,
-    keys,
+  const form: PageForm = {
+    adapter,
+    identity,
     shapes,
+    keys,
     sizes,
-    result,
-    idValues: identity.values,
     hasCount: counts.length > 0,
+    result,
     way,
-  });
-  const reading: PageReading = { adapter, identity, shapes, result };
+  };
+  const scan = pageScanner(form);
 
   return {
     keyBytes: keyBytesOf(shapes),
@@ -188,13 +187,13 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
           const found = way
             ? way.descend({ value, errors }, { key: adapter.name, parentId })
             : descend({ value, errors }, [adapter.name]);
-          return { ...(yield* readPage(reading, found, keys)), nullingPages, tooBig };
+          return { ...(yield* readPage(form, found)), nullingPages, tooBig };
         },
       };
     },
     readInlined: function* readInlined(page, errors, inlined) {
       return {
-        ...(yield* readPage(reading, { value: page, errors }, inlined)),
+        ...(yield* readPage({ ...form, keys: inlined }, { value: page, errors })),
         nullingPages: NO_PAGES,
       };
     },

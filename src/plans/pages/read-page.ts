@@ -1,18 +1,28 @@
 import { isNullableType } from 'graphql';
 import { ownError, type UpstreamError } from '../../answers/answer-errors.ts';
-import type { Found } from '../../answers/envelope.ts';
-import { readValue } from '../../answers/read.ts';
-import type { Reading } from '../../answers/read.ts';
-import type { Shape } from '../../answers/shape.ts';
+import { envelopeScanner, member, OF, type Found } from '../../answers/envelope.ts';
+import { NO_PAGES } from '../../answers/nulling-pages.ts';
+import { readValue, type Reading } from '../../answers/read.ts';
+import { scanner } from '../../answers/scan.ts';
+import { objectShape, type Shape } from '../../answers/shape.ts';
+import { cut, isKeptAsCame, type Tape } from '../../answers/tape.ts';
 import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
+import { MAX_SERVICE_CURSOR, type IdentityBytes } from '../../paging/cursor.ts';
+import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
+import { identitiesFrom, identitiesOf, type Page, type PageIdentities } from '../../paging/page.ts';
 import type { Pausable } from '../../pausable.ts';
-import { MAX_SERVICE_CURSOR } from '../../paging/cursor.ts';
-import { identitiesOf, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
+import {
+  isPlaceholder,
+  ScannedPage,
+  type ListRecord,
+  type PageBytes,
+  type RecordPage,
+} from '../output.ts';
 import type { ResultReading } from '../requests/results.ts';
-import { isPlaceholder, type ListRecord, type RecordPage } from '../output.ts';
-import type { RecordIdentity } from './record-identity.ts';
+import { identityFrom, type RecordIdentity } from './record-identity.ts';
+import type { WayToParent } from './way-to-parent.ts';
 
 /** The answer to the request for a page. */
 export interface PageAnswer {
@@ -31,18 +41,270 @@ export interface PageAnswer {
 /** The key of the page's count: see `PagedField.count`. */
 export const COUNT_KEY = '_rsCount';
 
-export interface PageReading {
+/** How a page is selected, and so what its answer consists of. */
+export interface PageForm {
   readonly adapter: Adapter;
   readonly identity: RecordIdentity;
+  /** The shapes of the records in each of its lists, and the keys of these lists. */
   readonly shapes: readonly Shape[];
+  readonly keys: readonly string[];
+  /** Fields of `pageInfo` with the page's size. */
+  readonly sizes: readonly string[];
+  readonly hasCount: boolean;
+  /** The page may be a result. */
   readonly result: ResultReading;
+  /** How a nested list is reached; undefined for a list at the root. */
+  readonly way: WayToParent | undefined;
+}
+
+/** Makes a function that takes a page as bytes; it returns undefined for a page that has to be read in general. */
+export function pageScanner({
+  adapter: { name },
+  identity: { values: idValues },
+  shapes,
+  keys,
+  sizes,
+  hasCount,
+  result,
+  way,
+}: PageForm): (bytes: Buffer) => Pausable<ReachedPage | undefined> {
+  const lists = shapes.map((of): Shape => ({ kind: 'list', of, nullable: false, type: '' }));
+  const noted = [
+    member('hasNextPage', { kind: 'boolean', nullable: false, type: '' }),
+    member('endCursor', { kind: 'string', nullable: true, type: '' }),
+    ...sizes.map((key) => member(key, { kind: 'int', nullable: true, type: '' })),
+  ];
+  const total = member(COUNT_KEY, { kind: 'int', nullable: true, type: '' });
+  const page = result.shape(
+    objectShape(OF, [
+      ...lists.map((list, i) => member(keys[i]!, list)),
+      member('pageInfo', objectShape(OF, noted)),
+      ...(hasCount ? [total] : []),
+    ]),
+  );
+  const list = member(name, page);
+  const { root, id } = way?.shape(list) ?? { root: list, id: undefined };
+  const hashing: Hashing = { hashers: new Map(), scratch: new IdentitySet() };
+  const contentsOf = idValues > 1 ? composed(idValues) : identified;
+  return envelopeScanner({
+    scan: scanner(objectShape(OF, [root]), {
+      lists: new Set(lists),
+      noted: [...noted, total, ...(id ? [id] : [])],
+      idValues,
+    }),
+    take: function* take(bytes, tape) {
+      if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
+      // Possibly too long: with escapes, it has more bytes than characters.
+      if (tape.noted[3]! - tape.noted[2]! > MAX_SERVICE_CURSOR + QUOTES) return undefined;
+      return {
+        page: yield* scannedPage(
+          bytes,
+          { tape, sizeAt: sizes.length > 0 ? 4 : -1, countAt: hasCount ? 2 * noted.length : -1 },
+          (read) => contentsOf(read, tape, hashing),
+        ),
+        isNull: false,
+        errors: NO_ERRORS,
+        nullingPages: NO_PAGES,
+        parentId: id && bytes.toString('latin1', ...tape.noted.slice(2 * noted.length + 2)),
+      };
+    },
+  });
+}
+
+interface ReachedPage extends PageAnswer {
+  /** As it was written; undefined if it is not requested. */
+  readonly parentId: string | undefined;
+}
+
+interface Notes {
+  readonly tape: Tape;
+  /** Where it noted the page's size, and its count; negative without one. */
+  readonly sizeAt: number;
+  readonly countAt: number;
+}
+
+const QUOTES = 2;
+
+function* scannedPage(
+  bytes: Buffer,
+  { tape, countAt, sizeAt }: Notes,
+  contentsOf: (bytes: Buffer) => Pausable<PageBytes>,
+): Pausable<ScannedPage> {
+  const { noted, counts } = tape;
+  const textOf = (at: number) => (at < 0 ? '' : bytes.toString('latin1', noted[at], noted[at + 1]));
+  const size = Number(textOf(sizeAt));
+  const facts = {
+    count: counts[0]!,
+    hasNextPage: bytes[noted[0]!] === 116,
+    endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
+    limit: size > 0 ? size : undefined,
+    total: /^\d/.test(textOf(countAt)) ? countFrom(textOf(countAt)) : undefined,
+  };
+  return new ScannedPage(facts, yield* contentsOf(bytes));
+}
+
+/**
+ * Copies the records if something has to be cut out of them, or if the extensions are larger than they are; otherwise
+ * refers to the bytes as they came.
+ */
+function* identified(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<PageBytes> {
+  const count = tape.counts[0]!;
+  const ids: PlacedIds = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
+  const at = tape.copyRecords();
+  const records = [at[0] ?? 0, at.at(-1) ?? 0] as const;
+  if (isKeptAsCame(records, tape)) return contentsAsCame(ids, at, hashing);
+  const texts = Array.from({ length: count }, (_, i) => identityText(identityBytesIn(ids, i)));
+  const copy = yield* cut(bytes, records, tape, at);
+  return contentsOfCopy(copy, texts, hashed(ids, hashing));
+}
+
+/** The same for records that several values identify together. These are always cut out, so nothing refers to them. */
+function composed(values: number) {
+  return function* contents(bytes: Buffer, tape: Tape, { scratch }: Hashing): Pausable<PageBytes> {
+    const [ids, at] = [tape.copyIds(), tape.copyRecords()];
+    const texts: (string | null)[] = [];
+    const found: (string | undefined)[] = [];
+    for (let record = 0; record < tape.counts[0]!; record += 1) {
+      for (let value = 0; value < values; value += 1) {
+        const place = 2 * (record * values + value);
+        found[value] = idAt(bytes, ids[place]!, ids[place + 1]!);
+      }
+      texts.push(identityFrom(tape.typeOf(record * values), found));
+    }
+    const copy = yield* cut(bytes, [at[0] ?? 0, at.at(-1) ?? 0], tape, at);
+    return contentsOfCopy(copy, texts, identitiesFrom(texts.map(hashOf), scratch));
+  };
+}
+
+/** The text of a string or a number; undefined for any other value. */
+function idAt(bytes: Buffer, start: number, end: number): string | undefined {
+  if (bytes[start] === 34 && end > start) return textAt(bytes, start + 1, end - 1);
+  return isNumberAt(bytes, start, end) ? bytes.toString('latin1', start, end) : undefined;
+}
+
+function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
+  return {
+    bytes: ids.bytes,
+    at,
+    identityAt: (index) => identityText(identityBytesIn(ids, index)),
+    identityBytesAt: (index) => identityBytesIn(ids, index),
+    // Later, so that the next page is requested first.
+    identities: () => hashed(ids, hashing),
+  };
+}
+
+/** In a function of its own: functions made beside each other share what they refer to, here the bytes as they came. */
+function contentsOfCopy(
+  copy: Pick<PageBytes, 'bytes' | 'at'>,
+  texts: readonly (string | null)[],
+  identities: PageIdentities,
+): PageBytes {
+  return {
+    ...copy,
+    identityAt: (index) => texts[index] ?? null,
+    identityBytesAt: () => undefined,
+    identities: () => identities,
+  };
+}
+
+/** Where the ids of a page are, as they were written; 0 and 0 for a record without one. */
+interface PlacedIds {
+  readonly bytes: Buffer;
+  readonly count: number;
+  /** Start and end of each. */
+  readonly at: readonly number[];
+  /** The type of a record. */
+  readonly typeOf: (index: number) => string;
+}
+
+/** Most lists have records of one type. */
+function typesOf(tape: Tape, count: number): (index: number) => string {
+  const first = count > 0 ? tape.typeOf(0) : '';
+  for (let i = 1; i < count; i += 1) {
+    if (tape.typeOf(i) === first) continue;
+    const types = Array.from({ length: count }, (_, index) => tape.typeOf(index));
+    return (index) => types[index]!;
+  }
+  return () => first;
+}
+
+interface Hashing {
+  readonly hashers: Map<string, ReturnType<typeof identityHasher>>;
+  /** See `identitiesFrom`. */
+  readonly scratch: IdentitySet;
+}
+
+function hashed(ids: PlacedIds, { hashers, scratch }: Hashing): PageIdentities {
+  const { bytes, count, at, typeOf } = ids;
+  const hashes = Array<number>(count);
+  // Most lists have records of one type.
+  let type = count > 0 ? typeOf(0) : '';
+  let hash = hasherOf(type, hashers);
+  for (let i = 0; i < count; i += 1) {
+    if (typeOf(i) !== type) hash = hasherOf((type = typeOf(i)), hashers);
+    hashes[i] =
+      hashAt(bytes, at[2 * i]!, at[2 * i + 1]!, hash) ??
+      hashOf(identityText(identityBytesIn(ids, i)));
+  }
+  return identitiesFrom(hashes, scratch);
+}
+
+function hasherOf(type: string, hashers: Hashing['hashers']): ReturnType<typeof identityHasher> {
+  const known = hashers.get(type) ?? identityHasher(type);
+  hashers.set(type, known);
+  return known;
+}
+
+/** Undefined if the id has to be decoded first. */
+function hashAt(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  hash: ReturnType<typeof identityHasher>,
+): number | undefined {
+  if (bytes[start] === 34 && end > start) return hash(bytes, start + 1, end - 1);
+  return isNumberAt(bytes, start, end) ? hash(bytes, start, end) : undefined;
+}
+
+function hashOf(identity: string | null): number {
+  return identity === null ? NaN : identityHash(identity);
+}
+
+/** Undefined for a record without an id. */
+function identityBytesIn(
+  { bytes, at, typeOf }: PlacedIds,
+  index: number,
+): IdentityBytes | undefined {
+  const [start, end] = [at[2 * index]!, at[2 * index + 1]!];
+  const prefix = `${typeOf(index)}:`;
+  if (bytes[start] === 34 && end > start) return { prefix, bytes, start: start + 1, end: end - 1 };
+  return isNumberAt(bytes, start, end) ? { prefix, bytes, start, end } : undefined;
+}
+
+function identityText(identity: IdentityBytes | undefined): string | null {
+  if (!identity) return null;
+  const { prefix, bytes, start, end } = identity;
+  return prefix + textAt(bytes as Buffer, start, end);
+}
+
+function isNumberAt(bytes: Buffer, start: number, end: number): boolean {
+  const byte = bytes[start]!;
+  return end > start && (byte === 45 || (byte >= 48 && byte <= 57));
+}
+
+/** Decodes the characters between two quotes. */
+function textAt(bytes: Buffer, start: number, end: number): string {
+  for (let i = start; i < end; i += 1) {
+    if (bytes[i]! > 126 || bytes[i] === 92)
+      return JSON.parse(`"${bytes.toString('utf8', start, end)}"`) as string;
+  }
+  return bytes.toString('latin1', start, end);
 }
 
 /** Reads a page in general, whatever its form, and gives each record its own errors. */
 export function* readPage(
-  { adapter, identity, shapes, result }: PageReading,
+  { adapter, identity, shapes, result, keys }: PageForm,
   found: Found,
-  keys: readonly string[],
 ): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
   const read = result.read(found);
   // All types of a result but the page are errors.
