@@ -37,7 +37,7 @@ export interface WalkBounds {
 }
 
 /** For a walk that is part of a longer one. */
-export interface PartOfWalk<R extends Identified> {
+interface PartOfWalk<R extends Identified> {
   /** Records to request for a page when any number is wanted. Undefined: as many as the service gives. */
   readonly pageSize?: () => number | undefined;
   readonly progress?: Progress<R>;

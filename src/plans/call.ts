@@ -9,7 +9,7 @@ import {
   type Sender,
   type ServiceExecutor,
 } from '../service/request.ts';
-import type { DrainBudget } from '../paging/drain/drain.ts';
+import type { DrainBudget } from '../paging/drain.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import {
   createPageBudget,

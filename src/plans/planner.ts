@@ -39,7 +39,7 @@ import type { ReadingTelemetry } from './telemetry.ts';
  * bytes of an answer with the shape in one pass, without creating objects. It notes where records begin and end, and
  * what to cut out: the fields that the gateway selected for itself. The bytes between the cuts go to the caller
  * unchanged, so numbers, escapes and the order of keys stay as the service wrote them. Equal requests in flight share
- * one answer, if it is read in the same way for all of them (requests/reading-key.ts).
+ * one answer, if it is read in the same way for all of them (requests/request-text.ts).
  *
  * An answer that the scanner does not take is read in general (answers/read.ts), with the same shape and the same
  * result: one with errors, with a value that its type does not allow, or with nested lists. Its lists and objects are

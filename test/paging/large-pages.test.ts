@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { SharedWalk } from '../../src/paging/drain/shared-walk.ts';
+import { SharedWalk } from '../../src/paging/shared-walk.ts';
 import { identitiesFrom, PageRecords, type Page } from '../../src/paging/page.ts';
-import { createPace, prefetchPages } from '../../src/paging/page-index/prefetch-pages.ts';
+import { createPace, prefetchPages } from '../../src/paging/parallel-walk.ts';
 import type { Identified } from '../../src/paging/page.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { freePages } from '../support/gateway/free-pages.ts';

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { walkList } from '../../src/paging/drain/list-walk.ts';
-import { lookUp } from '../../src/paging/find/look-up.ts';
-import { createLookupWalks, WALK_AGAIN_AFTER_MS } from '../../src/paging/drain/lookup-walks.ts';
-import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
-import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
+import { walkList } from '../../src/paging/list-walk.ts';
+import { createLookupWalks, lookUp, WALK_AGAIN_AFTER_MS } from '../../src/paging/look-up.ts';
+import { createPace } from '../../src/paging/parallel-walk.ts';
+import { createPageIndexes } from '../../src/paging/page-index.ts';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { HeldRequests, ModelList, type Change, type CursorKind } from './model-list.ts';

@@ -4,7 +4,7 @@ import {
   createLookupWalks,
   WALK_AGAIN_AFTER_MS,
   type SharedList,
-} from '../../src/paging/drain/lookup-walks.ts';
+} from '../../src/paging/look-up.ts';
 import { PageRecords } from '../../src/paging/page.ts';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { walkList, type WalkableList } from '../../src/paging/drain/list-walk.ts';
-import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
-import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
+import { walkList, type WalkableList } from '../../src/paging/list-walk.ts';
+import { createPace } from '../../src/paging/parallel-walk.ts';
+import { createPageIndexes } from '../../src/paging/page-index.ts';
 import {
   HeldRequests,
   ModelList,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
-import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
+import { createPace } from '../../src/paging/parallel-walk.ts';
+import { createPageIndexes } from '../../src/paging/page-index.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   after,

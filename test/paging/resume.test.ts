@@ -3,17 +3,17 @@ import { GraphQLError } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import {
   readBackward,
+  readForward,
   type Slice,
   type SliceEnd,
   type SlicePart,
-  readForward,
-} from '../../src/paging/connection/slice.ts';
+} from '../../src/paging/connection.ts';
 import type { Position } from '../../src/paging/cursor.ts';
-import { drainPages } from '../../src/paging/drain/drain.ts';
-import { walkList, type Tail, type WalkableList } from '../../src/paging/drain/list-walk.ts';
-import { createPace } from '../../src/paging/page-index/prefetch-pages.ts';
+import { drainPages } from '../../src/paging/drain.ts';
+import { walkList, type Tail, type WalkableList } from '../../src/paging/list-walk.ts';
+import { createPace } from '../../src/paging/parallel-walk.ts';
 import type { FetchPage } from '../../src/paging/page.ts';
-import { createPageIndexes } from '../../src/paging/page-index/page-indexes.ts';
+import { createPageIndexes } from '../../src/paging/page-index.ts';
 import { codedError, codeOf } from '../../src/errors.ts';
 import { ModelList, type Change, type CursorKind, type Letter } from './model-list.ts';
 import { randomRuns } from '../support/random/random-runs.ts';

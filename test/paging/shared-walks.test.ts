@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { freePages } from '../support/gateway/free-pages.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { type Received, type Reply, honest } from '../support/imitations/scripted.ts';
-import { createSharedWalks, SharedWalk } from '../../src/paging/drain/shared-walk.ts';
+import { createSharedWalks, SharedWalk } from '../../src/paging/shared-walk.ts';
 import { WALK_LEFT } from '../../src/paging/failures.ts';
 import { PageRecords } from '../../src/paging/page.ts';
 import type { WalkedPage } from '../../src/paging/walk.ts';
 import { systemClock } from '../../src/clock.ts';
-import { createWalkSlots } from '../../src/paging/drain/walk-slots.ts';
+import { createWalkSlots } from '../../src/paging/walk-slots.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 interface People {

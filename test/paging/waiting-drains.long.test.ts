@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createWalkSlots, type WalkSlot } from '../../src/paging/drain/walk-slots.ts';
+import { createWalkSlots, type WalkSlot } from '../../src/paging/walk-slots.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';

@@ -13,7 +13,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import { codedError } from '../../src/errors.ts';
-import { checkedCount, checkedCounts } from '../../src/paging/connection/connection-arguments.ts';
+import { checkedCount, checkedCounts } from '../../src/paging/connection.ts';
 import { decodeCursor } from '../../src/paging/cursor.ts';
 import {
   nodeReader,

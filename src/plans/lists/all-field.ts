@@ -1,9 +1,9 @@
 import type { FieldNode } from 'graphql';
 import type { Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import { checkedCount } from '../../paging/connection/connection-arguments.ts';
+import { checkedCount } from '../../paging/connection.ts';
 import { CursorEncoder, decodeCursor, type Position } from '../../paging/cursor.ts';
-import { drainPages, type DrainedPage } from '../../paging/drain/drain.ts';
+import { drainPages, type DrainedPage } from '../../paging/drain.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { streamAt, type StreamArguments } from '../../schema/incremental-directives.ts';
 import type { CallVariables } from '../call.ts';

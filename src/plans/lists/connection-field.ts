@@ -1,20 +1,20 @@
 import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
-import { checkedCounts } from '../../paging/connection/connection-arguments.ts';
 import {
+  checkedCounts,
   readBackward,
   readForward,
   type Edge,
   type Slice,
   type SliceEnd,
-} from '../../paging/connection/slice.ts';
+} from '../../paging/connection.ts';
 import {
   CursorEncoder,
   decodeCursor,
   type PageBounds,
   type PlacedRecord,
 } from '../../paging/cursor.ts';
-import { drainPages, interrupted } from '../../paging/drain/drain.ts';
-import { totalFrom } from '../../paging/drain/service-counts.ts';
+import { drainPages, interrupted } from '../../paging/drain.ts';
+import { totalFrom } from '../../paging/counts.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Requester } from '../call.ts';

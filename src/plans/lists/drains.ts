@@ -2,21 +2,24 @@ import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
 import type { Position } from '../../paging/cursor.ts';
-import { walkList, type PageSizes, type Tail } from '../../paging/drain/list-walk.ts';
+import { walkList, type PageSizes, type Tail } from '../../paging/list-walk.ts';
 import {
   createSharedWalks,
   onlyReader,
   type BeginWalk,
   type WalkReaders,
-} from '../../paging/drain/shared-walk.ts';
-import { createWalkSlots, walkInTurn } from '../../paging/drain/walk-slots.ts';
-import type { LookupList } from '../../paging/find/look-up.ts';
-import { createLookupWalks } from '../../paging/drain/lookup-walks.ts';
-import { pagesToWalk, recordsIn, type PageIndex } from '../../paging/page-index/page-index.ts';
-import { createPageIndexes, createTotals } from '../../paging/page-index/page-indexes.ts';
-import { createPace, type Pace } from '../../paging/page-index/prefetch-pages.ts';
+} from '../../paging/shared-walk.ts';
+import { createWalkSlots, walkInTurn } from '../../paging/walk-slots.ts';
+import { createLookupWalks, type LookupList } from '../../paging/look-up.ts';
+import {
+  createPageIndexes,
+  pagesToWalk,
+  recordsIn,
+  type PageIndex,
+} from '../../paging/page-index.ts';
+import { createPace, type Pace } from '../../paging/parallel-walk.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
-import { createServiceCounts } from '../../paging/drain/service-counts.ts';
+import { createServiceCounts, createTotals } from '../../paging/counts.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Sender, ServiceExecutor } from '../../service/request.ts';

@@ -24,7 +24,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import type { Json } from '../../json.ts';
-import type { PageSizes } from '../../paging/drain/list-walk.ts';
+import type { PageSizes } from '../../paging/list-walk.ts';
 import type { Pausable } from '../../pausable.ts';
 import { LARGEST_PAGE, type Adapter } from '../../schema/derived.ts';
 import type { CallVariables, UpstreamRequest } from '../call.ts';

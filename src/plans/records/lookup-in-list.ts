@@ -1,8 +1,7 @@
 import { isObjectType, Kind, type GraphQLError, type SelectionNode } from 'graphql';
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { PagesRefused } from '../../paging/failures.ts';
-import { lookUp } from '../../paging/find/look-up.ts';
-import type { LookedUp } from '../../paging/find/page-reader.ts';
+import { lookUp, type LookedUp } from '../../paging/look-up.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
 import type { Call, Requester } from '../call.ts';

@@ -1,17 +1,25 @@
-import type { FieldNode, GraphQLError, GraphQLField } from 'graphql';
-import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
-import { collectFields } from '../../answers/collect-fields.ts';
-import { codedError } from '../../errors.ts';
-import type { Entity } from '../../schema/derived.ts';
-import { selectionsOf } from '../../selections.ts';
+import { getArgumentValues } from '@graphql-tools/utils';
+import {
+  Kind,
+  type FieldNode,
+  type GraphQLError,
+  type GraphQLField,
+  type ValueNode,
+  type VariableDefinitionNode,
+} from 'graphql';
 import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/fetch-page.ts';
 import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
+import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
+import { collectFields } from '../../answers/collect-fields.ts';
+import { codedError } from '../../errors.ts';
+import { parseJson } from '../../json.ts';
+import type { Entity } from '../../schema/derived.ts';
+import { selectionsOf } from '../../selections.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
-import { givenArgument } from './given-argument.ts';
 import type { ReadReference, RecordReference } from './record-references.ts';
 
 export type FieldPlan = (call: Call) => Promise<FieldValue>;
@@ -238,4 +246,57 @@ function tooMany() {
     'OPERATION_TOO_COMPLEX',
     `One operation may refer to ${MAX_REFERENCES} records, those of all its fields together. Split it into several.`,
   );
+}
+
+interface ArgumentOfField {
+  readonly definition: GraphQLField<unknown, unknown>;
+  readonly node: FieldNode;
+  readonly argument: string;
+  /** Of the operation. */
+  readonly variableDefinitions: readonly VariableDefinitionNode[];
+}
+
+/**
+ * Makes a function that reads an argument that must not be null, as it was given. It is not coerced to its type, because
+ * numbers would lose digits: where they may, they are `Json`.
+ */
+function givenArgument({
+  definition,
+  node,
+  argument,
+  variableDefinitions,
+}: ArgumentOfField): (variables: CallVariables) => unknown {
+  const value = node.arguments!.find(({ name }) => name.value === argument)!.value;
+  const defaults = new Map(
+    variableDefinitions.map(({ variable, defaultValue }) => [variable.name.value, defaultValue]),
+  );
+  return (variables) => {
+    // Throws if the argument is null, or has a null where none is allowed.
+    getArgumentValues(definition, node, variables.values);
+    return given(value, variables);
+  };
+
+  function given(from: ValueNode, variables: CallVariables): unknown {
+    switch (from.kind) {
+      case Kind.VARIABLE: {
+        const { value: name } = from.name;
+        const own = variables.given(name);
+        const other = own === undefined ? defaults.get(name) : undefined;
+        return other ? given(other, variables) : own;
+      }
+      case Kind.INT:
+      case Kind.FLOAT:
+        return parseJson(from.value);
+      case Kind.LIST:
+        return from.values.map((one) => given(one, variables));
+      case Kind.OBJECT:
+        return Object.fromEntries(
+          from.fields.map((field) => [field.name.value, given(field.value, variables)]),
+        );
+      case Kind.NULL:
+        return null;
+      default:
+        return from.value;
+    }
+  }
 }

@@ -29,7 +29,7 @@ import {
   type InterfaceTypeDefinitionNode,
   type ObjectTypeDefinitionNode,
 } from 'graphql';
-import { WALK_AGAIN_AFTER_MS } from '../../paging/drain/lookup-walks.ts';
+import { WALK_AGAIN_AFTER_MS } from '../../paging/look-up.ts';
 import {
   isPage,
   LARGEST_PAGE,

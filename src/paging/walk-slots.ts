@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts';
-import { Queue } from '../../queue.ts';
-import { refusal, WALK_LEFT } from '../failures.ts';
-import type { WalkedPages } from '../walk.ts';
+import type { Clock } from '../clock.ts';
+import { Queue } from '../queue.ts';
+import { refusal, WALK_LEFT } from './failures.ts';
+import type { WalkedPages } from './walk.ts';
 
 interface WalkTurn {
   /** Whose walk it is. An owner of a thousand walks waits as long as the others. */
@@ -24,7 +24,7 @@ const FULL_RETRY_SECONDS = 5;
 /** An operation that gets no slot within this time is refused. */
 const PATIENCE_MS = 30_000;
 
-export type WalkSlots = ReturnType<typeof createWalkSlots>;
+type WalkSlots = ReturnType<typeof createWalkSlots>;
 export type WalkSlot = Awaited<ReturnType<WalkSlots['take']>>;
 
 /**

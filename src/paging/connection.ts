@@ -1,13 +1,19 @@
-import { codedError } from '../../errors.ts';
-import type { PageBounds, Position } from '../cursor.ts';
-import type { DrainedPage } from '../drain/drain.ts';
-import type { Tail } from '../drain/list-walk.ts';
-import { cursorLost, mayBeOfRecords } from '../failures.ts';
-import { readAsFar } from '../find/find.ts';
-import { locate, type IndexedList, type Located } from '../find/locate.ts';
-import { firstBehind, mayHaveSlid, walkBehind } from '../find/resume.ts';
-import type { FetchPage, Identified } from '../page.ts';
-import { walk, type WalkedPages } from '../walk.ts';
+import { codedError } from '../errors.ts';
+import type { PageBounds, Position } from './cursor.ts';
+import type { DrainedPage } from './drain.ts';
+import type { Tail } from './list-walk.ts';
+import { cursorLost, mayBeOfRecords } from './failures.ts';
+import {
+  firstBehind,
+  locate,
+  mayHaveSlid,
+  readAsFar,
+  walkBehind,
+  type IndexedList,
+  type Located,
+} from './find.ts';
+import type { FetchPage, Identified } from './page.ts';
+import { walk, type WalkedPages } from './walk.ts';
 
 /** The edges of a connection, page by page, and at the end its flags. */
 export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;
@@ -28,7 +34,7 @@ export interface SliceEnd {
   readonly hasPreviousPage: boolean;
 }
 
-export interface ForwardOptions {
+interface ForwardOptions {
   /** Undefined: one page, as large as the service gives. */
   readonly first: number | undefined;
   /** Behind this record; null: from the start of the list. */
@@ -38,7 +44,7 @@ export interface ForwardOptions {
   readonly signal: AbortSignal;
 }
 
-export interface ForwardSource<R> {
+interface ForwardSource<R> {
   /** In which the records of cursors are located. */
   readonly list: IndexedList;
   /** Fetches the pages of the edges. */
@@ -181,7 +187,7 @@ async function spanUpTo(
   };
 }
 
-export interface BackwardOptions {
+interface BackwardOptions {
   readonly last: number;
   /** In front of this record; null: at the end of the list. */
   readonly before: Position | null;
@@ -193,7 +199,7 @@ export interface BackwardOptions {
 /** Walks to the end of a list, from as late as the tail allows. */
 type WalkToEnd<R> = (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
 
-export interface BackwardSource<R> extends ForwardSource<R> {
+interface BackwardSource<R> extends ForwardSource<R> {
   readonly walk: WalkToEnd<R>;
   /** Whether the service gives fewer records at a time than identities: then only the edges are read. */
   readonly isCostly: boolean;
@@ -427,4 +433,47 @@ function noIdentities() {
     'BAD_USER_INPUT',
     'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
+}
+
+interface ConnectionCounts {
+  readonly first: number | undefined;
+  readonly last: number | undefined;
+}
+
+/**
+ * Checks the counts of a connection. Null is "not given": Relay sends the variables of the other direction as null.
+ *
+ * @param lastName the name of `last` in this list
+ * @throws BAD_USER_INPUT; for both counts at once too, which the specification only discourages
+ */
+export function checkedCounts(
+  first: unknown,
+  last: unknown,
+  { max, lastName }: { max: number; lastName: string },
+): ConnectionCounts {
+  const counts = {
+    first: typeof first === 'number' ? checkedCount('first', first, max) : undefined,
+    last: typeof last === 'number' ? checkedCount(lastName, last, max) : undefined,
+  };
+  if (counts.first !== undefined && counts.last !== undefined) {
+    throw codedError(
+      'BAD_USER_INPUT',
+      `\`first\` and \`${lastName}\` cannot be given together: use \`first\` with \`after\` to page forward, \`${lastName}\` with \`before\` to page backward.`,
+    );
+  }
+  return counts;
+}
+
+/** @throws BAD_USER_INPUT */
+export function checkedCount(name: string, count: number, max = Number.POSITIVE_INFINITY): number {
+  if (count < 0) {
+    throw codedError('BAD_USER_INPUT', `\`${name}\` must not be negative, but it is ${count}.`);
+  }
+  if (count > max) {
+    throw codedError(
+      'BAD_USER_INPUT',
+      `\`${name}\` is at most ${max}, but it is ${count}. Request further pages for the rest, or drain the list with its \`all\` field.`,
+    );
+  }
+  return count;
 }

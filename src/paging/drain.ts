@@ -1,9 +1,9 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, type ErrorCode } from '../../errors.ts';
-import type { Position } from '../cursor.ts';
-import { PagesRefused } from '../failures.ts';
-import type { Identified, PageRecords } from '../page.ts';
-import { positionOf, type WalkedPage } from '../walk.ts';
+import { codedError, codeOf, type ErrorCode } from '../errors.ts';
+import type { Position } from './cursor.ts';
+import { PagesRefused } from './failures.ts';
+import type { Identified, PageRecords } from './page.ts';
+import { positionOf, type WalkedPage } from './walk.ts';
 
 /** How many records one operation may still drain, in all its drains together. */
 export interface DrainBudget {
@@ -11,7 +11,7 @@ export interface DrainBudget {
   left: number;
 }
 
-export interface DrainOptions {
+interface DrainOptions {
   /** Records wanted; undefined: all. */
   readonly limit: number | undefined;
   /** The walk begins behind this record; null: at the start. */
@@ -80,7 +80,7 @@ export async function* drainPages<R extends Identified>(
   }
 }
 
-export interface DrainFacts {
+interface DrainFacts {
   /** Records read. */
   readonly drained: number;
   /** The cursor of the last one of them. */

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Position } from '../cursor.ts';
-import { WALK_LEFT } from '../failures.ts';
-import { spendTogether, type PageBudget } from '../page-budget.ts';
-import type { Identified } from '../page.ts';
-import { positionOf, type WalkedPage, type WalkedPages } from '../walk.ts';
+import type { Position } from './cursor.ts';
+import { WALK_LEFT } from './failures.ts';
+import { spendTogether, type PageBudget } from './page-budget.ts';
+import type { Identified } from './page.ts';
+import { positionOf, type WalkedPage, type WalkedPages } from './walk.ts';
 
 /** Begins a walk behind a position, or where all walks of this name begin if that is null. */
 export type BeginWalk<R> = (position: Position | null, readers: WalkReaders) => WalkedPages<R>;
@@ -16,7 +16,7 @@ export interface WalkReaders {
   spend(pages: number): void;
 }
 
-export interface ReaderOptions {
+interface ReaderOptions {
   /** Spends for all pages that are requested while the reader follows the walk. */
   readonly budget: PageBudget;
   readonly signal: AbortSignal;
@@ -24,7 +24,7 @@ export interface ReaderOptions {
   readonly keepsAll?: boolean;
 }
 
-export interface SharedWalkOptions<R> {
+interface SharedWalkOptions<R> {
   readonly begin: BeginWalk<R>;
   /** The page at which readers join. Default: the first one. */
   readonly joinAt?: 'current';
@@ -211,7 +211,7 @@ export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders
 }
 
 /** The walks under way that drains share. */
-export interface SharedWalks {
+interface SharedWalks {
   /** Joins the walk of this name, or begins it. It ends when its last reader leaves. */
   join<R extends Identified>(
     name: string,

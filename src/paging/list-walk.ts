@@ -1,5 +1,5 @@
-import type { Position } from '../cursor.ts';
-import { mayBeOfRecords } from '../failures.ts';
+import type { Position } from './cursor.ts';
+import { mayBeOfRecords } from './failures.ts';
 import {
   overlappingSize,
   sizeOf,
@@ -7,21 +7,19 @@ import {
   type Identified,
   type Page,
   type PageRequest,
-} from '../page.ts';
+} from './page.ts';
 import {
   createIndexBuilder,
   pageOf,
   recordsIn,
   type IndexBuilder,
   type PageIndex,
-} from '../page-index/page-index.ts';
-import type { PageIndexes } from '../page-index/page-indexes.ts';
-import { parallelWalk, type ParallelWalkOptions } from '../page-index/parallel-walk.ts';
-import type { Pace } from '../page-index/prefetch-pages.ts';
-import type { IndexedList } from '../find/locate.ts';
-import { walkBehind } from '../find/resume.ts';
-import type { ServiceCounts } from './service-counts.ts';
-import { Progress, walk, type WalkedPages } from '../walk.ts';
+  type PageIndexes,
+} from './page-index.ts';
+import { parallelWalk, type Pace, type ParallelWalkOptions } from './parallel-walk.ts';
+import { walkBehind, type IndexedList } from './find.ts';
+import type { ServiceCounts } from './counts.ts';
+import { Progress, walk, type WalkedPages } from './walk.ts';
 
 /** A list that leaves an index when it is walked. */
 export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {

@@ -1,4 +1,31 @@
-import { sizeOf, type Identified, type Page } from '../page.ts';
+import type { Clock } from '../clock.ts';
+import { sizeOf, type Identified, type Page } from './page.ts';
+
+/**
+ * How many records lists have, remembered for a few seconds after they were counted. An index is no substitute: it may
+ * be older, and each walk proves it anew.
+ */
+export interface Totals {
+  of(list: string): number | undefined;
+  counted(list: string, total: number): void;
+}
+
+const TOTAL_LASTS_MS = 5_000;
+
+export function createTotals(clock: Clock): Totals {
+  const totals = new Map<string, { total: number; until: number }>();
+  return {
+    of: (list) => {
+      const known = totals.get(list);
+      return known && known.until > clock.elapsed() ? known.total : undefined;
+    },
+    counted: (list, total) => {
+      const now = clock.elapsed();
+      for (const [name, { until }] of totals) if (until <= now) totals.delete(name);
+      totals.set(list, { total, until: now + TOTAL_LASTS_MS });
+    },
+  };
+}
 
 /**
  * What is known of the counts that the service gives with its pages. A count may be that of its own page, or of another
@@ -19,7 +46,7 @@ export interface ServiceCounts {
   check(list: string, walk: CountedWalk): number | undefined;
 }
 
-export interface CountedWalk {
+interface CountedWalk {
   readonly found: number;
   readonly before: number;
   readonly after: number;
