@@ -150,8 +150,8 @@ test('no imports form a circle, not even imports of types', () => {
 /** Their getters belong to objects that are made once, or as often as something is configured. */
 const madeOnce = [
   'memory/answer-budget.ts',
-  'paging/walk-slots.ts',
   'paging/parallel-walk.ts',
+  'paging/walk-slots.ts',
   'plans/lists/drains.ts',
   'plans/planner.ts',
   'upstream/executor.ts',

@@ -454,6 +454,8 @@ class LookupWalk {
   readonly #unfinished: UnfinishedWalk<Identified> = {};
   /** There while lookups read it. */
   #walk: SharedWalk<Identified> | undefined;
+  /** The part before. */
+  #left: SharedWalk<Identified> | undefined;
   /** The last record of the last page. */
   #last: Position | null = null;
   #ended = 0;
@@ -489,6 +491,8 @@ class LookupWalk {
     identities: readonly string[],
     { signal, pages: budget }: LookupOptions,
   ): Promise<FoundPositions> {
+    // Its last page may still come, and then the walk goes on behind that one.
+    if (this.#left) await this.#left.left;
     const positions = new Map<string, PagePosition | null | LookupFailure>(
       positionsIn(this.#passed, identities),
     );
@@ -571,6 +575,7 @@ class LookupWalk {
   }
 
   #onEnd(list: SharedList, failure: { readonly error: unknown } | undefined): void {
+    if (failure?.error === WALK_LEFT) this.#left = this.#walk;
     this.#walk = undefined;
     if (failure?.error === WALK_LEFT) return;
     this.end = failure ? 'failed' : this.#isTooLong ? 'too long' : 'whole';

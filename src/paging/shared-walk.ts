@@ -63,6 +63,8 @@ export class SharedWalk<R extends Identified> {
   #kept: WalkedPage<R>[] = [];
   /** Pages that were kept once. */
   #dropped = 0;
+  /** Resolved when the walk that its last reader left is really over: a page may still have come. */
+  left: Promise<unknown> | undefined;
   #over: { readonly failure?: { readonly error: unknown } } | undefined;
   #reading: Promise<void> | undefined;
   /** Resolved when a reader that waits has to look again. */
@@ -179,7 +181,7 @@ export class SharedWalk<R extends Identified> {
     this.#drop();
     if (this.#readers.size > 0 || this.#over) return;
     this.#end({ error: WALK_LEFT });
-    void this.#pages.return().catch(() => {});
+    this.left = this.#pages.return().catch(() => {});
   }
 
   #end(failure?: { readonly error: unknown }): void {

@@ -104,6 +104,23 @@ const allRemoved: [History, number] = [
   1_000,
 ];
 
+/** A caller leaves when the page with the record arrives, and another one comes. */
+const leftWithItsPage: [History, number] = [
+  {
+    ...lookupOf(2, { length: 3, limit: 2, choices: [0] }),
+    rounds: [
+      {
+        changes: [],
+        callers: [
+          { ids: [2], leavesAfter: 2, comesAfter: 3 },
+          { ids: [2], leavesAfter: null, comesAfter: 5 },
+        ],
+      },
+    ],
+  },
+  1_000,
+];
+
 describe.each(KINDS)('with %s cursors', (kind) => {
   test('in an unchanged list every existing record is found and no other, whichever callers come and leave', async () => {
     await fc.assert(
@@ -125,7 +142,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
           world.clock.jump(WALK_AGAIN_AFTER_MS);
         }
       }),
-      { numRuns: RUNS, examples: [allRemoved] },
+      { numRuns: RUNS, examples: [allRemoved, leftWithItsPage] },
     );
   });
 
