@@ -11,7 +11,16 @@ import type { UpstreamAnswer, UpstreamFailure } from './read-response.ts';
  */
 type BreakerState = 'closed' | 'open' | 'half-open';
 
-export type FollowedRequest = ReturnType<ReturnType<typeof createBreaker>['follow']>;
+export interface FollowedRequest {
+  /** Returns the answer to a request that may not be sent now. */
+  refusal(): UpstreamFailure | undefined;
+  /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
+  begin(): UpstreamFailure | undefined;
+  /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
+  end(answer: UpstreamAnswer | undefined): void;
+  /** To be called with the answer to the last attempt if that was not a result. Not for trials. */
+  gaveUp(answer: UpstreamAnswer): void;
+}
 
 /** @param detail `error`: why it opened; `downMs`: how long it was not closed, once it is closed again */
 export type OnBreakerChange = (
@@ -44,7 +53,7 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
   let pausedUntil = 0;
   let probe: object | undefined;
 
-  class Followed {
+  class Followed implements FollowedRequest {
     readonly #kind: OutgoingRequest['kind'] | 'trial';
     /** When the first attempt began. */
     #since = Infinity;
@@ -57,14 +66,12 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
       this.#kind = kind;
     }
 
-    /** Returns the answer to a request that may not be sent now. */
     refusal(): UpstreamFailure | undefined {
       if (state === 'closed' || this.#kind === 'trial') return undefined;
       const waitMs = pausedUntil + (this.#kind === 'query' ? 0 : pauseMs) - clock.elapsed();
       return waitMs > 0 ? refused(waitMs) : undefined;
     }
 
-    /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
     begin(): UpstreamFailure | undefined {
       // The breaker may have opened while the request waited for its turn.
       const answer = this.refusal();
@@ -75,7 +82,6 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
       return undefined;
     }
 
-    /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
     end(answer: UpstreamAnswer | undefined): void {
       if (answer && !isOutage(answer)) answered();
       else if (!this.#probe || this.#probe !== probe) return;
@@ -86,7 +92,6 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
       }
     }
 
-    /** To be called with the answer to the last attempt if that was not a result. Not for trials. */
     gaveUp(answer: UpstreamAnswer): void {
       if (state !== 'closed' || !isOutage(answer)) return;
       // Other requests were answered while this one was in flight, or it was never sent.
@@ -104,7 +109,7 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
      *
      * @param kind a trial may be sent in any state, and only its answer counts
      */
-    follow: (kind: OutgoingRequest['kind'] | 'trial') => new Followed(kind),
+    follow: (kind: OutgoingRequest['kind'] | 'trial'): FollowedRequest => new Followed(kind),
   };
 
   function beginProbe(): object {
