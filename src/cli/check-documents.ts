@@ -14,7 +14,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { Config } from '../config.ts';
-import { measureDocument } from '../operations/measure-document.ts';
+import { measureDocument } from '../operations/limits.ts';
 import { MANIFEST_FORMS, readManifest } from '../operations/trusted-documents.ts';
 import { validationErrors } from '../operations/validation.ts';
 import { onOneLine } from '../schema/live/introspect.ts';

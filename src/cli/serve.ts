@@ -5,8 +5,7 @@ import { configWarnings, readConfig, VERSION, type Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import { createGateway, keepTokens, type Gateway } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
-import { adminHosts } from '../http/origin.ts';
-import { adminHandler } from '../http/paths.ts';
+import { adminHosts, adminHandler } from '../http/addresses.ts';
 import type { PageLedger } from '../page-ledger.ts';
 import { createCallerBudgets } from '../paging/page-budget.ts';
 import {

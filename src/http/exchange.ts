@@ -19,6 +19,9 @@ import type { RequestMemory } from '../memory/byte-limit.ts';
  */
 export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
 
+/** In their order; undefined for a stage that the settings switch off. */
+export type Stages = readonly (Stage | undefined)[];
+
 /** The parameters of a GraphQL request as they were sent, unchecked. */
 export type Params = Readonly<Record<string, unknown>>;
 

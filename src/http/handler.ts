@@ -11,6 +11,7 @@ import {
   Exchange,
   type Reply,
   type Stage,
+  type Stages,
   isPiece,
   isStream,
   type Body,
@@ -62,7 +63,7 @@ export function conversationIn(context: object): Conversation {
  * Makes a plugin of stages, one after the other: they run before anything of the request is parsed by Yoga or by other
  * plugins. One plugin for several, because each hook of Yoga has its cost.
  */
-export function plugin(...stages: readonly Stage[]): GatewayPlugin {
+export function plugin(...stages: Stages): GatewayPlugin {
   const stage = inTurn(stages);
   return {
     onRequest: ({ request, serverContext, endResponse }) => {
@@ -86,7 +87,8 @@ export function plugin(...stages: readonly Stage[]): GatewayPlugin {
 }
 
 /** Makes one stage of several. */
-export function inTurn(stages: readonly Stage[]): Stage {
+export function inTurn(all: Stages): Stage {
+  const stages = all.filter((stage) => stage !== undefined);
   const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
     for (let at = first; at < stages.length; at += 1) {
       const reply = stages[at]!(exchange);

@@ -19,7 +19,14 @@ import type { RequestMemory } from '../memory/byte-limit.ts';
 import { conversationIn, inTurn, plugin, type GatewayPlugin } from './handler.ts';
 import type { Delivery, Results } from './delivery.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import { type Exchange, type Reply, type Stage, bytesOf, noMemory } from './exchange.ts';
+import {
+  type Exchange,
+  type Reply,
+  type Stage,
+  type Stages,
+  bytesOf,
+  noMemory,
+} from './exchange.ts';
 
 /*
  * Two ways from a checked operation to its answer
@@ -46,15 +53,15 @@ export interface PipelineParts {
   /** The plugins of others. */
   readonly plugins: readonly Plugin[];
   /** Run before anything of the body is read. */
-  readonly admit: readonly Stage[];
+  readonly admit: Stages;
   /** Reads the parameters of the request. */
-  readonly read: readonly Stage[];
+  readonly read: Stages;
   /** Finds the document of the parameters. Nothing in it waits. */
-  readonly parse: readonly Stage[];
+  readonly parse: Stages;
   /** Refuses documents. Nothing in it waits. */
-  readonly validate: readonly Stage[];
+  readonly validate: Stages;
   /** Runs before the operation is executed. Nothing in it waits. */
-  readonly prepare: readonly Stage[];
+  readonly prepare: Stages;
   readonly delivery: Delivery;
   readonly errors: Pick<ErrorPolicy, 'refuse' | 'notAcceptable'>;
   /** Logs what the operator should know. */
@@ -284,9 +291,9 @@ class Passage {
     }
   }
 
-  #run(stages: readonly Stage[]): void {
+  #run(stages: Stages): void {
     for (const stage of stages) {
-      const reply = stage(this.#exchange);
+      const reply = stage?.(this.#exchange);
       if (reply) throw new Replied(reply as Reply);
     }
   }

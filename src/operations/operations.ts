@@ -4,20 +4,24 @@ import {
   TokenKind,
   visit,
   type DocumentNode,
-  type GraphQLError,
+  GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
   type OperationTypeNode,
+  type Source,
+  isAbstractType,
+  separateOperations,
+  TypeInfo,
+  visitWithTypeInfo,
+  type GraphQLCompositeType,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
-import { KeptErrors, textBytes } from './kept-errors.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
-import { findRouterFields } from './router-fields.ts';
 import { validationErrors } from './validation.ts';
 
-export interface OperationRules<Plan> extends Limits {
+interface OperationRules<Plan> extends Limits {
   /** The served schema. */
   readonly schema: GraphQLSchema;
   /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
@@ -278,4 +282,77 @@ function hasIncremental(document: DocumentNode): boolean {
     },
   });
   return found;
+}
+
+/** Errors of a document, kept without their stacks: one that was not read keeps what was on it alive, about 60 KB. */
+class KeptErrors {
+  /** The memory that they take, estimated. */
+  readonly bytes: number;
+  readonly #errors: readonly Pick<GraphQLError, 'message' | 'positions' | 'extensions'>[];
+  readonly #source: Source;
+
+  constructor(errors: readonly GraphQLError[], source: Source) {
+    this.#errors = errors.map(({ message, positions, extensions }) => ({
+      message,
+      positions,
+      extensions,
+    }));
+    this.#source = source;
+    this.bytes = this.#errors.reduce(
+      (sum, { message, positions = [] }) =>
+        sum + BYTES_OF_ERROR + textBytes(message) + 16 * positions.length,
+      0,
+    );
+  }
+
+  /** Makes the errors again, each time new ones: their receiver may change them. */
+  made(): readonly GraphQLError[] {
+    if (this.#errors.length === 0) return NONE;
+    const source = this.#source;
+    return this.#errors.map(
+      ({ message, positions, extensions }) =>
+        new GraphQLError(message, { source, positions, extensions: { ...extensions } }),
+    );
+  }
+}
+
+const NONE: readonly GraphQLError[] = [];
+const BYTES_OF_ERROR = 400;
+
+/** Of the characters of a text that may have others than those of Latin-1. */
+function textBytes(text: string): number {
+  return 2 * text.length;
+}
+
+/** Finds the fields for routers that an operation selects on the query root, at any depth and under any alias. */
+function findRouterFields(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): readonly string[] {
+  // Most documents have none of these names, and a name cannot be written in another way.
+  const text = document.loc?.source.body;
+  if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
+  const found = new Set<string>();
+  const types = new TypeInfo(schema);
+  // The operation and its own fragments.
+  const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
+  visit(
+    selected,
+    visitWithTypeInfo(types, {
+      Field: ({ name: { value } }) => {
+        if (ROUTER_FIELDS.includes(value) && isRoot(types.getParentType(), schema))
+          found.add(value);
+      },
+    }),
+  );
+  return [...found];
+}
+
+const ROUTER_FIELDS = ['_service', '_entities'];
+
+function isRoot(type: GraphQLCompositeType | null | undefined, schema: GraphQLSchema): boolean {
+  const root = schema.getQueryType();
+  if (!type || !root) return false;
+  return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }

@@ -9,7 +9,7 @@ import {
   outcomeOfStatus,
   isProbe,
 } from '../http/exchange.ts';
-import { isKnownPath } from '../http/paths.ts';
+import { isKnownPath } from '../http/addresses.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 

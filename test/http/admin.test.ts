@@ -2,8 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import pino from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { adminHandler } from '../../src/http/paths.ts';
-import { adminHosts } from '../../src/http/origin.ts';
+import { adminHandler, adminHosts } from '../../src/http/addresses.ts';
 import { listen } from '../../src/http/listen.ts';
 
 test.each<[string, string, string[], string[]]>([

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { budgetOwnerOf, remoteAddress } from '../../src/http/origin.ts';
+import { budgetOwnerOf, remoteAddress } from '../../src/http/addresses.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { codesOf } from '../support/tokens/tokens.ts';
 

@@ -180,8 +180,8 @@ export interface AdmissionParts {
 
 /** Decides which callers are admitted, and what each may do. */
 interface Admission {
-  readonly authenticate: Stage;
-  readonly enforceScopes: Stage;
+  readonly authenticate?: Stage;
+  readonly enforceScopes?: Stage;
   /** Whether the caller is a router: one that ROUTER_CALLERS names. */
   readonly isRouter: (exchange: Exchange) => boolean;
 }
@@ -191,9 +191,7 @@ export async function createAdmission(
   settings: AdmissionSettings | undefined,
   parts: AdmissionParts,
 ): Promise<Admission> {
-  if (!settings) {
-    return { authenticate: passOn, enforceScopes: passOn, isRouter: () => false };
-  }
+  if (!settings) return { isRouter: () => false };
   const { apiKeys, jwt, routerCallers } = settings;
   return {
     authenticate: authenticate({
@@ -205,8 +203,6 @@ export async function createAdmission(
       caller !== undefined && routerCallers !== undefined && isRouter(caller, routerCallers),
   };
 }
-
-const passOn: Stage = () => undefined;
 
 async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
   // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.

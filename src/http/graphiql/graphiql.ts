@@ -120,11 +120,11 @@ export type GraphiqlOptions = {
  * from sending requests to any other server.
  */
 export function createGraphiql(options: GraphiqlOptions): {
-  readonly page: Stage;
+  readonly page?: Stage;
   /** Leads browsers from the root to the page. */
-  readonly fromRoot: Stage;
+  readonly fromRoot?: Stage;
 } {
-  if (!options.enabled) return { page: () => undefined, fromRoot: () => undefined };
+  if (!options.enabled) return {};
   const page = once(() => render(options));
   return {
     page: (exchange) =>

@@ -41,8 +41,8 @@ export function openDoor(
   );
   let caller: Caller | undefined;
   const handler = handlerFor(schema, {
-    first: [async (exchange) => (await admission).authenticate(exchange)],
-    checked: [async (exchange) => (await admission).enforceScopes(exchange)],
+    first: [async (exchange) => (await admission).authenticate!(exchange)],
+    checked: [async (exchange) => (await admission).enforceScopes!(exchange)],
     contextOf: (exchange) => {
       caller = exchange.caller;
       return {};

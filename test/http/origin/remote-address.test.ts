@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { Exchange } from '../../../src/http/exchange.ts';
-import { remoteAddress } from '../../../src/http/origin.ts';
+import { remoteAddress } from '../../../src/http/addresses.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { askAt } from '../../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';

@@ -11,7 +11,13 @@ import { systemClock, type Clock } from '../../../src/clock.ts';
 import { plugin, createHandler, type Handler } from '../../../src/http/handler.ts';
 import { accepted } from '../../../src/http/delivery.ts';
 import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
-import type { Exchange, ExchangeTelemetry, Reply, Stage } from '../../../src/http/exchange.ts';
+import type {
+  Exchange,
+  ExchangeTelemetry,
+  Reply,
+  Stage,
+  Stages,
+} from '../../../src/http/exchange.ts';
 import { createOperationStages } from '../../../src/http/operation.ts';
 import { RequestMemory } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
@@ -21,7 +27,7 @@ export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work()
 
 /** Runs only these stages. What they throw is not masked. */
 export function handlerOf(
-  stages: readonly Stage[],
+  stages: Stages,
   {
     errors = THROWING,
     telemetry = noTelemetry,
@@ -59,7 +65,7 @@ export function handlerFor(
     contextOf = () => ({}),
   }: {
     /** Run before anything is read. */
-    first?: readonly Stage[];
+    first?: Stages;
     /** Run after the operation is parsed. */
     checked?: readonly Stage[];
     contextOf?: (exchange: Exchange) => object;

@@ -19,7 +19,7 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { measureDocument } from '../../../src/operations/measure-document.ts';
+import { measureDocument } from '../../../src/operations/limits.ts';
 
 export interface RandomOperation {
   readonly query: string;
