@@ -204,17 +204,17 @@ export class Slots {
       return await work();
     } finally {
       this.#taken -= 1;
-      this.#serve();
+      this.#serve(this.#urgent);
+      this.#serve(this.#others);
     }
   }
 
-  #serve(): void {
-    for (const queue of [this.#urgent, this.#others]) {
-      for (const next of queue) {
-        if (!this.isFree) return;
-        this.#taken += 1;
-        next.begin();
-      }
+  #serve(queue: Queue<undefined>): void {
+    if (queue.size === 0) return;
+    for (const next of queue) {
+      if (!this.isFree) return;
+      this.#taken += 1;
+      next.begin();
     }
   }
 }
