@@ -81,59 +81,48 @@ export function createVariant(
       const group = groups.get(use);
       if (!group) return NOTHING;
       if (isOneList) call.stopSharing();
-      return group.isForwardedOnly
-        ? answerForwarded(group, call)
-        : answerGroup(group, call, streams);
+      return answerGroup(group, call, streams);
     },
   };
 }
 
 const NOTHING = Promise.resolve({ data: [], errors: [], extensions: undefined });
 
-/** Answers an operation of which the service answers every field. */
-async function answerForwarded(group: FieldGroup, call: Call): Promise<OperationAnswer> {
-  try {
-    // The only request of an operation has none to be shared with.
-    const requester = { request: call.send.bind(call) };
-    const service = await requestForwarded(group, call, requester);
-    const waiting = call.hold(service, service.size);
-    if (waiting) await waiting;
-    const { data, extensions } = service;
-    const errors = withHints(service.errors, group, call);
-    if (!data) return { data, errors, extensions };
-    const later = laterOf(data.deferred.flat());
-    return await filled(call, { parts: data.whole, errors }, { extensions, later });
-  } catch (error) {
-    return failed(group.forwarded, error, group.root);
-  }
-}
-
 /** Answers the fields of a group together. @param streams in an answer in parts */
 async function answerGroup(
   group: FieldGroup,
   call: Call,
-  streams?: OperationStreams,
+  streams: OperationStreams | undefined,
 ): Promise<OperationAnswer> {
-  const { forwarded, root } = group;
-  const answered =
-    group.service && requestForwarded(group, call, call).catch((error: unknown) => ({ error }));
-  const values = await Promise.all(
-    group.fields.map(async (field) =>
-      field.kind === 'forwarded' ? undefined : readField(call, field, streams),
-    ),
-  );
-  const service = await answered;
-  if (service && 'size' in service) await call.hold(service, service.size);
-  const later = streams && new Later();
-  const output: Output = { parts: [], errors: [] };
-  let extensions: string | undefined;
-  if (service && 'error' in service) {
-    output.errors.push({ thrown: service.error, path: [firstOf(forwarded)] });
-  } else if (service) {
-    output.errors.push(...withHints(service.errors, group, call));
-    ({ extensions } = service);
+  const { fields, forwarded, isForwardedOnly, root } = group;
+  // The only request of an operation has none to be shared with.
+  const requester = isForwardedOnly ? { request: call.send.bind(call) } : call;
+  const answered = group.service && requestForwarded(group, call, requester);
+  let values: readonly (FieldValue | undefined)[] = [];
+  if (!isForwardedOnly) {
+    // It may fail while the other fields are read.
+    answered?.catch(() => {});
+    values = await Promise.all(
+      fields.map(async (field) =>
+        field.kind === 'forwarded' ? undefined : readField(call, field, streams),
+      ),
+    );
   }
-  const answers = group.fields.map((field, i) => ({
+  const output: Output = { parts: [], errors: [] };
+  let service: ForwardedAnswer | undefined;
+  try {
+    service = await answered;
+    const waiting = service && call.hold(service, service.size);
+    if (waiting) await waiting;
+    if (service && isForwardedOnly) return await wholeAnswer(service, group, call);
+  } catch (error) {
+    service = undefined;
+    output.errors.push({ thrown: error, path: [firstOf(forwarded)] });
+  }
+  if (service) output.errors.push(...withHints(service.errors, group, call));
+  const later = streams && new Later();
+  const extensions = service?.extensions;
+  const answers = fields.map((field, i) => ({
     field,
     value: values[i] ?? ofService(service, forwarded.indexOf(field)) ?? withoutService(field, root),
   }));
@@ -152,6 +141,18 @@ async function answerGroup(
   }
   if (isNull) return { data: null, errors: output.errors, extensions };
   return filled(call, output, { extensions, later });
+}
+
+/** The answer to an operation of which the service answers every field. */
+function wholeAnswer(
+  { data, errors: reported, extensions }: ForwardedAnswer,
+  group: FieldGroup,
+  call: Call,
+): OperationAnswer | Promise<OperationAnswer> {
+  const errors = withHints(reported, group, call);
+  if (!data) return { data, errors, extensions };
+  const later = laterOf(data.deferred.flat());
+  return filled(call, { parts: data.whole, errors }, { extensions, later });
 }
 
 /** Whether a null is where none is allowed, so that all data are null. */
@@ -230,11 +231,8 @@ function readField(
 }
 
 /** @param field its index among the forwarded fields */
-function ofService(
-  service: ForwardedAnswer | { readonly error: unknown } | undefined,
-  field: number,
-): FieldValue | undefined {
-  if (!service || 'error' in service) return undefined;
+function ofService(service: ForwardedAnswer | undefined, field: number): FieldValue | undefined {
+  if (!service) return undefined;
   const { data } = service;
   const later = laterOf(data?.deferred[field] ?? []);
   return { parts: data?.valueOf(field), errors: [], later };
@@ -248,22 +246,6 @@ function laterOf(readings: readonly DeferredReading[]): Later | undefined {
 function withoutService(field: RootField, root: GraphQLObjectType): FieldValue {
   const name = typenameOf(field, root);
   return { parts: name === undefined ? undefined : [name], errors: [] };
-}
-
-function failed(
-  fields: readonly RootField[],
-  error: unknown,
-  root: GraphQLObjectType,
-): OperationAnswer {
-  const values = fields.map((field) => ({ field, text: typenameOf(field, root) }));
-  const data = values.every(({ field, text }) => text !== undefined || field.isNullable)
-    ? values.map(
-        ({ field: { key }, text = 'null' }, i) =>
-          `${i > 0 ? ',' : ''}${JSON.stringify(key)}:${text}`,
-      )
-    : null;
-  const errors = [{ thrown: error, path: [firstOf(fields)] }];
-  return { data, errors, extensions: undefined };
 }
 
 function typenameOf(field: RootField, root: GraphQLObjectType): string | undefined {
