@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
 import { authContradictions, authVariables, toAuth } from './config/auth.ts';
-import { frontDoorContradictions, frontDoorVariables, toFrontDoor } from './config/front-door.ts';
 import {
   describeMisspelling,
   misspellings,
@@ -12,8 +11,7 @@ import {
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
-import { readStoreAddress } from './config/store-address.ts';
-import { baseUrl, choice, count, secureUrl } from './config/values.ts';
+import { baseUrl, choice, count, listOf, readStoreAddress, secureUrl } from './config/values.ts';
 
 /** The settings of a gateway, read from the environment and checked. */
 export type Config = Readonly<ReturnType<typeof toConfig>>;
@@ -56,6 +54,11 @@ const DEFAULT_STORE = 'sqlite:data/tokens.db';
 export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
+
+// RFC 9110, 5.6.2, without the star, which would allow every header.
+const HEADER = /^[a-z0-9!#$%&'+.^_`|~-]+$/;
 
 /** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
 export const variables = z.object({
@@ -113,7 +116,41 @@ export const variables = z.object({
   WORKERS: count(1, 256, 1),
   ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
   ...authVariables,
-  ...frontDoorVariables,
+  CORS_ORIGINS: listOf(
+    isOrigin,
+    'must be origins separated by commas, for example https://people.example.com (no path, no *)',
+  ).optional(),
+  CORS_HEADERS: z
+    .string()
+    .toLowerCase()
+    .pipe(
+      listOf(
+        (text) => HEADER.test(text),
+        'must be names of request headers separated by commas, for example x-tenant,baggage (no *)',
+      ),
+    )
+    .optional(),
+  ALLOWED_HOSTS: z
+    .string()
+    .toLowerCase()
+    .pipe(
+      listOf(
+        (text) => HOST.test(text),
+        'must be host names separated by commas, for example recruiting.example.com (no port, no *)',
+      ),
+    )
+    .optional(),
+  TRUST_PROXY: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
+  MAX_BODY_BYTES: count(1, 100_000_000, 1_048_576),
+  MAX_DEPTH: count(1, 1_000, 15),
+  MAX_ALIASES: count(0, 100_000, 30),
+  MAX_TOKENS: count(1, 1_000_000, 2_000),
+  PAGES_PER_MINUTE: count(0, 100_000_000, 6_000),
+  TRUSTED_DOCUMENTS: z.string().optional(),
+  TRUSTED_DOCUMENTS_ONLY: z
+    .enum(['true', 'false'], choice('true or false', 'true'))
+    .default('false'),
+  SHUTDOWN_DELAY_MS: count(0, 600_000, 0),
   MUTATIONS: z
     .string()
     .regex(
@@ -166,7 +203,7 @@ export function readConfig(
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
-  if (hasCallers) mistakes.push(...frontDoorContradictions(given));
+  if (hasCallers) mistakes.push(...uselessWithoutOthers(given));
   if (serves) mistakes.push(...contradictions(given, { hasCallers, hasSandbox }));
   const misspelledNames = likelyMisspellings(env);
   // The sandbox would be served to callers who believe that it is the service.
@@ -236,6 +273,21 @@ function contradictions(
     );
 }
 
+function uselessWithoutOthers(given: Readonly<Record<string, string>>): string[] {
+  const mistakes: string[] = [];
+  if (given['TRUSTED_DOCUMENTS_ONLY'] === 'true' && given['TRUSTED_DOCUMENTS'] === undefined) {
+    mistakes.push(
+      'TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS, which is not set. Set it to the path of the manifest.',
+    );
+  }
+  if (given['CORS_HEADERS'] !== undefined && given['CORS_ORIGINS'] === undefined) {
+    mistakes.push(
+      'CORS_HEADERS applies only to pages of CORS_ORIGINS, which is not set. Set CORS_ORIGINS, or remove CORS_HEADERS.',
+    );
+  }
+  return mistakes;
+}
+
 function toConfig(read: z.output<typeof variables>, given: Record<string, string>) {
   const production = given['NODE_ENV'] === 'production';
   const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
@@ -269,7 +321,26 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
     workers: read.WORKERS,
     /** Undefined: callers need no credential. */
     auth: toAuth(read),
-    ...toFrontDoor(read),
+    /** The origins whose pages may read answers, as browsers write them. */
+    corsOrigins: read.CORS_ORIGINS ?? [],
+    /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
+    corsHeaders: read.CORS_HEADERS ?? [],
+    /** The host names of the gateway, in lower case and without ports; undefined: not set. */
+    allowedHosts: read.ALLOWED_HOSTS,
+    /** Whether X-Forwarded-For is trusted. */
+    trustProxy: read.TRUST_PROXY === 'true',
+    maxBodyBytes: read.MAX_BODY_BYTES,
+    maxDepth: read.MAX_DEPTH,
+    maxAliases: read.MAX_ALIASES,
+    maxTokens: read.MAX_TOKENS,
+    /** The budget of one caller: upstream pages in a minute; 0: no limit. */
+    pagesPerMinute: read.PAGES_PER_MINUTE,
+    /** The path of the manifest of trusted documents. */
+    trustedDocuments: read.TRUSTED_DOCUMENTS,
+    /** Whether all other operations are refused. */
+    trustedDocumentsOnly: read.TRUSTED_DOCUMENTS_ONLY === 'true',
+    /** The time for which requests are still accepted after SIGTERM, ms. */
+    shutdownDelayMs: read.SHUTDOWN_DELAY_MS,
     mutations: mutationsOf(read.MUTATIONS),
     /** Whether records have global ids, by which `node(id)` returns them. */
     nodeInterface: read.NODE_INTERFACE === 'on',
@@ -297,4 +368,8 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
 
 function mutationsOf(text: string): 'off' | 'all' | readonly string[] {
   return text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/);
+}
+
+function isOrigin(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, configWarnings, readConfig } from '../src/config.ts';
-import { readStoreAddress } from '../src/config/store-address.ts';
+import { readStoreAddress } from '../src/config/values.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
 const OVER_SERVICE = { RECRUITING_URL: 'https://api.example.com', ALLOW_ANONYMOUS: 'true' };

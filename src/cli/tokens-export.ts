@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { readStoreAddress, type StoreAddress } from '../config/store-address.ts';
+import { readStoreAddress, type StoreAddress } from '../config/values.ts';
 import { systemClock } from '../clock.ts';
 import { boundStore } from '../tokens/store/bounded-store.ts';
 import { saveRescued } from '../tokens/store/rescue.ts';

@@ -63,3 +63,26 @@ export function secureUrl() {
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
+
+/** A comma-separated list. */
+export function listOf(isValid: (entry: string) => boolean, message: string) {
+  return z
+    .string()
+    .transform((text): readonly string[] => text.split(',').map((entry) => entry.trim()))
+    .refine((entries) => entries.every(isValid), message);
+}
+
+export type StoreAddress =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  /** The URL holds a password. */
+  | { readonly kind: 'postgres'; readonly url: string };
+
+/** Returns undefined for a kind of store that is not supported. */
+export function readStoreAddress(text: string): StoreAddress | undefined {
+  const path = SQLITE.exec(text)?.groups?.['path'];
+  if (path !== undefined) return { kind: 'sqlite', path };
+  return POSTGRES.test(text) && URL.canParse(text) ? { kind: 'postgres', url: text } : undefined;
+}
+
+const SQLITE = /^sqlite:(?<path>.+)$/;
+const POSTGRES = /^postgres(ql)?:\/\/[^/]+\/[^/?]/i;

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import type { StoreAddress } from '../config/store-address.ts';
+import type { StoreAddress } from '../config/values.ts';
 import type { Owner, RescueFolder } from '../tokens/store/sealed-file.ts';
 import {
   describePostgres,
