@@ -50,7 +50,7 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
 const DEFAULT_STORE = 'sqlite:data/tokens.db';
 
-/** Since 2.9, the SDL for supergraphs has what fields cost. */
+/** The SDL for supergraphs contains the costs of fields from 2.9 on. */
 export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -183,9 +183,9 @@ export type SettingName =
  * Reads and checks the environment.
  *
  * @param readFile reads the file of a NAME_FILE secret
- * @param serves whether the service will be read, or played: then some settings require others
- * @param hasCallers whether others may send requests: then it must be settled who
- * @param hasSandbox whether it takes the place of a service that is not set
+ * @param serves whether the service or the sandbox will be used: then some settings require others
+ * @param hasCallers whether others can send requests: then the settings must say who may
+ * @param hasSandbox whether the sandbox replaces a service that is not set
  * @throws ConfigError
  */
 export function readConfig(
@@ -197,24 +197,24 @@ export function readConfig(
     hasSandbox = true,
   }: { serves?: boolean; hasCallers?: boolean; hasSandbox?: boolean } = {},
 ): Config {
-  const given = withoutEmpty(env);
-  const mistakes = readSecretFiles(given, Object.keys(variables.shape), readFile);
-  const read = variables.safeParse(given);
+  const settings = withoutEmpty(env);
+  const mistakes = readSecretFiles(settings, Object.keys(variables.shape), readFile);
+  const read = variables.safeParse(settings);
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
   }
-  if (hasCallers) mistakes.push(...uselessWithoutOthers(given));
-  if (serves) mistakes.push(...contradictions(given, { hasCallers, hasSandbox }));
+  if (hasCallers) mistakes.push(...uselessWithoutOthers(settings));
+  if (serves) mistakes.push(...contradictions(settings, { hasCallers, hasSandbox }));
   const misspelledNames = likelyMisspellings(env);
   // The sandbox would be served to callers who believe that it is the service.
   const isServiceMeant = serves && misspelledNames.some(({ meant }) => meant === 'RECRUITING_URL');
   if (!read.success || mistakes.length > 0 || isServiceMeant) {
     throw new ConfigError([...mistakes, ...misspelledNames.map(describeMisspelling)]);
   }
-  return toConfig(read.data, given);
+  return toConfig(read.data, settings);
 }
 
-/** What is probably not intended, but does not prevent the start. */
+/** Reports settings that are probably mistakes but do not prevent the start. */
 export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
   return [
     ...likelyMisspellings(env).map(describeMisspelling),
@@ -248,13 +248,13 @@ function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Conf
       ];
 }
 
-/** Combinations that would serve invented people, or real ones to everyone, by mistake. */
+/** Finds combinations that would serve made-up people, or real ones to everyone, by mistake. */
 function contradictions(
-  given: Record<string, string>,
+  settings: Record<string, string>,
   { hasCallers, hasSandbox }: { hasCallers: boolean; hasSandbox: boolean },
 ): string[] {
-  const { RECRUITING_URL: url, NODE_ENV: environment } = given;
-  if (url !== undefined) return hasCallers ? authContradictions(given) : [];
+  const { RECRUITING_URL: url, NODE_ENV: environment } = settings;
+  if (url !== undefined) return hasCallers ? authContradictions(settings) : [];
   if (!hasSandbox) {
     return [
       'RECRUITING_URL is not set. Set it to the base address of the service, for example https://api.example.com, or to that of a sandbox: `recruiting-subgraph sandbox` plays the service on this machine.',
@@ -266,21 +266,24 @@ function contradictions(
     ];
   }
   return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)]
-    .filter((name) => (given[name] ?? given[`${name}_FILE`]) !== undefined)
+    .filter((name) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined)
     .map(
       (name) =>
         `${name} is set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. Set RECRUITING_URL, or remove ${name}.`,
     );
 }
 
-function uselessWithoutOthers(given: Readonly<Record<string, string>>): string[] {
+function uselessWithoutOthers(settings: Readonly<Record<string, string>>): string[] {
   const mistakes: string[] = [];
-  if (given['TRUSTED_DOCUMENTS_ONLY'] === 'true' && given['TRUSTED_DOCUMENTS'] === undefined) {
+  if (
+    settings['TRUSTED_DOCUMENTS_ONLY'] === 'true' &&
+    settings['TRUSTED_DOCUMENTS'] === undefined
+  ) {
     mistakes.push(
       'TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS, which is not set. Set it to the path of the manifest.',
     );
   }
-  if (given['CORS_HEADERS'] !== undefined && given['CORS_ORIGINS'] === undefined) {
+  if (settings['CORS_HEADERS'] !== undefined && settings['CORS_ORIGINS'] === undefined) {
     mistakes.push(
       'CORS_HEADERS applies only to pages of CORS_ORIGINS, which is not set. Set CORS_ORIGINS, or remove CORS_HEADERS.',
     );
@@ -288,8 +291,8 @@ function uselessWithoutOthers(given: Readonly<Record<string, string>>): string[]
   return mistakes;
 }
 
-function toConfig(read: z.output<typeof variables>, given: Record<string, string>) {
-  const production = given['NODE_ENV'] === 'production';
+function toConfig(read: z.output<typeof variables>, settings: Record<string, string>) {
+  const production = settings['NODE_ENV'] === 'production';
   const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
     value === undefined ? !production : value === 'on';
   return {
@@ -314,7 +317,7 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
     adminHost: read.ADMIN_HOST,
     adminPort: read.ADMIN_PORT,
     /** Whether ADMIN_PORT is set. */
-    adminPortGiven: given['ADMIN_PORT'] !== undefined,
+    adminPortGiven: settings['ADMIN_PORT'] !== undefined,
     host: read.HOST,
     port: read.PORT,
     /** The processes that answer requests behind the port. */
@@ -339,7 +342,7 @@ function toConfig(read: z.output<typeof variables>, given: Record<string, string
     trustedDocuments: read.TRUSTED_DOCUMENTS,
     /** Whether all other operations are refused. */
     trustedDocumentsOnly: read.TRUSTED_DOCUMENTS_ONLY === 'true',
-    /** The time for which requests are still accepted after SIGTERM, ms. */
+    /** How long requests are still accepted after SIGTERM, ms; 0: not at all. */
     shutdownDelayMs: read.SHUTDOWN_DELAY_MS,
     mutations: mutationsOf(read.MUTATIONS),
     /** Whether records have global ids, by which `node(id)` returns them. */

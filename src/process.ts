@@ -1,16 +1,16 @@
 import process from 'node:process';
 import { systemClock } from './clock.ts';
 
-// Arguments may be secret (a token link), and everybody on this machine can read the titles of processes.
+// Arguments may be secret (a token link), and every user of this machine can read process titles.
 const args = process.argv.slice(2);
 process.title = 'recruiting-subgraph';
 
 const stop = new AbortController();
 const hurry = new AbortController();
-/** npm passes on what terminals and systemd send to it and to this process alike: that is one signal, sent twice. */
+/** Terminals and systemd signal the whole process group, and npm forwards the signal too: it arrives twice. */
 const ECHO_MS = 1_000;
 let askedAt = 0;
-// Not once: a second signal would end the process before a token pair under way is safe.
+// Not `once`: the default action of a second signal would end the process before a token pair is saved.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (!stop.signal.aborted) {
@@ -19,11 +19,11 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     } else if (systemClock.elapsed() - askedAt >= ECHO_MS) hurry.abort();
   });
 }
-// Whoever reads what is written may leave, also in the middle of an exchange: that ends no process.
+// A closed stdout or stderr (EPIPE) must not end the process, least of all during an exchange.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-// Waiting keeps no process alive by itself, and a token pair that is not saved yet may have to be waited for.
+// A pending promise does not keep the process alive, and a token pair may still have to be saved.
 const alive = setInterval(() => {}, 2 ** 30);
-// Loaded now, and not by an import above: what is loaded before the cache is on is not found there.
+// Not imported above: modules that are loaded before the cache is on are not found in it.
 const { thisMachine } = await import('./setup/machine.ts');
 const { run } = await import('./cli/program.ts');
 process.exitCode = await run(args, {
@@ -37,7 +37,7 @@ process.exitCode = await run(args, {
   hurry: hurry.signal,
 });
 clearInterval(alive);
-// What the code of a company leaves open, such as a pool of connections, would keep the process alive.
+// Code of the company may leave something open, such as a pool of connections.
 setTimeout(() => process.exit(), 2_000).unref();
-// Otherwise an open standard input could keep the process running.
+// An open standard input could keep the process running.
 process.stdin.destroy();

@@ -23,7 +23,7 @@ import { loadedFor } from './gateway-config-file.ts';
 import { servedOffline } from './schema-served.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
-/** Where something is: in a file, or in a document of a manifest, which has an id. */
+/** A file, or the id of a document in a manifest. */
 type Place = { readonly file: string } | { readonly id: string };
 
 type Mistake = Place & {
@@ -42,18 +42,18 @@ type MistakenOperation = Place & {
 export interface DocumentsReport {
   readonly path: string;
   readonly operations: number;
-  /** Valid today, or with other mistakes, and no longer with the schema that the service has now. */
+  /** Operations with mistakes that only the live schema causes. */
   readonly broken: readonly MistakenOperation[];
-  /** Not valid with the schema that is served today: their mistakes are not due to a change of the service. */
+  /** Operations that are not valid with the schema that is served today either. */
   readonly invalid: readonly MistakenOperation[];
-  /** Why nothing was checked: the gateway would not start with the schema of the service. */
+  /** Set if nothing was checked: the reason why the gateway would not start with the live schema. */
   readonly unchecked?: string;
 }
 
 /**
  * Reads documents of clients, which are written for the served schema.
  *
- * @returns checks them against what is served of another schema of the service
+ * @returns a function that checks them against what is served for another schema of the service
  * @throws Error with a message for the operator
  */
 export async function documentsCheck(
@@ -81,15 +81,15 @@ function compared(
   today: GraphQLSchema,
   live: GraphQLSchema,
 ): Pick<DocumentsReport, 'broken' | 'invalid'> {
-  const found = operations.map((each) => {
+  const checked = operations.map((each) => {
     const before = mistakesOf(each, today);
     const known = new Set(before.map(withoutHint));
     const after = mistakesOf(each, live).filter((error) => !known.has(withoutHint(error)));
     return { each, before, after };
   });
   const listed = (kind: 'before' | 'after') =>
-    found
-      .filter((one) => one[kind].length > 0)
+    checked
+      .filter(({ [kind]: errors }) => errors.length > 0)
       .map(({ each: { source, line, title }, [kind]: errors }) => ({
         ...placeOf(source),
         line,
@@ -127,7 +127,7 @@ function mistakesOf(
   });
 }
 
-/** Identifies a mistake: what the message suggests depends on the schema. */
+/** Identifies a mistake without the suggestion in its message, which depends on the schema. */
 function withoutHint({ message, source, locations }: GraphQLError): string {
   return JSON.stringify([source?.name, locations, message.replace(/ Did you mean .*$/s, '')]);
 }
@@ -214,7 +214,7 @@ function readOperationDocuments(
 
 const IN_FILES = /\.(graphql|gql)$/;
 
-/** Without those of packages and of hidden folders. */
+/** Skips `node_modules` and hidden folders. */
 function filesIn(folder: string): string[] {
   const entries = withReason(folder, () => readdirSync(folder)).toSorted();
   return entries.flatMap((name) => {
@@ -300,7 +300,7 @@ function withFragments(
   return { kind: Kind.DOCUMENT, definitions };
 }
 
-/** Several clients in one folder may have different fragments with the same name. */
+/** Chooses among fragments of the same name, because a folder may hold several clients. */
 function nearest(
   fragments: readonly FragmentDefinitionNode[] = [],
   user: ExecutableDefinitionNode,
@@ -311,7 +311,7 @@ function nearest(
     const parting = way.findIndex((step, at) => step !== other[at]);
     return parting === -1 ? way.length : parting;
   };
-  return fragments.toSorted((one, other) => shared(other) - shared(one))[0];
+  return fragments.toSorted((a, b) => shared(b) - shared(a))[0];
 }
 
 function parsed(source: Source): DocumentNode | GraphQLError {

@@ -17,10 +17,10 @@ import { CommandError } from './terminal.ts';
 
 export interface ReadParts {
   readonly store: TokenStore;
-  /** For a store that has tables which can be made again. */
+  /** Undefined if the tables of this kind of store cannot be repaired. */
   readonly tables: Pick<PostgresStore, 'completeTables' | 'replaceTables'> | undefined;
   readonly rescueFolder: RescueFolder;
-  /** Which store it is, as far as that is known without reading it. */
+  /** As far as it is known without reading the store. */
   readonly identity: StoreIdentity;
   readonly print: (text: string) => void;
 }
@@ -41,7 +41,7 @@ export async function readOrFill(parts: ReadParts): Promise<StoredTokens | null>
 }
 
 /**
- * If the store is empty or damaged, makes its missing tables again, and saves what waits for it in rescue files.
+ * Recreates missing tables of an empty or damaged store, and saves the pairs that wait for it in rescue files.
  *
  * @param rebuild whether tables that are still damaged then, or do not take the newest pair, are renamed, and new ones
  *   are made: the confirmation of the operator
@@ -80,7 +80,7 @@ async function completed(parts: ReadParts, error: unknown): Promise<null> {
   return null;
 }
 
-/** Whether its tables can be read, and do not take the pair that comes after what they hold: a constraint was changed. */
+/** Whether the tables can be read but refuse the next pair, as after a change of their constraints. */
 async function refusesNewest(parts: ReadParts, stored: StoredTokens): Promise<boolean> {
   if (!parts.tables || stored.movedTo !== null) return false;
   const { failed } = await saveWaiting(parts);

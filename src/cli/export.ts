@@ -12,11 +12,11 @@ import { exportedPages } from '../export/exported-pages.ts';
 import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { count, progressLine } from '../export/progress-line.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
-import { openGateway, openUpstream, type Own } from '../setup/open-gateway.ts';
+import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
 
-export interface ExportOptions {
+interface ExportOptions {
   readonly field: string;
   readonly fields?: string;
   readonly args?: string;
@@ -41,12 +41,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw new CommandError('--resume continues a file. Name it with --output.', 2);
   }
   await using parts = new AsyncDisposableStack();
-  const own: Own = (part) => parts.adopt(part, (it) => it.close());
+  const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
     options.url === undefined
-      ? await ownGateway(terminal, own)
+      ? await ownGateway(terminal, closeAtEnd)
       : distantGateway(options.url, terminal);
-  own(gateway);
+  closeAtEnd(gateway);
   const { field, fields, args } = options;
   const operation = await exportOperation({ field, fields, args }, gateway, signal).catch(
     (error: unknown) => {
@@ -69,7 +69,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     stderr.write(`${path} is whole already. Export it again with --force.\n`);
     return 0;
   }
-  own(output);
+  closeAtEnd(output);
   const line = progressLine(stderr, { clock: systemClock, from: output.progress.records });
   let fault: string | undefined;
   try {
@@ -143,8 +143,8 @@ interface Source {
 
 function distantGateway(address: string, { env, readFile, proxyFor }: Terminal): Source {
   const names = ['EXPORT_API_KEY', 'EXPORT_API_KEY_FILE'];
-  const given = Object.fromEntries(names.map((name) => [name, env[name]]));
-  const { exportApiKey: apiKey } = readConfig(given, readFile, { serves: false });
+  const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
+  const { exportApiKey: apiKey } = readConfig(settings, readFile, { serves: false });
   const url = graphqlUrl(address);
   if (apiKey !== undefined && !isSecureUrl(url)) {
     throw new CommandError(
@@ -170,13 +170,13 @@ function graphqlUrl(address: string): string {
 /**
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
-async function ownGateway(terminal: Terminal, own: Own): Promise<Source> {
+async function ownGateway(terminal: Terminal, closeAtEnd: CloseAtEnd): Promise<Source> {
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
   if (config.recruitingUrl === undefined) stderr.write(SANDBOX_NOTICE);
-  const setup = { config, added, machine: terminal, log, own };
+  const setup = { config, added, machine: terminal, log, closeAtEnd };
   const upstream = await openUpstream(setup);
   const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });
   return {

@@ -10,8 +10,8 @@ import { OperatorMistake } from '../errors.ts';
 import { printable, type Terminal } from './terminal.ts';
 
 /**
- * Loads the file that GATEWAY_CONFIG names, or else gateway.config.ts in the working directory, and checks it. It is
- * code, and runs beside the tokens: in production, a file that merely lies there is not loaded.
+ * Loads and checks the file that GATEWAY_CONFIG names, or else gateway.config.ts in the working directory. The file is
+ * code that runs beside the tokens, so in production it is loaded only if GATEWAY_CONFIG names it.
  *
  * @returns undefined if there is none
  * @throws OperatorMistake
@@ -40,7 +40,7 @@ export async function loadGatewayConfig(
   return checkGatewayConfig(exported, file);
 }
 
-/** The same for a command that does not log. */
+/** As `loadGatewayConfig`, for a command that does not log. */
 export function loadedFor(
   config: Parameters<typeof loadGatewayConfig>[0],
   { stderr }: Pick<Terminal, 'stderr'>,
@@ -51,14 +51,14 @@ export function loadedFor(
 const NAMES = ['ts', 'mts', 'js', 'mjs'].map((extension) => `gateway.config.${extension}`);
 
 function fileHere(): string | undefined {
-  const found = NAMES.filter((name) => statSync(name, { throwIfNoEntry: false })?.isFile());
-  if (found.length < 2) return found[0];
+  const files = NAMES.filter((name) => statSync(name, { throwIfNoEntry: false })?.isFile());
+  if (files.length < 2) return files[0];
   throw new OperatorMistake(
-    `There are ${found.join(' and ')}, and only one can be loaded. Remove the others, or name one in GATEWAY_CONFIG.`,
+    `There are ${files.join(' and ')}, and only one can be loaded. Remove the others, or name one in GATEWAY_CONFIG.`,
   );
 }
 
-/** What is wrong with a file that is named, as the end of a sentence. */
+/** Returns the end of a sentence if the file cannot be loaded. */
 function faultOfPath(path: string): string | undefined {
   if (!/\.m?[jt]s$/.test(path)) return 'which is none of .ts, .mts, .js and .mjs';
   try {
@@ -77,19 +77,19 @@ interface Risk {
   readonly isGrave: boolean;
 }
 
-/** Who else can decide what the file does. Whoever may write to its folder can replace it. */
+/** Finds other users who can change the file, or replace it because they can write to its folder. */
 function risksOf(path: string): Risk[] {
-  // Without users, as on Windows, nothing says who may write.
+  // Windows has no user ids.
   const user = process.geteuid?.();
   if (user === undefined) return [];
   return [path, dirname(path)].flatMap((each): Risk[] => {
-    const found = statSync(each);
-    if (isWritableByAll(found)) {
+    const stats = statSync(each);
+    if (isWritableByAll(stats)) {
       const risk = `every user of this machine can write to ${each}, and so run code beside the tokens. Run chmod o-w ${each}`;
       return [{ risk, isGrave: true }];
     }
-    if (found.uid === user || found.uid === 0) return [];
-    const risk = `${each} belongs to another user (${found.uid}), who can so run code beside the tokens. Run chown ${user} ${each} if that is not intended.`;
+    if (stats.uid === user || stats.uid === 0) return [];
+    const risk = `${each} belongs to another user (${stats.uid}), who can so run code beside the tokens. Run chown ${user} ${each} if that is not intended.`;
     return [{ risk, isGrave: false }];
   });
 }
@@ -114,15 +114,15 @@ async function imported(path: string, file: string): Promise<{ readonly default?
   }
 }
 
-/** For what the file awaits before it exports, such as the schema of a second service. */
+/** The file may await something before it exports, such as the schema of a second service. */
 const PATIENCE_MS = 30_000;
 const TOO_SLOW =
   `cannot be loaded: after ${PATIENCE_MS / 1000} s it still awaits something. ` +
   'Check that what it awaits is reachable, or read it from a file.';
 
 /**
- * Has everything that is loaded from now on use the `graphql` of the gateway: with a second copy beside the file,
- * schemas of the one are none for the other. The file can also import the gateway where that is not installed.
+ * Makes all modules that are loaded from now on use the gateway's copy of `graphql`, because graphql-js refuses schemas
+ * of another copy. Also lets the file import the gateway where that is not installed.
  */
 function shareModulesWith(href: string): void {
   registerHooks({
@@ -131,10 +131,10 @@ function shareModulesWith(href: string): void {
       if (SHARED.test(specifier) && context.parentURL !== import.meta.url) {
         return { url: pathToFileURL(resolveHere(specifier)).href, shortCircuit: true };
       }
-      const found = next(specifier, context);
-      // Otherwise Node guesses, with a warning, where no package.json says so.
+      const resolved = next(specifier, context);
+      // Without a package.json, Node would guess the format and print a warning.
       const format = /\.m?ts$/.test(href) ? 'module-typescript' : 'module';
-      return found.url === href ? { ...found, format } : found;
+      return resolved.url === href ? { ...resolved, format } : resolved;
     },
   });
 }
@@ -168,10 +168,10 @@ function reasonsOf(error: unknown, depth = 0): string[] {
   const [reason] = [error.message, (error as NodeJS.ErrnoException).code, error.name].filter(
     Boolean,
   );
-  const own = printable(reason!).replace(/[.:]$/, '');
+  const message = printable(reason!).replace(/[.:]$/, '');
   const causes = error instanceof AggregateError ? error.errors.slice(0, 1) : [error.cause];
   const [cause] = causes;
-  return [own, ...(cause instanceof Error && depth < 4 ? reasonsOf(cause, depth + 1) : [])];
+  return [message, ...(cause instanceof Error && depth < 4 ? reasonsOf(cause, depth + 1) : [])];
 }
 
 /** The file and line where an error comes from, if it is one of the company's. */

@@ -8,10 +8,11 @@ interface CommandEntry {
   readonly about: string;
   readonly options?: readonly Option[];
   /**
-   * Loads the command when it runs: most of a start is the tools for schemas, which `tokens status` does not need. It
-   * gets its options and its argument by their names, and returns an exit code if there are several.
+   * Loads the command when it is run, because the tools for schemas take most of the start-up time, and commands such as
+   * `tokens status` do not need them. The command gets its options and its argument by their names. It may return an
+   * exit code; the default is 0.
    */
-  readonly load: () => Promise<(given: never, terminal: Terminal) => Promise<number | void>>;
+  readonly load: () => Promise<(options: never, terminal: Terminal) => Promise<number | void>>;
 }
 
 const GROUPS: Record<string, string> = {
@@ -27,7 +28,7 @@ const COMMANDS: Record<string, CommandEntry> = {
     about: 'serve the gateway; its settings come from the environment',
     load: async () => {
       const { serve } = await import('./serve.ts');
-      return (_given, terminal) => serve(terminal);
+      return (_options, terminal) => serve(terminal);
     },
   },
   sandbox: {
@@ -224,7 +225,7 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
       outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
     .showHelpAfterError('Add --help to see the arguments and options of the command.');
-  for (const [usage, { about, options = [], load }] of Object.entries(COMMANDS)) {
+  for (const [usage, { about, options: accepted = [], load }] of Object.entries(COMMANDS)) {
     const isDefault = usage === 'serve';
     const group = groupOf(usage, root);
     const command = (group ?? root)
@@ -239,10 +240,10 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
           root.error(`error: ${complaintAbout(args[0], root)}`);
         const named = registeredArguments.map((argument, at) => [argument.name(), args[at]]);
         const runCommand = await load();
-        const given = { ...command.opts(), ...Object.fromEntries(named) };
-        end((await runCommand(given as never, terminal)) ?? 0);
+        const options = { ...command.opts(), ...Object.fromEntries(named) };
+        end((await runCommand(options as never, terminal)) ?? 0);
       });
-    for (const each of options) command.addOption(each);
+    for (const each of accepted) command.addOption(each);
   }
   return root;
 }

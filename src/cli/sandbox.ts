@@ -12,7 +12,7 @@ interface SandboxCommandOptions extends Omit<
   tooCostly?: 'error' | '413' | '502' | '504';
   refuseEarlyRefresh?: '400' | '403';
   keys?: boolean;
-  /** The path of the file that outlives the process. */
+  /** The path of the file that keeps the state. */
   state?: string;
   dropEvery?: number;
   dropAfterEvery?: number;
@@ -45,7 +45,7 @@ export async function sandbox(
   const settings = [
     `RECRUITING_URL=${url}`,
     `TOKEN_LINK=${tokenLink}`,
-    // A store belongs to one address.
+    // A store belongs to one address of the service.
     `TOKEN_STORE=sqlite:data/sandbox-${new URL(url).port}.db`,
     ...(schema === 'rich' ? ['RECRUITING_SCHEMA=schema/rich.graphql MUTATIONS=all'] : []),
     ...(schema === 'results' ? ['RECRUITING_SCHEMA=schema/results.graphql'] : []),

@@ -39,7 +39,7 @@ interface CheckOptions {
   readonly documents?: string | undefined;
 }
 
-/** Exit code when the schemas could not be compared. */
+/** The exit code if the schemas could not be compared. */
 const NOT_COMPARED = 2;
 
 /**
@@ -63,7 +63,7 @@ async function check(
   terminal: Terminal,
 ): Promise<number> {
   const { schemaPath, upstreamTimeoutMs } = config;
-  // Imported only if there are documents: it takes longest to derive what is served.
+  // Imported only if there are documents, because deriving the served schema takes longest.
   const documents = path === undefined ? undefined : await import('./check-documents.ts');
   const checkDocuments = await documents?.documentsCheck(path!, config, terminal);
   const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
@@ -90,7 +90,7 @@ async function check(
   return difference.breaking.length + difference.dangerous.length + broken.length > 0 ? 1 : 0;
 }
 
-/** Of a check without introspection. */
+/** The most requests of a check without introspection. */
 const MAX_REQUESTS = 500;
 
 interface CheckReport extends SchemaDifference {
@@ -104,10 +104,10 @@ interface CheckReport extends SchemaDifference {
 function textOf(report: CheckReport): string {
   const { service, snapshot, unseen } = report;
   if (unseen.length > 0) {
-    const found = isEqual(report)
+    const result = isEqual(report)
       ? `${service} accepts everything in the snapshot (${snapshot}) that could be checked.\n`
       : `${service} no longer accepts the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}`;
-    return `${found}\n${unseen.map((sentence) => `${sentence}\n`).join('')}`;
+    return `${result}\n${unseen.map((sentence) => `${sentence}\n`).join('')}`;
   }
   if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
   return (
@@ -134,7 +134,7 @@ function listed(difference: SchemaDifference, { meanings = false } = {}): string
 interface PullOptions {
   /** Undefined: the snapshot itself. */
   readonly output?: string | undefined;
-  /** Overwrites any file, and writes a schema that could not be served. */
+  /** Whether to overwrite any file, and to write a schema that could not be served. */
   readonly force: boolean;
 }
 
@@ -174,7 +174,7 @@ export async function schemaPull(
   );
 }
 
-/** Refuses to overwrite a file that is not a schema: the setting may name it by mistake. */
+/** Refuses to overwrite a file that is not a schema, because the setting may name it by mistake. */
 function readExisting(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
   if (!existsSync(path)) return undefined;
   try {
@@ -271,16 +271,16 @@ function tokenOf({ pair: { accessToken }, generation }: StoredTokens): StoredTok
 }
 
 /**
- * Writes a file whole or not at all: a reader finds the old content or the new, even after a crash. A link stays a
- * link.
+ * Replaces a file atomically: a reader sees the old content or the new, even after a crash. Follows a link instead of
+ * replacing it.
  */
 function replaceFile(path: string, text: string): void {
   let beside: string | undefined;
   try {
-    const there = statSync(path, { throwIfNoEntry: false });
-    const target = there ? realpathSync(path) : path;
+    const existing = statSync(path, { throwIfNoEntry: false });
+    const target = existing ? realpathSync(path) : path;
     beside = `${target}.${randomUUID()}.new`;
-    const file = openSync(beside, 'wx', there ? there.mode & 0o777 : 0o666);
+    const file = openSync(beside, 'wx', existing ? existing.mode & 0o777 : 0o666);
     try {
       writeFileSync(file, text);
       fsyncSync(file);

@@ -41,7 +41,7 @@ function schemaSettings(terminal: Terminal) {
   return { config, snapshot, overrides: readAdaptersFile(config.schemaPath, terminal) };
 }
 
-/** Reads only the settings that the schema depends on: these commands need no settings for callers. */
+/** Reads only the settings for schemas, because these commands need none for callers. */
 export function readSchemaConfig({ env, readFile }: Terminal): Config {
   const names = [
     'NODE_ENV',
@@ -54,11 +54,11 @@ export function readSchemaConfig({ env, readFile }: Terminal): Config {
     'DRAIN_MAX_ITEMS',
     'UPSTREAM_TIMEOUT_MS',
   ];
-  const given = Object.fromEntries(names.map((name) => [name, env[name]]));
-  return readConfig(given, readFile, { serves: false });
+  const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
+  return readConfig(settings, readFile, { serves: false });
 }
 
-/** The SDL that callers see, sorted, so that two versions differ only where they do. */
+/** The SDL that callers see, sorted so that a diff shows only real changes. */
 export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
   return `${printSchema(lexicographicSortSchema(schema))}\n`;
 }
@@ -77,10 +77,10 @@ export function servedOffline(
 type Report = ListReport | EntityReport;
 
 /**
- * Writes for people what was derived from each list and each type with an id, and why. If many lists are not paged, or
- * many types cannot be found by their id, these are only counted.
+ * Describes what was derived from each list and each type with an id, and why.
  *
- * @param all lists each of them
+ * @param all whether lists that are not paged, and types that cannot be found by their id, are listed even if there are
+ *   many; otherwise they are counted
  */
 function explained(reports: readonly Report[], all: boolean): string {
   if (reports.length === 0) return 'The schema has no lists and no types with an id.\n';

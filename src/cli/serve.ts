@@ -12,7 +12,7 @@ import {
   gatewayParts,
   openGateway,
   openUpstream,
-  type Own,
+  type CloseAtEnd,
   type Setup,
   type UpstreamParts,
 } from '../setup/open-gateway.ts';
@@ -33,12 +33,12 @@ import {
 import { loadGatewayConfig } from './gateway-config-file.ts';
 import { exitCodeOf, stopped, USAGE_ERROR, type Terminal } from './terminal.ts';
 
-/** A process that serves, whether requests are answered in it or in its workers. */
+/** A process that answers requests itself or has workers that do. */
 interface Process extends Setup {
   readonly machine: Terminal;
 }
 
-/** What answers requests, here or in workers. It ends with what this process owns. */
+/** What answers requests, in this process or in its workers. Ends when the process closes its parts. */
 interface Service {
   readonly url: string;
   /** From now on `/ready` replies 503, and each answer is the last one of its connection. */
@@ -60,17 +60,17 @@ export async function serve(terminal: Terminal): Promise<void> {
   });
   terminal.onExit(() => log.flush());
   await using parts = new AsyncDisposableStack();
-  const own: Own = (part) => parts.adopt(part, (it) => it.close());
-  const process: Process = { config, machine: terminal, log, own };
+  const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
+  const process: Process = { config, machine: terminal, log, closeAtEnd };
 
   const primary = channelToPrimary(systemClock);
   if (primary) {
-    own(primary);
+    closeAtEnd(primary);
     const service = await serveAsWorker(primary, process);
     return service && (await stop(service, process));
   }
   for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
-  // With workers, these load it, and not the process that has the tokens.
+  // Workers load it themselves, and keep its code out of the process that has the tokens.
   const added = config.workers > 1 ? undefined : await loadedConfig(process);
   const upstream = await openUpstream(process);
   const serveBy = config.workers > 1 ? serveByWorkers : serveHere;
@@ -139,7 +139,7 @@ async function serveByWorkers(
   upstream: UpstreamParts,
   process: Process,
 ): Promise<Service | undefined> {
-  const { config, machine, log, own } = process;
+  const { config, machine, log, closeAtEnd } = process;
   const { store, rescue, ledger, settings } = upstream;
   const { recruitingUrl } = settings;
   const telemetry = createPrimaryTelemetry({
@@ -162,16 +162,16 @@ async function serveByWorkers(
     });
     return createTokenLender(keeper, systemClock);
   };
-  // Kept from the first worker on that needs them, which has checked everything else.
+  // Not before the first worker needs the tokens: by then it has checked everything else.
   let lender: Promise<TokenLender> | undefined;
-  own({
+  closeAtEnd({
     close: async () => {
       await (await lender?.catch(() => undefined))?.close();
       await keeper?.stop();
     },
   });
-  const budgets = own(createCallerBudgets(config.pagesPerMinute, systemClock, ledger));
-  const workers = own(
+  const budgets = closeAtEnd(createCallerBudgets(config.pagesPerMinute, systemClock, ledger));
+  const workers = closeAtEnd(
     createWorkerProcesses({
       count: config.workers,
       onStart: (worker, isFirst) => {
@@ -197,7 +197,7 @@ async function serveByWorkers(
     },
     process,
   );
-  // Also while they start.
+  // Workers can also be stopped while they start.
   machine.stop.addEventListener('abort', () => workers.stop());
   machine.hurry.addEventListener('abort', () => workers.hurry());
   const url = await workers.start();
@@ -210,8 +210,8 @@ async function serveByWorkers(
 }
 
 /**
- * Reads the metrics of all workers. Those of a worker that does not answer are the last ones that it reported: without
- * them, its counts would seem to begin again.
+ * Reads the metrics of all workers. For a worker that does not answer, returns the last ones that it reported, because
+ * the sums must not fall.
  */
 function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<object[][]> {
   const last = new WeakMap<Channel, object[]>();
@@ -219,7 +219,7 @@ function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<object[
     try {
       if (state === 'serving') last.set(channel, await channel.request('metrics', null));
     } catch (error) {
-      // That it does not answer, or has ended, is logged elsewhere.
+      // A worker that does not answer or has ended is logged elsewhere.
       if (!(error instanceof NoAnswerError) && !channel.hasEnded) {
         log.error({ err: error, worker: pid }, 'the metrics of a worker cannot be read');
       }
@@ -258,7 +258,7 @@ async function startWorker(primary: ChannelToPrimary, process: Process): Promise
     schemaPollSeconds: isFirst ? config.schemaPollSeconds : undefined,
   };
   const ledger: PageLedger = { take: (report) => primary.request('takePages', report) };
-  const gateway = process.own(
+  const gateway = process.closeAtEnd(
     await createGateway({
       ...gatewayParts(settings, { ...process, added }),
       tokens: () => borrowTokens(primary),
@@ -275,7 +275,7 @@ async function startWorker(primary: ChannelToPrimary, process: Process): Promise
   return service;
 }
 
-/** What all workers together may hold and send. */
+/** Divides the limits of the gateway among the workers. */
 function shareOf(config: Config): Config {
   const of = (limit: number) => Math.ceil(limit / config.workers);
   return {
@@ -290,7 +290,7 @@ function shareOf(config: Config): Config {
 /**
  * Loads what a company adds, and logs the name of the file.
  *
- * @param isFirst whether this process reports what every worker finds
+ * @param isFirst whether this worker is the one that reports what all of them find
  */
 async function loadedConfig(
   { config, log }: Process,
@@ -306,13 +306,13 @@ async function loadedConfig(
 /** Answers requests at HOST and PORT. */
 async function listenFor(
   gateway: Gateway,
-  { config, machine, log, own }: Process,
+  { config, machine, log, closeAtEnd }: Process,
 ): Promise<Service> {
-  const server = own(
+  const server = closeAtEnd(
     await listen(gateway.handler, {
       ...config,
       clock: systemClock,
-      // With workers, the primary accepts connections, and does little else.
+      // With workers, the primary accepts the connections and does little else.
       acceptors: config.workers > 1 ? 1 : ACCEPTORS,
       maxConnections: maxConnections(machine),
       onDropped: onceInAWhile((dropped) =>
@@ -336,8 +336,8 @@ async function listenFor(
 }
 
 /**
- * How many connections fit: one takes 3 kB of the heap, and up to 16 more while a request arrives. They leave file
- * descriptors to the token store and to the connections to the service.
+ * The number of connections that fit into the heap (3 kB each, and up to 16 kB more while a request arrives) and leave
+ * file descriptors for the token store and for connections to the service.
  */
 function maxConnections({ readFile }: Terminal): number {
   const byHeap = Math.floor(getHeapStatistics().heap_size_limit / HEAP_PER_CONNECTION);
@@ -345,7 +345,7 @@ function maxConnections({ readFile }: Terminal): number {
   try {
     limits = readFile('/proc/self/limits');
   } catch {
-    // Only Linux has it.
+    // The file exists only on Linux.
   }
   const files = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity);
   return Math.max(MIN_CONNECTIONS, Math.min(byHeap, files - OTHER_FILES));
@@ -373,18 +373,20 @@ function onceInAWhile(report: (calls: number) => void): () => void {
 }
 
 /**
- * Serves `/metrics` at its own address. Does not if that address is taken and was not configured.
+ * Serves `/metrics` at the admin address. Only warns if the default address is taken.
  *
  * @throws Error with a message for the operator
  */
-async function listenAdmin(metrics: Metrics, { config, log, own }: Process): Promise<void> {
+async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Process): Promise<void> {
   const { adminHost: host, adminPort: port, adminPortGiven, allowedHosts } = config;
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
     const isOurHost = adminHosts({ host, allowedHosts });
     const handler = adminHandler(metrics, isOurHost, log);
     const address = { host, port, variables };
-    const admin = own(await listen(handler, { ...address, maxConnections: ADMIN_CONNECTIONS }));
+    const admin = closeAtEnd(
+      await listen(handler, { ...address, maxConnections: ADMIN_CONNECTIONS }),
+    );
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
   } catch (error) {
     // The port is the default one: a second gateway on a developer's machine need not fail for it.

@@ -10,11 +10,11 @@ export interface Terminal extends Machine {
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream & DestinationStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
-  /** Calls the listener when the process ends, also by an error that nobody expected. It cannot wait for anything. */
+  /** Calls the listener when the process ends, even by an uncaught error. The listener must be synchronous. */
   readonly onExit: (listener: () => void) => void;
   /** Aborted when the process is asked to stop. */
   readonly stop: AbortSignal;
-  /** Aborted when it is asked again: it then skips every wait that is not needed. */
+  /** Aborted by a second request to stop: the process then skips every wait that is not needed. */
   readonly hurry: AbortSignal;
 }
 
@@ -28,7 +28,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Of a command that was used or configured wrongly. */
+/** The exit code of a command that was used or configured wrongly. */
 export const USAGE_ERROR = 2;
 
 /** The exit code of a command that ended with this error. */
@@ -71,7 +71,7 @@ export function duration(seconds: number): string {
   return parts.slice(0, 2).join(' ') || '0 s';
 }
 
-/** A name from the service without characters that control the terminal. */
+/** Removes the characters of a name from the service that could control the terminal. */
 export function printable(name: string): string {
   return name.replace(/\p{C}+/gu, ' ').trim();
 }

@@ -26,20 +26,20 @@ import {
 } from './damaged-store.ts';
 import { CommandError, commandLog, duration, type Terminal } from './terminal.ts';
 
-/** What a command gets to work on the token store. Gateways may be running on the same store. */
+/** The token store as a command uses it. Gateways may be running on the same store. */
 export interface TokenSession {
   readonly config: Config;
   readonly store: BoundedStore;
   readonly stored: StoredTokens | null;
   readonly rescueFolder: RescueFolder;
-  /** Which store it is, or would be if it were there. */
+  /** Identifies the store, even one that does not exist. */
   readonly identity: StoreIdentity;
 }
 
 /**
- * What a command does with the store: `inspect` changes no byte of any file. If there is no store, `inspect` and `work`
- * treat it as empty; `recover` makes one if a pair for it waits in a rescue file, `create` always, and both save that
- * pair first. `recover` also repairs tables; `rebuild` replaces them if that does not help.
+ * What a command does with the store. `inspect` does not write to any file. If the store does not exist, `inspect` and
+ * `work` treat it as empty, `create` creates it, and `recover` creates it if a pair for it waits in a rescue file; both
+ * save that pair first. `recover` also repairs tables, and `rebuild` replaces tables that cannot be repaired.
  */
 type Purpose = 'inspect' | 'work' | 'recover' | 'rebuild' | 'create';
 
@@ -74,14 +74,14 @@ export async function withTokenStore<T>(
 
 export interface TokenService {
   readonly checkAccess: CheckAccess;
-  /** What earlier processes left in rescue files. It was printed already. */
+  /** What earlier processes left in rescue files. Already printed. */
   readonly rescued: RescueReport;
-  /** Is in step with the store. */
+  /** In sync with the store. */
   readonly refresher: TokenRefresher;
 }
 
 /**
- * Waits at the end until a pair that was received is safe.
+ * Gives `work` a refresher, and afterwards waits until a pair that was received is saved.
  *
  * @throws CommandError when all that could be done was to put it into the rescue file
  */
@@ -112,7 +112,7 @@ export async function withTokenService<T>(
       print(`${REFUSED} It waits at most ${duration(waitSeconds)}.`);
     },
   });
-  // A signal does not end an exchange that is under way; it only prevents the next one.
+  // A signal does not end an exchange in progress; it only prevents the next one.
   const stop = () => void refresher.stop();
   terminal.stop.addEventListener('abort', stop, { once: true });
   let wasUnsaved = false;
@@ -204,7 +204,7 @@ async function openFor(
   return made;
 }
 
-/** A file that may not be looked at counts as one, so that opening it reports why. */
+/** A file without permission to look at it counts as existing, so that opening it reports the reason. */
 function isThere(store: Config['tokenStore']): boolean {
   if (store.kind === 'postgres') return true;
   try {
@@ -231,7 +231,7 @@ function readFor(purpose: Purpose, parts: ReadParts): Promise<StoredTokens | nul
   return readOrRepair(parts, { rebuild: purpose === 'rebuild' });
 }
 
-/** Reads only the settings that the tokens depend on: a command needs no settings for callers. */
+/** Reads only the settings for tokens, because these commands need none for callers. */
 export function readTokenConfig({ env, readFile }: Terminal): Config {
   const names = [
     'RECRUITING_URL',

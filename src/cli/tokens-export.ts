@@ -10,7 +10,7 @@ import { describeStore, openStore, replicaOf } from '../setup/token-store.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
-/** Moves the set to another store. From then on this one refuses to refresh it. */
+/** Moves the set to another store. Afterwards this one refuses to refresh it. */
 export async function tokensExport(
   { store: address }: { store: string },
   terminal: Terminal,
@@ -24,7 +24,7 @@ export async function tokensExport(
     const options = { baseUrl: stored.baseUrl };
     const { newest } = await saveRescued(session.rescueFolder, store, options);
     const other = boundStore(openStore(target, config), systemClock);
-    // Moved from an older copy of the database, a spent refresh token would be sent from there.
+    // A set that is moved from an older copy of the database would have a spent refresh token.
     if (await store.askOthers()) await systemClock.sleep(ANSWERS_MS);
     const generations = newest.map(({ pair }) => pair.generation + 1);
     try {
@@ -45,7 +45,7 @@ export async function tokensExport(
   });
 }
 
-/** With its absolute path: the source store reports it from then on, wherever a command is started. */
+/** Makes the path absolute, because the source store reports it to commands in any working directory. */
 function readTarget(address: string): StoreAddress {
   const target = readStoreAddress(address);
   if (target?.kind === 'sqlite') return { ...target, path: resolve(target.path) };
@@ -57,11 +57,11 @@ function readTarget(address: string): StoreAddress {
   );
 }
 
-function isSameStore(one: StoreAddress, other: StoreAddress): boolean {
-  if (one.kind === 'sqlite' && other.kind === 'sqlite') {
-    return realPath(one.path) === realPath(other.path);
+function isSameStore(a: StoreAddress, b: StoreAddress): boolean {
+  if (a.kind === 'sqlite' && b.kind === 'sqlite') {
+    return realPath(a.path) === realPath(b.path);
   }
-  return describeStore(one) === describeStore(other);
+  return describeStore(a) === describeStore(b);
 }
 
 function realPath(path: string): string {

@@ -99,7 +99,7 @@ async function contentOf(source: string, { stdin, readFile, stop }: Terminal): P
       return readFile(source);
     } catch (error) {
       const { code } = error as { code?: string };
-      // What was given may be the link without its beginning, or the JSON: it is not shown.
+      // The source is not shown, because it may be the link without its beginning, or the JSON.
       throw new CommandError(
         `What was given is not a link that begins with https://, and cannot be read as a file (${code ?? 'unknown error'}). ` +
           'Give the whole one-time link, a file, or - for standard input. Nothing was changed.',

@@ -16,8 +16,7 @@ import { CommandError, duration, type Terminal } from './terminal.ts';
 import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
 
 /**
- * Repairs a store that is empty or damaged, and resolves an uncertain refresh: prints what it finds, does the one thing
- * that helps, and prints the next step.
+ * Repairs an empty or damaged store, and resolves an uncertain refresh. Prints what it finds and the next step.
  *
  * @param rebuild whether tables that cannot be repaired are replaced
  */
@@ -75,8 +74,8 @@ export async function tokensRecover(
 }
 
 /**
- * Waits for the length of a claim whose end lies too far ahead: nobody but a process that keeps running can see when that
- * is over.
+ * Waits out a claim whose end lies too far ahead because a clock was set back. Only a process that keeps running can
+ * measure that time.
  */
 async function claimIsOver(
   { refresher }: TokenService,
@@ -101,7 +100,7 @@ async function claimIsOver(
 
 const LOOK_MS = 1_000;
 
-/** The pair may have arrived: then the refresh token before it must not be sent again. */
+/** If the next pair has arrived, the refresh token before it must not be sent again. */
 const RESCUE_FIRST =
   'The next pair may be in the rescue file that could not be read. Nothing was sent. ' +
   'Correct what is reported about that file (TOKEN_STORE_KEY as the gateway has it, TOKEN_STORE, permissions), and run this again. ' +
@@ -147,33 +146,33 @@ function printKept({ refresher }: TokenService, print: (text: string) => void): 
   }
 }
 
-/** Saves a pair that an answer names: if the service accepts its access token, nothing has to be sent. */
+/** Saves the pair in a kept answer. If the service accepts its access token, no refresh token has to be sent. */
 async function saveAnswer(
   { refresher }: TokenService,
   print: (text: string) => void,
   unproved = false,
 ): Promise<'proved' | 'unproved' | undefined> {
-  const found = await refresher.answers
+  const outcome = await refresher.answers
     .save(refresher.tokens!, unproved)
     .catch(({ message }: Error) => {
       throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
     });
-  if (!found) return undefined;
+  if (!outcome) return undefined;
   await refresher.sync();
   const { generation } = refresher.tokens!;
   print(
-    found === 'proved'
+    outcome === 'proved'
       ? `The service accepts the access token of that pair: generation ${generation} is in use. Nothing was sent.`
       : `The service no longer accepts the access token of that pair. The pair is saved as generation ${generation}, to try its refresh token.`,
   );
-  return found;
+  return outcome;
 }
 
-/** For tokens that are lost anyway: tries a pair that an answer names, without proof. */
+/** Tries the pair in a kept answer without proof, because the tokens are lost anyway. */
 async function lastTry(service: TokenService, lost: CommandError, print: (text: string) => void) {
-  const found = await saveAnswer(service, print, true);
-  if (!found) throw lost;
-  if (found === 'unproved') await replay(service, print);
+  const outcome = await saveAnswer(service, print, true);
+  if (!outcome) throw lost;
+  if (outcome === 'unproved') await replay(service, print);
 }
 
 /** @returns whether the service accepts the access token */

@@ -12,7 +12,7 @@ import { CommandError, duration, type Terminal } from './terminal.ts';
 import { noTokens, withTokenService, withTokenStore } from './token-session.ts';
 
 /** Refreshes once, or waits for the refresh of another process. */
-export async function tokensRefresh(_given: object, terminal: Terminal): Promise<void> {
+export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
   await withTokenStore(terminal, 'work', async (session) => {
     const { stored } = session;
     if (!stored) throw await noTokens(session);
@@ -51,7 +51,7 @@ function tooEarly(tokens: HeldTokens): string {
   );
 }
 
-/** The general message advises to try again, which this command would refuse while the tokens are uncertain. */
+/** Replaces the general advice to try again, which this command would refuse while the tokens are uncertain. */
 function whatNow(error: Error, { tokens }: Pick<TokenRefresher, 'tokens'>): string {
   if (codeOf(error) === 'TOKENS_LOST' || !tokens || !mayHaveSuccessor(tokens)) return error.message;
   return NO_CLEAR_ANSWER;

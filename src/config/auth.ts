@@ -37,9 +37,9 @@ const variables = z.object(authVariables);
 const TOGETHER = ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const;
 
 /** Which callers are admitted, and what each may do; undefined: callers need no credential. */
-export function toAuth(given: z.output<typeof variables>) {
-  const { AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = given;
-  const { AUTH_API_KEYS: apiKeys = [], ROUTER_CALLERS: routerCallers } = given;
+export function toAuth(settings: z.output<typeof variables>) {
+  const { AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = settings;
+  const { AUTH_API_KEYS: apiKeys = [], ROUTER_CALLERS: routerCallers } = settings;
   const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
   if (apiKeys.length === 0 && !acceptsJwts) return undefined;
   /** The scopes of a token that have a meaning here. */
@@ -58,10 +58,10 @@ function scopesOf(routerCallers: readonly string[]): string[] {
 }
 
 /** Combinations that would admit or refuse every caller by mistake. */
-export function authContradictions(given: Readonly<Record<string, string>>): string[] {
-  const isGiven = (name: string) => (given[name] ?? given[`${name}_FILE`]) !== undefined;
+export function authContradictions(settings: Readonly<Record<string, string>>): string[] {
+  const isGiven = (name: string) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined;
   const isAuthGiven = ['AUTH_API_KEYS', ...TOGETHER].some(isGiven);
-  const isAnonymous = given['ALLOW_ANONYMOUS'] === 'true';
+  const isAnonymous = settings['ALLOW_ANONYMOUS'] === 'true';
   const mistakes: string[] = [];
   if (isAuthGiven && isAnonymous) {
     mistakes.push(
@@ -86,13 +86,13 @@ export function authContradictions(given: Readonly<Record<string, string>>): str
         'Set AUTH_API_KEYS or AUTH_JWKS_URL, or remove ROUTER_CALLERS.',
     );
   }
-  return isAuthGiven ? [...mistakes, ...unknownRouters(given)] : mistakes;
+  return isAuthGiven ? [...mistakes, ...unknownRouters(settings)] : mistakes;
 }
 
 /** Returns nothing if AUTH_API_KEYS or another of these settings is wrong itself: that must be corrected first. */
-function unknownRouters(given: Readonly<Record<string, string>>): string[] {
-  const { success, data } = variables.safeParse(given);
-  const isUnread = 'AUTH_API_KEYS_FILE' in given && !('AUTH_API_KEYS' in given);
+function unknownRouters(settings: Readonly<Record<string, string>>): string[] {
+  const { success, data } = variables.safeParse(settings);
+  const isUnread = 'AUTH_API_KEYS_FILE' in settings && !('AUTH_API_KEYS' in settings);
   if (!success || isUnread) return [];
   const { AUTH_API_KEYS: keys = [], ROUTER_CALLERS: callers = [] } = data;
   const names = keys.map(({ name }) => `key:${name}`);
@@ -128,7 +128,7 @@ function keyEntries() {
   });
 }
 
-export interface ApiKeyEntry {
+interface ApiKeyEntry {
   readonly name: string;
   /** SHA-256 of the key, in hex. */
   readonly hash: string;

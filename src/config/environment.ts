@@ -20,12 +20,12 @@ export function withoutEmpty(env: Record<string, string | undefined>): Record<st
  * @returns mistakes, which contain neither a secret nor a path
  */
 export function readSecretFiles(
-  given: Record<string, string>,
+  settings: Record<string, string>,
   names: readonly string[],
   readFile: (path: string) => string,
 ): string[] {
   return names.flatMap((name) =>
-    isSecret(name) ? readSecretFile(name, given, readFile) : refuseFile(name, given),
+    isSecret(name) ? readSecretFile(name, settings, readFile) : refuseFile(name, settings),
   );
 }
 
@@ -33,10 +33,10 @@ function isSecret(name: string): boolean {
   return (SECRETS as readonly string[]).includes(name);
 }
 
-/** Such a variable is refused, because ignoring it would start the gateway without the setting. */
-function refuseFile(name: string, given: Record<string, string>): string[] {
-  if (given[`${name}_FILE`] === undefined) return [];
-  delete given[`${name}_FILE`];
+/** Refuses the variable, because ignoring it would start the gateway without the setting. */
+function refuseFile(name: string, settings: Record<string, string>): string[] {
+  if (settings[`${name}_FILE`] === undefined) return [];
+  delete settings[`${name}_FILE`];
   return [
     `${name}_FILE is not supported: only ${SECRETS.join(', ')} can be given as a file. Set ${name} to the value itself.`,
   ];
@@ -44,17 +44,17 @@ function refuseFile(name: string, given: Record<string, string>): string[] {
 
 const RIGHT_PATH = 'Set it to the path of a file that contains the secret.';
 
-/** Characters. A longer file is another one, such as a disk image or a log. */
+/** Characters. A longer file is not a secret but, for example, a disk image or a log. */
 const LONGEST_SECRET = 64 * 1024;
 
 function readSecretFile(
   name: string,
-  given: Record<string, string>,
+  settings: Record<string, string>,
   readFile: (path: string) => string,
 ): string[] {
-  const path = given[`${name}_FILE`];
+  const path = settings[`${name}_FILE`];
   if (path === undefined) return [];
-  if (given[name] !== undefined) {
+  if (settings[name] !== undefined) {
     return [`${name} and ${name}_FILE are both set. Remove one of them.`];
   }
   if (path.includes('://')) {
@@ -67,11 +67,11 @@ function readSecretFile(
     }
     const secret = text.trim();
     if (secret === '') return [`${name}_FILE names an empty file. Write the secret into it.`];
-    given[name] = secret;
+    settings[name] = secret;
     return [];
   } catch (error) {
     const { code } = error as { code?: string };
-    // Without the path, because the value may be the secret itself.
+    // The path is left out, because it may be the secret itself.
     const fault =
       code === 'EISDIR' ? 'a folder' : `a file that cannot be read (${code ?? 'unknown error'})`;
     return [`${name}_FILE names ${fault}. ${RIGHT_PATH}`];
@@ -91,12 +91,12 @@ export interface Misspelling {
  * @param names all settings
  */
 export function misspellings(
-  given: Readonly<Record<string, string>>,
+  settings: Readonly<Record<string, string>>,
   names: readonly string[],
 ): Misspelling[] {
   const known = [...names, ...SECRETS.map((name) => `${name}_FILE`)];
-  const missing = known.filter((name) => name.includes('_') && given[name] === undefined);
-  return Object.keys(given)
+  const missing = known.filter((name) => name.includes('_') && settings[name] === undefined);
+  return Object.keys(settings)
     .filter((name) => !known.includes(name))
     .flatMap((name) => {
       const meant = missing.find((other) => isNear(name.toUpperCase(), other));
@@ -129,12 +129,12 @@ export function nearestWord(word: string, words: readonly string[]): string | un
 }
 
 /** The Levenshtein distance, computed row by row. */
-function distance(one: string, other: string): number {
+function distance(word: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 0; i < one.length; i += 1) {
+  for (let i = 0; i < word.length; i += 1) {
     const next = [i + 1];
     for (let j = 0; j < other.length; j += 1) {
-      const replaced = row[j]! + (one[i] === other[j] ? 0 : 1);
+      const replaced = row[j]! + (word[i] === other[j] ? 0 : 1);
       next.push(Math.min(replaced, row[j + 1]! + 1, next[j]! + 1));
     }
     row = next;

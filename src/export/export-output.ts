@@ -192,11 +192,9 @@ const STATE_LOGS = ['-wal', '-shm', '-journal'];
 /** A link of this user stays a link. @throws OperatorMistake for anything but a file */
 function targetOf(path: string): string {
   checkLink(path);
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found && !found.isFile()) {
-    throw notAFile(path);
-  }
-  return found ? realpathSync(path) : path;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats && !stats.isFile()) throw notAFile(path);
+  return stats ? realpathSync(path) : path;
 }
 
 function openState(statePath: string, path: string): ExportState {

@@ -18,14 +18,14 @@ export interface ExportedPage {
   readonly isResumed: boolean;
 }
 
-export interface ExportedRecord {
+interface ExportedRecord {
   /** Null if the record has none. */
   readonly id: string | null;
   /** An object; null for a record that the service could not give. */
   readonly value: Json;
 }
 
-export interface ExportedPagesOptions {
+interface ExportedPagesOptions {
   readonly gateway: Gateway;
   readonly operation: ExportOperation;
   /** Undefined: from the start of the list. */

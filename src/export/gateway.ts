@@ -176,7 +176,7 @@ export class GatewayFailure extends Error {
     const isKeyMissing = code === ('UNAUTHENTICATED' satisfies ErrorCode);
     return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
       code,
-      isTemporary: ![code, reason].some((one) => PERMANENT.includes(one)),
+      isTemporary: !PERMANENT.includes(code) && !PERMANENT.includes(reason),
       retryAfter: seconds > 0 ? seconds : undefined,
       resumeAfter: extensions?.get('resumeAfter')?.string,
     });

@@ -27,8 +27,8 @@ export function removeFile(path: string): void {
 
 /** Whether only this user can have written this file: it is no link, and has no second name. */
 export function isOwnFile(path: string): boolean {
-  const found = statusOf(path);
-  return found !== undefined && found.isFile() && found.nlink === 1 && isOfThisUser(found);
+  const stats = statusOf(path);
+  return stats !== undefined && stats.isFile() && stats.nlink === 1 && isOfThisUser(stats);
 }
 
 /**
@@ -50,8 +50,8 @@ export function adoptFile(path: string): void {
 
 /** @throws OperatorMistake for a link that another user made: it may lead to a file of this user */
 export function checkLink(path: string): void {
-  const found = statusOf(path);
-  if (!found?.isSymbolicLink() || isOfThisUser(found)) return;
+  const stats = statusOf(path);
+  if (!stats?.isSymbolicLink() || isOfThisUser(stats)) return;
   throw new OperatorMistake(
     `${path} is a link that belongs to another user. Give --output the path of the file itself.`,
   );
@@ -69,6 +69,6 @@ function statusOf(path: string): Stats | undefined {
 
 /** Windows has no numbers for users. */
 function isOfThisUser({ uid }: Stats): boolean {
-  const own = userInfo().uid;
-  return own === -1 || uid === own;
+  const user = userInfo().uid;
+  return user === -1 || uid === user;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 
 /** What a terminal shows of an export while it runs. */
-export interface ProgressLine {
+interface ProgressLine {
   /** @param length of the list, once it is known */
   show(records: number, length: number | undefined): void;
   /** Shows a message above the line. */

@@ -5,7 +5,7 @@ import { ID_KEY } from './export-operation.ts';
 export type FormatName = 'ndjson' | 'csv';
 
 /** How records become lines of a file. */
-export interface RecordFormat {
+interface RecordFormat {
   /** What a file begins with. */
   readonly header: string;
   /** @returns the lines of these records, each with its line break */
@@ -15,15 +15,18 @@ export interface RecordFormat {
 /** @param keys the response keys of a record, in the order of columns */
 export function recordFormat(name: FormatName, keys: readonly string[]): RecordFormat {
   if (name === 'ndjson') {
-    return { header: '', write: (records) => records.map((one) => `${jsonLine(one)}\n`).join('') };
+    return {
+      header: '',
+      write: (records) => records.map((record) => `${jsonLine(record)}\n`).join(''),
+    };
   }
-  const wanted = new Set(keys);
+  const columns = new Set(keys);
   return {
     header: csv([keys]),
     write: (records) =>
       csv(
         records.map((record) => {
-          const members = record.members(wanted);
+          const members = record.members(columns);
           return keys.map((key) => cell(members.get(key)));
         }),
       ),

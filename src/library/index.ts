@@ -187,7 +187,7 @@ async function setUp(
         `${name} has no effect: it is a setting of the command, and this program serves by itself.`,
       );
   }
-  return { config, machine: thisMachine, log, own: (part) => opening.adopt(part, close) };
+  return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
 }
 
 /** Not PORT, which a program may read by itself. */

@@ -165,8 +165,8 @@ function recordsAmong(
     if (isWanted(persons.recordAt(position))) positions.push(position);
   }
   const indexFrom = (position: number) => {
-    const found = positions.findIndex((each) => each >= position);
-    return found < 0 ? positions.length : found;
+    const index = positions.findIndex((each) => each >= position);
+    return index < 0 ? positions.length : index;
   };
   return {
     length: positions.length,

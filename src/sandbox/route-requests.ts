@@ -25,8 +25,7 @@ export interface Route {
 /** Without an answer, the connection is closed. */
 type MaybeAnswer = Answer | undefined;
 
-export type RouteName =
-  'tokenLink' | 'authCheck' | 'oauthToken' | 'graphql' | 'account' | 'unknown';
+type RouteName = 'tokenLink' | 'authCheck' | 'oauthToken' | 'graphql' | 'account' | 'unknown';
 
 export interface Stats {
   /** Requests that arrived, whatever their outcome. */

@@ -31,7 +31,7 @@ export interface TokenState {
   accessTokens: Record<string, AccessToken>;
 }
 
-export interface TokenSet {
+interface TokenSet {
   name: string;
   access_token: string;
   expires_in: number;

@@ -77,8 +77,8 @@ export function madeUpApplications(vacancies: readonly Vacancy[], persons: numbe
 /** @param records in the order of their numbers */
 export function numberedList<T extends Numbered>(records: readonly T[]): PagedList<T> {
   const firstFrom = (number: number) => {
-    const found = records.findIndex((record) => record.number >= number);
-    return found < 0 ? records.length : found;
+    const index = records.findIndex((record) => record.number >= number);
+    return index < 0 ? records.length : index;
   };
   return {
     length: records.length,

@@ -17,61 +17,66 @@ import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
 import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
-/** What a process has before it opens anything. */
+/** Everything that is needed to open a gateway. */
 export interface Setup {
   readonly config: Config;
   /** What gateway.config.ts exports, checked; undefined: nothing is added. */
   readonly added?: CheckedConfig | undefined;
   readonly machine: Machine;
   readonly log: Logger;
-  readonly own: Own;
+  readonly closeAtEnd: CloseAtEnd;
 }
 
-/** Closes a part at the end. */
-export type Own = <T extends { close(): Promise<void> }>(part: T) => T;
+/** Has a part closed when the gateway is, and returns it. */
+export type CloseAtEnd = <T extends { close(): Promise<void> }>(part: T) => T;
 
-/** What a gateway needs of the service, or of a sandbox in its place. */
+/** The connection of a gateway to the service, or to a sandbox in its place. */
 export interface UpstreamParts {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;
   readonly rescue?: Rescue;
-  /** Shared by replicas; undefined if there are none, because the store is of this machine. */
+  /** Shared by replicas. Undefined with a SQLite store, which only this machine uses. */
   readonly ledger?: PageLedger | undefined;
 }
 
-/** The service that is configured, with its token store; otherwise a sandbox. */
-export async function openUpstream({ config, machine, log, own }: Setup): Promise<UpstreamParts> {
+/** Opens the token store of the configured service, or starts a sandbox. */
+export async function openUpstream({
+  config,
+  machine,
+  log,
+  closeAtEnd,
+}: Setup): Promise<UpstreamParts> {
   const { recruitingUrl, tokenLink, tokenStore, pagesPerMinute } = config;
-  if (recruitingUrl === undefined) return sandboxInside(own);
-  const store = own(openStore(tokenStore, config));
+  if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
+  const store = closeAtEnd(openStore(tokenStore, config));
   return {
     settings: { recruitingUrl, tokenLink },
     store,
     ledger: store.ledger?.({ perMinute: pagesPerMinute, clock: systemClock, log }),
-    rescue: own(openRescue(rescueFolder(config, machine.owner), log)),
+    rescue: closeAtEnd(openRescue(rescueFolder(config, machine.owner), log)),
   };
 }
 
-/** Starts a sandbox. Its tokens stay in memory, so that they cannot mix with real ones. */
-async function sandboxInside(own: Own): Promise<UpstreamParts> {
+/** Keeps the tokens of the sandbox in memory, so that they cannot be mixed with real ones. */
+async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
   // Loaded only here: a gateway in front of a service does not need it.
   const { startSandbox } = await import('../sandbox/sandbox.ts');
-  const { url, tokenLink } = own<Sandbox>(await startSandbox());
+  const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
   return {
     settings: { recruitingUrl: url, tokenLink },
-    store: own(openSqliteStore(':memory:')),
+    store: closeAtEnd(openSqliteStore(':memory:')),
   };
 }
 
 /**
- * Opens a gateway with its own tokens, for a command or for the program of somebody else.
+ * Opens a gateway that manages its tokens itself, for a command or for another program.
  *
  * @throws Error with a message for the operator
  */
 export async function openGateway(upstream: UpstreamParts, setup: Setup): Promise<Gateway> {
-  const { config, machine, own } = setup;
+  const { config, machine, closeAtEnd } = setup;
   const { settings, store, rescue, ledger } = upstream;
-  return own(
+  return closeAtEnd(
     await createGateway({
       ...gatewayParts({ ...config, ...settings }, setup),
       store,
@@ -84,9 +89,9 @@ export async function openGateway(upstream: UpstreamParts, setup: Setup): Promis
 
 /** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
 export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
-  const { config, machine, log, own } = setup;
+  const { config, machine, log, closeAtEnd } = setup;
   const { settings, store, rescue } = upstream;
-  return own(
+  return closeAtEnd(
     await createManagedExecutor({
       config: { ...config, ...settings },
       store,
@@ -102,7 +107,7 @@ export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
 /** Reads the files that the settings name. @throws OperatorMistake */
 export function gatewayParts(
   config: Config & { readonly recruitingUrl: string },
-  { config: { recruitingUrl: service }, added, machine, log }: Omit<Setup, 'own'>,
+  { config: { recruitingUrl: service }, added, machine, log }: Omit<Setup, 'closeAtEnd'>,
 ): GatewayParts {
   return {
     config,

@@ -1,6 +1,6 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: string;
   /** JSON lines for machines; otherwise readable lines. */
   readonly json: boolean;
@@ -53,15 +53,15 @@ function joining(write: (text: string) => void): DestinationStream & { flush(): 
       let text = '';
       let bytes = 0;
       for (const line of collected) {
-        const its = Buffer.byteLength(line);
-        // Workers share one pipe: a larger write could get the line of another one into its middle.
-        if (bytes > 0 && bytes + its > ONE_WRITE) {
+        const size = Buffer.byteLength(line);
+        // Workers share one pipe, and a larger write could be interleaved with a line of another worker.
+        if (bytes > 0 && bytes + size > ONE_WRITE) {
           write(text);
           text = '';
           bytes = 0;
         }
         text += line;
-        bytes += its;
+        bytes += size;
       }
       if (bytes > 0) write(text);
     },

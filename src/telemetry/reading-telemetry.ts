@@ -6,7 +6,7 @@ import type { MetricRegistry } from './metrics.ts';
 import { requestCause } from './request-telemetry.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 
-export interface ReadingTelemetryParts extends ReadingLoad {
+interface ReadingTelemetryParts extends ReadingLoad {
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
   readonly log: Logger;
@@ -23,14 +23,14 @@ export function readingTelemetry(parts: ReadingTelemetryParts): ReadingTelemetry
   const { spans } = parts;
   const metrics = readingMetrics(parts);
   return {
-    pageRead: (given) => {
+    pageRead: (of) => {
       metrics.pages(1);
-      const cost = requestCause(given)?.cost;
+      const cost = requestCause(of)?.cost;
       if (cost) cost.pages += 1;
     },
     resultFailed: (type, reason) => metrics.failedResults(1, type, reason),
-    walkBegun: (kind, list, given) => {
-      const cause = requestCause(given);
+    walkBegun: (kind, list, of) => {
+      const cause = requestCause(of);
       const attributes = { 'recruiting.list': list };
       const parent = cause?.context ?? ROOT_CONTEXT;
       const context = spans.begin(kind, SpanKind.INTERNAL, parent, attributes);

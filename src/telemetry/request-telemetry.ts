@@ -13,7 +13,7 @@ import { isKnownPath } from '../http/addresses.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { end, spanOf, type Spans } from './spans.ts';
 
-/** A caller's request, as telemetry sees it in everything that is done for it. */
+/** Identifies a caller's request in the telemetry of everything that is done for it. */
 export interface RequestCause extends Cause {
   /** Contains the span below which the next spans belong. */
   readonly context: Context;
@@ -27,21 +27,21 @@ export interface RequestCause extends Cause {
   readonly begun: number;
 }
 
-/** Returns undefined for what the gateway does on its own. Every cause was created here. */
+/** Narrows the type: all causes are created in this file. Undefined for what the gateway does by itself. */
 export function requestCause(cause: Cause | undefined): RequestCause | undefined {
   return cause as RequestCause | undefined;
 }
 
-export interface RequestTelemetryParts {
+interface RequestTelemetryParts {
   readonly log: Logger;
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
 }
 
 /**
- * Gives each request of a caller an id and a span, and reports it when its answer is sent; a stream, when it is over.
- * Probes come often and say little, so they are logged for debugging only. Query strings, documents and variables may
- * name people, so they are not looked at.
+ * Gives each request of a caller an id and a span, and reports it when its answer, or the last part of a stream, is
+ * sent. Probes are frequent, so they are logged at the level debug only. Query strings, documents and variables may
+ * name people, so they are never read.
  */
 export function requestTelemetry(parts: RequestTelemetryParts): ExchangeTelemetry {
   const { log, spans } = parts;
@@ -94,8 +94,8 @@ const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** The id that the caller sent if it is harmless, and a new one otherwise. */
 function requestIdOf(exchange: Exchange): string {
-  const given = exchange.header('x-request-id');
-  return given !== undefined && HARMLESS.test(given) ? given : randomUUID();
+  const sent = exchange.header('x-request-id');
+  return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
 }
 
 function outcomeOf(exchange: Exchange, status: number | undefined): Outcome {

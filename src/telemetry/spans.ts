@@ -90,7 +90,7 @@ export function traceHeaders(of: Context): Record<string, string> | undefined {
   );
 }
 
-/** The context of the operator's own instrumentation of the server; without one, what the caller's headers say. */
+/** The active context, if the operator has instrumented the server; otherwise the one in the caller's headers. */
 function callersContext(headers: Headers): Context {
   const active = context.active();
   if (trace.getSpan(active)) return active;

@@ -10,17 +10,17 @@ import { createSpans } from './spans.ts';
 import { tokenTelemetry } from './token-telemetry.ts';
 import { upstreamTelemetry, type UpstreamLoad } from './upstream-telemetry.ts';
 
-export interface TelemetryParts extends ReadingLoad {
+interface TelemetryParts extends ReadingLoad {
   readonly version: string;
   readonly log: Logger;
   /** Of the service. */
   readonly baseUrl: string;
-  /** Returns undefined while there are no tokens. Undefined itself where another process has them, and reports them. */
+  /** Returns undefined while there are no tokens. Undefined in a worker: the primary reports the tokens. */
   readonly tokens: (() => TokenHealth | undefined) | undefined;
   readonly upstreamLoad: () => UpstreamLoad;
 }
 
-/** Logs, metrics and spans, and what the other stages need to report to them. */
+/** The metrics of a gateway, and the interfaces through which its parts report to logs, metrics and spans. */
 export interface Telemetry {
   /** Names and label values contain nothing personal and nothing secret. */
   readonly metrics: Metrics;
@@ -39,7 +39,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
   const server = serverOf(parts.baseUrl);
 
   reportVersion(metrics, parts.version);
-  // Each registers its metrics, in this order.
+  // Metrics are written in the order of these calls.
   return {
     metrics,
     schemaCompared: schemaTelemetry(metrics),
@@ -52,7 +52,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
   };
 }
 
-/** Of an executor without a gateway around it. */
+/** The telemetry of an executor without a gateway. */
 export function createExecutorTelemetry({
   version,
   tokens,
@@ -69,7 +69,7 @@ export function createExecutorTelemetry({
   };
 }
 
-/** Of a process that has the tokens for workers, which answer the requests. */
+/** The telemetry of the primary, which keeps the tokens while its workers answer requests. */
 export function createPrimaryTelemetry({
   version,
   baseUrl,
@@ -149,8 +149,8 @@ function schemaTelemetry({ gauge }: MetricRegistry): Telemetry['schemaCompared']
     },
     () => Array.from(drift, ([kind, count]) => [count, kind] as const),
   );
-  return (found) => {
+  return (differences) => {
     drift.clear();
-    for (const [kind, count] of Object.entries(found)) drift.set(kind, count);
+    for (const [kind, count] of Object.entries(differences)) drift.set(kind, count);
   };
 }

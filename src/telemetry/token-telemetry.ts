@@ -3,7 +3,7 @@ import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
 import type { MetricRegistry } from './metrics.ts';
 import { REQUEST_ID, type Spans } from './spans.ts';
 
-export interface TokenTelemetryParts {
+interface TokenTelemetryParts {
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
   /** Returns undefined while there are no tokens. */
@@ -54,8 +54,8 @@ export function tokenTelemetry({ metrics, spans, tokens, server }: TokenTelemetr
       labelNames: ['trouble'],
     },
     () => {
-      const found = tokens()?.troubles ?? ['missing'];
-      return TROUBLES.map((trouble) => [found.includes(trouble) ? 1 : 0, trouble] as const);
+      const troubles = tokens()?.troubles ?? ['missing'];
+      return TROUBLES.map((trouble) => [troubles.includes(trouble) ? 1 : 0, trouble] as const);
     },
   );
   anyGauge(

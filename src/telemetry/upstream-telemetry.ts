@@ -14,7 +14,7 @@ import type { MetricRegistry } from './metrics.ts';
 import { requestCause, type RequestCause } from './request-telemetry.ts';
 import { end, REQUEST_ID, spanOf, traceHeaders, type Spans } from './spans.ts';
 
-export interface UpstreamTelemetryParts {
+interface UpstreamTelemetryParts {
   readonly metrics: MetricRegistry;
   readonly spans: Spans;
   readonly log: Logger;
@@ -80,11 +80,11 @@ export function upstreamTelemetry(parts: UpstreamTelemetryParts): UpstreamTeleme
 
   return {
     sending: (cause) => new Sending(requestCause(cause)),
-    retrying: (given, code, attempt) => {
+    retrying: (cause, code, attempt) => {
       const known = knownCode(code);
       metrics.retries(1, known);
       if (!log.isLevelEnabled('debug')) return;
-      const requestId = requestCause(given)?.requestId;
+      const requestId = requestCause(cause)?.requestId;
       log.debug({ requestId, code: known, attempt }, 'sending a request again');
     },
     breakerChanged: (state, { error, downMs }) => {

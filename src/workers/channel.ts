@@ -3,9 +3,9 @@ import { within, type Clock } from '../clock.ts';
 import type { PageReport } from '../page-ledger.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
 
-/** What one process requests of the other, and what it gets. */
-export interface Requests {
-  /** Of the primary. A worker requests its start, because it would miss what is reported before it listens. */
+/** The requests between the two processes, with the types of their arguments and answers. */
+interface Requests {
+  /** To the primary. A worker requests its start itself, because it would miss reports sent before it listens. */
   readonly start: { readonly of: null; readonly gives: WorkerStart };
   readonly tokens: { readonly of: null; readonly gives: SharedTokenState };
   readonly accessToken: { readonly of: null; readonly gives: AccessToken };
@@ -13,18 +13,18 @@ export interface Requests {
     readonly of: { readonly refused: AccessToken; readonly detail: string };
     readonly gives: AccessToken | undefined;
   };
-  /** Of the primary: it ends with this failure, if the worker is one of the first. */
+  /** To the primary, which ends with this failure if the worker is one of the first. */
   readonly failed: { readonly of: StartFailure; readonly gives: null };
   readonly takePages: { readonly of: PageReport; readonly gives: readonly number[] };
-  /** Of a worker. */
+  /** To a worker. */
   readonly metrics: { readonly of: null; readonly gives: object[] };
-  /** Of either, which answers it as soon as it has the channel: whether it does anything at all. */
+  /** To either: shows that its event loop is running. Answered as soon as it has the channel. */
   readonly alive: { readonly of: null; readonly gives: null };
 }
 
 /**
- * How long an answer is waited for, ms. The primary itself waits for up to 30 s for newer tokens; another process that
- * stands still for less must not be taken for one that never continues.
+ * Timeouts of requests, ms. The primary itself waits up to 30 s for newer tokens, and a process that stands still for
+ * less than that must not be given up.
  */
 const LIMITS: Record<keyof Requests, number> = {
   start: 60_000,
@@ -38,8 +38,8 @@ const LIMITS: Record<keyof Requests, number> = {
   alive: 30_000,
 };
 
-/** What one process reports to the other. */
-export interface Reports {
+/** Messages without an answer. */
+interface Reports {
   /** To a worker, after each change. */
   readonly tokens: SharedTokenState;
   /** To the primary: the service accepted this token. */
@@ -48,14 +48,14 @@ export interface Reports {
   readonly serving: { readonly url: string };
 }
 
-export interface WorkerStart {
+interface WorkerStart {
   readonly recruitingUrl: string;
-  /** Whether it does what only one process has to do, such as comparing the live schema with the snapshot. */
+  /** Whether the worker does what only one process has to do, such as comparing the live schema with the snapshot. */
   readonly isFirst: boolean;
 }
 
 /** Why a worker cannot start. */
-export interface StartFailure {
+interface StartFailure {
   readonly message: string;
   /** Whether the operator has to correct something. */
   readonly isMistake: boolean;
@@ -64,14 +64,14 @@ export interface StartFailure {
 export interface SharedTokenState {
   readonly present: boolean;
   readonly set: string | undefined;
-  /** Undefined if there is none to send requests with. */
+  /** Undefined while requests cannot be sent. */
   readonly token: AccessToken | undefined;
 }
 
 /** The other process, with typed requests and reports in both directions. */
 export interface Channel {
   /**
-   * @param limitMs how long the answer is waited for; default: `LIMITS`
+   * @param limitMs the timeout; default: `LIMITS`
    * @throws the GraphQL error of the other process; NoAnswerError if it does not answer in time; an Error once it has
    *   ended
    */
@@ -89,7 +89,7 @@ export interface Channel {
   readonly hasEnded: boolean;
 }
 
-/** What `node:cluster` has for the other process, on both sides. */
+/** The common part of `Worker` of `node:cluster` in the primary and in a worker. */
 interface Port {
   send(message: Message, callback: (error: Error | null) => void): unknown;
   on(event: 'message', listener: (message: Message) => void): unknown;
@@ -105,13 +105,13 @@ type Message =
 /** The callers of a worker get the error of the primary as if it were its own. */
 interface SentError {
   readonly message: string;
-  /** Undefined for any other error than one of GraphQL. */
+  /** Undefined unless it is a GraphQLError. */
   readonly extensions: Record<string, unknown> | undefined;
 }
 
 type Handler = (value: never) => unknown;
 
-/** @param other the other process, for errors */
+/** @param other the name of the other process in errors */
 export function createChannel(port: Port, other: string, clock: Clock): Channel {
   const waiting = new Map<number, PromiseWithResolvers<never>>();
   const answers = new Map<keyof Requests, Handler>([['alive', async () => null]]);
@@ -140,7 +140,7 @@ export function createChannel(port: Port, other: string, clock: Clock): Channel 
       try {
         return await within(clock, reply.promise, () => limitMs, other);
       } finally {
-        // The answer may still come.
+        // A late answer is ignored.
         waiting.delete(id);
       }
     },
@@ -162,7 +162,7 @@ export function createChannel(port: Port, other: string, clock: Clock): Channel 
     }
   }
 
-  /** Nobody needs what the other process cannot receive any more. */
+  /** Ignores that the other process can no longer receive anything. */
   function send(message: Message): void {
     if (!hasEnded) port.send(message, () => {});
   }

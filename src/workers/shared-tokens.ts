@@ -4,19 +4,19 @@ import { silentPrimaryError } from '../tokens/token-errors.ts';
 import type { TokenKeeper } from '../tokens/token-keeper.ts';
 import type { Channel, SharedTokenState } from './channel.ts';
 
-/** The tokens as the gateway of a worker uses them. The keeper of the primary has them. */
-export type WorkerTokens = Omit<TokenKeeper, 'health'>;
+/** The tokens as the gateway of a worker uses them; the keeper of the primary manages them. */
+type WorkerTokens = Omit<TokenKeeper, 'health'>;
 
 /** Lends the tokens of the primary's keeper to its workers. */
 export interface TokenLender {
-  /** @returns what the worker can begin with */
+  /** @returns the present state, with which the worker begins */
   lendTo(worker: Channel): Promise<SharedTokenState>;
   close(): Promise<void>;
 }
 
-/** A worker learns of a newer token so much later, unless the service refuses the older one before. */
+/** How often the keeper is checked for changes, ms. Until then a worker uses the older token, unless it is refused. */
 const LOOK_MS = 500;
-/** While the first set is imported, which workers start beside, and for a while after a change: a refresh follows an import. */
+/** The same while there is no set, and for a while after a change, because a refresh follows an import. */
 const SOON_MS = 20;
 const CHANGING_MS = 1_000;
 
@@ -39,7 +39,7 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
     close: async () => stopping.abort(),
   };
 
-  /** The keeper changes in many ways: by a refresh, an import, or because another process refreshed. */
+  /** Polls, because the keeper changes in many ways: a refresh, an import, or a refresh by another process. */
   async function lookForever(): Promise<void> {
     let changedAt = clock.elapsed();
     for (;;) {
@@ -59,7 +59,7 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
 
 async function stateOf(keeper: TokenKeeper): Promise<SharedTokenState> {
   const { present, set } = keeper;
-  // Without a set it would wait for the first import.
+  // Without a set, the keeper would wait for the first import.
   return { present, set, token: present ? await tokenOf(keeper) : undefined };
 }
 
@@ -80,14 +80,14 @@ function isSame(state: SharedTokenState, other: SharedTokenState | undefined): b
 }
 
 /**
- * The tokens of the primary. Requests are sent with the token that was reported last, and only a refusal, or the lack
- * of a token, is a request to the primary.
+ * Borrows the tokens of the primary. Requests use the token that was reported last; the primary is asked only if the
+ * service refuses that token, or if there is none.
  */
 export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
   let state = NO_TOKENS;
   let accepted: AccessToken | undefined;
   primary.onReport('tokens', (reported) => {
-    // Of two ways by which a token comes here, the slower one may bring an older one.
+    // Tokens arrive as reports and as answers, and the slower of the two may bring an older token.
     const isOlder = isOlderOf(reported.token, state.token);
     state = isOlder ? { ...reported, token: state.token } : reported;
   });
@@ -129,7 +129,7 @@ function explainSilence(error: unknown): never {
 
 const NO_TOKENS: SharedTokenState = { present: false, set: undefined, token: undefined };
 
-/** Tokens of two sets have no order. */
-function isOlderOf(one: AccessToken | undefined, other: AccessToken | undefined): boolean {
-  return one !== undefined && one.set === other?.set && one.generation < other.generation;
+/** Compares only tokens of the same set. */
+function isOlderOf(token: AccessToken | undefined, other: AccessToken | undefined): boolean {
+  return token !== undefined && token.set === other?.set && token.generation < other.generation;
 }

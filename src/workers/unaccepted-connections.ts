@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 
-/** What Node sends to a worker with a connection that it is to accept. */
+/** Sent by Node with a connection that a worker shall accept. */
 interface ClusterMessage {
   readonly act?: string;
   readonly seq?: number;
@@ -12,10 +12,10 @@ interface Handle {
 }
 
 /**
- * Gives the connection that a worker has not accepted when it ends to another one. The primary accepts connections and
- * hands them to its workers, one at a time to each. Node forgets the one that a worker has not confirmed before it ended,
- * so that its client waits for ever; it does not report the end of the channel either. Nothing of that connection was
- * read yet, because a worker confirms it before it reads.
+ * Hands a connection that a worker has not accepted before it ended to another worker. The primary accepts connections
+ * and passes them on, one at a time to each worker. Node forgets a connection that the worker has not confirmed, so its
+ * client would wait forever, and does not report the end of the channel either. Nothing was read from the connection
+ * yet, because a worker confirms it before it reads.
  *
  * Node has no interface for this. The messages are those of its `internal/cluster/round_robin_handle`.
  */
@@ -30,11 +30,11 @@ export function returnUnaccepted({ process: child }: Worker): void {
   let isDisconnected = false;
   child.once('disconnect', () => (isDisconnected = true));
   child.once('close', () => {
-    // Then Node removes it from those that may get a connection.
+    // On this event, Node no longer gives connections to the worker.
     if (!isDisconnected) child.emit('disconnect');
     const hasOthers = Object.values(cluster.workers!).some((worker) => worker!.isConnected());
     for (const [ack, handle] of handed) {
-      // As if the worker had refused it: then Node gives it to another one.
+      // As if the worker had refused the connection: Node then gives it to another worker.
       if (hasOthers) child.emit('internalMessage' as 'message', { ...REFUSED, ack }, undefined);
       else handle.close();
     }

@@ -5,7 +5,7 @@ import { OperatorMistake } from '../errors.ts';
 import { createChannel, type Channel } from './channel.ts';
 import { returnUnaccepted } from './unaccepted-connections.ts';
 
-/** The processes that answer requests behind one port, started by the one that is called the primary. */
+/** The processes that answer requests behind one port. The primary starts them. */
 export interface WorkerProcesses {
   /**
    * @returns the address of the port, once all of them answer requests; undefined if they were stopped before that
@@ -13,9 +13,9 @@ export interface WorkerProcesses {
    */
   start(): Promise<string | undefined>;
   readonly running: readonly RunningWorker[];
-  /** How many have ended without being asked to, since the start. */
+  /** How many workers have ended unasked since the start. */
   readonly ended: Readonly<Record<EndReason, number>>;
-  /** Asks all of them to stop. None is replaced any more, and one that does not end in time is killed. */
+  /** Asks all workers to stop, replaces none anymore, and kills those that do not end in time. */
   stop(): void;
   /** After `stop`: they skip every wait that is not needed. */
   hurry(): void;
@@ -30,33 +30,33 @@ export interface RunningWorker {
   readonly state: WorkerState;
 }
 
-/** `silent`: it does not answer the primary. It stands still, and is killed if that lasts. */
-export type WorkerState = 'starting' | 'serving' | 'silent';
+/** `silent`: the worker does not answer the primary, and is killed if that lasts. */
+type WorkerState = 'starting' | 'serving' | 'silent';
 
-/** `died`: by itself. `silent`: it was killed, because it did not answer the primary. */
-export type EndReason = 'died' | 'silent';
+/** `died`: ended by itself. `silent`: was killed because it did not answer the primary. */
+type EndReason = 'died' | 'silent';
 
 interface WorkerOptions {
   readonly count: number;
   /** Called for each new process, before it starts to serve. */
   readonly onStart: (channel: Channel, isFirst: boolean) => void;
-  /** How long workers that were asked to stop accept requests, ms. */
+  /** For how long workers still accept requests after they were asked to stop, ms. */
   readonly shutdownDelayMs: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Between the end of a worker and the start of the next one: one that ends at once is not started all the time. */
+/** The pause before a worker is replaced, ms: one that ends at once must not be restarted in a tight loop. */
 const PAUSE_MS = 1_000;
-/** Between an answer of a worker and the next request whether it answers. */
+/** The pause between two checks of a worker, ms. */
 const CHECK_PAUSE_MS = 1_000;
-/** A worker has 10 s for the requests in flight, and a second for its last report. */
+/** Enough for a worker's 10 s for requests in flight and 1 s for its last report. */
 const LAST_REQUESTS_MS = 15_000;
 
 /**
- * How long a worker may be silent, ms, until that is reported, and until it is killed. Its event loop is never blocked
- * for longer than 50 ms on purpose, but collecting garbage, and a machine that is short of memory or CPU, can take
- * seconds. While it starts, it loads the program and compiles the schema.
+ * How long a worker may be silent before that is reported, and before it is killed, ms. Nothing blocks the event loop
+ * for more than 50 ms on purpose, but garbage collection, or a machine short of memory or CPU, can take seconds. While
+ * a worker starts, it loads the program and compiles the schema.
  */
 const PATIENCE = {
   starting: { reportMs: 30_000, killMs: 120_000 },
@@ -149,11 +149,11 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
     log.error(how, 'a worker ended, and is replaced');
     await clock.sleep(PAUSE_MS, stopping.signal).catch(() => undefined);
     if (stopping.signal.aborted) return;
-    // Its own end is logged, and it is replaced again.
+    // If the new worker ends too, that is logged, and it is replaced again.
     await startOne(number).catch(() => undefined);
   }
 
-  /** Requests an answer of the worker again and again, until it has ended. */
+  /** Checks the worker again and again until it has ended. */
   async function watch(process: WorkerProcess): Promise<void> {
     const {
       pid,
@@ -196,7 +196,7 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
     end(shutdownDelayMs + LAST_REQUESTS_MS);
   }
 
-  /** @param patienceMs after this, those that have not ended are killed */
+  /** @param patienceMs workers that have not ended by then are killed */
   function end(patienceMs: number): void {
     for (const { worker } of running.values()) worker.process.kill('SIGTERM');
     within(clock, allEnded(), () => patienceMs, 'the workers').catch(() => {
@@ -239,7 +239,7 @@ class WorkerProcess implements RunningWorker {
     return this.isServing ? 'serving' : 'starting';
   }
 
-  /** Also one that was stopped, or does not run its event loop. */
+  /** Also ends a worker that was stopped (SIGSTOP) or blocks its event loop. */
   readonly kill = (): void => {
     this.worker.process.kill('SIGKILL');
   };
