@@ -64,11 +64,11 @@ function readingOf<T>({ reading }: { readonly reading: T }): T {
   return reading;
 }
 
-/** Who called. */
+/** Where a call comes from. */
 export interface CallOrigin {
   /** Undefined only before it is known. */
   readonly budgetOwner: BudgetOwner | undefined;
-  /** Aborted when the caller leaves. Read on first use, because making one costs something. */
+  /** Aborted when the caller leaves. Read it late: it is created on first use, which is not free. */
   readonly signal: AbortSignal;
   /** For telemetry; passed on unread. */
   readonly cause: Cause | undefined;
@@ -78,7 +78,7 @@ export interface CallOrigin {
   readonly context?: object | undefined;
 }
 
-/** What all calls have in common. */
+/** What all calls share. */
 export interface CallParts {
   readonly execute: ServiceExecutor;
   readonly callers: CallerBudgets;
@@ -88,7 +88,7 @@ export interface CallParts {
   readonly memory: RequestMemory;
 }
 
-/** What one operation has of its own while it is answered. */
+/** The state of one operation while it is answered. */
 export class Call implements Requester {
   readonly variables: CallVariables;
   /** The pages that the operation may use. */
@@ -233,7 +233,7 @@ export class Call implements Requester {
     if (known) return known;
     const sent = this.#sendInTurn(charged);
     requests.set(key, sent);
-    // One that failed may be sent again.
+    // A request that failed may be sent again.
     sent.catch(() => requests.delete(key));
     return sent;
   }

@@ -43,7 +43,7 @@ interface PlannedOperation {
   release(): void;
 }
 
-/** What a delegation was answered. */
+/** The answer to a delegation. */
 interface Delegated {
   readonly answer: WholeAnswer;
   /** Undefined if the operation was refused before it was called. */
@@ -120,7 +120,7 @@ type Payloads = AsyncGenerator<Payload, void, undefined>;
 
 const NOTHING: WholeAnswer = { data: undefined, errors: [], extensions: undefined };
 
-/** Nobody masks what this executor returns. */
+/** Masks errors here, because nothing behind this executor does. */
 function masked<T extends { readonly errors: readonly AnswerError[] }>(answer: T, mask: Mask): T {
   const errors = answer.errors.map((error) =>
     isOfService(error) ? error : { ...error, thrown: mask(error.thrown) },
@@ -164,7 +164,7 @@ function withoutCaller() {
 interface Coercion {
   readonly errors?: readonly GraphQLError[];
   readonly coerced?: CallVariables['values'];
-  /** In graphql 17 they are here. */
+  /** Where graphql 17 returns them. */
   readonly variableValues?: { readonly coerced: CallVariables['values'] };
 }
 

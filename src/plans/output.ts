@@ -205,9 +205,9 @@ export type RecordPage =
   | ScannedPage
   | {
       readonly kind: 'readings';
-      /** By selection, then by index. */
+      /** Indexed by selection, then by record. */
       readonly readings: readonly (readonly Reading[])[];
-      /** Of all readings, in bytes, roughly. */
+      /** The approximate size of all readings, in bytes. */
       readonly memory: number;
     };
 

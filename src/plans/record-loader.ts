@@ -26,7 +26,7 @@ interface FailedLookup {
 }
 
 interface FoundRecord {
-  /** Bytes where a scanner took the record. */
+  /** Bytes if a scanner read the record. */
   readonly record: ListRecord | Reading | Buffer;
   readonly unplacedErrors: readonly UpstreamError[];
 }
@@ -58,7 +58,7 @@ async function findAll(lookup: RecordLookup, ids: readonly RecordId[]): Promise<
   try {
     return await lookup.find(ids);
   } catch (error) {
-    // Kept like any result: nothing that an operation has found missing is requested again.
+    // Kept like any result, so an operation does not request it again.
     const failed = failedLookup(error);
     return ids.map(() => failed);
   }

@@ -203,9 +203,9 @@ export class ListInParts<E extends Elements<E>, P extends ListPart<E>> implement
   }
 
   #write(elements: E, output: Output): boolean {
-    const isThere = this.#source.write(elements, output, { path: this.path, offset: this.#sent });
-    if (isThere) this.#sent += elements.length;
-    return isThere;
+    const isWritten = this.#source.write(elements, output, { path: this.path, offset: this.#sent });
+    if (isWritten) this.#sent += elements.length;
+    return isWritten;
   }
 }
 

@@ -80,8 +80,8 @@ async function readDeferred(
 ): Promise<FieldValue> {
   const output: Output = { parts: [], errors: [], later: new Later() };
   try {
-    const isThere = await writeFields(connection, fields, output, streams);
-    return isThere ? output : { parts: undefined, errors: output.errors };
+    const isWritten = await writeFields(connection, fields, output, streams);
+    return isWritten ? output : { parts: undefined, errors: output.errors };
   } catch (error) {
     const { path } = connection;
     return { parts: undefined, errors: [...output.errors, ...errorsOfList(error, path)] };

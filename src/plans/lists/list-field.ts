@@ -36,7 +36,7 @@ import type { RequestWriter, WrittenOperation } from '../requests/request-text.t
 import type { ReadingTelemetry } from '../telemetry.ts';
 import type { DrainedList, Drains } from './drains.ts';
 
-/** What derived fields are planned with. */
+/** Shared by all derived fields of a variant. */
 export interface FieldParts {
   readonly scope: ShapeScope;
   readonly operation: WrittenOperation;

@@ -299,7 +299,7 @@ function firstOfConnection(first: unknown, last: unknown, max: number) {
     return isGiven(first) || last < 0 || last > max ? undefined : { first: undefined };
   }
   if (typeof first !== 'number') return { first: undefined };
-  // `first: 0` requests one record, as the connection itself does.
+  // The connection itself requests one record for `first: 0` too.
   return first >= 0 && first <= max ? { first: Math.max(first, 1) } : undefined;
 }
 
@@ -347,7 +347,7 @@ function argumentsOf(
   }
 }
 
-/** An empty cursor counts as left out. */
+/** Treats an empty cursor as absent. */
 function isGiven(value: unknown): boolean {
   return value !== null && value !== undefined && value !== '';
 }

@@ -36,9 +36,9 @@ export interface LocalFields {
   plan(scope: SelectionScope, field: CollectedField): (call: Call) => Promise<FieldValue>;
 }
 
-/** Bytes of all values of introspection fields that are kept, together. */
+/** The size of all values of introspection fields that are kept together, in bytes. */
 const MAX_KEPT = 8 * 1024 * 1024;
-/** Smaller values are written again: an entry would take more memory than the value. Bytes. */
+/** In bytes. Smaller values are written again: an entry would take more memory than the value. */
 const SMALLEST_KEPT = 4 * 1024;
 /** Characters of one piece. */
 const PIECE = 16 * 1024;
@@ -139,7 +139,7 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
   }
 }
 
-/** Small buffers share memory, all of which each of them keeps. */
+/** Copies a small buffer, which would keep alive the pool that it shares with others. */
 function alone(piece: Buffer): Buffer {
   if (piece.buffer.byteLength === piece.length) return piece;
   const copy = Buffer.allocUnsafeSlow(piece.length);

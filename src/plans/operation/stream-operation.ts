@@ -165,9 +165,9 @@ export async function* streamOperation(
       if (count % READINGS_PER_TURN === READINGS_PER_TURN - 1) await nextTurn();
       const reading = await inTurns(what.read(), call.signal);
       const output: Output = { parts: [], errors: [], later: new Later() };
-      const isThere = writeReading(reading, output, path);
+      const isWritten = writeReading(reading, output, path);
       const { parts, errors } = await fillPlaceholders(call, output);
-      incremental.push({ of: part, parts: isThere ? membersOf(parts) : undefined, errors });
+      incremental.push({ of: part, parts: isWritten ? membersOf(parts) : undefined, errors });
       for (const below of output.later!.readings) further.push(announceData(below));
     }
     const step = { pending: further.map(({ part }) => part), incremental };
@@ -177,7 +177,7 @@ export async function* streamOperation(
   }
 }
 
-/** A part whose operation would have been refused, had it not been deferred: the parts before it were sent already. */
+/** Makes a null of a deferred part that is refused: the parts before it were sent already. */
 function refused(error: unknown): FieldValue {
   return { parts: undefined, errors: [{ thrown: error, path: undefined }] };
 }
@@ -190,7 +190,7 @@ function membersOf(parts: Filled['parts']): Filled['parts'] {
   return members;
 }
 
-/** Each takes some microseconds, and a list may have a hundred thousand. */
+/** Reading one takes some microseconds, and a list may have 100,000 of them. */
 const READINGS_PER_TURN = 500;
 
 /** Several sources, read as one. A source continues once its last payload was taken. */

@@ -126,7 +126,7 @@ async function answerGroup(
     field,
     value: values[i] ?? ofService(service, forwarded.indexOf(field)) ?? withoutService(field, root),
   }));
-  // The errors of the forwarded fields are there already.
+  // The errors of forwarded fields were added above.
   let isNull = answers.some((answer) => answer.field.kind === 'forwarded' && nullsRoot(answer));
   for (const [i, answer] of answers.entries()) {
     const { field, value } = answer;
