@@ -423,7 +423,7 @@ export function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
     }
     if (!isSpace(byte)) continue;
     const end = afterSpace(bytes, at);
-    if (MARKS.has(bytes[at - 1]) || MARKS.has(bytes[end])) {
+    if (isMark(bytes[at - 1]) || isMark(bytes[end])) {
       out ??= Buffer.allocUnsafeSlow(bytes.length);
       size += bytes.copy(out, size, from, at);
       from = end;
@@ -438,8 +438,13 @@ export function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
   return compact;
 }
 
-/** `[ ] { } : ,` and the ends of the text. */
-const MARKS: ReadonlySet<number | undefined> = new Set([...Buffer.from('[]{}:,'), undefined]);
+/** Whether it is one of `[ ] { } : ,` or an end of the text. */
+function isMark(byte: number | undefined): boolean {
+  if (byte === undefined || byte === COMMA || byte === COLON) return true;
+  // In ASCII, square and curly brackets differ in one bit.
+  const curly = byte | 0x20;
+  return curly === OPEN_OBJECT || curly === CLOSE_OBJECT;
+}
 
 /**
  * Whether `JSON.parse` loses how a text was written: a number that JavaScript would write in another way, such as one

@@ -169,8 +169,8 @@ export function slotsIn(
   const byKey = new Map<unknown, UpstreamError[]>(keys.map((key) => [key, []]));
   const unplaced: UpstreamError[] = [];
   for (const error of errors) {
-    const own = byKey.get(error.path?.[0]);
-    if (own) own.push({ ...error, path: error.path!.slice(1) });
+    const ofSlot = byKey.get(error.path?.[0]);
+    if (ofSlot) ofSlot.push({ ...error, path: error.path!.slice(1) });
     else unplaced.push(error);
   }
   const slots = keys.map((key) => ({ value: values?.get(key), errors: byKey.get(key)! }));

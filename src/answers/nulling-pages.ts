@@ -30,10 +30,10 @@ function* withoutParent(
   if (!value || value.isNull) return failed.map(({ key }) => key);
   const byStep = Map.groupBy(failed, ({ parent }) => parent[depth]);
   byStep.delete(undefined);
-  const found = yield* valuesAt(value, [...byStep.keys()] as (string | number)[]);
+  const values = yield* valuesAt(value, [...byStep.keys()] as (string | number)[]);
   const keys: string[] = [];
-  for (const [step, some] of byStep) {
-    keys.push(...(yield* withoutParent(found.get(step!), some, depth + 1)));
+  for (const [step, pages] of byStep) {
+    keys.push(...(yield* withoutParent(values.get(step!), pages, depth + 1)));
   }
   return keys;
 }
@@ -44,18 +44,18 @@ function* valuesAt(
   steps: readonly (string | number)[],
 ): Pausable<ReadonlyMap<string | number, Json>> {
   if (value.kind !== 'list') return value.members(new Set(steps.map(String)));
-  const wanted = new Set(steps);
-  const found = new Map<string | number, Json>();
+  const missing = new Set(steps);
+  const values = new Map<string | number, Json>();
   let index = 0;
   let progress = 0;
   for (const element of value.elements()) {
-    if (wanted.delete(index)) found.set(index, element);
-    if (wanted.size === 0) break;
+    if (missing.delete(index)) values.set(index, element);
+    if (missing.size === 0) break;
     index += 1;
     progress += element.length;
     if (progress <= STEP) continue;
     progress = 0;
     yield;
   }
-  return found;
+  return values;
 }

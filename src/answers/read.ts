@@ -97,8 +97,8 @@ class Reader {
   /** Characters that were looked at since the last pause, roughly. */
   #progress = 0;
   readonly #errors: readonly UpstreamError[];
-  readonly #found: AnswerError[] = [];
-  /** Whether there were more errors than are told. */
+  readonly #broken: AnswerError[] = [];
+  /** Whether errors beyond MAX_ERRORS were dropped. */
   #hasMore = false;
   /** Errors that belong to a placeholder or to deferred fields. */
   readonly #taken = new Set<UpstreamError>();
@@ -113,8 +113,11 @@ class Reader {
 
   errors(): AnswerError[] {
     const left = this.#errors.filter((error) => !this.#taken.has(error));
-    const own = left.map((error) => ({ ...error, path: error.path && callerPath(error.path) }));
-    return [...own, ...this.#found, ...(this.#hasMore ? [moreBroken()] : [])];
+    const passedOn = left.map((error) => ({
+      ...error,
+      path: error.path && callerPath(error.path),
+    }));
+    return [...passedOn, ...this.#broken, ...(this.#hasMore ? [moreBroken()] : [])];
   }
 
   deferred(): readonly DeferredReading[] {
@@ -273,11 +276,11 @@ class Reader {
     const members = value.members(shape.sentKeys);
     let open = '{';
     let putOff: FieldShape[] | undefined;
-    for (const one of shape.fields) {
-      const { key, sentKey = key, shape: field, isSilent, deferred } = one;
+    for (const selected of shape.fields) {
+      const { key, sentKey = key, shape: field, isSilent, deferred } = selected;
       if (isSilent) continue;
       if (deferred) {
-        (putOff ??= []).push(one);
+        (putOff ??= []).push(selected);
         continue;
       }
       this.#text += `${open}${JSON.stringify(key)}:`;
@@ -299,13 +302,13 @@ class Reader {
 
   #putOff(fields: readonly FieldShape[], value: Json): void {
     const path = [...this.#path];
-    for (const [use, some] of Map.groupBy(fields, ({ deferred }) => deferred)) {
-      const errors = some
+    for (const [use, group] of Map.groupBy(fields, ({ deferred }) => deferred)) {
+      const errors = group
         .flatMap(keysOf)
         .flatMap((key) => this.#takeErrors([...path, key], path.length));
       const shape = objectShape(
         { nullable: false, type: '' },
-        some.map((field) => ({ ...field, deferred: undefined })),
+        group.map((field) => ({ ...field, deferred: undefined })),
       );
       (this.#deferred ??= []).push({ path, label: use?.label, shape, value, errors });
     }
@@ -360,8 +363,8 @@ class Reader {
   }
 
   #refuse(thrown: GraphQLError): false {
-    if (this.#found.length < MAX_ERRORS) {
-      this.#found.push({ thrown, path: [...callerPath(this.#path)] });
+    if (this.#broken.length < MAX_ERRORS) {
+      this.#broken.push({ thrown, path: [...callerPath(this.#path)] });
     } else this.#hasMore = true;
     return false;
   }

@@ -80,7 +80,7 @@ export function* readForwarded(
     envelope,
     fields.map(({ key }) => key),
   );
-  const found: AnswerError[] = unplaced.map(asCallerSees);
+  const reported: AnswerError[] = unplaced.map(asCallerSees);
   // An error without a path may explain any null.
   const isExplained = unplaced.some(({ path }) => !path);
   let isWhole = true;
@@ -93,13 +93,13 @@ export function* readForwarded(
       values.push([JSON.stringify(shape.served)]);
       continue;
     }
-    const { value, errors: own } = slots[field]!;
-    const reading = yield* readValue(shape, value, own, isExplained);
+    const { value, errors: ofField } = slots[field]!;
+    const reading = yield* readValue(shape, value, ofField, isExplained);
     // As in graphql-js, nulls that propagate to the root have one error, and those of the service.
-    const told = isWhole ? reading.errors : reading.errors.filter(isOfService);
-    for (const error of told) found.push({ ...error, path: [key, ...(error.path ?? [])] });
+    const kept = isWhole ? reading.errors : reading.errors.filter(isOfService);
+    for (const error of kept) reported.push({ ...error, path: [key, ...(error.path ?? [])] });
     if (!reading.parts) isWhole = false;
-    for (const one of reading.deferred) putOff.push({ ...one, path: [key, ...one.path] });
+    for (const part of reading.deferred) putOff.push({ ...part, path: [key, ...part.path] });
     values.push(
       (reading.parts ?? []).map((part) =>
         isPlaceholder(part) ? { ...part, path: [key, ...part.path] } : part,
@@ -114,7 +114,7 @@ export function* readForwarded(
   return {
     ...envelope,
     data: isWhole ? { whole: whole(), valueOf: (field) => values[field]!, deferred } : null,
-    errors: found.toSorted((a, b) => orderOf(a) - orderOf(b)),
+    errors: reported.toSorted((a, b) => orderOf(a) - orderOf(b)),
   };
 }
 

@@ -163,13 +163,13 @@ function composed(values: number) {
   return function* contents(bytes: Buffer, tape: Tape, { scratch }: Hashing): Pausable<PageBytes> {
     const [ids, at] = [tape.copyIds(), tape.copyRecords()];
     const texts: (string | null)[] = [];
-    const found: (string | undefined)[] = [];
+    const parts: (string | undefined)[] = [];
     for (let record = 0; record < tape.counts[0]!; record += 1) {
       for (let value = 0; value < values; value += 1) {
         const place = 2 * (record * values + value);
-        found[value] = idAt(bytes, ids[place]!, ids[place + 1]!);
+        parts[value] = idAt(bytes, ids[place]!, ids[place + 1]!);
       }
-      texts.push(identityFrom(tape.typeOf(record * values), found));
+      texts.push(identityFrom(tape.typeOf(record * values), parts));
     }
     const copy = yield* cut(bytes, [at[0] ?? 0, at.at(-1) ?? 0], tape, at);
     return contentsOfCopy(copy, texts, identitiesFrom(texts.map(hashOf), scratch));
@@ -304,17 +304,17 @@ function textAt(bytes: Buffer, start: number, end: number): string {
 /** Reads a page in general, whatever its form, and gives each record its own errors. */
 export function* readPage(
   { adapter, identity, shapes, result, keys }: PageForm,
-  found: Found,
+  answered: Found,
 ): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
-  const read = result.read(found);
+  const read = result.read(answered);
   // All types of a result but the page are errors.
   if (read.kind !== 'wanted') {
-    const failed = read.kind === 'failure' ? read.errors : found.errors;
+    const failed = read.kind === 'failure' ? read.errors : answered.errors;
     return { page: undefined, isNull: false, errors: failed };
   }
-  const { value, errors: given } = read.found;
+  const { value, errors: all } = read.found;
   // Only the gateway asked for the count.
-  const errors = given.filter(({ path }) => path?.[0] !== COUNT_KEY || value?.isNull !== false);
+  const errors = all.filter(({ path }) => path?.[0] !== COUNT_KEY || value?.isNull !== false);
   const nullable = isNullableType(adapter.field.type) && value?.isNull === true;
   // A list that is null without an error, as its type allows, has no records.
   const ifNull = isNullableType(adapter.itemsType) && errors.length === 0 ? NO_RECORDS : undefined;
@@ -337,13 +337,13 @@ export function* readPage(
   const readings: Reading[][] = [];
   let memory = endCursor?.length ?? 0;
   for (const [selection, list] of lists.entries()) {
-    const some: Reading[] = [];
-    readings.push(some);
+    const ofSelection: Reading[] = [];
+    readings.push(ofSelection);
     for (let index = 0; index < first.length; index += 1) {
-      const own = byRecord.get(`${selection}.${index}`) ?? NO_ERRORS;
-      const reading = yield* readValue(shapes[selection]!, list![index], own);
+      const ofRecord = byRecord.get(`${selection}.${index}`) ?? NO_ERRORS;
+      const reading = yield* readValue(shapes[selection]!, list![index], ofRecord);
       memory += bytesOf(reading);
-      some.push(reading);
+      ofSelection.push(reading);
     }
   }
   const records: RecordPage = { kind: 'readings', readings, memory };
@@ -402,9 +402,9 @@ function sortErrors(errors: readonly UpstreamError[], keys: readonly string[], c
       continue;
     }
     const name = `${selection}.${index}`;
-    const own = byRecord.get(name) ?? [];
-    own.push({ ...error, path });
-    byRecord.set(name, own);
+    const ofRecord = byRecord.get(name) ?? [];
+    ofRecord.push({ ...error, path });
+    byRecord.set(name, ofRecord);
   }
   return { byRecord, unplaced };
 }
