@@ -42,7 +42,7 @@ export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
   /** The SDL of the upstream's schema. */
   readonly snapshot: string;
-  /** Made by `serveSnapshot` of the snapshot, adapters.json and the settings; undefined: made here. */
+  /** What `serveSnapshot` makes of the snapshot, adapters.json and the settings. Default: made here. */
   readonly served?: ServedSchema | undefined;
   /** The parsed adapters.json; undefined without one. */
   readonly overrides?: unknown;
@@ -62,7 +62,7 @@ export interface GatewayParts {
   readonly log: Logger;
 }
 
-/** Where the tokens are. */
+/** Tokens that this gateway keeps itself. */
 interface OwnTokens {
   /** The caller closes it, after the gateway. */
   readonly store: TokenStore;
@@ -102,7 +102,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     requestBytes: () => memory.bytes,
   });
   const { metrics } = telemetry;
-  // The parts that may throw come first, so that nothing is running yet when one does.
+  // Parts that may throw are created first, so that nothing is running when one of them does.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
   const { snapshot } = served;
@@ -141,9 +141,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     concurrency: config.upstreamConcurrency,
     fields: Object.keys(snapshot.getQueryType()?.getFields() ?? {}).length,
     timeoutMs: config.upstreamTimeoutMs,
-    // Who may explore the schema may see details of failures.
+    // Callers who may explore the schema may see details of failures.
     tellsRequestIds: config.introspection,
-    // They count against ANSWER_BYTES once they have been read.
+    // Once read, answers count against ANSWER_BYTES.
     maxArriving: config.answerBytes,
     tokens,
     memory,
@@ -185,7 +185,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
         ? stitchedPlan(added, planner.admit, planned, grown)
         : planner.plan(planned, grown),
   });
-  // Those of delegations, whose size depends on the operation that they are for.
+  // Operations of delegations: their size depends on the operation that delegates.
   const delegated = createOperations({
     maxDepth,
     maxAliases,

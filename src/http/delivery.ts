@@ -370,7 +370,7 @@ interface Execution {
 async function* onlyDefined<T>(
   all: AsyncIterable<T | undefined>,
 ): AsyncGenerator<T, void, undefined> {
-  for await (const one of all) if (one) yield one;
+  for await (const payload of all) if (payload) yield payload;
 }
 
 async function* written(

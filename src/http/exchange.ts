@@ -105,7 +105,7 @@ export class Exchange {
     return typeof value === 'object' ? value.join(', ') : value;
   }
 
-  /** The memory of its head, and of all that is made for any request, bytes. */
+  /** Bytes of memory of its head, and of the objects that every request has. */
   get headBytes(): number {
     let bytes = BYTES_OF_ANY + this.path.length + this.query.length;
     if (this.node) {
@@ -116,7 +116,7 @@ export class Exchange {
     return bytes;
   }
 
-  /** Forgets its headers. To be called when nothing reads them any more. */
+  /** Drops the headers. Call it when nothing reads them any more. */
   dropHead(): void {
     if (!this.node) return;
     const { node, headBytes } = this;
@@ -170,7 +170,7 @@ export class Exchange {
         }
       };
       const onEnd = () => {
-        // They would keep the text, by the promise, as long as the request.
+        // These listeners would keep the text alive, through the promise, as long as the request.
         req.off('data', onData).off('end', onEnd);
         this.offLeave(onLeave);
         const text = textOf(parts.bytes());
@@ -282,7 +282,7 @@ export class Exchange {
   /**
    * Counts bytes that this request keeps in memory until it ends.
    *
-   * @returns whether it may go on
+   * @returns whether the request may continue
    */
   hold(bytes: number, memory: RequestMemory): boolean {
     if (this.#hasEnded) return true;
@@ -291,13 +291,13 @@ export class Exchange {
     return memory.add(bytes, this.#held);
   }
 
-  /** Forgets its parameters. To be called when nothing reads them any more. */
+  /** Drops the parameters. Call it when nothing reads them any more. */
   dropParams(): void {
     this.params = NO_PARAMS;
     this.writtenVariables = undefined;
   }
 
-  /** The opposite of `hold`. */
+  /** Reverses `hold`. */
   letGo(bytes: number): void {
     if (!this.#memory || this.#hasEnded) return;
     this.#held -= bytes;
@@ -369,9 +369,9 @@ function textOf(bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Of a request with its response and its connection, while it waits; measured without headers. */
+/** A waiting request with its response and its connection, without headers; measured. */
 const BYTES_OF_ANY = 14 * 1024;
-/** Of a name or a value of a header, beside its characters: each pair is in a list, and in an object. */
+/** Overhead of a header's name or value: each pair is kept in a list and in an object. */
 const BYTES_OF_TEXT = 55;
 
 const UNREADABLE =
@@ -482,10 +482,10 @@ export function noMemory(exchange: Exchange, memory: RequestMemory): Reply {
 }
 
 /**
- * Estimates the memory of a parsed JSON value, bytes. Objects with other keys than the one before take most, so all are
- * counted like these.
+ * Estimates the bytes of memory of a parsed JSON value. Every object counts like the most expensive kind: one whose keys
+ * differ from those of the object before it.
  *
- * @param countsTexts whether strings count; not if the value has them in common with one that was counted
+ * @param countsTexts whether strings count; false if the value shares them with one that was counted
  */
 export function bytesOf(value: unknown, { countsTexts = true } = {}): number {
   let bytes = 0;
@@ -518,7 +518,7 @@ const OBJECT = 64;
 const MEMBER = 64;
 
 function lengthOf(text: string): number {
-  // Exact enough: such a text takes one byte for each character, or two.
+  // Precise enough: V8 uses one or two bytes for each character.
   return text.length < 64 ? 2 * text.length : Buffer.byteLength(text);
 }
 

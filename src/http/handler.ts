@@ -28,7 +28,7 @@ interface Conversation {
   streams: boolean;
   /** Whether others may read the request until it is answered. */
   isShared: boolean;
-  /** The one that the gateway has made; undefined before. */
+  /** The response that the gateway made; undefined before. */
   response: Response | undefined;
   respond(reply: Reply): Promise<Response>;
   /** Answers what a stage threw. */
@@ -79,21 +79,21 @@ export function plugin(...stages: Stages): GatewayPlugin {
       if (reply === undefined) return undefined;
       if (!(reply instanceof Promise)) return conversation.respond(reply).then(endResponse);
       return reply.then(
-        (given) => given && conversation.respond(given).then(endResponse),
+        (later) => later && conversation.respond(later).then(endResponse),
         (error: unknown) => conversation.refuse(error).then(endResponse),
       );
     },
   };
 }
 
-/** Makes one stage of several. */
+/** Combines stages into one. */
 export function inTurn(all: Stages): Stage {
   const stages = all.filter((stage) => stage !== undefined);
   const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
     for (let at = first; at < stages.length; at += 1) {
       const reply = stages[at]!(exchange);
       if (reply instanceof Promise) {
-        return reply.then((given) => given ?? runFrom(at + 1, exchange));
+        return reply.then((later) => later ?? runFrom(at + 1, exchange));
       }
       if (reply) return reply;
     }
@@ -214,7 +214,7 @@ function latin1Of(pieces: readonly Piece[]): string {
 /** The headers of the reply together with those of the exchange. */
 function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<string, string> {
   const all = { ...headers, ...replyHeaders };
-  // Only who writes a body knows how it is framed, and two ways at once let a proxy lose count (RFC 9112, 6.1).
+  // Only the writer of a body knows its framing, and two framings at once confuse proxies (RFC 9112, 6.1).
   delete all['transfer-encoding'];
   delete all['content-length'];
   const { vary } = headers;
@@ -238,7 +238,7 @@ function asBuffer(piece: Piece): Buffer {
   return Buffer.isBuffer(piece) ? piece : Buffer.from(piece);
 }
 
-/** Gives other requests a turn, however fast the reader is. */
+/** Lets other requests run in between, however fast the reader is. */
 async function* inTurns(
   parts: Iterable<Piece> | AsyncIterable<Piece>,
 ): AsyncGenerator<Piece, void, undefined> {
@@ -254,11 +254,11 @@ async function* inTurns(
 
 type Begun = { readonly first: Body | undefined; readonly rest: AsyncIterator<Body> };
 
-/** Returns undefined if the caller has left meanwhile. */
+/** Returns undefined if the caller has left. */
 async function begun(body: AsyncIterable<Body>, { res }: NodeMessages): Promise<Begun | undefined> {
   const rest = body[Symbol.asyncIterator]();
   const { done, value } = await rest.next();
-  // Its failure is one of the beginning too.
+  // A failure here still counts as one at the beginning.
   if (!done) lengthOf(value);
   if (!res.destroyed) return { first: done ? undefined : value, rest };
   await rest.return?.();
@@ -442,14 +442,14 @@ export function createHandler(parts: HandlerParts): Handler {
     onYogaInit: ({ yoga: { getEnveloped } }) => {
       // Yoga's own list has a false for each plugin that is off.
       const all: readonly (GatewayPlugin | false)[] = getEnveloped._plugins as object[];
-      isSeen = all.some((one) => one && one.onResponse);
+      isSeen = all.some((each) => each && each.onResponse);
     },
   };
   const yoga = createYoga<ServerContext>({
     schema,
     plugins: [look, ...plugins],
     fetchAPI: { Request: UnparsedRequest },
-    // What these do is done by plugins of ours, or not at all. Yoga's probe and its GraphiQL would come before all plugins.
+    // Our plugins do this, or nothing does. Yoga's probe and its GraphiQL would run before all plugins.
     healthCheckEndpoint: NO_ADDRESS,
     graphiql: false,
     landingPage: false,
@@ -457,12 +457,12 @@ export function createHandler(parts: HandlerParts): Handler {
     multipart: false,
     batching: false,
     maxRequestBodySize: false,
-    // It would keep errors with all that is on their stacks.
+    // It would keep errors alive, with everything on their stacks.
     parserAndValidationCache: false,
     logging: false,
     maskedErrors: false,
   });
-  // Each access through the proxy that Yoga is binds a function.
+  // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
   const endOfTurn = turns();
 
@@ -602,7 +602,7 @@ export function createHandler(parts: HandlerParts): Handler {
   return Object.assign(byNode, { fetch: byFetch, dispose });
 }
 
-/** Yoga would parse the address of each request, for hooks that read it in parts. Now it does when one of them does. */
+/** Yoga parses the address of every request, for hooks that read its parts. This defers it until a hook does. */
 class UnparsedRequest extends YogaRequest {
   get parsedUrl(): undefined {
     return undefined;

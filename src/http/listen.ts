@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 export interface Listening {
   /** The address to open in a browser, without a final slash. */
   readonly url: string;
-  /** From now on each answer is the last one of its connection. New connections are still accepted. */
+  /** Closes each connection after its next answer. New connections are still accepted. */
   keepNoConnections(): void;
   /** Accepts no new connection, waits for the requests in flight, and cuts those that do not finish in time. */
   close(): Promise<void>;
@@ -27,7 +27,7 @@ export interface ListenOptions {
    * one, as Node does; then a probe waits behind all connections that arrived before it, for a turn each.
    */
   readonly acceptors?: number;
-  /** Beyond them, idle connections are closed for new ones. Default: 10,000. */
+  /** Above this number, idle connections are closed to make room for new ones. Default: 10,000. */
   readonly maxConnections?: number;
   /** Called for each new connection that is closed, because there are too many and none of them is idle. */
   readonly onDropped?: () => void;
@@ -66,7 +66,7 @@ const MAX_HEADERS = 100;
 const MAX_CONNECTIONS = 10_000;
 /**
  * Connections that are not yet accepted. While more arrive at once, the system ignores them, and their clients try again
- * after a second or three: probes, too. The system has a limit of its own, mostly the same.
+ * after a second or three: probes, too. The operating system has its own limit, usually the same.
  */
 const BACKLOG = 4_096;
 /** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
@@ -110,7 +110,7 @@ export async function listen(
       if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
       response.writeHead(status, { connection: 'close' }).end();
     };
-    // Those that Node left out may have a second credential.
+    // The headers that Node dropped may include a second credential.
     if (request.rawHeaders.length > 2 * MAX_HEADERS) return refuse(431);
     const { host: requested = lastHost } = request.headers;
     if (requested !== lastHost && !isHost(requested)) return refuse(400);

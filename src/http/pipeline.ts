@@ -300,10 +300,10 @@ class Passage {
 
   /** Remembers what Yoga's own plugins may change in an error. */
   #known(error: unknown): unknown {
-    for (const one of error instanceof AggregateError ? error.errors : [error]) {
-      if (!(one instanceof GraphQLError)) continue;
-      const { http } = one.extensions as { http?: object };
-      this.#http.set(one, http && { ...http });
+    for (const each of error instanceof AggregateError ? error.errors : [error]) {
+      if (!(each instanceof GraphQLError)) continue;
+      const { http } = each.extensions as { http?: object };
+      this.#http.set(each, http && { ...http });
     }
     return error;
   }
@@ -324,7 +324,7 @@ class Replied extends Error {
 /** @throws what is not for callers */
 function errorsOf(error: unknown): readonly GraphQLError[] {
   const all: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
-  if (all.every((one) => one instanceof GraphQLError)) return all;
+  if (all.every((each) => each instanceof GraphQLError)) return all;
   throw error;
 }
 

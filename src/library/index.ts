@@ -13,7 +13,7 @@ import { openExecutor, openGateway, openUpstream, type Setup } from '../setup/op
 
 /** What frameworks like Express add to a request. */
 interface Mounted extends IncomingMessage {
-  /** The path at which the handler is mounted, which `url` has no longer. */
+  /** The path at which the handler is mounted, which `url` no longer has. */
   readonly baseUrl?: string;
   readonly originalUrl?: string;
   /** The body, if somebody has read it. */
@@ -114,7 +114,7 @@ export interface Gateway {
   readonly executor: (
     request: ExecutionRequest,
   ) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
-  /** Saves a token pair that is under way, and leaves nothing open. To be called when no more requests come. */
+  /** Saves a token pair that is under way, and leaves nothing open. Call it when no more requests arrive. */
   close(): Promise<void>;
 }
 
@@ -153,7 +153,7 @@ export interface ServiceExecutor {
    * fails is a result with an error that has a code.
    */
   readonly executor: (request: ExecutionRequest) => Promise<ExecutionResult>;
-  /** Saves a token pair that is under way, and leaves nothing open. To be called when no more requests come. */
+  /** Saves a token pair that is under way, and leaves nothing open. Call it when no more requests arrive. */
   close(): Promise<void>;
 }
 

@@ -123,13 +123,13 @@ export class CheckedOperation<Plan = unknown> {
    * Counts the document with its plans as memory of requests, once for all that use it at the same time: it is in memory
    * for them although the cache may have dropped it.
    *
-   * @returns whether the request may go on; `release` is to be called in any case
+   * @returns whether the request may continue; call `release` in any case
    */
   use(memory: RequestMemory): boolean {
     return this.#of.use(memory);
   }
 
-  /** To be called when a request that used it is over. */
+  /** Call it when a request that used this is over. */
   release(): void {
     this.#of.release();
   }
@@ -171,8 +171,10 @@ class CheckedDocument<Plan> {
     this.rules = rules;
     this.isIncremental = hasIncremental(node);
     this.excess = excessOf(node, rules);
-    const operations = node.definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
-    this.#operations = operations.map((one) => new CheckedOperation(one, this));
+    const operations = node.definitions.filter(
+      (definition) => definition.kind === Kind.OPERATION_DEFINITION,
+    );
+    this.#operations = operations.map((definition) => new CheckedOperation(definition, this));
     this.#onGrown = onGrown;
     this.#bytes =
       BYTES_OF_DOCUMENT +
@@ -181,10 +183,10 @@ class CheckedDocument<Plan> {
       textBytes(node.loc!.source.body) +
       (this.excess === 'broken'
         ? 0
-        : this.excess.reduce((sum, one) => sum + textBytes(one.message), 0));
+        : this.excess.reduce((sum, { message }) => sum + textBytes(message), 0));
   }
 
-  /** The memory that it takes, estimated. */
+  /** Bytes of memory, estimated. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -284,9 +286,9 @@ function hasIncremental(document: DocumentNode): boolean {
   return found;
 }
 
-/** Errors of a document, kept without their stacks: one that was not read keeps what was on it alive, about 60 KB. */
+/** Errors of a document, kept without their stacks: an unread stack keeps about 60 KB alive. */
 class KeptErrors {
-  /** The memory that they take, estimated. */
+  /** Bytes of memory, estimated. */
   readonly bytes: number;
   readonly #errors: readonly Pick<GraphQLError, 'message' | 'positions' | 'extensions'>[];
   readonly #source: Source;
@@ -319,7 +321,7 @@ class KeptErrors {
 const NONE: readonly GraphQLError[] = [];
 const BYTES_OF_ERROR = 400;
 
-/** Of the characters of a text that may have others than those of Latin-1. */
+/** Of each character of a text that may have characters beyond Latin-1. */
 function textBytes(text: string): number {
   return 2 * text.length;
 }

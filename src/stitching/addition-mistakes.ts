@@ -38,7 +38,7 @@ export interface AddedParts {
 export function mistakeOf(source: string, mistakes: readonly string[]): OperatorMistake {
   const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
   return new OperatorMistake(
-    `${source} has ${count}:\n${mistakes.map((one) => `  - ${one}`).join('\n')}`,
+    `${source} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
   );
 }
 
@@ -108,7 +108,7 @@ function knownTypes(
     const before = known.get(name);
     known.set(name, fields ? new Set([...(before ?? []), ...fields]) : before);
   };
-  for (const schema of [served, ...subschemas.map((one) => one.schema)]) {
+  for (const schema of [served, ...subschemas.map(({ schema: other }) => other)]) {
     for (const type of Object.values(schema.getTypeMap())) {
       add(type.name, 'getFields' in type ? Object.keys(type.getFields()) : undefined);
     }

@@ -62,7 +62,8 @@ function parseExact(text: string, keys: Keys): unknown {
 }
 
 function objectOf(json: Json, keys: Keys): unknown {
-  if (json.kind === 'list') return Array.from(json.elements(), (one) => objectOf(one, keys));
+  if (json.kind === 'list')
+    return Array.from(json.elements(), (element) => objectOf(element, keys));
   if (json.kind !== 'object') return JSON.parse(json.raw);
   return Object.fromEntries(
     Array.from(json.members(), ([name, value]) => {
@@ -74,7 +75,7 @@ function objectOf(json: Json, keys: Keys): unknown {
 }
 
 function leafOf(json: Json, type: string): unknown {
-  if (json.kind === 'list') return Array.from(json.elements(), (one) => leafOf(one, type));
+  if (json.kind === 'list') return Array.from(json.elements(), (element) => leafOf(element, type));
   if (json.kind !== 'number') {
     return BUILT_IN.has(type) ? JSON.parse(json.raw) : exactly(json.value);
   }
@@ -90,7 +91,7 @@ export function exactly(value: unknown): unknown {
   if (value instanceof Json) return numberOf(value.raw);
   if (Array.isArray(value)) return value.map(exactly);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, exactly(one)]));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, exactly(member)]));
 }
 
 /** Reads a literal of a custom scalar. */
@@ -103,7 +104,7 @@ export function exactLiteral(
     case Kind.FLOAT:
       return numberOf(node.value);
     case Kind.LIST:
-      return node.values.map((one) => exactLiteral(one, variables));
+      return node.values.map((element) => exactLiteral(element, variables));
     case Kind.OBJECT:
       return Object.fromEntries(
         node.fields.map(({ name, value }) => [name.value, exactLiteral(value, variables)]),

@@ -120,7 +120,7 @@ function inFragment(selectionSet: SelectionSetNode): SelectionSetNode {
 /** @param document with one operation */
 export function keysOf(schema: GraphQLSchema, document: DocumentNode): Keys {
   const operation = document.definitions.find(
-    (one): one is OperationDefinitionNode => one.kind === Kind.OPERATION_DEFINITION,
+    (node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION,
   )!;
   const leaves = leafTypes(schema, document);
   return keysIn(operation.selectionSet.selections, leaves, fragmentsOf(document));
@@ -170,7 +170,7 @@ export function areInConflict([error]: readonly GraphQLError[]): boolean {
   return error !== undefined && /^Fields ".+" conflict because /.test(error.message);
 }
 
-/** Gives every field without an alias, which nobody but a resolver or a merge has selected, a key of its type. */
+/** Gives every field without an alias a key with the name of its type: only resolvers and merges select such fields. */
 export function withTypedKeys(schema: GraphQLSchema, document: DocumentNode): DocumentNode {
   const types = new TypeInfo(schema);
   return visit(

@@ -37,8 +37,8 @@ import { countOwn, withinLimit, exactLiteral } from './delegations.ts';
 import { selectsField } from './private-keys.ts';
 
 /**
- * Has each resolver of a served type require something: where an operation selects nothing else, graphql-tools would
- * delegate an empty selection.
+ * Makes each resolver of a served type require a field: if an operation selects nothing else, graphql-tools would
+ * otherwise delegate an empty selection.
  */
 function requiringSomething(served: GraphQLSchema, resolvers: IResolvers): IResolvers {
   const roots = [served.getQueryType(), served.getMutationType()].map((root) => root?.name);
@@ -111,18 +111,20 @@ function failingLater(value: unknown, { ofType: item }: GraphQLList<GraphQLOutpu
   if (!Array.isArray(value)) return value;
   const inner = getNullableType(item);
   const items: readonly unknown[] = isListType(inner)
-    ? value.map((one: unknown) =>
-        isPromise(one) ? one.then((list) => failingLater(list, inner)) : failingLater(one, inner),
+    ? value.map((element: unknown) =>
+        isPromise(element)
+          ? element.then((list) => failingLater(list, inner))
+          : failingLater(element, inner),
       )
     : value;
   if (!isNonNullType(item) || (isLeafType(inner) && !items.some(isPromise))) return items;
-  return items.map((one) => Promise.resolve(one));
+  return items.map((each) => Promise.resolve(each));
 }
 
-/** For promises in a list that is not used. */
+/** Handles the rejections of promises in a list that is not used. */
 function handleRejections(value: unknown): void {
   if (value instanceof Promise) value.catch(() => {});
-  else if (Array.isArray(value)) for (const one of value) handleRejections(one);
+  else if (Array.isArray(value)) for (const item of value) handleRejections(item);
 }
 
 /**
@@ -136,18 +138,18 @@ function withinCount(value: unknown, each: number, context: object): unknown {
   if (!isIterableObject(value)) return value;
   if (!Array.isArray(value)) {
     const drawn: unknown[] = [];
-    for (const one of value) {
+    for (const item of value) {
       // It can only be drawn once.
-      handleRejections(one);
+      handleRejections(item);
       countOwn(context, each);
-      drawn.push(one);
+      drawn.push(item);
     }
     return drawn;
   }
   const list: readonly unknown[] = value;
   if (isExternalObject(list[0])) return list;
   countOwn(context, list.length * each);
-  return isIterableObject(list[0]) ? list.map((one) => withinCount(one, each, context)) : list;
+  return isIterableObject(list[0]) ? list.map((item) => withinCount(item, each, context)) : list;
 }
 
 function isIterableObject(value: unknown): value is Iterable<unknown> {
@@ -223,7 +225,7 @@ function stitched(
     const schema = stitchSchemas({
       subschemas: [own, ...subschemas],
       typeDefs: [rootsOf(served.schema), ...documents],
-      resolvers: resolvers.map((one) => requiringSomething(served.schema, one)),
+      resolvers: resolvers.map((map) => requiringSomething(served.schema, map)),
       inheritResolversFromInterfaces: true,
       subschemaConfigTransforms: [(config) => [config === own ? own : withinLimit(config)]],
     });

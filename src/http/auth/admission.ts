@@ -37,7 +37,7 @@ function authenticate(credentials: Credentials): Stage {
   return (exchange) => {
     const identity = identify(exchange, credentials);
     return identity instanceof Promise
-      ? identity.then((found) => admit(exchange, found))
+      ? identity.then((identified) => admit(exchange, identified))
       : admit(exchange, identity);
   };
 }
@@ -178,7 +178,7 @@ export interface AdmissionParts {
   readonly log: Logger;
 }
 
-/** Decides which callers are admitted, and what each may do. */
+/** Decides who is admitted, and what each caller may do. */
 interface Admission {
   readonly authenticate?: Stage;
   readonly enforceScopes?: Stage;

@@ -67,7 +67,7 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials): CredentialBar 
   field.addEventListener('paste', () => setTimeout(take));
 
   function take() {
-    const given = field.value.trim().replace(/^bearer +/i, '');
+    const text = field.value.trim().replace(/^bearer +/i, '');
     if (given === credential) return;
     credential = given;
     loadDocumentation();
