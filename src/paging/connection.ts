@@ -203,7 +203,7 @@ interface BackwardSource<R> extends ForwardSource<R> {
   readonly walk: WalkToEnd<R>;
   /** Whether the service gives fewer records at a time than identities: then only the edges are read. */
   readonly isCostly: boolean;
-  /** The same with nothing of the records but their identities. */
+  /** The same walk, requesting only the identities of records. */
   readonly walkIdentities: WalkToEnd<Identified>;
 }
 
@@ -222,16 +222,16 @@ export async function* readBackward<R extends Identified>(
   { last, before, after, signal }: BackwardOptions,
 ): Slice<R> {
   const { list, fetchPage } = source;
-  const own = before && !after ? await pageUpTo(fetchPage, before, signal) : undefined;
-  if (own && isEnough(own, last)) return yield* slice(own, last, true);
+  const upToBefore = before && !after ? await pageUpTo(fetchPage, before, signal) : undefined;
+  if (upToBefore && isEnough(upToBefore, last)) return yield* slice(upToBefore, last, true);
   const border = before ? await borderAt(list, before, signal) : END;
-  if (!own && border.at && !after) {
+  if (!upToBefore && border.at && !after) {
     const front = await pageUpTo(fetchPage, { ...border.at, identity: undefined }, signal);
     const isFront = front && areSame(front.edges, border.at.page.items.slice(0, border.at.offset));
     if (isFront && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
   }
-  const wanted = { border, last, after };
-  const walked = source.isCostly ? undefined : runTo(source.walk, wanted, false);
+  const bounds = { border, last, after };
+  const walked = source.isCostly ? undefined : runTo(source.walk, bounds, false);
   const run = await walked?.catch((error: unknown) => {
     if (!mayBeOfRecords(error, signal)) throw error;
     return undefined;
@@ -239,7 +239,7 @@ export async function* readBackward<R extends Identified>(
   if (run && (run.isMet || border.record === null))
     return yield* slice(run, last, border.hasNextPage);
   for (let attempt = 1; ; attempt += 1) {
-    const named = await runTo(source.walkIdentities, wanted, true);
+    const named = await runTo(source.walkIdentities, bounds, true);
     const window = await readWindow(source, lastOf(named, last), signal);
     // A list that changes all the time is given as it was read.
     if (!window.isSame && attempt < MAX_ATTEMPTS) continue;
@@ -402,21 +402,21 @@ interface Border {
 const END: Border = { record: null, hasNextPage: false };
 
 async function borderAt(list: IndexedList, before: Position, signal: AbortSignal): Promise<Border> {
-  const found = await locate(list, before, signal);
-  if ('page' in found) {
+  const located = await locate(list, before, signal);
+  if ('page' in located) {
     // The record was null when its cursor was made, if the cursor does not name it.
-    const { identity } = found.page.items[found.offset]!;
+    const { identity } = located.page.items[located.offset]!;
     if (identity === null) throw noIdentities();
-    return { record: identity, hasNextPage: true, at: found };
+    return { record: identity, hasNextPage: true, at: located };
   }
   // If the record is gone, the edges reach to the end of its page: records may come twice, but none is skipped.
   const behind = await firstBehind(list.fetchIdentities, before.end, signal);
-  if (behind === undefined) throw cursorLost(found.refusal?.error);
-  if (behind === null || !mayHaveSlid(before, found, behind)) {
+  if (behind === undefined) throw cursorLost(located.refusal?.error);
+  if (behind === null || !mayHaveSlid(before, located, behind)) {
     return { record: behind, hasNextPage: behind !== null };
   }
   // If its page ends further to the front than it did, only the end of the list is late enough.
-  if (!found.isNear.end) throw cursorLost();
+  if (!located.isNear.end) throw cursorLost();
   return END;
 }
 

@@ -61,14 +61,14 @@ export async function* drainPages<R extends Identified>(
     for await (const page of pages) {
       const { hasNextPage, unplacedErrors = [], records: all } = page;
       const left = limit === undefined ? all.length : limit - drained;
-      const wanted = all.first(left);
-      const records = wanted.first(Math.max(0, budget.left));
+      const asked = all.first(left);
+      const records = asked.first(Math.max(0, budget.left));
       budget.left -= records.length;
       drained += records.length;
       const part = { page, records, hasNextPage, unplacedErrors };
       if (records.length > 0) last = part;
       yield part;
-      if (records.length < wanted.length) throw limitExceeded(budget, facts());
+      if (records.length < asked.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;
     }
   } catch (error) {
@@ -109,9 +109,9 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   const { given, ...extended } = facts;
   const ended = `The drain ended after ${facts.drained} records`;
   if (error instanceof PagesRefused) {
-    const { message: why, extensions: its } = error;
-    return codedError(its['code'] as ErrorCode, `${ended}: ${why} ${waysOn(facts)}`, {
-      extensions: { ...its, ...extended },
+    const { message: why, extensions: reason } = error;
+    return codedError(reason['code'] as ErrorCode, `${ended}: ${why} ${waysOn(facts)}`, {
+      extensions: { ...reason, ...extended },
     });
   }
   const { message, extensions } = error instanceof GraphQLError ? error : {};

@@ -13,7 +13,7 @@ import type { FetchPage, Identified, Page, PageRequest } from './page.ts';
 import type { WalkBounds, WalkedPage, WalkedPages } from './walk.ts';
 
 /**
- * How a record is found again in a list that is read forward only, page by page, and that changes meanwhile.
+ * How a record is found again in a list that changes, and that can only be read forward, page by page.
  *
  * What is known of the record is its position: behind which cursor it stood, at which offset. Since then others were
  * inserted or removed in front of it, or it was moved, or it is gone. So the likeliest page is read first, and each step
@@ -109,30 +109,30 @@ export async function* readOnward<R>(
   }
 }
 
-/** Reads a page of each way in turn, so many at a time, until all ways end or `find` returns a result. */
+/** Reads a page of each way in turn, `atATime` at once, until all ways end or `find` returns a result. */
 export async function readByTurns<R, T>(
   ways: readonly Way<R>[],
   atATime: number,
   find: (read: ReadPage<R>) => T | undefined,
 ): Promise<T | undefined> {
   const waiting = [...ways];
-  let found: T | undefined;
+  let result: T | undefined;
   const readOn = async () => {
-    for (let way = waiting.shift(); way && found === undefined; way = waiting.shift()) {
+    for (let way = waiting.shift(); way && result === undefined; way = waiting.shift()) {
       const { done, value } = await way.next();
       if (done) continue;
-      found ??= find(value);
+      result ??= find(value);
       waiting.push(way);
     }
   };
   await Promise.all(Array.from({ length: atATime }, readOn));
-  return found;
+  return result;
 }
 
 /** A list, and what the last walk remembers of it. */
 export interface IndexedList {
   /**
-   * Fetches pages with nothing of the records but their identities: what a caller selects may fail for the very record
+   * Fetches pages of which only the identities of records are requested: what a caller selects may fail for the record
    * that is located, or for one beside it.
    */
   readonly fetchIdentities: FetchPage<Identified>;
@@ -167,13 +167,13 @@ export async function locate(
   signal: AbortSignal,
 ): Promise<Located | Gone> {
   const { after, offset, identity } = position;
-  const own = await readAsFar(fetchIdentities, { after, first: offset + 1 }, signal);
-  const parts = 'pages' in own ? own.pages : [];
+  const upTo = await readAsFar(fetchIdentities, { after, first: offset + 1 }, signal);
+  const parts = 'pages' in upTo ? upTo.pages : [];
   const page = parts.at(-1)?.page;
   const atPosition = foundInParts(parts, identity, offset);
   if (atPosition) return atPosition;
 
-  const refusal = 'error' in own ? own : undefined;
+  const refusal = 'error' in upTo ? upTo : undefined;
   const onward = parts.flatMap((part) => part.page.items.map((record) => record.identity));
   const isNear = { start: after === null, end: page?.hasNextPage === false };
   if (identity === null) return { refusal, onward, isNear };
@@ -185,10 +185,10 @@ export async function locate(
 
   const known = index?.();
   const near = pagesNear(known, positionsIn(known?.pages ?? [], [identity]).values());
-  const found =
+  const located =
     (await foundOn(near.map((start) => pagesFrom(start, 1)))) ??
     (await foundOn([fromPosition(), fromStart()]));
-  return found ?? { refusal, onward, isNear };
+  return located ?? { refusal, onward, isNear };
 
   /** It was pushed back. */
   async function* fromPosition(): Way<Identified> {
@@ -219,25 +219,25 @@ function foundInParts(
   identity: string | null,
   offset: number,
 ): Located | undefined {
-  let own = offset;
-  for (const { page } of parts.slice(0, -1)) own -= page.items.length;
+  let inLast = offset;
+  for (const { page } of parts.slice(0, -1)) inLast -= page.items.length;
   return parts
     .toReversed()
     .reduce<Located | undefined>(
-      (found, part, index) => found ?? foundIn(part, identity, index === 0 ? own : -1),
+      (located, part, index) => located ?? foundIn(part, identity, index === 0 ? inLast : -1),
       undefined,
     );
 }
 
-/** Its own offset comes first: in some lists an id occurs twice. A record without an id has only its offset. */
+/** The expected offset comes first: in some lists an id occurs twice. A record without an id has only its offset. */
 function foundIn(
   { page, after }: ReadPage<Identified>,
   identity: string | null,
-  own = -1,
+  expected = -1,
 ): Located | undefined {
   const { items } = page;
-  let offset = Math.min(own, items.length - 1);
-  if (identity !== null && items[own]?.identity !== identity)
+  let offset = Math.min(expected, items.length - 1);
+  if (identity !== null && items[expected]?.identity !== identity)
     offset = items.findIndex((record) => record.identity === identity);
   return offset < 0 ? undefined : { page, after, offset };
 }
@@ -314,10 +314,10 @@ async function followsRecord(
   const index = list.index?.();
   const known = index && nextRecord(index, identity);
   if (known === undefined || known === (next === null ? null : identityHash(next))) return true;
-  const found = await locate(list, position, signal);
+  const located = await locate(list, position, signal);
   // A service that refuses one of the two cursors names records with them, so the other is right.
-  if (!('page' in found)) return found.refusal !== undefined;
-  return found.after === after && isLast(found) && found.page.endCursor === end;
+  if (!('page' in located)) return located.refusal !== undefined;
+  return located.after === after && isLast(located) && located.page.endCursor === end;
 }
 
 interface Start {
@@ -339,15 +339,15 @@ async function cursorBehind(
 ): Promise<Start | undefined> {
   let expected = position;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const found = await locate(list, expected, signal);
-    if (!('page' in found)) {
+    const located = await locate(list, expected, signal);
+    if (!('page' in located)) {
       // A moment ago it was in the page of this cursor.
       if (expected !== position) break;
-      return { after: await cursorOfGone(list, position, found, signal), isOwn: false };
+      return { after: await cursorOfGone(list, position, located, signal), isOwn: false };
     }
-    if (isLast(found)) return behindPage(found.page);
+    if (isLast(located)) return behindPage(located.page);
     // It is no longer the last record of what was read.
-    expected = { ...position, after: found.after, offset: found.offset };
+    expected = { ...position, after: located.after, offset: located.offset };
   }
   return { after: expected.after, isOwn: false };
 }

@@ -43,8 +43,8 @@ function slotOf(slots: Float64Array, hash: number): number {
   // The lower 32 bits of the hash.
   let slot = hash & mask;
   for (;;) {
-    const its = slots[slot]!;
-    if (its === hash || its === 0) return slot;
+    const stored = slots[slot]!;
+    if (stored === hash || stored === 0) return slot;
     slot = (slot + 1) & mask;
   }
 }

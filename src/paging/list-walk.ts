@@ -212,10 +212,10 @@ function countedPages<R extends Identified>({ fetchPage, key, counts, onShort }:
       after = page.total;
       return page;
     },
-    check: (found: number) => {
+    check: (walked: number) => {
       if (before === undefined || after === undefined) return;
-      const counted = counts?.check(key, { found, before, after });
-      if (counted !== undefined) onShort?.(found, counted);
+      const counted = counts?.check(key, { found: walked, before, after });
+      if (counted !== undefined) onShort?.(walked, counted);
     },
   };
 }

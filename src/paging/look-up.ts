@@ -24,20 +24,11 @@ import type { WalkedPage, WalkedPages } from './walk.ts';
 export interface LookupList<R> {
   /** Fetches pages with all that is selected of the records. */
   readonly fetchPage: FetchPage<R>;
-  /** Fetches pages with nothing but the identities. */
+  /** Fetches pages of which only the identities of records are requested. */
   readonly fetchIdentities: FetchPage<Identified>;
-  /** Of the last walk, if there was one. */
-  readonly index: PageIndex | undefined;
-  /**
-   * Finds records by a walk of the list, one for all lookups.
-   *
-   * @param tried positions of the last walk at which the records were not found any more
-   */
-  readonly walkFor: (
-    identities: readonly string[],
-    tried: ReadonlyMap<string, PagePosition>,
-    options: LookupOptions,
-  ) => Promise<FoundPositions>;
+  /** What does not depend on the caller: a walk for several lookups keeps it. */
+  readonly shared: SharedList;
+  readonly walks: LookupWalks;
   /** Called with how many of the records the index has positions of, and of how many it has none. */
   readonly onPositions?: (known: number, unknown: number) => void;
 }
@@ -61,7 +52,7 @@ export async function lookUp<R extends Identified>(
   identities: readonly string[],
   options: LookupOptions,
 ): Promise<ReadonlyMap<string, LookedUp<R>>> {
-  const { index, walkFor } = list;
+  const index = list.shared.index();
   const pages = new PageReader(list, identities, options.signal);
   const { missing } = pages;
 
@@ -84,7 +75,8 @@ export async function lookUp<R extends Identified>(
     // After a walk, only a record that it met a moment ago, and that is gone from there, is worth another.
     if (walks > 0 && gone.size === 0) break;
     const walked = new Map<string, PagePosition>();
-    for (const [identity, position] of await walkFor([...missing], gone, options)) {
+    const positions = await list.walks.find(list.shared, [...missing], gone, options);
+    for (const [identity, position] of positions) {
       if (position && 'error' in position) pages.fail(identity, position.error);
       else if (position) walked.set(identity, position);
     }
@@ -168,9 +160,9 @@ interface ReadList<R> {
 
 /** Records that are requested one by one, because their pages fail as a whole. */
 const MAX_ALONE = 500;
-/** After so many of a page that fail before one is found, the failure is not due to single records. */
+/** If this number of records of a page fail before one is found, single records are not the cause. */
 const MAX_FAILED_ALONE = 3;
-/** After so many such pages, the failure is not due to single pages. */
+/** If this number of pages fail like that, single pages are not the cause. */
 const MAX_HOPELESS = 5;
 
 /** Reads pages, and takes from each the records that are still missing. */

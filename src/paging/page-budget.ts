@@ -14,7 +14,7 @@ export interface PageBudget {
    * @throws PagesRefused
    */
   spend(pages: number, options?: { readonly isCharged: boolean }): void;
-  /** Spends nothing; for work that is known to cost at least so many pages. @throws PagesRefused */
+  /** Spends nothing; for work that is known to cost at least this number of pages. @throws PagesRefused */
   check(pages: number): void;
   /**
    * The same budget, for pages that are only read to count records or to find one. They are charged to the caller's
@@ -123,7 +123,7 @@ interface Bucket {
   readonly spend: (pages: number) => void;
   readonly check: (pages: number) => void;
   readonly isFull: () => boolean;
-  /** Takes pages that were spent so many ms ago, whether they were there or not, and returns how many are left. */
+  /** Takes pages that were spent `ago` ms ago, even if they exceed the level, and returns how many are left. */
   readonly take: (pages: number, ago: number) => number;
   readonly learn: (known: KnownPages) => void;
 }
@@ -226,10 +226,10 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
   /** Returns the level. */
   function check(pages: number, now: number): number {
     if (pages > perMinute) throw tooManyPages(pages, perMinute);
-    const found = levelOf(now);
-    const missing = pages * MINUTE_MS - found;
+    const available = levelOf(now);
+    const missing = pages * MINUTE_MS - available;
     if (missing > 0) throw minuteSpent(perMinute, Math.ceil(missing / perMinute / 1000));
-    return found;
+    return available;
   }
 }
 
@@ -284,7 +284,7 @@ interface PageReports {
   /**
    * Reports these pages soon.
    *
-   * @param ago they were spent so many ms ago
+   * @param ago ms since they were spent
    */
   add(caller: string, pages: number, ago?: number): void;
   /** Reports what is left to be reported, unless that takes too long. */

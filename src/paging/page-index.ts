@@ -42,7 +42,7 @@ export function costOfCursor(cursor: string | null): number {
 const USUAL_CURSOR = 256;
 const BYTES_OF_HASH = 8;
 
-/** @param maxRecords beyond so many records, only the cursors of pages are kept; without room for those, nothing */
+/** @param maxRecords beyond this number, only the cursors of pages are kept; without room for those, nothing */
 export function createIndexBuilder(maxRecords: number): IndexBuilder {
   const pages: IndexedPage[] = [];
   let last: { after: string | null; behind: number | null; hashes: readonly number[] } | undefined;
@@ -150,11 +150,11 @@ function allTogether(
   identities: readonly string[],
 ): Map<string, IndexedPosition> {
   const positions = new Map<string, IndexedPosition>();
-  const wanted = new Map(identities.map((identity) => [identityHash(identity), identity]));
+  const byHash = new Map(identities.map((identity) => [identityHash(identity), identity]));
   for (const [page, { after, records }] of pages.entries()) {
     if (!records) continue;
     for (const [offset, hash] of records.entries()) {
-      const identity = wanted.get(hash);
+      const identity = byHash.get(hash);
       if (identity === undefined || positions.has(identity)) continue;
       positions.set(identity, { after, offset, page });
     }
@@ -281,11 +281,11 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
     },
     set: (list, index) => {
       put(list, index);
-      for (const [other, its] of Array.from(indexes)) {
+      for (const [other, otherIndex] of Array.from(indexes)) {
         if (cost <= maxRecords) return;
-        if (!its.pages.some(({ records }) => records)) continue;
-        cost -= costOf(its);
-        indexes.set(other, withoutRecords(its));
+        if (!otherIndex.pages.some(({ records }) => records)) continue;
+        cost -= costOf(otherIndex);
+        indexes.set(other, withoutRecords(otherIndex));
         cost += costOf(indexes.get(other)!);
       }
       for (const other of Array.from(indexes.keys())) {

@@ -53,7 +53,7 @@ const SMALLEST_LIMIT = 10;
 
 /**
  * The size of a page that, read again at the limit, overlaps with the next one. With two records in common, a record
- * that is moved meanwhile proves nothing false, and one that was inserted still leaves an overlap.
+ * that is moved between the two readings proves nothing false, and one that was inserted still leaves an overlap.
  *
  * @returns undefined when the limit is unknown, or leaves no room
  */
@@ -128,7 +128,7 @@ export class PageRecords<R> implements Iterable<R> {
     return without ? all.filter((_, offset) => !without.has(from + offset)) : all;
   }
 
-  /** The first ones of them; all if there are not so many. */
+  /** Returns the first `count` records; all of them if there are fewer. */
   first(count: number): PageRecords<R> {
     return this.slice(0, count);
   }

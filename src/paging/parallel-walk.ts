@@ -371,7 +371,7 @@ class Bridges<R extends Identified> {
 
   /**
    * Whether no record was lost between the two pages, which were read one after the other: a cursor that names an
-   * offset skips a record when one in front of it is removed meanwhile.
+   * offset skips a record when one in front of it is removed in between.
    */
   async #isBehind(page: PageRead<R>, read: PageRead<R>, next: number): Promise<boolean> {
     const [end, start] = [page.page.items.at(-1)?.identity, read.page.items[0]?.identity];

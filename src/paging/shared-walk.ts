@@ -228,8 +228,8 @@ export function createSharedWalks(): SharedWalks {
   let walks = new Map<string, SharedWalk<Identified>>();
   return {
     join: <R extends Identified>(name: string, begin: BeginWalk<R>, options: ReaderOptions) => {
-      const there = walks.get(name);
-      if (there?.keepsStart) return (there as unknown as SharedWalk<R>).read(options);
+      const known = walks.get(name);
+      if (known?.keepsStart) return (known as unknown as SharedWalk<R>).read(options);
       const at = walks;
       const begun = new SharedWalk<R>({
         begin,

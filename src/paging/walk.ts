@@ -28,9 +28,9 @@ export type WalkedPages<R> = AsyncGenerator<WalkedPage<R>, void, undefined>;
 export interface WalkBounds {
   /** A cursor of the upstream; null: the start of the list. */
   readonly after: string | null;
-  /** The walk stops after so many records. Its last page can have more. */
+  /** The walk stops after this number of records. Its last page can have more. */
   readonly limit?: number;
-  /** The walk stops after so many pages that had records. */
+  /** The walk stops after this number of pages that had records. */
   readonly maxPages?: number;
   /** Aborting it ends the request in flight; no further one is sent. */
   readonly signal: AbortSignal;
@@ -85,7 +85,7 @@ export async function* walk<R extends Identified>(
     }
     requested = request(aheadSignal);
   };
-  // The consumer waits for the first page and cannot leave meanwhile, so it needs no signal of its own.
+  // A consumer that waits for the first page cannot leave, so this request needs no signal for that.
   let requested = request(options.signal);
   try {
     for (;;) {
@@ -230,7 +230,7 @@ function isKnown(hash: number): boolean {
   return !Number.isNaN(hash);
 }
 
-/** After so many pages in a row without a new record, the walk has stalled, whatever the cursors say. */
+/** After this number of pages in a row without a new record, the walk has stalled, whatever the cursors say. */
 const MAX_BARREN_PAGES = 1_000;
 
 /** Detects when no cursor leads on, in pages that are read one after the other. */

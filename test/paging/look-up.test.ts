@@ -201,23 +201,17 @@ function startWorld(
       {
         fetchPage,
         fetchIdentities: fetchPage,
-        index: indexes.get('letters'),
-        walkFor: (identities, tried, options) =>
-          lookupWalks.find(
-            {
-              key: 'letters',
-              name: 'letters',
-              index: () => indexes.get('letters'),
-              begin: (position, { signal }, unfinished) =>
-                walkList(
-                  { ...walkable, fetchPage, fetchIdentities: fetchPage },
-                  { position, unfinished, signal },
-                ),
-            },
-            identities,
-            tried,
-            options,
-          ),
+        shared: {
+          key: 'letters',
+          name: 'letters',
+          index: () => indexes.get('letters'),
+          begin: (position, { signal }, unfinished) =>
+            walkList(
+              { ...walkable, fetchPage, fetchIdentities: fetchPage },
+              { position, unfinished, signal },
+            ),
+        },
+        walks: lookupWalks,
       },
       ids,
       { signal: leaving, pages: freePages() },

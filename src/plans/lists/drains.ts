@@ -136,32 +136,26 @@ export function createDrains(
       return () => indexesNow.get(list);
     },
     /** Returns what is known of the positions in a list, and the walk that finds the unknown ones. */
-    lookup: (list: LookupSource): Pick<LookupList<never>, 'index' | 'walkFor' | 'onPositions'> => {
+    lookup: (list: LookupSource): Pick<LookupList<never>, 'shared' | 'walks' | 'onPositions'> => {
       forgetOtherSets();
       const indexesNow = indexes;
       const { caller } = list.origin;
       return {
-        index: indexesNow.get(list.key),
+        shared: {
+          ...list,
+          index: () => indexesNow.get(list.key),
+          // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
+          begin: (position, readers, unfinished) =>
+            reportedWalk(telemetry, ['search', list.field, list.origin.cause], (cause) => {
+              const requester = drainRequester(execute, pace, readers, { caller, cause });
+              const fetchIdentities = list.identities(requester);
+              const fetched = { fetchPage: fetchIdentities, fetchIdentities };
+              const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
+              return walkList(walkable, { position, unfinished, signal: readers.signal });
+            }),
+        },
+        walks: lookupWalks,
         onPositions: telemetry.positionsLookedUp,
-        walkFor: (identities, tried, options) =>
-          lookupWalks.find(
-            {
-              ...list,
-              index: () => indexesNow.get(list.key),
-              // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
-              begin: (position, readers, unfinished) =>
-                reportedWalk(telemetry, ['search', list.field, list.origin.cause], (cause) => {
-                  const requester = drainRequester(execute, pace, readers, { caller, cause });
-                  const fetchIdentities = list.identities(requester);
-                  const fetched = { fetchPage: fetchIdentities, fetchIdentities };
-                  const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
-                  return walkList(walkable, { position, unfinished, signal: readers.signal });
-                }),
-            },
-            identities,
-            tried,
-            options,
-          ),
       };
     },
     walk: (

@@ -44,7 +44,7 @@ import { resultReading, type ResultReading } from '../requests/results.ts';
 
 /** Ids per request. */
 const BATCH = 50;
-/** A failed batch of so many ids or fewer is sent again as single requests. */
+/** A failed batch of this number of ids or fewer is sent again as single requests. */
 const FEW = 6;
 
 const WHOLE: Attempt = { records: undefined, pages: 'all', isPart: false, isRepeated: false };
@@ -115,21 +115,21 @@ export function lookupById(
     ids: readonly RecordId[],
     call: Call,
   ): Promise<readonly (Answered | Error)[]> {
-    let found: readonly (Answered | Error)[];
+    let answered: readonly (Answered | Error)[];
     let count = 1;
     try {
       const sent = (attempt: Attempt) => send(ids.slice(0, attempt.records), call, attempt);
       const { answer, records = ids.length } = await sizes.request(sized(), ids.length, sent);
       count = records;
-      found = answer.values ?? (await separately(ids.slice(0, count), answer, call));
+      answered = answer.values ?? (await separately(ids.slice(0, count), answer, call));
     } catch (error) {
       if (!(error instanceof RecordTooBig)) throw error;
-      found = [error];
+      answered = [error];
     }
-    if (count >= ids.length) return found;
+    if (count >= ids.length) return answered;
     const rest = ids.slice(count);
     const others = findBatch(rest, call).catch((error: Error) => rest.map(() => error));
-    return [...found, ...(await others)];
+    return [...answered, ...(await others)];
   }
 
   async function separately(
@@ -138,11 +138,11 @@ export function lookupById(
     call: Call,
   ): Promise<readonly (Answered | Error)[]> {
     if (!isRefused) return inParts(ids, call);
-    const some = await alone(ids.slice(0, 2), call);
+    const firstTwo = await alone(ids.slice(0, 2), call);
     // If two ids fail for the same reason, the request itself is invalid, whatever the ids are.
-    return areAlike(some)
-      ? ids.map((_, at) => some[at] ?? some[0]!)
-      : [...some, ...(await inParts(ids.slice(2), call))];
+    return areAlike(firstTwo)
+      ? ids.map((_, at) => firstTwo[at] ?? firstTwo[0]!)
+      : [...firstTwo, ...(await inParts(ids.slice(2), call))];
   }
 
   /** Separates the ids that made a batch fail from the others. Mostly it is one id, which halving finds soonest. */
@@ -179,14 +179,14 @@ export function lookupById(
     call: Call,
     { pages: inlined, isPart, isRepeated, trialMs }: Attempt = WHOLE,
   ): Promise<BatchAnswer> {
-    const own = Object.fromEntries(ids.map((id, at) => [variableFor(at), id]));
+    const idVariables = Object.fromEntries(ids.map((id, at) => [variableFor(at), id]));
     const write = (pages: PagesToInline): UpstreamRequest<BatchAnswer> => {
       const text = textFor(ids.length, pages);
       const cost = text.pages(call.variables);
       const request: UpstreamRequest<BatchAnswer> = {
         kind: 'query',
         field: text.field,
-        body: text.body(call.variables, own),
+        body: text.body(call.variables, idVariables),
         key: text.key(call.variables),
         pages: isPart && cost === 1 ? ids.length / BATCH : cost,
         scan: (bytes) => scanned(scanFor(ids.length)(bytes)),
@@ -229,7 +229,7 @@ function variableFor(at: number): string {
   return `_rsKey${at}`;
 }
 
-/** The aliases of so many records. */
+/** The aliases of `count` records. */
 function keysOf(count: number): readonly string[] {
   return Array.from({ length: count }, (_, at) => `_rsRecord${at}`);
 }

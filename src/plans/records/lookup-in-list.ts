@@ -66,8 +66,8 @@ export function lookupInList(
         };
         const { signal, pages } = call;
         const options = { signal, pages: pages.forSearch };
-        const found = await lookUp(list, [...new Set(identities)], options);
-        return identities.map((identity) => lookupResult(found.get(identity)));
+        const results = await lookUp(list, [...new Set(identities)], options);
+        return identities.map((identity) => lookupResult(results.get(identity)));
       },
     };
   };

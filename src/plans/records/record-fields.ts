@@ -5,7 +5,6 @@ import {
   type GraphQLError,
   type GraphQLField,
   type ValueNode,
-  type VariableDefinitionNode,
 } from 'graphql';
 import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
@@ -45,11 +44,11 @@ export function recordField(
 ): FieldPlan {
   const { key } = selected;
   const lookUp = lookups(parts, selected);
-  const given = argumentOf(parts, selected, argument);
+  const argumentIn = givenArgument(parts, selected, argument);
   const path = [key];
   return async (call) => {
     try {
-      const reference = read(given(call.variables));
+      const reference = read(argumentIn(call.variables));
       const { write } = await lookUp(call).load([reference]);
       const output: Output = { parts: [], errors: [] };
       return write(0, output, path) ? output : { parts: undefined, errors: output.errors };
@@ -75,22 +74,22 @@ export function recordsField(
 ): FieldPlan {
   const { key } = selected;
   const lookUp = lookups(parts, selected);
-  const given = argumentOf(parts, selected, argument);
+  const argumentIn = givenArgument(parts, selected, argument);
   return async (call) => {
     try {
-      const references = asList(given(call.variables));
+      const values = asList(argumentIn(call.variables));
       const before = call.references.count;
-      call.references.count += references.length;
+      call.references.count += values.length;
       if (call.references.count > MAX_REFERENCES) throw tooMany();
       // Of all fields together: 29 of 99 references each cost 28 pages.
       const pages = pagesFor(call.references.count) - pagesFor(before);
       if (pages > 0) call.pages.spend(pages);
       const records = lookUp(call);
-      const wanted = references.map(read);
-      records.expect(wanted);
-      const { write } = await records.load(wanted);
+      const references = values.map(read);
+      records.expect(references);
+      const { write } = await records.load(references);
       const output: Output = { parts: ['['], errors: [] };
-      for (const index of wanted.keys()) {
+      for (const index of references.keys()) {
         if (index > 0) output.parts.push(',');
         if (!write(index, output, [key, index])) output.parts.push('null');
       }
@@ -106,23 +105,15 @@ function pagesFor(references: number): number {
   return Math.floor(references / REFERENCES_PER_PAGE);
 }
 
-function argumentOf(
-  { operation: { variableDefinitions } }: FieldParts,
-  { definition, nodes }: SelectedField,
-  argument: string,
-): (variables: CallVariables) => unknown {
-  return givenArgument({ definition, node: nodes[0]!, argument, variableDefinitions });
-}
-
 /** In GraphQL, a value stands for a list of this value. */
-function asList(given: unknown): readonly unknown[] {
-  return Array.isArray(given) ? given : [given];
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
 }
 
 interface Lookups {
   /** Refuses answers that are too large before anything is requested: an alias is repeated in every record. */
-  expect(wanted: readonly RecordReference[]): void;
-  load(wanted: readonly RecordReference[]): Promise<Loaded>;
+  expect(references: readonly RecordReference[]): void;
+  load(references: readonly RecordReference[]): Promise<Loaded>;
 }
 
 interface Loaded {
@@ -141,37 +132,37 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
   const whole = { ...parts, scope: { ...parts.scope, defers: false } };
   const plans = new Map<Entity, LookupPlan>();
   return (call: Call) => {
-    const own = new Map<Entity, RecordLookup>();
+    const ofCall = new Map<Entity, RecordLookup>();
     const lookupOf = (entity: Entity): RecordLookup => {
-      const known = own.get(entity);
+      const known = ofCall.get(entity);
       if (known) return known;
       const plan = plans.get(entity) ?? lookupFor(whole, entity, selected);
       plans.set(entity, plan);
       const lookup = plan.lookUp(call);
-      own.set(entity, lookup);
+      ofCall.set(entity, lookup);
       return lookup;
     };
     return {
-      expect: (wanted) => {
+      expect: (references) => {
         let bytes = 0;
-        for (const one of wanted) {
-          if (typeof one !== 'string') bytes += lookupOf(one.entity).aliasBytes;
+        for (const reference of references) {
+          if (typeof reference !== 'string') bytes += lookupOf(reference.entity).aliasBytes;
         }
         if (bytes > 0) call.held.expect(bytes);
       },
-      load: async (wanted) => {
+      load: async (references) => {
         const results: (LookupResult | undefined)[] = [];
         const byEntity = new Map<
           Entity,
           { readonly indexes: number[]; readonly ids: RecordId[] }
         >();
-        for (const [index, reference] of wanted.entries()) {
+        for (const [index, reference] of references.entries()) {
           if (typeof reference === 'string') continue;
           const { entity, id } = reference;
-          const some = byEntity.get(entity) ?? { indexes: [], ids: [] };
-          byEntity.set(entity, some);
-          some.indexes.push(index);
-          some.ids.push(id);
+          const group = byEntity.get(entity) ?? { indexes: [], ids: [] };
+          byEntity.set(entity, group);
+          group.indexes.push(index);
+          group.ids.push(id);
         }
         await Promise.all(
           Array.from(byEntity, async ([entity, { indexes, ids }]) => {
@@ -181,7 +172,7 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
         );
         return {
           write: (index, output, path) => {
-            const reference = wanted[index]!;
+            const reference = references[index]!;
             if (typeof reference === 'string') {
               output.errors.push(refused(reference, path));
               return false;
@@ -248,50 +239,45 @@ function tooMany() {
   );
 }
 
-interface ArgumentOfField {
-  readonly definition: GraphQLField<unknown, unknown>;
-  readonly node: FieldNode;
-  readonly argument: string;
-  /** Of the operation. */
-  readonly variableDefinitions: readonly VariableDefinitionNode[];
-}
-
 /**
  * Makes a function that reads an argument that must not be null, as it was given. It is not coerced to its type, because
  * numbers would lose digits: where they may, they are `Json`.
  */
-function givenArgument({
-  definition,
-  node,
-  argument,
-  variableDefinitions,
-}: ArgumentOfField): (variables: CallVariables) => unknown {
-  const value = node.arguments!.find(({ name }) => name.value === argument)!.value;
+function givenArgument(
+  { operation }: FieldParts,
+  { definition, nodes }: SelectedField,
+  argument: string,
+): (variables: CallVariables) => unknown {
+  const node = nodes[0]!;
+  const { value } = node.arguments!.find(({ name }) => name.value === argument)!;
   const defaults = new Map(
-    variableDefinitions.map(({ variable, defaultValue }) => [variable.name.value, defaultValue]),
+    operation.variableDefinitions.map(({ variable, defaultValue }) => [
+      variable.name.value,
+      defaultValue,
+    ]),
   );
   return (variables) => {
     // Throws if the argument is null, or has a null where none is allowed.
     getArgumentValues(definition, node, variables.values);
-    return given(value, variables);
+    return valueIn(value, variables);
   };
 
-  function given(from: ValueNode, variables: CallVariables): unknown {
+  function valueIn(from: ValueNode, variables: CallVariables): unknown {
     switch (from.kind) {
       case Kind.VARIABLE: {
         const { value: name } = from.name;
-        const own = variables.given(name);
-        const other = own === undefined ? defaults.get(name) : undefined;
-        return other ? given(other, variables) : own;
+        const passed = variables.given(name);
+        const byDefault = passed === undefined ? defaults.get(name) : undefined;
+        return byDefault ? valueIn(byDefault, variables) : passed;
       }
       case Kind.INT:
       case Kind.FLOAT:
         return parseJson(from.value);
       case Kind.LIST:
-        return from.values.map((one) => given(one, variables));
+        return from.values.map((item) => valueIn(item, variables));
       case Kind.OBJECT:
         return Object.fromEntries(
-          from.fields.map((field) => [field.name.value, given(field.value, variables)]),
+          from.fields.map((field) => [field.name.value, valueIn(field.value, variables)]),
         );
       case Kind.NULL:
         return null;

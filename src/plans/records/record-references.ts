@@ -20,13 +20,13 @@ export type RecordReference = { readonly entity: Entity; readonly id: RecordId }
  * Reads a reference, as `givenArgument` returns it. Messages repeat nothing of it except the name of its type. Returns a
  * message instead of throwing an error: a body of one megabyte can hold half a million references.
  */
-export type ReadReference = (given: unknown) => RecordReference;
+export type ReadReference = (reference: unknown) => RecordReference;
 
 /** Reads the id that `person(id)` takes: the service's own, or a global one if there are such ids. */
 export function idReader(entity: Entity, nodes: NodeInterface | undefined): ReadReference {
-  return (given) => {
-    const global = nodes && typeof given === 'string' ? decodeGlobalId(given) : undefined;
-    return global ? readGlobal(global, entity) : readOwn(given, entity);
+  return (value) => {
+    const global = nodes && typeof value === 'string' ? decodeGlobalId(value) : undefined;
+    return global ? readGlobal(global, entity) : readOwn(value, entity);
   };
 }
 
@@ -36,10 +36,12 @@ export function nodeReader(
   { recordId, implementedBy }: NodeInterface,
 ): ReadReference {
   const byName = new Map(
-    entities.filter(({ type }) => implementedBy.has(type.name)).map((one) => [one.type.name, one]),
+    entities
+      .filter(({ type }) => implementedBy.has(type.name))
+      .map((entity) => [entity.type.name, entity]),
   );
-  return (given) => {
-    const global = typeof given === 'string' ? decodeGlobalId(given) : undefined;
+  return (value) => {
+    const global = typeof value === 'string' ? decodeGlobalId(value) : undefined;
     const entity = global && byName.get(global.type);
     if (entity) return readGlobal(global, entity);
     return global
@@ -74,8 +76,8 @@ export function representationReader(
     if (!entity.lookup) {
       return `No ${type} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
     }
-    const own = nodes && keys[nodes.recordId];
-    if (own !== undefined && own !== null) return readOwn(own, entity);
+    const recordId = nodes && keys[nodes.recordId];
+    if (recordId !== undefined && recordId !== null) return readOwn(recordId, entity);
     const { id } = keys;
     if (id === undefined || id === null) {
       return `This representation of a ${type} has no \`id\`, which is its key.`;
@@ -96,7 +98,9 @@ function readGlobal({ type, id }: GlobalId, entity: Entity): RecordReference {
 
 /** As in `globalIdJson`. */
 function isWrittenAsText(type: GraphQLOutputType): boolean {
-  return [GraphQLID, GraphQLString, GraphQLInt].some((one) => one === type) || isEnumType(type);
+  return (
+    [GraphQLID, GraphQLString, GraphQLInt].some((scalar) => scalar === type) || isEnumType(type)
+  );
 }
 
 function valueIn(text: string): unknown {
@@ -104,10 +108,10 @@ function valueIn(text: string): unknown {
   return json instanceof Json ? json.value : undefined;
 }
 
-function readOwn(given: unknown, entity: Entity): RecordReference {
+function readOwn(value: unknown, entity: Entity): RecordReference {
   const { lookup, idType } = entity;
   const type = lookup?.kind === 'id' ? lookup.argument.type : idType;
-  const id = readId(given, type);
+  const id = readId(value, type);
   if (id !== undefined) return { entity, id };
   return `The id of a ${entity.type.name} must be of the type ${String(type).replace('!', '')}, and this one is not.`;
 }
@@ -117,9 +121,9 @@ function readOwn(given: unknown, entity: Entity): RecordReference {
  *
  * @returns undefined for a value that cannot be such an id
  */
-function readId(given: unknown, type: GraphQLInputType | GraphQLOutputType): RecordId | undefined {
-  const number = numberIn(given);
-  const text = typeof given === 'string' ? given : undefined;
+function readId(value: unknown, type: GraphQLInputType | GraphQLOutputType): RecordId | undefined {
+  const number = numberIn(value);
+  const text = typeof value === 'string' ? value : undefined;
   const named = getNamedType(type);
   if (named === GraphQLInt) return intIn(number ?? CANONICAL_INT.exec(text ?? '')?.[0]);
   if (named === GraphQLFloat) return number;
@@ -131,11 +135,11 @@ function readId(given: unknown, type: GraphQLInputType | GraphQLOutputType): Rec
 }
 
 /** Returns a number as it was written. */
-function numberIn(given: unknown): string | undefined {
-  if (given instanceof Json) return given.raw;
+function numberIn(value: unknown): string | undefined {
+  if (value instanceof Json) return value.raw;
   // A whole number that JavaScript cannot represent has already lost digits.
-  const isKnown = typeof given === 'number' && Number.isSafeInteger(Math.trunc(given));
-  return isKnown ? String(given) : undefined;
+  const isKnown = typeof value === 'number' && Number.isSafeInteger(Math.trunc(value));
+  return isKnown ? String(value) : undefined;
 }
 
 const CANONICAL_INT = /^(0|-?[1-9]\d*)$/;

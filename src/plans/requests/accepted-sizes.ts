@@ -292,7 +292,7 @@ class AcceptedSize {
     return records >= this.#refused;
   }
 
-  /** The service says that so many records are too many. @param share of which it would have accepted */
+  /** The service says that this number of records is too large. @param share the part that it would have accepted */
   refused(records: number, share: number | undefined): void {
     // Other pages may have been refused at the same time.
     if (records > this.size) return;

@@ -60,7 +60,7 @@ function variable(name: string) {
 }
 
 /**
- * Returns the selections; `__typename` if there are none. A caller may select nothing of the records, but GraphQL does
+ * Returns the selections; `__typename` if there are none. A caller may select no field of the records, but GraphQL does
  * not allow an empty selection.
  */
 export function orTypename(selections: readonly SelectionNode[]): readonly SelectionNode[] {

@@ -53,12 +53,12 @@ export function nodeSelections(
         const sentKey = type && globalIdKey(type, parent.name, key);
         return sentKey === undefined ? [field] : [aliased(field, sentKey)];
       }
-      const possible = schema.getPossibleTypes(parent as never).map((one) => one.name);
-      const isAliased = possible.some((one) => {
-        const own = nodes.ids.get(one);
-        return own && globalIdKey(own, one, key) !== undefined;
+      const possible = schema.getPossibleTypes(parent as never).map((object) => object.name);
+      const isAliased = possible.some((object) => {
+        const id = nodes.ids.get(object);
+        return id && globalIdKey(id, object, key) !== undefined;
       });
-      return isAliased ? possible.map((one) => on(one, [field])) : [field];
+      return isAliased ? possible.map((object) => on(object, [field])) : [field];
     };
 
     const rewritten = (
@@ -112,7 +112,7 @@ export function nodeSelections(
             if (!parent) return undefined;
             const each = selectionSet.selections.map((selection) => rewritten(selection, parent));
             const isSame = each.every(
-              (some, at) => some.length === 1 && some[0] === selectionSet.selections[at],
+              (parts, at) => parts.length === 1 && parts[0] === selectionSet.selections[at],
             );
             return isSame ? undefined : { ...selectionSet, selections: each.flat() };
           },

@@ -149,13 +149,13 @@ function isPlainList(field: Field, on: GraphQLCompositeType): boolean {
 function sizeOf({ args }: Field, node: FieldNode): Part['size'] {
   const first = args.find(({ name }) => name === 'first');
   const byDefault = within(first && defaultOf(first));
-  const given = node.arguments?.find(({ name }) => name.value === 'first')?.value;
-  if (given?.kind === Kind.VARIABLE) {
-    const name = given.name.value;
+  const value = node.arguments?.find(({ name }) => name.value === 'first')?.value;
+  if (value?.kind === Kind.VARIABLE) {
+    const name = value.name.value;
     return (variables) => (variables[name] === undefined ? byDefault : within(variables[name]));
   }
-  if (given === undefined) return byDefault;
-  return given.kind === Kind.INT ? within(Number(given.value)) : LARGEST_PAGE;
+  if (value === undefined) return byDefault;
+  return value.kind === Kind.INT ? within(Number(value.value)) : LARGEST_PAGE;
 }
 
 function within(first: unknown): number {

@@ -141,10 +141,10 @@ function keyOf(read: DocumentNode): RequestText['key'] {
 }
 
 /** Writes the values of these variables as members of a JSON object. */
-function members(names: Iterable<string>, variables: CallVariables, own: OwnVariables): string {
+function members(names: Iterable<string>, variables: CallVariables, added: OwnVariables): string {
   let written = '';
   for (const variable of names) {
-    const value = Object.hasOwn(own, variable) ? own[variable] : variables.text(variable);
+    const value = Object.hasOwn(added, variable) ? added[variable] : variables.text(variable);
     if (value === undefined) continue;
     written += `${written === '' ? '' : ','}${JSON.stringify(variable)}:${value}`;
   }
@@ -238,7 +238,7 @@ interface InliningAnswer {
  */
 
 /**
- * Whether what is sent says how its answer is read: nothing of it is deferred, and no condition that is not sent is null.
+ * Whether what is sent says how its answer is read: none of it is deferred, and no condition that is not sent is null.
  *
  * @param sent the caller's own selections, not rewritten
  */
