@@ -18,8 +18,7 @@ import {
 import { codedError, codeOf, knownCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { Call } from '../plans/call.ts';
-import type { OperationPlan } from '../plans/operation/plan-operation.ts';
-import type { Planner } from '../plans/planner.ts';
+import type { OperationPlan, Planner } from '../plans/planner.ts';
 import {
   JSON_TYPE,
   type Body,

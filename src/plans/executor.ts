@@ -19,8 +19,7 @@ import { codedError, forbidden } from '../errors.ts';
 import { Json, losesWriting, parseJson } from '../json.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
 import type { Call, CallVariables } from './call.ts';
-import type { OperationPlan } from './operation/plan-operation.ts';
-import type { Planner } from './planner.ts';
+import type { OperationPlan, Planner } from './planner.ts';
 
 export interface PlansExecutorParts {
   /** The served schema. */

@@ -10,7 +10,7 @@ import {
 import { codedError } from '../errors.ts';
 import { STEP } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
-import type { OperationPlan } from '../plans/operation/plan-operation.ts';
+import type { OperationPlan } from '../plans/planner.ts';
 import { incrementalAsked } from '../schema/incremental-directives.ts';
 import { MAX_RECORDS, unplacedErrors, exactly } from './delegations.ts';
 import {

@@ -22,7 +22,7 @@ import {
   type DocumentNode,
 } from 'graphql';
 import { OperatorMistake } from '../errors.ts';
-import type { PlannedDocument } from '../plans/operation/plan-operation.ts';
+import type { PlannedDocument } from '../plans/planner.ts';
 import type { Entity } from '../schema/derived.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import {

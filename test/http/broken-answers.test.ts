@@ -11,7 +11,7 @@ import type { Body, Reply, Stage } from '../../src/http/exchange.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { CheckedOperation } from '../../src/operations/operations.ts';
-import type { OperationPlan } from '../../src/plans/operation/plan-operation.ts';
+import type { OperationPlan } from '../../src/plans/planner.ts';
 import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createMetricRegistry } from '../../src/telemetry/metrics.ts';
 import { requestTelemetry } from '../../src/telemetry/request-telemetry.ts';
