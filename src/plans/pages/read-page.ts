@@ -93,19 +93,27 @@ export function pageScanner({
       idValues,
     }),
     take: function* take(bytes, tape) {
-      if (tape.counts.some((count) => count !== tape.counts[0])) return undefined;
+      const { noted: at, counts } = tape;
+      if (counts.some((count) => count !== counts[0])) return undefined;
+      const [cursor, cursorEnd] = [at[2]!, at[3]!];
       // Possibly too long: with escapes, it has more bytes than characters.
-      if (tape.noted[3]! - tape.noted[2]! > MAX_SERVICE_CURSOR + QUOTES) return undefined;
+      if (cursorEnd - cursor > MAX_SERVICE_CURSOR + QUOTES) return undefined;
+      const textOf = (note: number) => bytes.toString('latin1', at[2 * note], at[2 * note + 1]);
+      const size = sizes.length > 0 ? Number(textOf(2)) : 0;
+      const count = hasCount ? textOf(noted.length) : 'null';
+      const facts = {
+        count: counts[0]!,
+        hasNextPage: bytes[at[0]!] === 116,
+        endCursor: bytes[cursor] === 110 ? null : textAt(bytes, cursor + 1, cursorEnd - 1),
+        limit: size > 0 ? size : undefined,
+        total: count === 'null' ? undefined : countFrom(count),
+      };
       return {
-        page: yield* scannedPage(
-          bytes,
-          { tape, sizeAt: sizes.length > 0 ? 4 : -1, countAt: hasCount ? 2 * noted.length : -1 },
-          (read) => contentsOf(read, tape, hashing),
-        ),
+        parentId: id && textOf(noted.length + 1),
+        page: new ScannedPage(facts, yield* contentsOf(bytes, tape, hashing)),
         isNull: false,
         errors: NO_ERRORS,
         nullingPages: NO_PAGES,
-        parentId: id && bytes.toString('latin1', ...tape.noted.slice(2 * noted.length + 2)),
       };
     },
   });
@@ -116,32 +124,7 @@ interface ReachedPage extends PageAnswer {
   readonly parentId: string | undefined;
 }
 
-interface Notes {
-  readonly tape: Tape;
-  /** Where it noted the page's size, and its count; negative without one. */
-  readonly sizeAt: number;
-  readonly countAt: number;
-}
-
 const QUOTES = 2;
-
-function* scannedPage(
-  bytes: Buffer,
-  { tape, countAt, sizeAt }: Notes,
-  contentsOf: (bytes: Buffer) => Pausable<PageBytes>,
-): Pausable<ScannedPage> {
-  const { noted, counts } = tape;
-  const textOf = (at: number) => (at < 0 ? '' : bytes.toString('latin1', noted[at], noted[at + 1]));
-  const size = Number(textOf(sizeAt));
-  const facts = {
-    count: counts[0]!,
-    hasNextPage: bytes[noted[0]!] === 116,
-    endCursor: bytes[noted[2]!] === 110 ? null : textAt(bytes, noted[2]! + 1, noted[3]! - 1),
-    limit: size > 0 ? size : undefined,
-    total: /^\d/.test(textOf(countAt)) ? countFrom(textOf(countAt)) : undefined,
-  };
-  return new ScannedPage(facts, yield* contentsOf(bytes));
-}
 
 /**
  * Copies the records if something has to be cut out of them, or if the extensions are larger than they are; otherwise
@@ -174,12 +157,6 @@ function composed(values: number) {
     const copy = yield* cut(bytes, [at[0] ?? 0, at.at(-1) ?? 0], tape, at);
     return contentsOfCopy(copy, texts, identitiesFrom(texts.map(hashOf), scratch));
   };
-}
-
-/** The text of a string or a number; undefined for any other value. */
-function idAt(bytes: Buffer, start: number, end: number): string | undefined {
-  if (bytes[start] === 34 && end > start) return textAt(bytes, start + 1, end - 1);
-  return isNumberAt(bytes, start, end) ? bytes.toString('latin1', start, end) : undefined;
 }
 
 function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
@@ -262,8 +239,22 @@ function hashAt(
   end: number,
   hash: ReturnType<typeof identityHasher>,
 ): number | undefined {
-  if (bytes[start] === 34 && end > start) return hash(bytes, start + 1, end - 1);
-  return isNumberAt(bytes, start, end) ? hash(bytes, start, end) : undefined;
+  const quote = quoteAt(bytes, start, end);
+  return quote < 0 ? undefined : hash(bytes, start + quote, end - quote);
+}
+
+/** The text of a string or a number; undefined for any other value. */
+function idAt(bytes: Buffer, start: number, end: number): string | undefined {
+  const quote = quoteAt(bytes, start, end);
+  return quote < 0 ? undefined : textAt(bytes, start + quote, end - quote);
+}
+
+/** Bytes of the quote around the text of an id: 1 for a string, 0 for a number, -1 for a value that is not an id. */
+function quoteAt(bytes: Buffer, start: number, end: number): number {
+  if (end <= start) return -1;
+  const byte = bytes[start]!;
+  if (byte === 34) return 1;
+  return byte === 45 || (byte >= 48 && byte <= 57) ? 0 : -1;
 }
 
 function hashOf(identity: string | null): number {
@@ -276,20 +267,15 @@ function identityBytesIn(
   index: number,
 ): IdentityBytes | undefined {
   const [start, end] = [at[2 * index]!, at[2 * index + 1]!];
-  const prefix = `${typeOf(index)}:`;
-  if (bytes[start] === 34 && end > start) return { prefix, bytes, start: start + 1, end: end - 1 };
-  return isNumberAt(bytes, start, end) ? { prefix, bytes, start, end } : undefined;
+  const quote = quoteAt(bytes, start, end);
+  if (quote < 0) return undefined;
+  return { prefix: `${typeOf(index)}:`, bytes, start: start + quote, end: end - quote };
 }
 
 function identityText(identity: IdentityBytes | undefined): string | null {
   if (!identity) return null;
   const { prefix, bytes, start, end } = identity;
   return prefix + textAt(bytes as Buffer, start, end);
-}
-
-function isNumberAt(bytes: Buffer, start: number, end: number): boolean {
-  const byte = bytes[start]!;
-  return end > start && (byte === 45 || (byte >= 48 && byte <= 57));
 }
 
 /** Decodes the characters between two quotes. */
