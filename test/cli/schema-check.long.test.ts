@@ -9,7 +9,7 @@ import {
   introspectedInGoodFaith,
   validated,
 } from '../support/imitations/scripted.ts';
-import { documentedSdl } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 

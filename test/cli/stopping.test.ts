@@ -2,7 +2,7 @@ import { Agent, get } from 'node:http';
 import { buildSchema } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { documentedSdl } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
 import {
   canMakeContainers,
   served,

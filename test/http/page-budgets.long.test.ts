@@ -2,7 +2,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { printSchema } from 'graphql';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { documentedSdl, fullService } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { fullService } from '../support/imitations/honest.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { codesOf } from '../support/tokens/tokens.ts';
 

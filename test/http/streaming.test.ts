@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, altered, honest, json } from '../support/imitations/scripted.ts';
-import { makeExecutableSchema, documentedSdl } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { makeExecutableSchema } from '../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
   all,

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import {
-  documentedSdl,
-  makeExecutableSchema,
-  pageOf,
-  type PageArgs,
-} from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 interface Person {
   id: string;

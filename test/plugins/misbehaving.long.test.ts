@@ -12,7 +12,7 @@ import {
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
-import { documentedSdl } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
 import { FORMATS } from '../support/clients/multipart.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest } from '../support/imitations/scripted.ts';

@@ -20,7 +20,8 @@ import {
 import { expect, test } from 'vitest';
 import { defaultOf } from '../../src/schema/derived.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { documentedSdl, fullSdl, fullService } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 test('callers get exactly the schema of schema/served.graphql', async () => {
   const served = await introspect({}, documentedSdl);

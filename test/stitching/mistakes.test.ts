@@ -5,7 +5,7 @@ import { OperatorMistake } from '../../src/errors.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { withAdditions } from '../../src/stitching/with-additions.ts';
-import { documentedSdl } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
 import { servedOnce } from '../support/gateway/served-once.ts';
 
 const served = servedOnce(

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeGlobalId } from '../../src/answers/global-id.ts';
-import { documentedSdl, fullSdl, fullService } from '../support/imitations/honest.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest } from '../support/imitations/scripted.ts';
 import { someOf } from '../support/random/some-of.ts';

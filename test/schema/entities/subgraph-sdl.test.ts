@@ -10,12 +10,8 @@ import {
 } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  makeExecutableSchema,
-  documentedSdl,
-  fullSdl,
-  fullService,
-} from '../../support/imitations/honest.ts';
+import { documentedSdl } from '../../support/documented-sdl.ts';
+import { makeExecutableSchema, fullSdl, fullService } from '../../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 import { runHere } from '../../support/gateway/run-here.ts';
 

@@ -10,7 +10,7 @@ import {
 } from '../../support/imitations/scripted.ts';
 import { silence } from '../../support/imitations/hostile-sockets.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
-import { documentedSdl } from '../../support/imitations/honest.ts';
+import { documentedSdl } from '../../support/documented-sdl.ts';
 import { ManualClock, MINUTE, SECOND } from '../../support/random/manual-clock.ts';
 
 const LESS = documentedSdl.replace('  firstName: String\n', '');

@@ -9,7 +9,7 @@ import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import type { Additions } from '../../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
-import { documentedSdl } from '../imitations/honest.ts';
+import { documentedSdl } from '../documented-sdl.ts';
 import { everyHook } from './every-hook.ts';
 import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served-once.ts';

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import {
   buildSchema,
@@ -80,8 +79,6 @@ export function withoutIncremental(schema: GraphQLSchema): GraphQLSchema {
 }
 
 const INCREMENTAL = ['defer', 'stream'];
-
-export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
 
 /**
  * A schema that is richer than the documented one, as one pulled from the live service may be: Int ids, nullable items,

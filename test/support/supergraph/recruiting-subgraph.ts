@@ -1,7 +1,8 @@
 import type { Config } from '../../../src/config.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
-import { makeExecutableSchema, personPages, documentedSdl } from '../imitations/honest.ts';
+import { documentedSdl } from '../documented-sdl.ts';
+import { makeExecutableSchema, personPages } from '../imitations/honest.ts';
 import { startGatewayOverSandbox } from '../gateway/gateway.ts';
 import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 

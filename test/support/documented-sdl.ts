@@ -1,0 +1,3 @@
+import { readFileSync } from 'node:fs';
+
+export const documentedSdl = readFileSync('schema/upstream.graphql', 'utf8');
