@@ -8,9 +8,8 @@ interface CommandEntry {
   readonly about: string;
   readonly options?: readonly Option[];
   /**
-   * Loads the command when it is run, because the tools for schemas take most of the start-up time, and commands such as
-   * `tokens status` do not need them. The command gets its options and its argument by their names. It may return an
-   * exit code; the default is 0.
+   * Loads the command when it is run: the tools for schemas would take most of the time of a start, and `tokens status`
+   * does not need them. A command gets its options and its argument by their names, and may return an exit code.
    */
   readonly load: () => Promise<(options: never, terminal: Terminal) => Promise<number | void>>;
 }

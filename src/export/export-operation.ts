@@ -54,7 +54,7 @@ export const LIST_KEY = 'records';
 export const ID_KEY = '_exportId';
 
 /**
- * Makes the operation from the gateway's schema. Where that is not shown, as in production, the fields have to be given.
+ * Makes the operation from the gateway's schema. If introspection is off, as in production, `fields` is required.
  *
  * @throws OperatorMistake, GatewayFailure
  */
@@ -63,7 +63,7 @@ export async function exportOperation(
   gateway: Gateway,
   signal: AbortSignal,
 ): Promise<ExportOperation> {
-  // Before the first request, so that a slip of the pen is reported at once.
+  // Before the first request, so that a typing error is reported at once.
   if (fields !== undefined) selectionOf(field, fields, args);
   const lists = await readLists(gateway, signal);
   const list = lists && chooseList(field, lists);
@@ -141,7 +141,7 @@ function onlyField(text: string): FieldNode | undefined {
   }
 }
 
-/** Whether the records have an id, found without reading any. */
+/** Whether the records have an id. Reads no record. */
 async function answersId(name: string, gateway: Gateway, signal: AbortSignal): Promise<boolean> {
   try {
     await gateway.ask(`{ ${name} @include(if: false) { id } }`, signal);

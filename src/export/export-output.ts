@@ -54,7 +54,7 @@ export interface ExportOutput {
   close(): Promise<void>;
 }
 
-/** The file cannot be written, or nobody reads the output any more. */
+/** The file cannot be written, or the output is closed. */
 class OutputFailure extends Error {
   override name = 'OutputFailure';
 }
@@ -144,7 +144,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
       if (state.isOpen) await commit().catch(() => {});
       close();
       await file.close();
-      // An export that never began is no reason to refuse the next one.
+      // The files of an export that never began must not prevent the next one.
       if (isNothing) for (const left of [part, statePath]) rmSync(left, { force: true });
     },
   };
@@ -167,7 +167,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     uncommitted = 0;
   }
 
-  /** Whoever may write to the folder may have put another file in its place. */
+  /** Another user who can write to the folder may have replaced the file. */
   async function checkStillThere(): Promise<void> {
     const [ours, theirs] = [await file.stat(), lstatSync(part, { throwIfNoEntry: false })];
     if (theirs?.ino !== ours.ino || theirs.dev !== ours.dev) throw replaced(path);
@@ -290,7 +290,7 @@ function failureOf(error: unknown, path: string): Error {
 const FULL: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 const SQLITE_FULL = 13;
 
-/** Nobody reads the output any more, as in a pipe to `head`. */
+/** The reader has closed the output, as `head` does. */
 export class ReaderLeft extends OutputFailure {
   override name = 'ReaderLeft';
 }

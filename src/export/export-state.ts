@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { IdentitySet, identityHash } from '../paging/identities.ts';
 
-/** How far an export has come, in a database beside its file. One process at a time has it open. */
+/** The progress of an export, in a database beside its file. Only one process at a time can open it. */
 export interface ExportState {
   /** What the export was begun with; undefined for a new one. */
   readonly begun: Begun | undefined;
@@ -14,7 +14,7 @@ export interface ExportState {
   /** Keeps that the file is whole. */
   finish(): void;
   readonly isFinished: boolean;
-  /** The records of a page that no page before had; all, if it begins exactly behind the page before. */
+  /** Leaves out records that an earlier page had, unless the page begins exactly behind the page before. */
   newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
   readonly isOpen: boolean;
   close(): void;
@@ -60,7 +60,7 @@ export interface PageToCheck<R> {
 
 const NOTHING = { records: 0, bytes: 0, faults: 0, after: undefined };
 
-/** Exclusive, so that the log of writes needs no shared memory, and a second export of the file is refused. */
+/** The exclusive lock refuses a second export to the file, and lets the write-ahead log do without shared memory. */
 const OPEN = `
   PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA journal_mode = WAL;
@@ -154,7 +154,7 @@ export function openExportState(path: string): ExportState {
   }
 }
 
-/** Only an export that was interrupted needs them in memory. */
+/** Reads the ids of all pages: only an export that was interrupted needs them in memory. */
 function idsSeen(database: DatabaseSync): IdentitySet | 'not unique' {
   const seen = new IdentitySet();
   for (const row of database.prepare('SELECT ids FROM page').iterate()) {

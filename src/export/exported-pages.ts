@@ -39,9 +39,9 @@ interface ExportedPagesOptions {
 /** A failure is final after this time without a new record. */
 const PATIENCE_MS = 5 * 60_000;
 const LONGEST_WAIT_S = 30;
-/** Records of one operation, where the pages of the whole list are more than the gateway lets one operation use. */
+/** Records of one operation, if the whole list needs more pages than the gateway allows one operation. */
 const PART = 5_000;
-/** Records of one operation, where the gateway does not stream the list: the default of CONNECTION_MAX. */
+/** Records of one operation, if the gateway does not stream the list. The default of CONNECTION_MAX. */
 const WINDOW = 500;
 
 /** What one operation reads. */
@@ -86,7 +86,7 @@ export async function* exportedPages(
       const instead: Reading | undefined =
         count === 0 ? insteadOf(reading, error, options.operation) : undefined;
       if (error.code === 'CURSOR_INVALID' && after !== undefined && count === 0) {
-        // Its record is gone, and where it stood is unknown. What is in the file already is left out again.
+        // The cursor's record is gone, so the list is read from the start. Records in the file are left out again.
         after = undefined;
       } else if (instead) {
         reading = instead;
@@ -102,7 +102,7 @@ export async function* exportedPages(
   }
 }
 
-/** What to read when an operation is refused before its first record; undefined: nothing else. */
+/** Returns what to read instead when an operation is refused before its first record; undefined: nothing. */
 function insteadOf(
   reading: Reading,
   error: GatewayFailure,
@@ -120,7 +120,7 @@ function insteadOf(
   return canWindow ? { first: WINDOW } : undefined;
 }
 
-/** Fields that a company adds are answered whole. */
+/** The list has fields that a company adds: they are answered in one piece. */
 class NotStreamed extends GatewayFailure {
   override name = 'NotStreamed';
   constructor() {

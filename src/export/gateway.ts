@@ -41,7 +41,7 @@ export function gatewayAt({ url, apiKey, proxy }: GatewayAddress): Gateway {
   };
 }
 
-/** More would not be an answer to the operations that are asked here. */
+/** The largest answer that is read whole, bytes: no answer to these operations is larger. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 function gatewayOver(
@@ -116,13 +116,13 @@ async function* partsOf(
   contentType: string,
 ): AsyncGenerator<string, void, undefined> {
   const boundary = `${CRLF}--${/boundary="?([^";]+)/i.exec(contentType)?.[1] ?? '-'}`;
-  // What comes before the first boundary is no part. It may begin the answer, without a line break before it.
+  // Text before the first boundary is not a part. That boundary may begin the answer, without a line break before it.
   let text = CRLF;
   let isPart = false;
   let isOver = false;
   const decoder = new TextDecoder();
   for await (const chunk of body) {
-    // Nothing follows the last boundary, but a client that stops there counts as one that left.
+    // Reads on after the last boundary, because a client that stops there would count as one that left.
     if (isOver) continue;
     // A part may arrive in many pieces: only the new one, and what may be the start of a boundary, is searched.
     let searched = Math.max(0, text.length - boundary.length - 2);
@@ -147,7 +147,7 @@ async function* partsOf(
 
 const CRLF = '\r\n';
 
-/** Why a gateway gave nothing, or not all. */
+/** The reason why a gateway returned nothing, or not everything. */
 export class GatewayFailure extends Error {
   override name = 'GatewayFailure';
   readonly code: string | undefined;
@@ -214,7 +214,7 @@ const INVALID: readonly unknown[] = [
   'OPERATION_TOO_COMPLEX',
 ] satisfies ErrorCode[];
 
-/** Somebody has to do something first. */
+/** Errors that last until somebody corrects their cause. */
 const PERMANENT: readonly unknown[] = [
   'UPSTREAM_UNAUTHORIZED',
   'TOKENS_MISSING',

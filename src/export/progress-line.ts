@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** What a terminal shows of an export while it runs. */
+/** The line that a terminal shows while an export runs. */
 interface ProgressLine {
   /** @param length of the list, once it is known */
   show(records: number, length: number | undefined): void;

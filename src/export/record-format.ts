@@ -45,7 +45,7 @@ function jsonLine(record: Json): string {
   return text.replaceAll(/[\r\n]+\s*/g, '');
 }
 
-/** In quotes, nothing that some program takes for a line break begins a row. */
+/** Cells with a character that some program takes for a line break are quoted. */
 const LINE_BREAK = /[\r\n\v\f\u0085\u2028\u2029]/;
 
 function csv(rows: readonly (readonly (string | null)[])[]): string {
@@ -66,8 +66,9 @@ function cell(value: Json | undefined): string | null {
 }
 
 /**
- * A sign with which formulas begin, or one that is written like it, after anything that shows nothing: imports remove
- * spaces, control characters and byte order marks. A text that begins with a tab or a line break could be split there.
+ * Matches text that begins with the sign of a formula or one that looks like it, even behind invisible characters:
+ * imports remove spaces, control characters and byte order marks. Text that begins with a tab or a line break could be
+ * split there.
  */
 const FORMULA =
   /^(?:[\t\r\n]|[\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫⁼₌⁺₊⁻₋−])/u;

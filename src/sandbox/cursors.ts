@@ -4,8 +4,8 @@ import { GraphQLError } from 'graphql';
  * What a cursor remembers of the last element of its page, which decides where the next page starts when the list
  * has changed:
  * - `keyset`: its sort key. The next page starts after that key, even if the element was removed.
- * - `record`: which record it is. The next page starts after the record's current position; if the record was removed, the cursor
- *   is refused.
+ * - `record`: which record it is. The next page starts after the record's current position; if the record was removed,
+ *   the cursor is refused.
  * - `position`: its offset. The next page starts at the following offset, whatever has moved meanwhile.
  */
 export type CursorBehaviour = 'keyset' | 'record' | 'position';

@@ -1,12 +1,12 @@
-/** What services of this kind do, and the published interface does not mention. Each is off unless it is switched on. */
+/** Behaviour of services of this kind that the published interface does not mention. All of it is off by default. */
 export interface Habits {
-  /** Refuses an operation that costs more: see operation-cost.ts. */
+  /** The largest cost of an operation (operation-cost.ts); undefined: no limit. */
   readonly maxCost?: number | undefined;
-  /** How it does so: with an error in an answer with status 200, or with this status, as a proxy before it would. */
+  /** How an operation that costs more is refused: by an error with status 200, or by the status of a proxy. */
   readonly tooCostly?: 'error' | 413 | 502 | 504;
   /** Whether introspection is answered always, only in good faith (graphql-java's word for it), or never. */
   readonly introspection?: 'open' | 'strict' | 'closed';
-  /** Whose words errors of validation have. */
+  /** The server whose messages validation errors have. */
   readonly wording?: Wording;
   /** Whether a request needs a `User-Agent` of the form `name/version (contact)`. */
   readonly requireUserAgent?: boolean;
@@ -22,7 +22,7 @@ export interface Habits {
 
 export type Wording = 'graphql-js' | 'graphql-java' | 'hot-chocolate';
 
-/** What applies for all habits that nothing else was said about. */
+/** The values of `allHabits`; others can be set beside it. */
 export const ALL_HABITS = {
   // A page of 50 with a handful of fields; more fields need smaller pages.
   maxCost: 500,

@@ -22,8 +22,8 @@ interface CostedOperation {
 }
 
 /**
- * A field costs 1 and what its selections cost. A list costs its selections once for each record that was requested,
- * whether there are so many or not. `__typename` and introspection are free.
+ * A field costs 1 plus the cost of its selections. For a list, that cost is multiplied by the number of requested
+ * records, even if there are fewer. `__typename` and introspection are free.
  */
 export function operationCost(
   { document, operationName, variables }: CostedOperation,
@@ -74,7 +74,7 @@ export function operationCost(
   }
 }
 
-/** What a list returns when nothing is said. */
+/** The page size of a list without `first`. */
 const PAGE = 50;
 
 function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode): object {

@@ -155,7 +155,7 @@ function recordsOf(persons: PersonList): PagedList<number> {
   };
 }
 
-/** Those of the records that are wanted, in the order of their list. */
+/** Filters the records, in the order of their list. */
 function recordsAmong(
   persons: PersonList,
   isWanted: (record: number) => boolean,
@@ -255,7 +255,7 @@ function urlOf(kind: string, id: number): string {
   return `https://jobs.example.com/${kind}/${id}`;
 }
 
-/** More than one page of it; the next persons have less. */
+/** The events of the first person, more than one page; the other persons have fewer. */
 const LONGEST_HISTORY = 120;
 /** Keeps the ids of events apart, within an Int for ten million persons. */
 const MAX_EVENTS = 200;

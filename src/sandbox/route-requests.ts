@@ -76,7 +76,7 @@ export function routeRequests(
   };
 }
 
-/** Whether it says what sends it, and how to reach the people behind it. */
+/** Whether the User-Agent names a program and a contact. */
 function hasContact({ headers }: IncomingMessage): boolean {
   return /^[^\s/()]+\/[^\s()]+ \([^()]*\S[^()]*\)$/.test(headers['user-agent'] ?? '');
 }

@@ -41,11 +41,11 @@ export interface SandboxOptions extends Habits {
   rich?: boolean;
   /** Whether the lists of `--schema results` are served: fields that return unions of their result and of an error. */
   results?: boolean;
-  /** Switches all habits on that nothing else is said about, and serves the lists of `results` unless of `rich`. */
+  /** Turns on all habits that are not set, and serves the lists of `results` unless `rich` is set. */
   allHabits?: boolean;
   /** What an earlier sandbox saved; the new one continues from there. */
   saved?: SandboxState | undefined;
-  /** Called with each change that a restart would lose, before anybody sees its result. */
+  /** Called with each change that a restart would lose, before its result is sent. */
   save?: (state: SandboxState) => void;
   /** The clock, in milliseconds. */
   now?: () => number;

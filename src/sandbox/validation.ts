@@ -42,7 +42,7 @@ function refusal(field: string, wording: Wording): GraphQLError {
   }
 }
 
-/** Returns the refusal of an introspection that asks for one of these fields in several places of its answer. */
+/** Returns the error for an introspection that selects one of these fields in several places. */
 export function badFaithOf(document: DocumentNode): GraphQLError | undefined {
   const fragments = fragmentsOf(document);
   const places = new Map<string, Set<string>>();
@@ -91,7 +91,7 @@ const FIELDS_OF_TYPE: ReadonlySet<string> = new Set([
   'possibleTypes',
 ]);
 
-/** An error of validation as other servers word it. What they would word otherwise too, and is not here, stays. */
+/** Rewords a validation error as another server would. Only the usual errors are known; others stay as they are. */
 export function worded(
   error: GraphQLError,
   document: DocumentNode,

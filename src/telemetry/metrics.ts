@@ -137,7 +137,7 @@ function readWith(create: (client: typeof import('prom-client')) => Registry): M
   };
 }
 
-/** One value for each combination of label values. A value is found by a lookup for each label, without building a key. */
+/** One value for each combination of label values, found by a lookup for each label: no key is built. */
 function createSeries<V>(options: FamilyOptions, create: () => V) {
   const values = new Map<string, Map<string, V>>();
   // Without labels there is a single series, which starts at 0: nothing has happened yet.
