@@ -56,10 +56,10 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * is deleted or overwritten. A store that was replaced by an older copy is given the newest pair before it is used. A
  * process that cannot tell, because it has just started or the database server was, asks the others before it claims.
  *
- * Read back. A store may be damaged while a gateway runs: tables dropped or emptied, rows removed. As soon as it answers
+ * Read back. A store may be damaged while a gateway runs: dropped, emptied, altered, or replaced. As soon as it answers
  * and cannot be read, the newest pair goes to the rescue file; and a process ends only when it has read its pair back from
  * the store, or has left it in the rescue file. That file is emptied only after the pair was read back, as a start reads
- * it: a row that is there may still not be found.
+ * it: a save that succeeded may have gone into a store that was replaced since.
  *
  * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, when a token that is
  * uncertain or was refused may be sent in sending-times.ts, and what follows each result in token-refresher.ts.

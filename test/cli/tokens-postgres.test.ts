@@ -5,7 +5,9 @@ import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-stor
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
+import { alterClaim } from '../support/postgres/stored-document.ts';
 import { startProgram } from '../support/processes/process.ts';
+import { YEAR } from '../support/random/manual-clock.ts';
 import { pairOf, PERSON, reply } from '../support/tokens/tokens.ts';
 import { startGatewayOf } from './tokens-gateway.ts';
 import { beginExchange, startOperator, startWithTokens } from './tokens-operator.ts';
@@ -125,10 +127,11 @@ test('`tokens recover` waits for the length of a claim dated a year ahead, and t
   await beginExchange(store);
   await store.close();
   // Its length is two seconds, so that the test does not take longer.
-  await server.query(
-    `UPDATE ${new URL(TOKEN_STORE).username}.recruiting_token_set
-     SET claim_at = claim_at + 31536000000, claim_until = claim_at + 31536002000`,
-  );
+  await alterClaim(server, new URL(TOKEN_STORE).username, (claim) => ({
+    ...claim,
+    at: claim.at + YEAR,
+    until: claim.at + YEAR + 2_000,
+  }));
   const { stdout } = await tokens(['status', '--json'], { env });
   expect(JSON.parse(stdout)).toMatchObject({ exchangeUnderWay: true, troubles: ['blocked'] });
   const recovered = await tokens(['recover'], { env });

@@ -179,7 +179,7 @@ test('a pair that cannot be saved is put into a rescue file, and `tokens recover
   const database = new DatabaseSync(storePath);
   service.next(({ honestly }) => {
     database.exec(
-      `CREATE TRIGGER full BEFORE INSERT ON token_pair BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
+      `CREATE TRIGGER full BEFORE UPDATE ON tokens BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
     );
     honestly();
   });

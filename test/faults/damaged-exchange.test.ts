@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-test('a pair that arrives when the head was moved ahead goes to the rescue file, not the pair before it', async () => {
+test('a pair that arrives when the store was altered goes to the rescue file, not the pair before it', async () => {
   await using world = await startDamagedWorld(server);
   const [gateway] = (await world.gateways(1)) as [Replica];
   const answer = world.holdAnswer();
@@ -21,7 +21,7 @@ test('a pair that arrives when the head was moved ahead goes to the rescue file,
   await answer.arrived;
   await using damage = await begin(
     world.url,
-    `SELECT * FROM recruiting_token_store FOR UPDATE; ${DAMAGES['the head moved ahead']!('')}`,
+    `SELECT * FROM recruiting_token_store FOR UPDATE; ${DAMAGES['the document altered']!('')}`,
   );
   answer.release();
   await eventually(async () => expect(await damage.waiting()).toBe(1));
@@ -42,7 +42,7 @@ test('a pair that arrives while the store is read, and cannot be read then, is n
   const received = gateway.receive();
   await answer.arrived;
   // Its readers and writers wait until the table is gone.
-  await using damage = await begin(world.url, 'DROP TABLE recruiting_token_attempt');
+  await using damage = await begin(world.url, 'DROP TABLE recruiting_token_document');
   await server.query('NOTIFY recruiting_tokens');
   await eventually(async () => expect(await damage.waiting()).toBe(1));
   answer.release();
@@ -59,19 +59,23 @@ test('a pair that arrives while the store is read, and cannot be read then, is n
 test.each([
   [
     'without its constraint',
-    'ALTER TABLE recruiting_token_pair DROP CONSTRAINT recruiting_token_pair_set_id_generation_attempt_key',
+    'ALTER TABLE recruiting_token_document DROP CONSTRAINT recruiting_token_document_pkey',
   ],
   [
     'with a constraint of somebody else',
-    'ALTER TABLE recruiting_token_pair ADD CHECK (generation < 4)',
+    'ALTER TABLE recruiting_token_document ADD CHECK (false) NOT VALID',
   ],
 ])(
   'a store %s, which can be read and does not take the pair, has a way back in the message',
   async (_, statement) => {
     await using world = await startDamagedWorld(server);
     const [gateway] = (await world.gateways(1)) as [Replica];
+    const answer = world.holdAnswer();
+    const received = gateway.receive();
+    await answer.arrived;
     await runIn(server, world.url, () => statement);
-    await gateway.receive();
+    answer.release();
+    await received;
     await gateway.stop();
     expect(await gateway.place()).toBe('rescue file');
 

@@ -22,17 +22,16 @@ test('a gateway whose tables are emptied, whose pair is deleted and whose tables
   expect(world.rescued()).toHaveLength(1);
   expect((await status()).stdout).toMatch(/Rescue file[^]*`tokens recover`/);
 
-  const deleted = await serve();
-  await deleted.printed(/a token pair was saved from a rescue file/);
-  await allServe([deleted]);
-  await hurt('the newest pair deleted');
-  expect(await deleted.stop()).toMatchObject({ code: 0, signal: null });
+  const filled = await serve();
+  await filled.printed(/a token pair was saved from a rescue file/);
+  await allServe([filled]);
+  expect(await filled.stop()).toMatchObject({ code: 0, signal: null });
   expect(world.rescued()).toEqual([]);
   expect((await status()).code).toBe(0);
 
   const dropped = await serve();
   await allServe([dropped]);
-  await hurt('the table ring dropped');
+  await hurt('the table document dropped');
   await postgres.query('NOTIFY recruiting_tokens');
   await eventually(() => expect(world.rescued()).toHaveLength(1));
   await dropped.kill();

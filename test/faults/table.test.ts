@@ -139,9 +139,9 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
     'if no machine has the pair, an emptied store and a rebuilt one take a new token',
   ],
   [
-    'a deleted pair row was inserted so that no start could read it, and the rescue file was emptied',
+    'a pair was saved so that no start could read it, and the rescue file was emptied',
     'test/tokens/damaged-store.test.ts',
-    'is restored so that the next start reads it, and the rescue file is emptied then',
+    'an older document is replaced by the newest pair, so that the next start reads it',
   ],
   [
     'a gateway that was stopped wrote its pair to a descriptor that was closed',

@@ -13,6 +13,7 @@ import {
   type Replica,
   type ReplicaWorld,
 } from '../support/postgres/replicas.ts';
+import { alterClaim, documentAt } from '../support/postgres/stored-document.ts';
 import { eventually } from '../support/tokens/fault-world.ts';
 import { standsStill } from '../support/tokens/fault-process.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
@@ -234,9 +235,11 @@ test('a replica that is stopped with its claim for longer than every time-out se
   // The effects of 200 s: on the claim, by the clock of the server, and on the process, by its own clock.
   if (IS_FULL) await delay(200_000);
   else {
-    await world.postgres.query(
-      `UPDATE ${schema()}.recruiting_token_set SET claim_at = claim_at - 200000, claim_until = claim_until - 200000`,
-    );
+    await alterClaim(world.postgres, schema(), (claim) => ({
+      ...claim,
+      at: claim.at - 200_000,
+      until: claim.until - 200_000,
+    }));
     holder.tell('later 200000');
   }
   const loads = loadOnAll();
@@ -248,10 +251,8 @@ test('a replica that is stopped with its claim for longer than every time-out se
   await allServe([holder]);
   expect(await problemsOf(loads)).toEqual([]);
   expect(exchanges()).toEqual(['answered']);
-  const rows = await world.postgres.query(
-    `SELECT outcome FROM ${schema()}.recruiting_token_attempt ORDER BY id DESC LIMIT 2`,
-  );
-  expect(rows.map(({ outcome }) => outcome)).toEqual(['rotated', 'unsent']);
+  const { attempts } = await documentAt(world.postgres, schema());
+  expect(attempts.slice(-2).map(({ outcome }) => outcome)).toEqual(['unsent', 'rotated']);
   await holder.kill();
 }, 300_000);
 

@@ -1,14 +1,15 @@
 import type { Database, Run } from '../../src/tokens/store/postgres/connection.ts';
 import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
 import type { Row, StatementName, Value } from '../../src/tokens/store/postgres/statements.ts';
+import { currentSet, findHead } from '../../src/tokens/store/token-document.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { StoreUnavailableError, type TokenStore } from '../../src/tokens/store/token-store.ts';
 import type { TokenPair } from '../../src/tokens/token-set.ts';
 import type { Chance } from './chance.ts';
 import type { Observer } from './observer.ts';
 import type { Process } from './process.ts';
-import { aboutOf, purposeOf, tokenIn, type Done, type Purpose } from './purpose.ts';
-import { copyOf, execute, NO_TABLES, type Tables } from '../support/tokens/postgres-tables.ts';
+import { aboutOf, type About, type Purpose } from './purpose.ts';
+import { documentIn, execute, NO_TABLES, type Tables } from '../support/tokens/postgres-tables.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 export const INTERRUPTIONS = [
@@ -19,7 +20,7 @@ export const INTERRUPTIONS = [
   'committed, goes down',
 ] as const;
 
-export const DAMAGES = ['the newest pair is deleted', 'the head is moved back'] as const;
+export const DAMAGES = ['the document is deleted', 'the document is altered'] as const;
 
 /** What happens to the next transaction with a purpose, whoever begins it. */
 export interface Interruption {
@@ -64,6 +65,7 @@ export class SimulatedServer {
   readonly forgotten = new Set<number>();
   readonly #options: DatabaseOptions;
   #committed = NO_TABLES;
+  #isUsed = false;
   /** The tables before each of the last commits, the newest one last. */
   readonly #before: { readonly tables: Tables; readonly generation: number | undefined }[] = [];
   readonly #listeners = new Map<Process, () => void>();
@@ -86,39 +88,42 @@ export class SimulatedServer {
     const store = this.#openByOperator();
     await store.read();
     await store.import({ baseUrl: BASE_URL, pair, replica: 'operator', after: null });
+    this.#isUsed = true;
   }
 
-  /** As `tokens recover` does. */
+  /** As `tokens recover` does, and `tokens recover --rebuild` if that does not help. */
   async repair(): Promise<void> {
-    if (this.isUsed) await this.#openByOperator().completeTables();
+    const { isThere, document } = this.#committed;
+    if (!isThere || documentIn(this.#committed)) return;
+    const operator = this.#openByOperator();
+    await (document === undefined ? operator.completeTables() : operator.replaceTables());
   }
 
-  /** Somebody deletes or alters rows of the newest pair. */
+  /** Somebody deletes or alters what the store holds. The claim that it has is lost with it. */
   damage(what: (typeof DAMAGES)[number]): void {
-    const { sets, pairs } = this.#committed;
-    const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
-    if (!set) return;
+    const { document } = this.#committed;
+    const set = this.#current;
+    if (!set || document === undefined) return;
     const { refreshToken } = this.look();
     // A transaction that writes has read what was there before.
     this.#epoch += 1;
     if (this.#writer) this.#abort(this.#writer);
-    const [id, head] = [set['id'], Number(set['head'])];
-    const isHead = (row: Row) => row['set_id'] === id && row['generation'] === head;
-    this.#committed =
-      what === 'the newest pair is deleted'
-        ? { ...this.#committed, pairs: pairs.filter((row) => !isHead(row)) }
-        : {
-            ...this.#committed,
-            sets: sets.map((row) => (row['id'] === id ? { ...row, head: head - 1 } : row)),
-          };
+    this.forgotten.add(set.head).add(set.head - 1);
+    const altered = what === 'the document is deleted' ? undefined : document.slice(0, -2);
+    this.#committed = { ...this.#committed, document: altered };
     this.#options.observer.onDamage(what, refreshToken);
+  }
+
+  get #current() {
+    const document = documentIn(this.#committed);
+    return document && currentSet(document);
   }
 
   #openByOperator() {
     const clock = { now: () => BEGINNING, elapsed: () => 0, sleep: async () => {} };
     const connect = (): Database => ({
       transaction: async (_kind, work) => {
-        const tables = copyOf(this.#committed);
+        const tables = { ...this.#committed };
         const result = await work(async (name, values = []) => this.#run(name, values, tables));
         this.#committed = tables;
         return result;
@@ -171,7 +176,7 @@ export class SimulatedServer {
 
   /** Whether it has a set, or had one. */
   get isUsed(): boolean {
-    return this.#committed.sets.length > 0;
+    return this.#isUsed;
   }
 
   /** Whether changes are not announced. */
@@ -181,19 +186,15 @@ export class SimulatedServer {
 
   /** The refresh token of the current set, and whether the set is lost: for observers. */
   look(): Look {
-    const { sets, pairs, attempts } = this.#committed;
-    const [set] = execute('readSets', [], { ...NO_TABLES, sets }, 0);
-    const head = pairs.findLast(
-      (row) =>
-        row['set_id'] === set?.['id'] && row['generation'] === set?.['head'] && row['was_head'],
-    );
-    const refreshToken = tokenIn(String(head?.['pair'])) ?? 'refresh-0';
+    const set = this.#current;
+    if (!set) return { refreshToken: 'refresh-0', lost: false, isMoved: false, isInDoubt: false };
+    const { attempts } = documentIn(this.#committed)!;
+    const refreshToken = findHead(set)?.pair.refreshToken ?? 'refresh-0';
     const isInDoubt = attempts.some(
       ({ generation, outcome }) =>
-        generation === set?.['head'] && (outcome === 'begun' || outcome === 'uncertain'),
+        generation === set.head && (outcome === 'begun' || outcome === 'uncertain'),
     );
-    const isMoved = typeof set?.['moved_to'] === 'string';
-    return { refreshToken, lost: set?.['lost'] === true, isMoved, isInDoubt };
+    return { refreshToken, lost: set.lost, isMoved: set.movedTo !== null, isInDoubt };
   }
 
   /** Continues on a standby that lacks the last commits. All connections end. */
@@ -246,13 +247,13 @@ export class SimulatedServer {
 
   async #transact<Result>(by: Process, work: (run: Run) => Promise<Result>): Promise<Result> {
     await by.outside(() => this.#connect(by));
-    const session: Session = { by, epoch: this.#epoch, tables: this.#committed, done: [] };
+    const session: Session = { by, epoch: this.#epoch, tables: this.#committed, done: new Set() };
     const lockFirst: Run = async (name, values) => {
       if (this.#writer !== session) await by.outside(() => this.#lock(session));
       return run(name, values);
     };
     const run: Run = (name, values = []) => {
-      session.done.push({ name, values });
+      session.done.add(name);
       return Promise.resolve(this.#run(name, values, session.tables));
     };
     try {
@@ -261,9 +262,9 @@ export class SimulatedServer {
           ? lockFirst(name, values)
           : run(name, values),
       );
-      const purpose = purposeOf(session.done);
-      await by.outside(() => this.#commit(session, purpose));
-      await by.reach(`${purpose} committed`);
+      const about = this.#aboutOf(session);
+      await by.outside(() => this.#commit(session, about));
+      await by.reach(`${about.purpose} committed`);
       return result;
     } finally {
       this.#release(session);
@@ -291,7 +292,7 @@ export class SimulatedServer {
       if (this.#writer) return this.#lock(session);
     }
     this.#writer = session;
-    session.tables = copyOf(this.#committed);
+    session.tables = { ...this.#committed };
     session.idle = this.#options.time.after(IDLE_MS, () => this.#abort(session));
   }
 
@@ -314,7 +315,14 @@ export class SimulatedServer {
     return rows.map((row) => ({ ...row, era: String(this.#epoch) }));
   }
 
-  async #commit(session: Session, purpose: Purpose): Promise<void> {
+  #aboutOf({ done, tables }: Session): About {
+    const isChanged = tables !== this.#committed && done.has('writeDocument');
+    if (!isChanged) return aboutOf(done, undefined, undefined);
+    return aboutOf(done, documentIn(this.#committed), documentIn(tables));
+  }
+
+  async #commit(session: Session, about: About): Promise<void> {
+    const { purpose } = about;
     const { time, chance, observer } = this.#options;
     if (purpose !== 'read') await time.sleep(chance.between(1, 15));
     const at = this.interruptions.findIndex((one) => one.purpose === purpose);
@@ -331,14 +339,14 @@ export class SimulatedServer {
       observer.onFull(purpose);
       throw new StoreUnavailableError('could not extend file: No space left on device');
     }
-    const about = aboutOf(session.done);
     // The standby has everything from before the first refresh.
     if (purpose === 'prepare' || purpose === 'import') this.#before.length = 0;
     else this.#before.push({ tables: this.#committed, generation: about.generation });
     if (this.#before.length > MOST_LOST) this.#before.shift();
     this.#committed = session.tables;
+    this.#isUsed ||= purpose === 'import';
     this.#release(session);
-    observer.onCommit(session.by, purpose, about);
+    observer.onCommit(session.by, about);
     this.#announce();
     if (what !== undefined) observer.onInterruption(what);
     if (what === 'committed, goes down') this.#goDown();
@@ -379,5 +387,5 @@ interface Session {
   tables: Tables;
   /** The server ends a transaction that does nothing for this long. */
   idle?: { cancelled: boolean };
-  readonly done: Done[];
+  readonly done: Set<StatementName>;
 }

@@ -311,8 +311,8 @@ class World {
       await this.#time.pass(LOOK_EVERY_MS);
       codes = await this.#askAll();
       if (this.#isWell(codes)) return;
-      // A store that is damaged prevents a start, which tells the operator what to run.
-      if (codes.includes('not running')) await this.observer.database.repair();
+      // Gateways and starts tell the operator what to run.
+      await this.observer.database.repair();
       // A refresh between two tries of a move.
       if (this.#move.isWanted && !hasMet) void this.#meet(null);
       hasMet = true;

@@ -90,7 +90,7 @@ export class Observer {
     if (SECRETS.test(text)) this.#violate(`a secret is shown: ${text.trim()}`);
   }
 
-  onCommit(by: Process, purpose: Purpose, { generation, refreshToken, outcome }: About): void {
+  onCommit(by: Process, { purpose, generation, refreshToken, outcome }: About): void {
     this.note(
       `${by.name} commits ${purpose}${generation === undefined ? '' : ` of ${generation}`}`,
     );

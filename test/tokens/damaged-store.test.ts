@@ -1,4 +1,4 @@
-/** A SQLite store whose rows are removed or altered while a gateway runs, and the rescue file. */
+/** A SQLite store whose document is removed or altered while a gateway runs, and the rescue file. */
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
@@ -10,61 +10,57 @@ import { startKept, startKeptOverSandbox } from '../support/tokens/kept.ts';
 import { codesOf, openTestRescue, PERSON, watchStore } from '../support/tokens/tokens.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 
-const NEWEST = 'WHERE generation = (SELECT max(generation) FROM token_pair)';
-
 describe.each([
-  ['deleted', `DELETE FROM token_pair ${NEWEST}`],
-  ['deleted with all others', 'DELETE FROM token_pair'],
-])('a pair row that is %s', (_, damage) => {
-  test('is restored so that the next start reads it, and the rescue file is emptied then', async () => {
-    const { path, newest, clock, sandbox, expire, ask, rescued, logged } = await start();
-    change(path, damage);
+  ['altered', 'UPDATE tokens SET document = substr(document, 1, length(document) - 1)'],
+  ['deleted', 'DELETE FROM tokens'],
+  ['in a table that was dropped', 'DROP TABLE tokens'],
+])('a document that is %s', (_, damage) => {
+  test('is reported, the newest pair is in the rescue file, and callers are served', async () => {
+    const { path, newest, clock, ask, stop, rescued, logged } = await start();
+    const { undo } = changed(path, damage);
     await clock.pass(MINUTE);
-    expect(logged).toContainEqual(
-      expect.objectContaining({
-        level: 60,
-        trouble: 'unsaved',
-        msg: expect.stringMatching(/can no longer be read.*`tokens recover`/),
-      }),
-    );
-    expect(await readAnew(path)).toMatchObject({ generation: 3, pair: newest.pair, surplus: 0 });
-    expect(rescued()).toBe('');
-    expire();
+    expect(logged).toContainEqual(expect.objectContaining({ level: 60, trouble: 'unsaved' }));
+    expect(rescued()).toContain(newest.pair.refreshToken);
     expect(codesOf(await ask(PERSON))).toEqual([]);
-    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(3).fill('answered'));
+    void clock.pass(MINUTE);
+    await stop();
+    undo();
   });
 
-  test('is restored at SIGTERM if the gateway has not noticed before', async () => {
-    const { path, newest, stop, rescued } = await start();
-    change(path, damage);
+  test('leaves the newest pair in the rescue file at SIGTERM', async () => {
+    const { path, newest, clock, stop, rescued } = await start();
+    const { undo } = changed(path, damage);
+    void clock.pass(MINUTE);
     await stop();
-    expect(await readAnew(path)).toMatchObject({ generation: 3, pair: newest.pair });
-    expect(rescued()).toBe('');
+    expect(rescued()).toContain(newest.pair.refreshToken);
+    undo();
   });
 });
 
-describe.each([
-  ['a set row that was altered', 'UPDATE token_set SET head = head + 1'],
-  ['a pair row that was altered', `UPDATE token_pair SET saved_at = 1 ${NEWEST}`],
-  ['a set row that was deleted', 'DELETE FROM token_pair; DELETE FROM token_set'],
-  ['a table that was dropped', 'DROP TABLE fingerprint'],
-])('%s', (_, damage) => {
-  test('puts the newest pair into the rescue file at SIGTERM, unless the store shows the pair again', async () => {
-    const { path, newest, clock, stop, rescued } = await start();
-    change(path, damage);
-    void clock.pass(MINUTE);
-    await stop();
-    const again = await readAnew(path).catch(() => null);
-    const isBack = again?.pair.refreshToken === newest.pair.refreshToken;
-    expect(isBack || rescued().includes(newest.pair.refreshToken)).toBe(true);
-  });
+test('an older document is replaced by the newest pair, so that the next start reads it', async () => {
+  const { path, newest, older, clock, sandbox, expire, ask, rescued } = await start();
+  change(path, older);
+  await clock.pass(MINUTE);
+  expect(await readAnew(path)).toMatchObject({ generation: 3, pair: newest.pair, surplus: 0 });
+  expect(rescued()).toBe('');
+  expire();
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(3).fill('answered'));
+});
+
+test('an older document is replaced by the newest pair at SIGTERM if the gateway has not noticed before', async () => {
+  const { path, newest, older, stop, rescued } = await start();
+  change(path, older);
+  await stop();
+  expect(await readAnew(path)).toMatchObject({ generation: 3, pair: newest.pair });
+  expect(rescued()).toBe('');
 });
 
 test('a store that takes the pair and does not return it keeps the rescue file full, and callers are served', async () => {
-  const { path, newest, clock, store, ask, rescued, gateway, logged } = await start();
+  const { path, newest, older, clock, store, ask, rescued, gateway, logged } = await start();
   const { save } = store;
   store.save = async () => true;
-  change(path, `DELETE FROM token_pair ${NEWEST}`);
+  change(path, older);
   await clock.pass(MINUTE);
   expect(rescued()).toContain(newest.pair.refreshToken);
   expect(logged).not.toContainEqual(
@@ -102,18 +98,36 @@ async function start() {
   const expire = () => void (kept.service.ahead += 2 * DAY);
   await kept.clock.asleep();
   await kept.ask(PERSON);
+  const older = `UPDATE tokens SET document = '${documentIn(path).replaceAll("'", "''")}'`;
   expire();
   expect(codesOf(await kept.ask(PERSON))).toEqual([]);
   const newest = (await store.read())!;
   expect(newest.generation).toBe(3);
   const rescued = () => rescuedIn(directory).trim();
-  return { ...kept, path, directory, newest, expire, rescued };
+  return { ...kept, path, directory, newest, older, expire, rescued };
 }
 
 function change(path: string, statements: string): void {
   const database = new DatabaseSync(path);
   database.exec(statements);
   database.close();
+}
+
+function changed(path: string, damage: string): { undo: () => void } {
+  const document = documentIn(path).replaceAll("'", "''");
+  change(path, damage);
+  const undone = `
+    DROP TABLE IF EXISTS tokens;
+    CREATE TABLE tokens (id INTEGER PRIMARY KEY CHECK (id = 1), document TEXT NOT NULL) STRICT;
+    INSERT INTO tokens VALUES (1, '${document}')`;
+  return { undo: () => change(path, undone) };
+}
+
+function documentIn(path: string): string {
+  const database = new DatabaseSync(path, { readOnly: true });
+  const row = database.prepare('SELECT document FROM tokens').get();
+  database.close();
+  return row!['document'] as string;
 }
 
 /** As a start does. */

@@ -1,7 +1,7 @@
 /** Services that refuse every exchange before the access token has expired, with the answer for a spent token. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import type { Tables } from '../support/tokens/postgres-tables.ts';
+import type { TokenDocument } from '../../src/tokens/store/token-document.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
@@ -552,16 +552,16 @@ async function startEarly(): Promise<ScriptedService> {
 }
 
 /** It takes every refusal for a loss, whatever the store has of earlier ones. */
-function asOlderVersionEnds(tables: Tables): void {
-  const { name, head } = tables.sets.at(-1)!;
-  tables.sets = tables.sets.map((set) => ({ ...set, lost: true }));
-  tables.attempts.push({
+function asOlderVersionEnds({ sets, attempts }: TokenDocument): void {
+  const { name, head } = sets[0]!;
+  for (const set of sets) set.lost = true;
+  attempts.push({
     attempt: 'of an older version',
-    set_name: name,
+    set: name,
     generation: head,
     at: 0,
     outcome: 'invalid-grant',
-    latency_ms: 1,
+    latencyMs: 1,
     replica: 'older',
   });
 }

@@ -1,4 +1,4 @@
-import type { ClaimRow } from './rows.ts';
+import type { HeldClaim } from './token-document.ts';
 
 /** How long an exchange may take from its claim on, ms: until then its pair may still be saved. */
 export const CLAIM_LIFE_MS = 150_000;
@@ -12,7 +12,7 @@ export const CLAIM_LIFE_MS = 150_000;
  */
 export interface ClaimEnds {
   /** @param now the store's clock, ms */
-  isOver(claim: ClaimRow, now: number): boolean;
+  isOver(claim: HeldClaim, now: number): boolean;
 }
 
 /** More claims than the sets of a store have at a time. */
@@ -26,7 +26,7 @@ export function createClaimEnds(elapsed: () => number): ClaimEnds {
     isOver: (claim, now) => now >= claim.until || elapsed() - firstSeen(claim) >= lengthOf(claim),
   };
 
-  function firstSeen({ attempt }: ClaimRow): number {
+  function firstSeen({ attempt }: HeldClaim): number {
     const known = seenAt.get(attempt);
     if (known !== undefined) return known;
     if (seenAt.size >= REMEMBERED) seenAt.delete(seenAt.keys().next().value!);
@@ -36,13 +36,13 @@ export function createClaimEnds(elapsed: () => number): ClaimEnds {
   }
 }
 
-function lengthOf({ at, until }: ClaimRow): number {
+function lengthOf({ at, until }: HeldClaim): number {
   return Math.min(until - at, CLAIM_LIFE_MS);
 }
 
 const TOLERANCE_MS = 60_000;
 
 /** Whether the end of a claim lies further ahead than that of any claim: the store's clock was set back since. */
-export function isDatedAhead({ ended, until }: ClaimRow, now: number): boolean {
+export function isDatedAhead({ ended, until }: HeldClaim, now: number): boolean {
   return !ended && until - now > CLAIM_LIFE_MS + TOLERANCE_MS;
 }

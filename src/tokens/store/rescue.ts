@@ -250,7 +250,7 @@ export async function saveRescued(
 
 /**
  * Whether a process that starts now finds this pair in the store, or a later one. That a save succeeded does not show
- * it: the row of the pair, or that of its set, may have been damaged before or since.
+ * it: the store may have been damaged or replaced since.
  *
  * @throws what `read` throws
  */
@@ -262,7 +262,7 @@ export async function readsBack(store: TokenStore, pair: NewPair): Promise<boole
   return head.pair.refreshToken === pair.pair.refreshToken || store.holds(pair);
 }
 
-/** A head whose row was removed is restored by the pair of a rescue file; what else is wrong stays so. */
+/** The pair may still be saved, and the report says why not. */
 function unreadable(error: unknown): undefined {
   if (!(error instanceof StoreUnreadableError)) throw error;
 }

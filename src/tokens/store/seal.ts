@@ -12,8 +12,9 @@ export interface Sealer {
   isCurrent(sealed: string): boolean;
 }
 
-/** What a sealed text is about, so that it cannot be moved to another row, another store or another file. */
+/** What a sealed text is about, so that it cannot be moved to another place. `pair` and `ring` are of layout 1. */
 export const contexts = {
+  store: 'token store',
   pair: ({ name, baseUrl }: { name: string; baseUrl: string }, generation: number) =>
     `${name}|${baseUrl}|${generation}|pair`,
   file: (kind: string, { set, generation }: { set: string; generation: number }) =>

@@ -59,8 +59,6 @@ export interface TokenStore {
    * of the set only moves forward, and a lost set is found again. It moves by more than one generation if the store
    * is behind: the refresh tokens between are spent.
    *
-   * A head whose row was removed or emptied is restored, and a head that was moved back is moved forward again.
-   *
    * A set that the store does not know is taken in. If this is an older copy of the set's `home`, the set becomes the
    * current one, unless the copy has a newer generation. If this is another store, the set goes behind all that it
    * has. The caller has made sure that the pair belongs here, or that its store was in this place.

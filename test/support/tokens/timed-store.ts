@@ -2,14 +2,15 @@ import type { Database } from '../../../src/tokens/store/postgres/connection.ts'
 import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-store.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
-import { copyOf, execute, NO_TABLES, type Tables } from './postgres-tables.ts';
+import type { TokenDocument } from '../../../src/tokens/store/token-document.ts';
+import { documentIn, execute, NO_TABLES, withDocument, type Tables } from './postgres-tables.ts';
 
 /** The state that all handles share: that of a database server. */
 export interface TimedDatabase {
   /** A connection of one process. */
   open(): TokenStore;
-  /** As a process of another version, or a person, changes what is in the tables. */
-  alter(change: (tables: Tables) => void): void;
+  /** As a process of another version, or a person, changes what the store holds. */
+  alter(change: (document: TokenDocument) => void): void;
 }
 
 /**
@@ -32,7 +33,7 @@ export function timedDatabase(now: () => number, elapsed = now, wall = now): Tim
       if (kind === 'read') return inTables(committed);
       // Writers take turns.
       const done = turn.then(async () => {
-        const tables = copyOf(committed);
+        const tables = { ...committed };
         const result = await inTables(tables);
         committed = tables;
         return result;
@@ -47,9 +48,9 @@ export function timedDatabase(now: () => number, elapsed = now, wall = now): Tim
   return {
     open: () => openPostgresStore(url, { sealer: createSealer([]), clock, connect }),
     alter: (change) => {
-      const tables = copyOf(committed);
-      change(tables);
-      committed = tables;
+      const document = documentIn(committed)!;
+      change(document);
+      committed = withDocument(committed, document);
     },
   };
 }

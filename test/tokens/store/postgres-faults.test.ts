@@ -8,6 +8,8 @@ import { StoreUnavailableError } from '../../../src/tokens/store/token-store.ts'
 import { blockWith } from '../../support/docs/documents.ts';
 import { startPooler, type Pooler } from '../../support/postgres/pooler.ts';
 import { startPostgres, type PostgresServer } from '../../support/postgres/server.ts';
+import { alterClaim } from '../../support/postgres/stored-document.ts';
+import { YEAR } from '../../support/random/manual-clock.ts';
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { closing } from './sqlite-support.ts';
 import { claiming, ending, importInto, saving } from './token-store-contract.ts';
@@ -89,10 +91,11 @@ test('a claim dated a year ahead ends after its own length', async () => {
   const [one, other] = [open(url), open(url)];
   const set = await importInto(one, 'link');
   await one.claim({ ...claiming(set, 'a'), lifeMs: 700 });
-  await server.query(
-    `UPDATE ${new URL(url).username}.recruiting_token_set
-     SET claim_at = claim_at + 31536000000, claim_until = claim_until + 31536000000`,
-  );
+  await alterClaim(server, new URL(url).username, (claim) => ({
+    ...claim,
+    at: claim.at + YEAR,
+    until: claim.until + YEAR,
+  }));
   expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
   await expect.poll(() => other.claim(claiming(set, 'b')), { timeout: 20_000 }).toBeDefined();
 });
@@ -146,7 +149,7 @@ test('tokens are encrypted with the newest key, and cannot be read without it', 
   await importInto(open(url), 'link');
   const everything = async () =>
     JSON.stringify(
-      await server.query(`SELECT pair FROM ${new URL(url).username}.recruiting_token_pair`),
+      await server.query(`SELECT document FROM ${new URL(url).username}.recruiting_token_document`),
     );
   expect(await everything()).toContain('refresh-link');
   await open(url, createSealer([KEYS[0]])).read();

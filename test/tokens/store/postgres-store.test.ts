@@ -24,22 +24,9 @@ const clock = systemClock;
 const open = (url: string, sealer = createSealer([])) =>
   closing(openPostgresStore(url, { sealer, clock }));
 
-/** The address of the store that was made last. */
-let newest: string;
-const emptyStore = async () => (newest = await server.emptyStore());
-
-/** Attempts are dropped by the distance of their ids. */
-const pass = async (attempts: number) => {
-  const table = `${new URL(newest).username}.recruiting_token_attempt`;
-  const sequence = `pg_get_serial_sequence('${table}', 'id')`;
-  await server.query(`SELECT setval(${sequence}, nextval(${sequence}) + ${attempts})`);
-};
-
-tokenStoreContract('postgres', async () => open(await emptyStore()), pass);
-tokenStoreContract(
-  'postgres, sealed, through a transaction pooler',
-  async () => open(throughPooler(await emptyStore()), createSealer([randomBytes(32)])),
-  pass,
+tokenStoreContract('postgres', async () => open(await server.emptyStore()));
+tokenStoreContract('postgres, sealed, through a transaction pooler', async () =>
+  open(throughPooler(await server.emptyStore()), createSealer([randomBytes(32)])),
 );
 
 function throughPooler(url: string): string {

@@ -4,10 +4,14 @@ import { readdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import { createSealer } from '../../../src/tokens/store/seal.ts';
+import { readDocument, writeDocument } from '../../../src/tokens/store/sqlite/layout.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { bytesIn, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
 import { can } from './other-process.ts';
 import { look, ending, importInto, claiming, saving } from './token-store-contract.ts';
+
+const plain = createSealer([]);
 
 test('a store that was closed and opened again has everything that was saved', async () => {
   const { path, stored } = await used();
@@ -49,9 +53,12 @@ test('the history has the last thousand events, and every uncertain exchange', a
   await store.claim(claiming(set, 'uncertain-one'));
   await store.endAttempt('uncertain-one', ending('uncertain'));
   const database = new DatabaseSync(path);
-  database.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-    INSERT INTO attempt (attempt, set_name, generation, at, outcome, replica)
-    SELECT 'limited-' || i, '${set}', 1, 0, 'rate-limited', 'r' FROM n`);
+  const document = readDocument(database, plain);
+  for (let number = 0; number < 1500; number += 1) {
+    const entry = { set, generation: 1, at: 0, latencyMs: 1, replica: 'r' };
+    document.attempts.push({ ...entry, attempt: `limited-${number}`, outcome: 'rate-limited' });
+  }
+  writeDocument(database, document, plain);
   database.close();
   await store.claim(claiming(set, 'last'));
   const history = await store.history(5000);
@@ -248,23 +255,17 @@ describe('a file', () => {
   });
 
   test.each([
-    [
-      'the access token',
-      "UPDATE token_pair SET pair = replace(pair, 'access-b', 'access-x') WHERE generation = 3",
-    ],
-    [
-      'the refresh token',
-      "UPDATE token_pair SET pair = replace(pair, 'refresh-b', 'refresh-x') WHERE generation = 3",
-    ],
-    ['the generation', 'UPDATE token_set SET head = 2'],
-    ['that it was lost', 'UPDATE token_set SET lost = 1'],
-    ['the claim', 'UPDATE token_set SET claim = NULL'],
-    ['all its pairs', 'DELETE FROM token_pair'],
-  ])('a store in which somebody changed %s is refused', async (_, sql) => {
+    ['the access token', "replace(document, 'access-b', 'access-x')"],
+    ['the refresh token', "replace(document, 'refresh-b', 'refresh-x')"],
+    ['the generation', `replace(document, '"head":3', '"head":2')`],
+    ['that it was lost', `replace(document, '"lost":false', '"lost":true')`],
+    ['its end', 'substr(document, 1, length(document) - 1)'],
+    ['all of it', "''"],
+  ])('a store in which somebody changed %s is refused', async (_, altered) => {
     const { path } = await used();
     const changed = new DatabaseSync(path);
-    changed.exec(sql);
+    changed.exec(`UPDATE tokens SET document = ${altered}`);
     changed.close();
-    expect(() => openSqliteStore(path)).toThrow(/damaged/);
+    expect(() => openSqliteStore(path)).toThrow(/damaged|holds no sealed tokens/);
   });
 });

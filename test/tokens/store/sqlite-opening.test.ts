@@ -98,7 +98,7 @@ describe('a process that is killed within a transaction', () => {
     import { DatabaseSync } from 'node:sqlite';
     const database = new DatabaseSync(path);
     database.exec(\`PRAGMA journal_mode = PERSIST; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
-      UPDATE token_set SET head = 9; CREATE TABLE filler (x BLOB);
+      UPDATE tokens SET document = 'cut'; CREATE TABLE filler (x BLOB);
       INSERT INTO filler VALUES (randomblob(400000)); INSERT INTO filler VALUES (randomblob(400000));\`);
     print('cut');
     await input();`;

@@ -1,26 +1,26 @@
 import type { Clock } from '../../../clock.ts';
 import type { PageLedger } from '../../../page-ledger.ts';
 import { createClaimEnds } from '../claim-ends.ts';
+import { documentOf, OLD_PROCESS } from '../first-layout.ts';
 import { SealError, type Sealer } from '../seal.ts';
 import * as rules from '../rules.ts';
-import type { Rows, RowWriter } from '../rows.ts';
 import {
-  StoreUnavailableError,
-  StoreUnreadableError,
-  type HistoryEntry,
-  type TokenStore,
-} from '../token-store.ts';
+  newDocument,
+  openDocument,
+  sealDocument,
+  type Present,
+  type TokenDocument,
+} from '../token-document.ts';
+import { StoreUnavailableError, StoreUnreadableError, type TokenStore } from '../token-store.ts';
 import { connectPostgres, type Database, type Run } from './connection.ts';
 import { createPostgresLedger, type LedgerOptions } from './postgres-ledger.ts';
-import { createRowWriter, newRing, readRows, resealRows, type Wanted } from './postgres-rows.ts';
-import { LAYOUT, TABLES } from './statements.ts';
+import { FIRST_TABLES, LAYOUT, TABLES } from './statements.ts';
 
 /** The store, and on the same connections the pages of callers. */
 export interface PostgresStore extends TokenStore {
   ledger(options: LedgerOptions): PageLedger;
   /**
-   * Makes tables that are missing, the row with the layout, and the key of fingerprints, and moves heads forward that
-   * were moved back. Nothing is removed.
+   * Makes tables that are missing, the row with the layout, and an empty document if there is none. Nothing is removed.
    *
    * @returns whether anything was wrong
    */
@@ -40,8 +40,8 @@ export interface PostgresOptions {
 
 /**
  * A store that the replicas on several machines share. All writers take turns at one row, so that each call is one short
- * transaction; the claim in the row of a set is the lock of an exchange. Nothing is kept in a session, so that a
- * transaction pooler can be between.
+ * transaction; the claim in the document is the lock of an exchange. Nothing is kept in a session, so that a transaction
+ * pooler can be between.
  *
  * A call whose connection ends is repeated once, on another connection: its transaction may have been committed, and
  * then the repeated call finds that.
@@ -52,7 +52,7 @@ export function openPostgresStore(
 ): PostgresStore {
   const database = connect(url, clock);
   const description = describePostgres(url);
-  const reading = { sealer, claimEnds: createClaimEnds(clock.elapsed) };
+  const claimEnds = createClaimEnds(clock.elapsed);
   let ready: Promise<boolean> | undefined;
   /** Of the store as it was last read, and as it was when the others were asked. */
   const eras: { read?: unknown; asked?: unknown } = {};
@@ -61,70 +61,56 @@ export function openPostgresStore(
     description,
     notices: noticesOn(url),
     behind: 'failover',
-    // The fingerprints are looked at too: a pair can be saved only where they can be read.
-    read: () => view({ token: '' }, rules.readStored, null),
+    read: () => view(rules.readStored, null),
     import: (imported) =>
-      change({ token: imported.pair.refreshToken }, (rows, write) =>
-        rules.importSet(rows, write, imported),
-      ),
-    withdraw: (set) => change({}, (rows, write) => rules.withdrawSet(rows, write, set)),
+      change((document, present) => rules.importSet(document, present, imported)),
+    withdraw: (set) => change((document) => rules.withdrawSet(document, set)),
     claim: (claim) =>
       twice(() =>
-        change({ attempt: claim.attempt, token: '' }, (rows, write, era) =>
+        change((document, present, era) =>
           eras.asked !== undefined && era !== eras.asked
             ? undefined
-            : rules.claimSet(rows, write, claim),
+            : rules.claimSet(document, present, claim),
         ),
       ),
     askOthers: async () => {
       if (eras.read === eras.asked) return false;
       eras.asked = await twice(() =>
         database.transaction('write', async (run) => {
-          const era = await checkLayout(run);
+          await checkLayout(run);
           await run('announce');
-          return era;
+          return eras.read;
         }),
       );
       return true;
     },
     endAttempt: (attempt, ending) =>
-      twice(() =>
-        change({ attempt }, (rows, write) => rules.endAttempt(rows, write, attempt, ending)),
-      ),
+      twice(() => change((document) => rules.endAttempt(document, attempt, ending))),
     save: (saved) =>
       twice(() =>
-        change({ token: saved.pair.refreshToken, attempt: saved.attempt }, (rows, write) =>
-          rules.savePair(rows, write, saved, clock.now()),
-        ),
+        change((document, present) => rules.savePair(document, present, saved, clock.now())),
       ),
-    holds: (saved) =>
-      view({ token: saved.pair.refreshToken }, (rows) => rules.holdsPair(rows, saved), false),
-    history: async (limit) => {
-      const entries = await twice(async () =>
-        (await prepared())
-          ? database.transaction('read', (run) => run('readHistory', [limit]))
-          : [],
-      );
-      return entries.map(entryOf);
-    },
+    holds: (saved) => view((document) => rules.holdsPair(document, saved), false),
+    history: (limit) => view((document) => rules.historyIn(document, limit), []),
     moveOut: (move) =>
-      twice(() => change({ rings: true }, (rows, write) => rules.moveOut(rows, write, move))),
-    moveBack: (to) => twice(() => change({}, (rows, write) => rules.moveBack(rows, write, to))),
+      twice(() => change((document, present) => rules.moveOut(document, present, move))),
+    moveBack: (to) => twice(() => change((document) => rules.moveBack(document, to))),
     moveIn: (moved) =>
       twice(() =>
-        change({ token: moved.pair.refreshToken, rings: true }, (rows, write) =>
-          rules.moveIn(rows, write, moved, description),
-        ),
+        change((document, present) => rules.moveIn(document, present, moved, description)),
       ),
     watch: (onChange) => database.listen(onChange),
     ledger: (options) => createPostgresLedger(database, options),
     completeTables: () =>
       remake(async (run) => {
-        const missing = TABLES.length - (await run('findTables')).length;
-        if (missing > 0) await run('createTables');
+        const names = await tableNames(run);
+        const missing = missingIn(names);
+        if (missing.length > 0 && FIRST_TABLES.some((name) => names.includes(name))) {
+          throw new StoreUnreadableError(OLD_DAMAGE);
+        }
+        if (missing.length > 0) await run('createTables');
         const isFilled = await fillTables(run);
-        const restored = await run('restoreHeads');
-        return missing > 0 || isFilled || restored.length > 0;
+        return missing.length > 0 || isFilled;
       }),
     replaceTables: () =>
       remake(async (run) => {
@@ -135,13 +121,16 @@ export function openPostgresStore(
     close: () => database.close(),
   };
 
-  function view<T>(wanted: Wanted, read: (rows: Rows) => T, ofNothing: T): Promise<T> {
+  function view<T>(
+    read: (document: TokenDocument, present: Present) => T,
+    ofNothing: T,
+  ): Promise<T> {
     return twice(async () => {
       try {
         if (!(await prepared())) return ofNothing;
         return await database.transaction('read', async (run) => {
-          await checkLayout(run);
-          return read(await readRows(run, reading, wanted));
+          const { document, present } = await readDocument(run, await checkLayout(run));
+          return read(document, present);
         });
       } catch (error) {
         throw asUnreadable(error);
@@ -150,22 +139,73 @@ export function openPostgresStore(
   }
 
   async function change<T>(
-    wanted: Wanted,
-    work: (rows: Rows, write: RowWriter, era: unknown) => T,
+    work: (document: TokenDocument, present: Present, era: unknown) => T,
   ): Promise<T> {
     if (!(await prepared())) throw new Error('the token store has no tables yet');
     return database.transaction('write', async (run) => {
-      // Without that row, writers would not take turns.
-      const [locked] = await run('lockStore');
-      if (!locked) throw new StoreUnreadableError(EMPTIED);
-      checkVersion(locked);
-      eras.read = locked['era'];
-      const rows = await readRows(run, reading, wanted);
-      const { write, flush } = createRowWriter(run, sealer, rows);
-      const result = work(rows, write, locked['era']);
-      if (await flush()) await run('announce');
+      const { era } = await lockStore(run);
+      const { document, present } = await readDocument(run, LAYOUT);
+      const before = JSON.stringify(document);
+      const result = work(document, present, era);
+      if (JSON.stringify(document) !== before) {
+        await run('writeDocument', [sealDocument(document, sealer)]);
+        await run('announce');
+      }
       return result;
     });
+  }
+
+  /** From here to the end of the transaction, nobody else writes. */
+  async function lockStore(run: Run): Promise<{ era: unknown }> {
+    // Without that row, writers would not take turns.
+    const [locked] = await run('lockStore');
+    if (!locked) throw new StoreUnreadableError(EMPTIED);
+    if (locked['layout'] === 1) await replaceFirstLayout(run);
+    else checkVersion(locked);
+    return { era: (eras.read = locked['era']) };
+  }
+
+  /**
+   * Brings a store of layout 1 to this one. From then on, processes of an older version can neither claim nor save: they
+   * keep their pair in memory and in the rescue file.
+   */
+  async function replaceFirstLayout(run: Run): Promise<void> {
+    const { document, present } = await readDocument(run, 1);
+    if (document.sets.some(({ claim }) => claim !== null && present.isLive(claim))) {
+      throw new StoreUnavailableError(OLD_PROCESS);
+    }
+    await run('createTables');
+    if ((await run('findDocument')).length > 0) throw new StoreUnreadableError(TWO_STORES);
+    await run('writeDocument', [sealDocument(document, sealer)]);
+    await run('dropFirstTables');
+    await run('renewLayout');
+  }
+
+  async function readDocument(run: Run, layout: unknown) {
+    const isFirst = layout === 1;
+    const [row] = await run(isFirst ? 'readFirstRings' : 'readDocument');
+    if (!row) throw new StoreUnreadableError(EMPTIED);
+    const document = isFirst
+      ? documentOf(
+          {
+            rings: await run('readFirstRings'),
+            sets: await run('readFirstSets'),
+            pairs: await run('readFirstPairs'),
+            attempts: await run('readFirstAttempts'),
+            fingerprints: await run('readFirstFingerprints'),
+          },
+          sealer,
+        )
+      : openDocument(row['document'] as string, sealer);
+    const now = row['now'] as number;
+    const present: Present = {
+      now,
+      lock: null,
+      isLive: (claim) => !claim.ended && !claimEnds.isOver(claim, now),
+      // A claim may have been lost with the server that had it.
+      isExclusive: () => false,
+    };
+    return { document, present, sealed: row['document'] };
   }
 
   /** Whether the tables are there. They are made when the store is first used to be written. */
@@ -190,13 +230,21 @@ export function openPostgresStore(
         await fillTables(run);
       }
       await checkLayout(run);
-      await run('lockStore');
-      await resealRows(run, reading);
+      await lockStore(run);
+      await sealAnew(run);
     });
     return true;
   }
 
-  /** Returns the era. */
+  /** Encrypts the document with the newest key, unless an exchange is under way: its process may not have that key. */
+  async function sealAnew(run: Run): Promise<void> {
+    const { document, present, sealed } = await readDocument(run, LAYOUT);
+    const isUnderWay = document.sets.some(({ claim }) => claim && present.isLive(claim));
+    if (isUnderWay || sealer.isCurrent(sealed as string)) return;
+    await run('writeDocument', [sealDocument(document, sealer)]);
+  }
+
+  /** Returns the layout. */
   async function checkLayout(run: Run): Promise<unknown> {
     const [row] = await run('readLayout');
     if (row === undefined) throw new StoreUnreadableError(EMPTIED);
@@ -205,8 +253,9 @@ export function openPostgresStore(
         'the database server is a standby, which may lag behind: TOKEN_STORE has to name the primary',
       );
     }
-    checkVersion(row);
-    return (eras.read = row['era']);
+    if (row['layout'] !== 1) checkVersion(row);
+    eras.read = row['era'];
+    return row['layout'];
   }
 
   async function remake<T>(work: (run: Run) => Promise<T>): Promise<T> {
@@ -214,9 +263,9 @@ export function openPostgresStore(
     return database
       .transaction('write', async (run) => {
         await run('lockCreation');
-        const isWritten = (await run('findTables')).length === TABLES.length;
-        const [row] = isWritten ? await run('readLayout') : [];
-        if (row) checkVersion(row);
+        const names = await tableNames(run);
+        const [row] = names.includes(TABLES[0]) ? await run('readLayout') : [];
+        if (row && row['layout'] !== 1) checkVersion(row);
         return work(run);
       })
       .catch((error: unknown) => {
@@ -228,9 +277,9 @@ export function openPostgresStore(
   async function fillTables(run: Run): Promise<boolean> {
     const hasLayout = (await run('readLayout')).length > 0;
     if (!hasLayout) await run('insertLayout');
-    const hasRing = (await run('readRings')).length > 0;
-    if (!hasRing) await newRing(run, sealer);
-    return !hasLayout || !hasRing;
+    const hasDocument = (await run('findDocument')).length > 0;
+    if (!hasDocument) await run('writeDocument', [sealDocument(newDocument(), sealer)]);
+    return !hasLayout || !hasDocument;
   }
 }
 
@@ -240,16 +289,29 @@ export function openPostgresStore(
  * @throws StoreUnreadableError if only some of its tables are there
  */
 async function hasStore(run: Run): Promise<boolean> {
-  const tables = await run('findTables');
-  if (tables.length === 0) return false;
-  if (tables.length < TABLES.length) {
-    const missing = TABLES.filter((name) => !tables.some((row) => row['tablename'] === name));
+  const names = await tableNames(run);
+  if (names.length === 0) return false;
+  const [row] = names.includes(TABLES[0]) ? await run('readLayout') : [];
+  if (row?.['layout'] === 1) return true;
+  const missing = missingIn(names);
+  if (missing.length > 0) {
     throw new StoreUnreadableError(`tables of it are missing: ${missing.join(', ')}`);
   }
-  return (await run('readLayout')).length > 0 || (await run('findRows')).length > 0;
+  return row !== undefined || (await run('findDocument')).length > 0;
 }
 
-const EMPTIED = 'its table recruiting_token_store was emptied';
+async function tableNames(run: Run): Promise<unknown[]> {
+  return (await run('findTables')).map(({ tablename }) => tablename);
+}
+
+function missingIn(names: readonly unknown[]): string[] {
+  return TABLES.filter((name) => !names.includes(name));
+}
+
+const EMPTIED = 'one of its tables was emptied';
+const TWO_STORES = 'it has tables of two versions: an older gateway made new ones beside it';
+const OLD_DAMAGE =
+  'its tables are those of an older version, and some are missing: run `tokens recover` of that version first';
 
 /** The database has answered: what is wrong does not pass by itself. */
 function asUnreadable(error: unknown): unknown {
@@ -272,11 +334,6 @@ async function twice<T>(call: () => Promise<T>): Promise<T> {
     if (!(error instanceof StoreUnavailableError)) throw error;
     return call();
   }
-}
-
-function entryOf(row: Record<string, unknown>): HistoryEntry {
-  const { at, generation, attempt, outcome, latency_ms: latencyMs, replica } = row;
-  return { at, generation, attempt, outcome, latencyMs, replica } as HistoryEntry;
 }
 
 /** Without the password. The role, and `options`, decide in which schema the tables are. */

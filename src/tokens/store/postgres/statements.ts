@@ -1,5 +1,3 @@
-import { OPEN_OUTCOMES, READ_OUTCOMES } from '../rows.ts';
-
 /*
  * All SQL of the PostgreSQL store. Each statement is short, and has a name, so that another database can stand in for
  * the server: it only has to know these statements.
@@ -12,24 +10,21 @@ export type Row = Record<string, unknown>;
 
 export type StatementName = keyof typeof STATEMENTS;
 
-/** What `findTables` returns if there are tables, and what is written by `createTables`. */
-export const LAYOUT = 1;
+/** 1: its content was spread over `FIRST_TABLES`. */
+export const LAYOUT = 2;
 
 /** All but that of the pages of callers, which is made when it is missing. */
-export const TABLES = [
-  'recruiting_token_store',
-  'recruiting_token_set',
+export const TABLES = ['recruiting_token_store', 'recruiting_token_document'] as const;
+
+export const FIRST_TABLES = [
   'recruiting_token_pair',
+  'recruiting_token_set',
   'recruiting_token_attempt',
-  'recruiting_token_ring',
   'recruiting_token_fingerprint',
+  'recruiting_token_ring',
 ] as const;
 
-const TABLE_NAMES = TABLES.map((name) => `'${name}'`).join(', ');
-
-const [OPEN, READ] = [OPEN_OUTCOMES, READ_OUTCOMES].map((outcomes) =>
-  outcomes.map((outcome) => `'${outcome}'`).join(', '),
-);
+const TABLE_NAMES = [...TABLES, ...FIRST_TABLES].map((name) => `'${name}'`).join(', ');
 
 /** Announces changes. */
 export const CHANNEL = 'recruiting_tokens';
@@ -67,35 +62,12 @@ export const STATEMENTS = {
   findTables: `
     SELECT DISTINCT tablename FROM pg_catalog.pg_tables
     WHERE tablename IN (${TABLE_NAMES}) AND schemaname = ANY (current_schemas(false))`,
-  /** Whether anything is in the tables, if all are there. */
-  findRows: `${TABLES.map((name) => `SELECT 1 AS found FROM ${name}`).join(' UNION ALL ')} LIMIT 1`,
   /** Those that are missing. */
   createTables: `
     CREATE TABLE IF NOT EXISTS recruiting_token_store (layout int PRIMARY KEY);
-    CREATE TABLE IF NOT EXISTS recruiting_token_set (
-      id int PRIMARY KEY, name text NOT NULL UNIQUE, base_url text NOT NULL, head int NOT NULL,
-      lost boolean NOT NULL, moved_to text, withdrawn boolean NOT NULL,
-      claim text, claim_at float8, claim_until float8, claim_ended boolean NOT NULL);
-    CREATE TABLE IF NOT EXISTS recruiting_token_pair (
-      id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      set_id int NOT NULL REFERENCES recruiting_token_set (id), generation int NOT NULL, attempt text NOT NULL,
-      pair text NOT NULL, saved_at float8 NOT NULL, imported boolean NOT NULL, was_head boolean NOT NULL, UNIQUE (set_id, generation, attempt));
-    CREATE TABLE IF NOT EXISTS recruiting_token_attempt (
-      id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, attempt text NOT NULL, set_name text NOT NULL,
-      generation int NOT NULL, at float8 NOT NULL, outcome text NOT NULL, latency_ms int, replica text NOT NULL);
-    CREATE TABLE IF NOT EXISTS recruiting_token_ring (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL);
-    CREATE TABLE IF NOT EXISTS recruiting_token_fingerprint (
-      ring_id int NOT NULL REFERENCES recruiting_token_ring (id), fingerprint text NOT NULL,
-      generation int NOT NULL, PRIMARY KEY (ring_id, fingerprint));${CREATE_PAGE_TABLE}`,
+    CREATE TABLE IF NOT EXISTS recruiting_token_document (
+      id int PRIMARY KEY CHECK (id = 1), document text NOT NULL);${CREATE_PAGE_TABLE}`,
 
-  /** Those that were moved back. */
-  restoreHeads: `
-    UPDATE recruiting_token_set AS damaged SET head = newest.generation
-    FROM (
-      SELECT set_id, max(generation) AS generation FROM recruiting_token_pair WHERE was_head GROUP BY set_id
-    ) AS newest
-    WHERE newest.set_id = damaged.id AND newest.generation > damaged.head
-    RETURNING damaged.id`,
   insertLayout: `INSERT INTO recruiting_token_store VALUES (${LAYOUT})`,
   // The names of their indexes and sequences stay; the new ones get others by themselves.
   renameTables: `
@@ -114,61 +86,20 @@ export const STATEMENTS = {
   /** Held to the end of the transaction: all that write take turns. */
   lockStore: `SELECT layout, ${ERA} FROM recruiting_token_store FOR UPDATE`,
   readLayout: `SELECT layout, pg_is_in_recovery() AS standby, ${ERA} FROM recruiting_token_store`,
-  readRings: `SELECT id, key, ${NOW} AS now FROM recruiting_token_ring ORDER BY id`,
-  readSets: `
-    SELECT id, name, base_url, head, lost, moved_to, withdrawn, claim, claim_at, claim_until, claim_ended
-    FROM recruiting_token_set ORDER BY id DESC`,
-  readPairs: `
-    SELECT set_id, generation, attempt, pair, saved_at, imported, was_head FROM recruiting_token_pair
-    ORDER BY id`,
-  readAttempts: `
-    SELECT at, generation, attempt, outcome, latency_ms, replica, set_name FROM recruiting_token_attempt
-    WHERE outcome IN (${READ}) OR attempt = $1 ORDER BY id`,
-  findFingerprints: `
-    SELECT generation FROM recruiting_token_fingerprint WHERE fingerprint = ANY ($1::text[])
-    ORDER BY ring_id LIMIT 1`,
-  readFingerprints: `
-    SELECT ring_id, fingerprint, generation FROM recruiting_token_fingerprint ORDER BY ring_id, generation`,
-  readHistory: `
-    SELECT at, generation, attempt, outcome, latency_ms, replica, set_name FROM recruiting_token_attempt
-    ORDER BY id DESC LIMIT $1`,
+  findDocument: 'SELECT id FROM recruiting_token_document',
+  readDocument: `SELECT document, ${NOW} AS now FROM recruiting_token_document`,
+  writeDocument: `
+    INSERT INTO recruiting_token_document VALUES (1, $1)
+    ON CONFLICT (id) DO UPDATE SET document = excluded.document`,
 
-  insertSet: `
-    INSERT INTO recruiting_token_set (
-      id, name, base_url, head, lost, moved_to, withdrawn, claim, claim_at, claim_until, claim_ended)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-  // The claim is the lock: this changes nothing if another process has moved the head or taken a claim since.
-  updateSet: `
-    UPDATE recruiting_token_set SET head = $4, lost = $5, moved_to = $6, withdrawn = $7,
-      claim = $8, claim_at = $9, claim_until = $10, claim_ended = $11
-    WHERE id = $1 AND name = $2 AND base_url = $3 AND head = $12 AND claim IS NOT DISTINCT FROM $13
-    RETURNING id`,
-  insertPair: `
-    INSERT INTO recruiting_token_pair (
-      set_id, generation, attempt, pair, saved_at, imported, was_head)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (set_id, generation, attempt) DO UPDATE SET
-      pair = excluded.pair, saved_at = excluded.saved_at, imported = excluded.imported,
-      was_head = excluded.was_head
-    WHERE recruiting_token_pair.pair = '' OR NOT recruiting_token_pair.was_head`,
-  sealPair: `
-    UPDATE recruiting_token_pair SET pair = $4
-    WHERE set_id = $1 AND generation = $2 AND attempt = $3`,
-  dropPairs: `
-    DELETE FROM recruiting_token_pair WHERE set_id = $1 AND generation < $2 AND pair = ''`,
-  insertAttempt: `
-    INSERT INTO recruiting_token_attempt (attempt, set_name, generation, at, outcome, replica)
-    VALUES ($1, $2, $3, $4, $5, $6)`,
-  dropAttempts: `
-    DELETE FROM recruiting_token_attempt WHERE outcome NOT IN (${READ})
-    AND id <= (SELECT max(id) FROM recruiting_token_attempt) - $1`,
-  endAttempt: `
-    UPDATE recruiting_token_attempt SET outcome = $2, latency_ms = $3
-    WHERE attempt = $1 AND outcome IN (${OPEN})`,
-  insertRing: 'INSERT INTO recruiting_token_ring (key) VALUES ($1) RETURNING id',
-  sealRing: 'UPDATE recruiting_token_ring SET key = $2 WHERE id = $1',
-  insertFingerprint: `
-    INSERT INTO recruiting_token_fingerprint VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+  // A store of layout 1.
+  readFirstRings: `SELECT id, key, ${NOW} AS now FROM recruiting_token_ring ORDER BY id`,
+  readFirstSets: 'SELECT * FROM recruiting_token_set ORDER BY id',
+  readFirstPairs: 'SELECT * FROM recruiting_token_pair ORDER BY id',
+  readFirstAttempts: 'SELECT * FROM recruiting_token_attempt ORDER BY id',
+  readFirstFingerprints: 'SELECT * FROM recruiting_token_fingerprint ORDER BY ring_id, generation',
+  dropFirstTables: `DROP TABLE ${FIRST_TABLES.join(', ')}`,
+  renewLayout: `UPDATE recruiting_token_store SET layout = ${LAYOUT}`,
 
   findPageTable: `
     SELECT tablename FROM pg_catalog.pg_tables

@@ -2,16 +2,21 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Sealer } from '../seal.ts';
+import { OLD_PROCESS } from '../first-layout.ts';
+import { StoreUnavailableError } from '../token-store.ts';
+import type { TokenDocument } from '../token-document.ts';
 import {
   checkLayout,
   createLayout,
   isSealedWell,
   LAYOUT,
   layoutOf,
-  reseal,
+  readDocument,
+  replaceFirstLayout,
   reserve,
+  writeDocument,
 } from './layout.ts';
-import { isBusy, makeEmptyFile } from './lock.ts';
+import { isBusy, makeEmptyFile, SQLITE_BUSY } from './lock.ts';
 import {
   checkFileSystem,
   checkMount,
@@ -19,7 +24,6 @@ import {
   repairRights,
   type FileSystemType,
 } from './place.ts';
-import { prepareRows } from './sqlite-rows.ts';
 import { inOneView, inTransaction } from './transaction.ts';
 
 export interface OpenFile {
@@ -36,8 +40,8 @@ export interface FileOptions {
   readonly readOnly?: boolean | undefined;
   /** Whether a file that is missing is made. */
   readonly create: boolean;
-  /** Whether another process is exchanging. */
-  readonly isExchanging: () => boolean;
+  /** Whether another process is exchanging the refresh token of what the store holds. */
+  readonly isExchanging: (document: TokenDocument) => boolean;
   /** Whether what could be done the next time is left, where another process has the file locked. */
   readonly isLast: boolean;
 }
@@ -129,7 +133,7 @@ function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
       const version = checkLayout(database);
       const [check] = database.prepare('PRAGMA integrity_check(1)').all();
       if (check?.['integrity_check'] !== 'ok') throw new Error('the file is damaged');
-      if (version === LAYOUT) prepareRows(database, sealer).verify();
+      if (version !== 0) readDocument(database, sealer);
     });
   } finally {
     database.close();
@@ -150,7 +154,7 @@ function whyUnwritable(path: string): string | undefined {
 function openReadOnly(path: string, unwritable: string, notices: readonly string[]): OpenFile {
   const database = new DatabaseSync(path, { readOnly: true, timeout });
   try {
-    if (layoutOf(database) !== LAYOUT) {
+    if (layoutOf(database) === 0) {
       throw new Error(`it is empty, and cannot be written to change that (${unwritable})`);
     }
   } catch (error) {
@@ -176,9 +180,15 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
         createLayout(database, sealer);
         return false;
       }
-      // It may not know the new key, and could not save its pair.
-      if (isExchanging()) return true;
-      reseal(database, sealer);
+      const document = readDocument(database, sealer);
+      const isOld = layoutOf(database) !== LAYOUT;
+      // It may not know the new key or this layout, and could not save its pair.
+      if (isExchanging(document)) {
+        if (isOld) throw new OldProcessError(OLD_PROCESS);
+        return true;
+      }
+      if (isOld) replaceFirstLayout(database, sealer);
+      else writeDocument(database, document, sealer);
       database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
       return false;
     });
@@ -189,6 +199,11 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
     }),
     ...tried('Saving may fail when its disk is full', isLast, () => reserve(database, path)),
   ];
+}
+
+/** Passes like a lock: it is tried again. */
+class OldProcessError extends StoreUnavailableError {
+  readonly errcode = SQLITE_BUSY;
 }
 
 const LEFT =

@@ -27,7 +27,7 @@ export interface ExchangeLock {
 
 const TRIES = 5;
 const BETWEEN_TRIES_MS = 10;
-const SQLITE_BUSY = 5;
+export const SQLITE_BUSY = 5;
 
 // SQLite opens a file that it may not write for reading, and then an exclusive transaction excludes nobody.
 // Only a write shows that. It is rolled back, and its journal is none on the disk, which may be full.

@@ -2,8 +2,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../clock.ts';
 import { createClaimEnds } from '../claim-ends.ts';
 import * as rules from '../rules.ts';
-import type { Rows, RowWriter } from '../rows.ts';
 import { createSealer, SealError, type Sealer } from '../seal.ts';
+import type { HeldClaim, Present, TokenDocument } from '../token-document.ts';
 import {
   StoreGoneError,
   StoreUnreadableError,
@@ -11,10 +11,9 @@ import {
   type TokenStore,
 } from '../token-store.ts';
 import { openSqliteFile, TO_READ, type OpenFile } from './file.ts';
-import { checkLayout, reserve } from './layout.ts';
+import { checkLayout, LAYOUT, layoutOf, readDocument, reserve, writeDocument } from './layout.ts';
 import { fileAt, isBusy, openExchangeLock } from './lock.ts';
 import { placeOf, type FileSystemType } from './place.ts';
-import { prepareRows, type Present, type SqliteRows } from './sqlite-rows.ts';
 import { inOneView, inTransaction, whenFree } from './transaction.ts';
 
 export interface SqliteOptions {
@@ -82,14 +81,14 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
         }
         return view(follow(isLast), rules.readStored);
       }),
-    import: (imported) => write((rows, into) => rules.importSet(rows, into, imported)),
-    withdraw: (set) => write((rows, into) => rules.withdrawSet(rows, into, set)),
+    import: (imported) => write((document) => rules.importSet(document, present(), imported)),
+    withdraw: (set) => write((document) => rules.withdrawSet(document, set)),
     claim: async (claim) => {
       await whenFree(writable);
       if (!(await lock.take(claim.attempt))) return undefined;
       let claimed: Claim | undefined;
       try {
-        claimed = await write((rows, into) => rules.claimSet(rows, into, claim), claim.attempt);
+        claimed = await write((document) => rules.claimSet(document, present(), claim));
       } finally {
         if (!claimed) lock.release(claim.attempt);
       }
@@ -97,7 +96,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
     endAttempt: async (attempt, ending) => {
       try {
-        await write((rows, into) => rules.endAttempt(rows, into, attempt, ending), attempt);
+        await write((document) => rules.endAttempt(document, attempt, ending));
       } finally {
         // Also when that failed: the claim that stays says that the exchange is uncertain.
         lock.release(attempt);
@@ -106,29 +105,27 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
     // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
     save: async (saved) => {
-      const isNewest = await write(
-        (rows, into) => rules.savePair(rows, into, saved, now()),
-        saved.attempt,
-      );
+      const isNewest = await write((document) => rules.savePair(document, present(), saved, now()));
       lock.release(saved.attempt);
       makeRoom();
       return isNewest;
     },
     holds: (saved) =>
-      whenFree((isLast) => view(usable(isLast), (rows) => rules.holdsPair(rows, saved))),
-    history: (limit) => whenFree((isLast) => usable(isLast).rows.history(limit)),
+      whenFree((isLast) => view(usable(isLast), (document) => rules.holdsPair(document, saved))),
+    history: (limit) =>
+      whenFree((isLast) => view(usable(isLast), (document) => rules.historyIn(document, limit))),
     moveOut: async (move) => {
       await whenFree(writable);
       const owner = `move to ${move.to}`;
       if (!(await lock.take(owner))) throw new Error(rules.UNDER_WAY);
       try {
-        return await write((rows, into) => rules.moveOut(rows, into, move));
+        return await write((document) => rules.moveOut(document, present(), move));
       } finally {
         lock.release(owner);
       }
     },
-    moveBack: (to) => write((rows, into) => rules.moveBack(rows, into, to)),
-    moveIn: (moved) => write((rows, into) => rules.moveIn(rows, into, moved, path)),
+    moveBack: (to) => write((document) => rules.moveBack(document, to)),
+    moveIn: (moved) => write((document) => rules.moveIn(document, present(), moved, path)),
     close: async () => {
       isClosed = true;
       lock.close();
@@ -138,28 +135,45 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   };
 
   function present(): Present {
-    return { lock, claimEnds, now: now() };
+    return {
+      now: now(),
+      lock: lock.inode ?? null,
+      isLive: (claim) =>
+        lock.heldFor === claim.attempt || lock.isHeldByOthers() || mayBeUnseen(claim),
+      isExclusive: (before) => before === null || before.ended || isSeen(before),
+    };
   }
 
-  function view<T>(found: Opened, read: (rows: Rows) => T): T {
-    const { database, rows } = found;
+  /** Whether the lock that is there now shows whether the claim's process lives: the file may have been deleted since. */
+  function isSeen(claim: HeldClaim): boolean {
+    return claim.lock === null || claim.lock === lock.inode;
+  }
+
+  function mayBeUnseen(claim: HeldClaim): boolean {
+    return !claim.ended && !isSeen(claim) && !claimEnds.isOver(claim, now());
+  }
+
+  function view<T>(found: Opened, read: (document: TokenDocument, present: Present) => T): T {
+    const { database } = found;
     return inOneView(database, () => {
       // What others changed is looked at as by a start, which may refuse what this process could still use.
       const changes = changesOf(database);
-      if (found.looked !== changes) {
-        checkLayout(database);
-        rows.verify();
-        found.looked = changes;
-      }
-      return read(rows.read(present()));
+      if (found.looked !== changes) checkLayout(database);
+      found.looked = changes;
+      return read(readDocument(database, sealer), present());
     });
   }
 
-  /** @param attempt the one that this is about */
-  function write<T>(work: (rows: Rows, into: RowWriter) => T, attempt?: string): Promise<T> {
+  function write<T>(work: (document: TokenDocument) => T): Promise<T> {
     return whenFree((isLast) => {
-      const { database, rows } = writable(isLast);
-      return inTransaction(database, () => work(rows.read(present(), attempt), rows.write));
+      const { database } = writable(isLast);
+      return inTransaction(database, () => {
+        const document = readDocument(database, sealer);
+        const before = JSON.stringify(document);
+        const result = work(document);
+        if (JSON.stringify(document) !== before) writeDocument(database, document, sealer);
+        return result;
+      });
     });
   }
 
@@ -174,7 +188,8 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
    */
   function writable(isLast: boolean): Opened {
     const found = usable(isLast);
-    if (found.unwritable === undefined && fileAt(place) === found.identity) return found;
+    const isThere = found.unwritable === undefined && fileAt(place) === found.identity;
+    if (isThere && layoutOf(found.database) === LAYOUT) return found;
     try {
       const again = reopen(isLast);
       if (again.unwritable === undefined) return again;
@@ -212,16 +227,11 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       fileSystemType,
       readOnly,
       create: opened === undefined,
-      isExchanging: lock.isHeldByOthers,
+      isExchanging: ({ sets }) =>
+        lock.isHeldByOthers() || sets.some(({ claim }) => claim !== null && mayBeUnseen(claim)),
       isLast,
     });
-    try {
-      const identity = before ?? fileAt(place);
-      return { ...file, identity, rows: prepareRows(file.database, sealer) };
-    } catch (error) {
-      file.database.close();
-      throw error;
-    }
+    return { ...file, identity: before ?? fileAt(place) };
   }
 
   /** What was written may have used the reserve. */
@@ -246,7 +256,6 @@ function changesOf(database: DatabaseSync): unknown {
 }
 
 interface Opened extends OpenFile {
-  readonly rows: SqliteRows;
   /** The changes up to which everything in it was looked at. */
   looked?: unknown;
   /** Which file it is. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DatabaseSync } from 'node:sqlite';
+import { StoreUnavailableError } from '../token-store.ts';
 import { isBusy } from './lock.ts';
 
 const FIRST_PAUSE_MS = 5;
@@ -22,6 +23,7 @@ export async function whenFree<T>(work: (isLast: boolean) => T): Promise<T> {
       return work(isLast);
     } catch (error) {
       if (!isBusy(error)) throw error;
+      if (error instanceof StoreUnavailableError && isLast) throw error;
       if (isLast) throw new Error(LOCKED, { cause: error });
     }
     await delay(pause);
