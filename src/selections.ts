@@ -31,12 +31,15 @@ export function fieldsByKey(
   return Map.groupBy(fieldsIn(selections, fragments), ({ alias, name }) => (alias ?? name).value);
 }
 
-/** Yields the fields that selections have for one object, whatever their conditions are. */
-export function* fieldsIn(
+/** Returns the fields that selections have for one object, whatever their conditions are. */
+export function fieldsIn(
   selections: readonly SelectionNode[],
   fragments: Fragments,
-): Generator<FieldNode, void, undefined> {
-  for (const [node] of walkFields(selections, true, { fragments, enter: () => true })) yield node;
+): readonly FieldNode[] {
+  const fields: FieldNode[] = [];
+  const walk = { fragments, enter: () => true, field: (node: FieldNode) => void fields.push(node) };
+  walkFields(selections, true, walk);
+  return fields;
 }
 
 export interface FieldWalk<State> {
@@ -47,31 +50,29 @@ export interface FieldWalk<State> {
     fragment: FragmentDefinitionNode | InlineFragmentNode,
     state: State,
   ) => State | undefined;
+  /** Called for each field, in order. */
+  readonly field: (node: FieldNode, state: State) => void;
   /** A fragment is entered once for each key of a state. Default: the state itself. */
   readonly keyOf?: (state: State) => unknown;
-  /** What was entered before. A recursion into the fields passes it on, to enter each fragment once in all. */
-  readonly entered?: Map<string, Set<unknown>>;
 }
 
 /**
- * Yields the fields that selections have for one object, in order, with the state at each: fields in fragments too, but
- * not those below fields. However often a fragment is spread, it is entered once for each key, so that the time is
- * bounded by the length of the document.
+ * Walks over the fields that selections have for one object: those in fragments too, but not those below fields. However
+ * often a fragment is spread, it is entered once for each key, so that the time is bounded by the length of the document.
+ *
+ * @param entered keys, by the names of fragments: a recursion into the fields passes it on, to enter each fragment once
+ *   in all
  */
-export function* walkFields<State>(
+export function walkFields<State>(
   selections: readonly SelectionNode[],
   state: State,
   walk: FieldWalk<State>,
-): Generator<readonly [FieldNode, State], void, undefined> {
-  const {
-    fragments,
-    enter,
-    keyOf = (key) => key,
-    entered = new Map<string, Set<unknown>>(),
-  } = walk;
+  entered = new Map<string, Set<unknown>>(),
+): void {
+  const { fragments, enter, field, keyOf = (key) => key } = walk;
   for (const selection of selections) {
     if (selection.kind === Kind.FIELD) {
-      yield [selection, state];
+      field(selection, state);
       continue;
     }
     const isInline = selection.kind === Kind.INLINE_FRAGMENT;
@@ -86,6 +87,6 @@ export function* walkFields<State>(
       if (keys.has(key)) continue;
       keys.add(key);
     }
-    yield* walkFields(fragment.selectionSet.selections, inner, { ...walk, entered });
+    walkFields(fragment.selectionSet.selections, inner, walk, entered);
   }
 }

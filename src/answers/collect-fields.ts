@@ -82,17 +82,18 @@ export function collectFields(
     },
     // A fragment counts once, but a deferred one counts again where it is not deferred.
     keyOf: ({ deferred }) => deferred !== undefined,
+    field: (node, { deferred }) => {
+      if (isLeftOut(node)) return;
+      const key = (node.alias ?? node.name).value;
+      const field = fields.get(key);
+      if (!field) fields.set(key, { key, nodes: [node], deferred });
+      else {
+        field.nodes.push(node);
+        field.deferred &&= deferred;
+      }
+    },
   };
-  for (const [node, { deferred }] of walkFields(selections, { deferred: undefined }, walk)) {
-    if (isLeftOut(node)) continue;
-    const key = (node.alias ?? node.name).value;
-    const field = fields.get(key);
-    if (!field) fields.set(key, { key, nodes: [node], deferred });
-    else {
-      field.nodes.push(node);
-      field.deferred &&= deferred;
-    }
-  }
+  walkFields(selections, { deferred: undefined }, walk);
   return isRefused
     ? { fields: new Map(), refusal: nullCondition() }
     : { fields, refusal: undefined };

@@ -4,11 +4,11 @@ import {
   isCompositeType,
   isUnionType,
   type DirectiveNode,
+  type FieldNode,
   type GraphQLCompositeType,
   type GraphQLObjectType,
   type GraphQLSchema,
   type OperationDefinitionNode,
-  type SelectionNode,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
@@ -72,26 +72,26 @@ export function checkRootRules(
     },
     // The type inside of a fragment is always the same.
     keyOf: ({ isRoot, directive }) => `${isRoot} ${directive !== undefined}`,
-    entered: new Map(),
+    field: check,
   };
+  const entered = new Map<string, Set<unknown>>();
   const on = schema.getRootType(operation)!;
-  check(selectionSet.selections, { on, isRoot: true, directive: undefined });
+  walkFields(selectionSet.selections, { on, isRoot: true, directive: undefined }, walk, entered);
 
-  function check(selections: readonly SelectionNode[], place: Place): void {
-    for (const [node, { on: parent, isRoot, directive }] of walkFields(selections, place, walk)) {
-      const { value: name } = node.name;
-      const isOfQuery = canBe(schema, parent, query) && derived.has(name);
-      if (isOfQuery && !isRoot) throw notBelowRoot(name);
-      if (isOfQuery || derivedBelow.has(`${parent.name}.${name}`)) {
-        const misplaced = directive ?? ofService(node);
-        if (misplaced) throw notAt(name, misplaced);
-      }
-      const isMutation = !isRoot && canBe(schema, parent, mutation) && !name.startsWith('__');
-      if (isMutation && !isAllowed(rules, name)) throw refusedMutation(name);
-      const below = typeBelow(parent, name);
-      if (!below || !node.selectionSet) continue;
-      check(node.selectionSet.selections, { on: below, isRoot: false, directive: undefined });
+  function check(node: FieldNode, { on: parent, isRoot, directive }: Place): void {
+    const { value: name } = node.name;
+    const isOfQuery = canBe(schema, parent, query) && derived.has(name);
+    if (isOfQuery && !isRoot) throw notBelowRoot(name);
+    if (isOfQuery || derivedBelow.has(`${parent.name}.${name}`)) {
+      const misplaced = directive ?? ofService(node);
+      if (misplaced) throw notAt(name, misplaced);
     }
+    const isMutation = !isRoot && canBe(schema, parent, mutation) && !name.startsWith('__');
+    if (isMutation && !isAllowed(rules, name)) throw refusedMutation(name);
+    const below = typeBelow(parent, name);
+    if (!below || !node.selectionSet) return;
+    const place = { on: below, isRoot: false, directive: undefined };
+    walkFields(node.selectionSet.selections, place, walk, entered);
   }
 }
 

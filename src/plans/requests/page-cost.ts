@@ -79,14 +79,15 @@ export function pageCost(
         if (!isSent(selection)) return undefined;
         return isCompositeType(narrowed) ? narrowed : on;
       },
+      field: (node, on) => {
+        if (!isSent(node)) return;
+        const key = `${on.name} ${(node.alias ?? node.name).value}`;
+        const field = fields.get(key) ?? { on, node, below: [] };
+        fields.set(key, field);
+        field.below.push(...(node.selectionSet?.selections ?? []));
+      },
     };
-    for (const [node, on] of walkFields(selections, type, walk)) {
-      if (!isSent(node)) continue;
-      const key = `${on.name} ${(node.alias ?? node.name).value}`;
-      const field = fields.get(key) ?? { on, node, below: [] };
-      fields.set(key, field);
-      field.below.push(...(node.selectionSet?.selections ?? []));
-    }
+    walkFields(selections, type, walk);
     return [...fields.values()];
   }
 }

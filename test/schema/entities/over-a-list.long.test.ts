@@ -169,6 +169,20 @@ describe('without a page index', () => {
     expect(world.requests()).toHaveLength(1);
   });
 
+  test('the parts of a walk leave one page index, as a whole walk does', async () => {
+    const clock = new ManualClock();
+    await using world = await startWorld({ persons: 480 }, { clock });
+    for (const id of [idOf(60), idOf(250), 'unknown']) await world.entities([id]);
+    clock.jump(WALK_AGAIN_AFTER_MS);
+    world.reset();
+    const { data } = await world.entities([30, 130, 330, 479].map(idOf));
+    expect(data._entities).toEqual(world.persons([30, 130, 330, 479]));
+    expect(world.requests()).toHaveLength(4);
+    world.reset();
+    await world.gateway.ask(DRAIN);
+    expect(world.requests().length).toBeLessThanOrEqual(Math.ceil(480 / 48) + 1);
+  });
+
   test('a caller that leaves ends only its own lookup, and the walk continues for the next', async () => {
     await using world = await startWorld({ persons: 500 });
     const { upstream, ask } = world.gateway;
