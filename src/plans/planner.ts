@@ -56,7 +56,7 @@ import type { ReadingTelemetry } from './telemetry.ts';
  * taken apart until the scanner takes what is inside. A placeholder stands for each derived field of a nested list. lists/nested-lists.ts fills it in, starting from the first page, which the
  * request for the parent had inlined where possible.
  *
- * Where the rooms begin: operation/plan-variant.ts, forwarded/forwarded-fields.ts, records/record-fields.ts,
+ * Where the rooms begin: operation/plan-variant.ts, forwarded.ts, records/record-fields.ts,
  * lists/list-field.ts, pages/page-request.ts, requests/request-text.ts. A room imports only rooms that come after it,
  * and call.ts, output.ts and telemetry.ts.
  */

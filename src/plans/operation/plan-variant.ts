@@ -18,7 +18,7 @@ import type { Slot } from '../../answers/envelope.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
 import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
 import type { Fragments } from '../../selections.ts';
-import { forwardedFields } from '../forwarded/forwarded-fields.ts';
+import { forwardedFields } from '../forwarded.ts';
 import type { Drains } from '../lists/drains.ts';
 import { listField, type FieldParts } from '../lists/list-field.ts';
 import { nestedPlaceholders, type PageInlining } from '../lists/nested-lists.ts';
