@@ -44,7 +44,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   readonly #patience: Patience | undefined;
   #size = 0;
   #groups = 0;
-  /** When the timer ends, by `clock.elapsed`, and what restarts it; undefined while none runs. */
+  /** When the timer ends, by `clock.elapsed`, and what restarts or stops it; undefined while none runs. */
   #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
   constructor(patience?: Patience) {
@@ -124,6 +124,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     if (entries.size === 0) this.#groups -= 1;
     moveBehind(groups, group, entries, hadTurn);
     moveBehind(this.#owners, owner, groups, hadTurn);
+    if (this.#size === 0) this.#timer?.restart.abort(RESTARTED);
     return true;
   }
 
@@ -150,7 +151,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
 }
 
 /** Made once: a new one, with its stack, would cost more than the wait. */
-const RESTARTED = new DOMException('The timer is set to an earlier time.', 'AbortError');
+const RESTARTED = new DOMException('The timer is set to an earlier time, or not needed.', 'AbortError');
 
 function* untilTurn<W>(groups: ReadonlyMap<unknown, ReadonlySet<W>>) {
   for (const entries of groups.values()) {

@@ -42,6 +42,30 @@ test('a queue is full for owners with a fair share of it, however many entries t
   expect(queue.isFull('b', 2)).toBe(true);
 });
 
+test('no timer runs when nothing waits any more', async () => {
+  const clock = new ManualClock();
+  const stopped: unknown[] = [];
+  const sleep = (ms: number, signal?: AbortSignal) =>
+    clock.sleep(ms, signal).catch((error: unknown) => {
+      stopped.push(error);
+      throw error;
+    });
+  const queue = new Queue<string>({
+    clock: { elapsed: clock.elapsed, sleep },
+    tooLate: () => new Error('too late'),
+  });
+  const wait = (entry: string) => queue.wait(entry, { until: () => clock.elapsed() + 10 * SECOND });
+  void wait('a');
+  void wait('b');
+  await setImmediate();
+  expect(servedBy(queue, (entry) => entry === 'a')).toEqual(['a']);
+  await setImmediate();
+  expect(stopped).toEqual([]);
+  expect(servedBy(queue)).toEqual(['b']);
+  await setImmediate();
+  expect(stopped).toHaveLength(1);
+});
+
 test('an entry is refused at its time, which may become later while it waits', async () => {
   const clock = new ManualClock();
   const late: string[] = [];

@@ -68,8 +68,8 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials): CredentialBar 
 
   function take() {
     const text = field.value.trim().replace(/^bearer +/i, '');
-    if (given === credential) return;
-    credential = given;
+    if (text === credential) return;
+    credential = text;
     loadDocumentation();
   }
 
