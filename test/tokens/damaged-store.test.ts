@@ -4,15 +4,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
-import {
-  rescuedIn,
-  codesOf,
-  openTestRescue,
-  PERSON,
-  watchStore,
-} from '../support/tokens/tokens.ts';
+import { rescuedIn } from '../support/tokens/custody-world.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { startKept, startKeptOverSandbox } from '../support/tokens/kept.ts';
+import { codesOf, openTestRescue, PERSON, watchStore } from '../support/tokens/tokens.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 
 describe.each([

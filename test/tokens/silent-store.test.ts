@@ -1,15 +1,10 @@
 /** A store whose methods never settle: a disk that hangs, or a network. */
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import {
-  rescuedIn,
-  codesOf,
-  openTestRescue,
-  PERSON,
-  watchStore,
-} from '../support/tokens/tokens.ts';
+import { rescuedIn } from '../support/tokens/custody-world.ts';
 import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { startKept, startKeptOverSandbox } from '../support/tokens/kept.ts';
+import { codesOf, openTestRescue, PERSON, watchStore } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 async function start() {

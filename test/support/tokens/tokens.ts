@@ -1,21 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import { graphql, type GraphQLError } from 'graphql';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../../src/clock.ts';
 import { PersonList } from '../../../src/sandbox/person-list.ts';
 import { personsSchema } from '../../../src/sandbox/persons-schema.ts';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
 import type { TokenPair } from '../../../src/tokens/token-set.ts';
-import { quickFolder } from '../quick-folder.ts';
-import { ManualClock } from '../random/manual-clock.ts';
+import type { StoredTokens, TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { listenForTest } from '../test-server.ts';
+import type { Clock } from '../../../src/clock.ts';
+import { ManualClock } from '../random/manual-clock.ts';
+import { quickFolder } from '../quick-folder.ts';
 
 export const PERSON = '{ persons(first: 1) { items { id } } }';
 
@@ -413,12 +412,4 @@ async function textOf(request: IncomingMessage): Promise<string> {
 
 function madeUp(): string {
   return `planted-${randomBytes(24).toString('base64url')}`;
-}
-
-/** The pairs in the rescue files of a folder. */
-export function rescuedIn(folder: string): string {
-  return readdirSync(folder)
-    .filter((name) => name.startsWith('rescue-'))
-    .map((name) => readFileSync(join(folder, name), 'utf8'))
-    .join('\n');
 }
