@@ -151,7 +151,10 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
 }
 
 /** Made once: a new one, with its stack, would cost more than the wait. */
-const RESTARTED = new DOMException('The timer is set to an earlier time, or not needed.', 'AbortError');
+const RESTARTED = new DOMException(
+  'The timer is set to an earlier time, or not needed.',
+  'AbortError',
+);
 
 function* untilTurn<W>(groups: ReadonlyMap<unknown, ReadonlySet<W>>) {
   for (const entries of groups.values()) {
