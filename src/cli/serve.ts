@@ -351,7 +351,7 @@ function maxConnections({ readFile }: Terminal): number {
   return Math.max(MIN_CONNECTIONS, Math.min(byHeap, files - OTHER_FILES));
 }
 
-const ACCEPTORS = 16;
+const ACCEPTORS = 64;
 const ADMIN_CONNECTIONS = 64;
 /** Bytes. */
 const HEAP_PER_CONNECTION = 32 * 1024;
