@@ -12,7 +12,7 @@ export interface Clock {
 }
 
 /** What the system's time is read from. All values are milliseconds. */
-export interface TimeSources {
+interface TimeSources {
   readonly wall: () => number;
   /** Cheap and exact. Stands still while the machine is suspended. */
   readonly steady: () => number;

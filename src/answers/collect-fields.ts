@@ -172,7 +172,7 @@ function nullCondition(): GraphQLError {
 }
 
 /** Whether a fragment on a type (undefined: without one) applies to each object of another one. */
-export function isApplicable(
+function isApplicable(
   schema: GraphQLSchema,
   on: string | undefined,
   type: GraphQLCompositeType,

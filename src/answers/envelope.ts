@@ -15,7 +15,7 @@ import { cut, isKeptAsCame, PAUSED, Tape, type Scan } from './tape.ts';
 import { tooBigIn } from './too-big.ts';
 
 /** How the bytes of an answer become a value. */
-export interface AnswerScan<T> {
+interface AnswerScan<T> {
   readonly scan: Scan;
   /** Makes the value of an answer that was scanned. Returns undefined if it has to be read in general all the same. */
   readonly take: (bytes: Buffer, tape: Tape) => Pausable<T | undefined>;

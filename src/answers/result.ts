@@ -43,7 +43,7 @@ export function createResult(answer: WholeAnswer, hold: HoldValues = () => {}): 
  *
  * @param bytes how much memory they will need beside the bytes, estimated
  */
-export type HoldValues = (bytes: number) => void;
+type HoldValues = (bytes: number) => void;
 
 /** The values of a payload in the format of its caller. */
 export interface PayloadResult extends ExecutionResult {
@@ -92,7 +92,7 @@ export function writeResult(result: object, mask: Mask): Pieces {
 }
 
 /** What plugins want of the HTTP response. */
-export interface WantedHttp {
+interface WantedHttp {
   status: number | undefined;
   readonly headers: Record<string, string>;
 }

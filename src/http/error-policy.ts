@@ -14,7 +14,7 @@ import {
   type Reply,
 } from './exchange.ts';
 
-export interface ErrorPolicyParts {
+interface ErrorPolicyParts {
   /** Refusals count in it until they are sent: they may repeat large values of the request. */
   readonly memory: RequestMemory;
   readonly log: Logger;

@@ -12,7 +12,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string;
   readonly port: number;
   /** The settings that host and port come from, for error messages. */
@@ -36,7 +36,7 @@ export interface ListenOptions {
 }
 
 /** The time that clients have, ms. */
-export interface TimeOuts {
+interface TimeOuts {
   /** Between two requests on one connection. */
   readonly keepAliveTimeout: number;
   /** For the headers of a request, and for the whole request. */

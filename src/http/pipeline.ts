@@ -46,7 +46,7 @@ import {
  * way, parameters, variables or the document, goes through the same stages again.
  */
 
-export interface PipelineParts {
+interface PipelineParts {
   /** The served schema. */
   readonly schema: GraphQLSchema;
   readonly memory: RequestMemory;

@@ -12,7 +12,7 @@ export interface TrustedDocument {
   readonly operations: readonly (string | undefined)[];
 }
 
-export interface DocumentRules extends Limits {
+interface DocumentRules extends Limits {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
 }

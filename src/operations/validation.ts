@@ -18,7 +18,7 @@ import {
 } from 'graphql';
 import { codedError } from '../errors.ts';
 
-export interface ValidationRules {
+interface ValidationRules {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   /** If true, only errors of fragments are reported: the other rules might not terminate. */

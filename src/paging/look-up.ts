@@ -363,7 +363,7 @@ export interface SharedList {
 }
 
 /** The walks that lookups share: at most one of each list at a time, and not too often. */
-export interface LookupWalks {
+interface LookupWalks {
   /**
    * Joins the walk of the list that is under way, or begins one.
    *

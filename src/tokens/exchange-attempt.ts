@@ -25,7 +25,7 @@ import type { RawAnswer } from './token-set.ts';
 import { growingPauses, type TokenSync, type TokenSyncParts } from './token-sync.ts';
 
 /** How one attempt to exchange a refresh token ended. The store has it too, unless it was unavailable. */
-export type AttemptResult =
+type AttemptResult =
   /** A pair was received, and is saved or held until it is. */
   | { kind: 'kept'; next: TokenSource; bornAt: number; isSecond: boolean }
   /** Another process was first: nothing was sent, or its pair has arrived. */
@@ -78,7 +78,7 @@ export const REFUSED =
   'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
   'arrive in the store: this process waits for it. Do not import a new token meanwhile.';
 
-export type ExchangeAttempt = (from: HeldTokens) => Promise<AttemptResult>;
+type ExchangeAttempt = (from: HeldTokens) => Promise<AttemptResult>;
 
 /** Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed. */
 export function createExchangeAttempt(

@@ -28,7 +28,7 @@ export type Trouble = (typeof TROUBLES)[number];
 /** Troubles after which nothing can be refreshed until a human acts. */
 export const FATAL: ReadonlySet<Trouble> = new Set(['missing', 'moved', 'lost']);
 
-export interface TokenFacts {
+interface TokenFacts {
   readonly state: TokenState['kind'];
   /** A pair that was received is not in the store. */
   readonly unsaved: boolean;

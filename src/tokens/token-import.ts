@@ -6,7 +6,7 @@ import { TokenLinkError } from './service/token-link.ts';
 import type { ImportOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
 import type { TokenPair } from './token-set.ts';
 
-export interface ImportParts {
+interface ImportParts {
   store: TokenStore;
   baseUrl: string;
   replica: string;

@@ -7,7 +7,7 @@ export type Example = {
   readonly variables?: string;
 };
 
-export type ExampleList = {
+type ExampleList = {
   /** The paged field of the service: `persons`. */
   readonly field: string;
   /** Its argument with the cursor. Default: `after`. */
@@ -30,7 +30,7 @@ export type ExampleList = {
   readonly pageInfo?: string;
 };
 
-export type ExampleEntity = {
+type ExampleEntity = {
   readonly type: string;
   /** `person`, if it is served. */
   readonly field?: string | undefined;

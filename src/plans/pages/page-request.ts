@@ -77,7 +77,7 @@ export interface PageArguments {
   readonly parentId?: string | undefined;
 }
 
-export interface PageRequestParts {
+interface PageRequestParts {
   readonly writer: RequestWriter;
   readonly scope: ShapeScope;
   readonly operation: WrittenOperation;

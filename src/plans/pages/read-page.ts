@@ -352,7 +352,7 @@ export function* readPage(
 }
 
 /** Undefined unless it is a number of records. */
-export function countFrom(text: string): number | undefined {
+function countFrom(text: string): number | undefined {
   const count = Number(text);
   return Number.isSafeInteger(count) && count >= 0 ? count : undefined;
 }

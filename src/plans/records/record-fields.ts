@@ -31,7 +31,7 @@ export interface SelectedField {
 }
 
 /** Which argument of such a field refers to records, and how. */
-export interface RecordArgument {
+interface RecordArgument {
   readonly argument: string;
   readonly read: ReadReference;
 }

@@ -49,7 +49,7 @@ export interface Attempt {
   readonly trialMs?: number;
 }
 
-export interface SizedAnswer {
+interface SizedAnswer {
   readonly tooBig?: TooBig | undefined;
 }
 
@@ -78,7 +78,7 @@ export interface AcceptedSizes {
   exceedsLimit(sized: SizedList): void;
 }
 
-export interface SizeTelemetry {
+interface SizeTelemetry {
   /** A request was refused for its size. */
   tooBig(list: string): void;
   /** Pages of the list have another size from now on. */

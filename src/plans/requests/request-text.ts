@@ -44,7 +44,7 @@ export interface RequestText {
   pages(variables: CallVariables, own?: Readonly<Record<string, unknown>>): number;
 }
 
-export type OwnVariables = Readonly<Record<string, string>>;
+type OwnVariables = Readonly<Record<string, string>>;
 
 /**
  * All first pages of nested lists, or none; all but those with these keys; or `safe`: only those whose type may be null.

@@ -26,7 +26,7 @@ export interface ResultReading {
 }
 
 /** What the service returned: what is wanted, which may be null; an error; or a type that stands for null. */
-export type ReadResult =
+type ReadResult =
   | { readonly kind: 'wanted'; readonly found: Found }
   | {
       readonly kind: 'failure';

@@ -12,7 +12,7 @@ export type AccessVerdict =
 /** Never rejects. */
 export type CheckAccess = (accessToken: string) => Promise<AccessVerdict>;
 
-export interface AuthCheckOptions {
+interface AuthCheckOptions {
   baseUrl: string;
   /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;

@@ -3,7 +3,7 @@ import { connect as connectTls } from 'node:tls';
 import { Client } from 'undici';
 import { BodyTooLarge, readBody } from '../../memory/read-body.ts';
 
-export interface GetOptions {
+interface GetOptions {
   headers: Record<string, string>;
   /** URL of the proxy to go through, if there is one. */
   proxy: string | undefined;
@@ -152,7 +152,7 @@ function portOf({ port, protocol }: URL): number {
 }
 
 /** An HTTP client that has one connection, and never opens another. */
-export interface OneConnection {
+interface OneConnection {
   readonly client: Client;
   close(): Promise<void>;
 }

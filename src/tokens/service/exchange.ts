@@ -39,7 +39,7 @@ type Judgement =
   /** `why` is for the operator, and contains no secrets. `answer` is what arrived, if anything did. */
   | { kind: 'uncertain'; why: string; answer?: RawAnswer };
 
-export interface TokenEndpointOptions {
+interface TokenEndpointOptions {
   baseUrl: string;
   /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;

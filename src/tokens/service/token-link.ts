@@ -13,7 +13,7 @@ export class TokenLinkError extends Error {
   }
 }
 
-export interface TokenLinkOptions {
+interface TokenLinkOptions {
   /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;
   /** URL of the proxy to go through, if there is one. */

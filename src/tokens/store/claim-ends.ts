@@ -10,7 +10,7 @@ export const CLAIM_LIFE_MS = 150_000;
  * never jumps. Its holder measures from an earlier moment, before the claim, and by such a clock too, so it sends nothing
  * after that.
  */
-export interface ClaimEnds {
+interface ClaimEnds {
   /** @param now the store's clock, ms */
   isOver(claim: HeldClaim, now: number): boolean;
 }

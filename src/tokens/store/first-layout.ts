@@ -14,7 +14,7 @@ import { StoreUnreadableError } from './token-store.ts';
 type Row = Record<string, unknown>;
 
 /** The tables of a store of layout 1, in which its content was spread over five tables. Each in the order of its ids. */
-export interface FirstLayout {
+interface FirstLayout {
   readonly rings: readonly Row[];
   readonly sets: readonly Row[];
   readonly pairs: readonly Row[];

@@ -17,7 +17,7 @@ export interface TokenDocument {
   attempts: Attempt[];
 }
 
-export interface Ring {
+interface Ring {
   /** 32 bytes in base64. */
   readonly key: string;
   /** The generation that first had a refresh token, by its fingerprint. */

@@ -29,7 +29,7 @@ export interface PostgresStore extends TokenStore {
   replaceTables(): Promise<void>;
 }
 
-export interface PostgresOptions {
+interface PostgresOptions {
   readonly sealer: Sealer;
   /** For waiting, for the wall time of this machine, and for the length of claims. */
   readonly clock: Clock;

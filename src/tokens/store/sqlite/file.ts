@@ -33,7 +33,7 @@ export interface OpenFile {
   readonly unwritable: string | undefined;
 }
 
-export interface FileOptions {
+interface FileOptions {
   readonly sealer: Sealer;
   readonly fileSystemType?: FileSystemType | undefined;
   /** Whether it is only read: then nothing is made, repaired, or sealed anew. */

@@ -12,7 +12,7 @@ import { DatabaseSync } from 'node:sqlite';
  * Somebody may delete the file under the one who holds it, and then the lock on the next file says nothing of him.
  * So the claim remembers which file its lock was on (`ClaimRow.lock`).
  */
-export interface ExchangeLock {
+interface ExchangeLock {
   /** The attempt that this handle holds it for. */
   readonly heldFor: string | undefined;
   /** Waits a moment for those who only look, never for one who holds it. */

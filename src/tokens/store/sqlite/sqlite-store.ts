@@ -16,7 +16,7 @@ import { fileAt, isBusy, openExchangeLock } from './lock.ts';
 import { placeOf, type FileSystemType } from './place.ts';
 import { inOneView, inTransaction, whenFree } from './transaction.ts';
 
-export interface SqliteOptions {
+interface SqliteOptions {
   readonly sealer?: Sealer;
   readonly fileSystemType?: FileSystemType;
   /** Opened to be read: not a byte of any file is changed. A file that is missing is an empty store. */
