@@ -26,6 +26,7 @@ interface ExportOptions {
   readonly force: boolean;
   readonly allowFewer: boolean;
   readonly url?: string;
+  readonly sandbox: boolean;
 }
 
 const NOT_WHOLE = 1;
@@ -44,8 +45,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
     options.url === undefined
-      ? await ownGateway(terminal, closeAtEnd)
-      : distantGateway(options.url, terminal);
+      ? await ownGateway(options, terminal, closeAtEnd)
+      : distantGateway(options.url, options, terminal);
   closeAtEnd(gateway);
   const { field, fields, args } = options;
   const operation = await exportOperation({ field, fields, args }, gateway, signal).catch(
@@ -141,7 +142,17 @@ interface Source {
   readonly source: string;
 }
 
-function distantGateway(address: string, { env, readFile, proxyFor }: Terminal): Source {
+function distantGateway(
+  address: string,
+  { sandbox }: ExportOptions,
+  { env, readFile, proxyFor }: Terminal,
+): Source {
+  if (sandbox) {
+    throw new CommandError(
+      '--sandbox exports made-up people without a gateway. Remove it, or remove --url.',
+      2,
+    );
+  }
   const names = ['EXPORT_API_KEY', 'EXPORT_API_KEY_FILE'];
   const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
   const { exportApiKey: apiKey } = readConfig(settings, readFile, { serves: false });
@@ -170,12 +181,19 @@ function graphqlUrl(address: string): string {
 /**
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
-async function ownGateway(terminal: Terminal, closeAtEnd: CloseAtEnd): Promise<Source> {
+async function ownGateway(
+  { sandbox }: ExportOptions,
+  terminal: Terminal,
+  closeAtEnd: CloseAtEnd,
+): Promise<Source> {
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
+  const hasService = config.recruitingUrl !== undefined;
+  if (config.exportApiKey !== undefined) throw new CommandError(KEY_WITHOUT_URL, 2);
+  if (sandbox === hasService) throw new CommandError(hasService ? TWO_SOURCES : NO_SOURCE, 2);
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
-  if (config.recruitingUrl === undefined) stderr.write(SANDBOX_NOTICE);
+  if (!hasService) stderr.write(SANDBOX_NOTICE);
   const setup = { config, added, machine: terminal, log, closeAtEnd };
   const upstream = await openUpstream(setup);
   const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });
@@ -184,6 +202,15 @@ async function ownGateway(terminal: Terminal, closeAtEnd: CloseAtEnd): Promise<S
     source: config.recruitingUrl ?? 'the sandbox',
   };
 }
+
+const KEY_WITHOUT_URL =
+  'EXPORT_API_KEY is the key for a gateway, but --url is not given. Add --url with the address of the gateway, or ' +
+  'remove EXPORT_API_KEY.';
+const TWO_SOURCES =
+  '--sandbox exports made-up people, but RECRUITING_URL is set. Remove --sandbox, or RECRUITING_URL.';
+const NO_SOURCE =
+  'There is nothing to export: RECRUITING_URL is not set. Set it, give the address of a gateway with --url, or export ' +
+  'the made-up people of the sandbox with --sandbox.';
 
 const SANDBOX_NOTICE =
   '***  SANDBOX  ***  These people are made up. Set RECRUITING_URL, or give --url, to export real ones.\n';

@@ -113,7 +113,7 @@ describe('through a running gateway', () => {
       const mixed = await run('persons', '--output', file, '--resume', ...other);
       expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('was begun') });
     }
-    const own = await runHere(['export', 'persons', '--output', file, '--resume']);
+    const own = await runHere(['export', 'persons', '--sandbox', '--output', file, '--resume']);
     expect(own.stderr).toMatch(/was begun from http.*, and this one is from the sandbox/);
     expect((await run('persons', '--output', file, '--resume')).code).toBe(0);
     expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toEqual(lines);
@@ -316,12 +316,12 @@ describe('formats', () => {
 
 describe('without a gateway', () => {
   test('the sandbox is exported, with a notice, also where a prefix names its fields', async () => {
-    const { code, stdout, stderr } = await runHere(['export', 'persons']);
+    const { code, stdout, stderr } = await runHere(['export', 'persons', '--sandbox']);
     expect(code).toBe(0);
     expect(stdout.trimEnd().split('\n')).toHaveLength(137);
     expect(stderr).toMatch(/SANDBOX[^]*137 records\./);
     const env = { SCHEMA_PREFIX: 'Recruiting', INTROSPECTION: 'off', PAGES_PER_MINUTE: '1' };
-    const prefixed = await runHere(['export', 'recruitingPersons'], env);
+    const prefixed = await runHere(['export', 'recruitingPersons', '--sandbox'], env);
     expect(prefixed).toMatchObject({ code: 0, stdout });
   });
 
@@ -350,7 +350,9 @@ describe('without a gateway', () => {
   });
 
   test('its requests are logged as on a server: when the list was read to its end, with all pages', async () => {
-    const { code, stderr } = await runHere(['export', 'persons'], { LOG_LEVEL: 'info' });
+    const { code, stderr } = await runHere(['export', 'persons', '--sandbox'], {
+      LOG_LEVEL: 'info',
+    });
     expect(code).toBe(0);
     const lines = stderr.split('\n').filter((line) => line.includes('INFO: request {'));
     const stream = JSON.parse(/\{.*/.exec(lines.at(-1)!)![0]) as Record<string, unknown>;
@@ -358,13 +360,33 @@ describe('without a gateway', () => {
     expect(stream).not.toHaveProperty('code');
   });
 
-  test('made-up people are not exported by mistake', async () => {
-    const misspelled = await runHere(['export', 'persons'], { RECRUITIG_URL: 'https://x.example' });
-    expect(misspelled).toMatchObject({ code: 2, stdout: '' });
-    const production = await runHere(['export', 'persons'], { NODE_ENV: 'production' });
-    expect(production).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('RECRUITING_URL is not set'),
-    });
+  test.each<[string, string[], Record<string, string>, RegExp]>([
+    ['without an address', [], {}, /RECRUITING_URL is not set.*--url.*--sandbox/],
+    [
+      'with a misspelled setting',
+      ['--sandbox'],
+      { RECRUITIG_URL: 'https://x.example' },
+      /RECRUITIG/,
+    ],
+    ['in production', ['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
+    [
+      'beside a service',
+      ['--sandbox'],
+      { RECRUITING_URL: 'https://x.example', AUTH_API_KEYS: '' },
+      /--sandbox .*RECRUITING_URL is set/,
+    ],
+    ['beside a gateway', ['--sandbox', '--url', 'http://localhost:1'], {}, /remove --url/],
+    ['with the key of a gateway', [], { EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
+    [
+      'with the key of a gateway, and --sandbox',
+      ['--sandbox'],
+      { EXPORT_API_KEY: 'a-key' },
+      /EXPORT_API_KEY .* Add --url/,
+    ],
+  ])('made-up people are not exported by mistake: %s', async (_, options, env, sentence) => {
+    const file = newFile();
+    const exit = await runHere(['export', 'persons', '--output', file, ...options], env);
+    expect(exit).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(sentence) });
+    expect(existsSync(file)).toBe(false);
   });
 });

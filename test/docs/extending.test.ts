@@ -75,9 +75,8 @@ async function exported(config: string, fields: string): Promise<Record<string, 
   // Node loads each file once.
   const file = folder.file(`${(files += 1)}.config.ts`);
   writeFileSync(file, config);
-  const { code, stdout, stderr } = await runHere(['export', 'persons', '--fields', fields], {
-    GATEWAY_CONFIG: file,
-  });
+  const args = ['export', 'persons', '--sandbox', '--fields', fields];
+  const { code, stdout, stderr } = await runHere(args, { GATEWAY_CONFIG: file });
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('137 records') });
   return stdout
     .trimEnd()
