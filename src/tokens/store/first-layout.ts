@@ -2,7 +2,9 @@ import { createHmac } from 'node:crypto';
 import type { TokenPair } from '../token-set.ts';
 import { contexts, openJson, type Sealer } from './seal.ts';
 import {
+  currentSet,
   DAMAGED,
+  headPair,
   type Attempt,
   type HeldClaim,
   type KeptPair,
@@ -61,7 +63,12 @@ export function documentOf(tables: FirstLayout, sealer: Sealer): TokenDocument {
     return set;
   });
   if (tables.pairs.length > sets.flatMap(({ pairs }) => pairs).length) throw damaged();
-  return { rings, sets: sets.toReversed(), attempts: tables.attempts.map(attemptOf) };
+  const attempts = tables.attempts.map(attemptOf);
+  const document: TokenDocument = { rings, sets: sets.toReversed(), attempts };
+  const current = currentSet(document);
+  if (current) headPair(current);
+  else if (sets.length > 0) throw damaged();
+  return document;
 }
 
 function damaged(): Error {

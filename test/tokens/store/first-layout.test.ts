@@ -10,7 +10,11 @@ import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-s
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openExchangeLock } from '../../../src/tokens/store/sqlite/lock.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { StoreUnavailableError, type TokenStore } from '../../../src/tokens/store/token-store.ts';
+import {
+  StoreUnavailableError,
+  StoreUnreadableError,
+  type TokenStore,
+} from '../../../src/tokens/store/token-store.ts';
 import { startPostgres, type PostgresServer } from '../../support/postgres/server.ts';
 import { bytesIn, closing, folder } from './sqlite-support.ts';
 import { claiming, saving } from './token-store-contract.ts';
@@ -94,6 +98,7 @@ describe('a SQLite store of layout 1', () => {
     ['pair', "UPDATE token_pair SET pair = replace(pair, 'access-e', 'access-x')"],
     ['set', 'DELETE FROM token_set'],
     ['table', 'DROP TABLE fingerprint'],
+    ['newest pair', 'DELETE FROM token_pair WHERE set_id = 2 AND generation = 7'],
   ])('whose %s was damaged is refused, and left as it is', (_, damage) => {
     const path = copyOf('plain');
     const database = new DatabaseSync(path);
@@ -160,6 +165,13 @@ describe('a PostgreSQL store of layout 1', () => {
     const reader = open(url, true);
     expect(await reader.read()).toMatchObject({ generation: 7, unanswered: 1 });
     expect(await reader.history(99)).toHaveLength(9);
+    await run('SELECT * FROM recruiting_token_pair');
+  });
+
+  test('whose newest pair was deleted is refused, and left as it is', async () => {
+    const { url, run } = await filled();
+    await run('DELETE FROM recruiting_token_pair WHERE set_id = 2 AND generation = 7');
+    await expect(open(url).read()).rejects.toThrow(StoreUnreadableError);
     await run('SELECT * FROM recruiting_token_pair');
   });
 

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { connectPostgres } from '../../../src/tokens/store/postgres/connection.ts';
 import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-store.ts';
 import { createSealer, SealError } from '../../../src/tokens/store/seal.ts';
 import { StoreUnavailableError } from '../../../src/tokens/store/token-store.ts';
@@ -98,6 +99,38 @@ test('a claim dated a year ahead ends after its own length', async () => {
   }));
   expect(await other.claim(claiming(set, 'b'))).toBeUndefined();
   await expect.poll(() => other.claim(claiming(set, 'b')), { timeout: 20_000 }).toBeDefined();
+});
+
+test('a claim is refused if the store became another one while the others were asked', async () => {
+  const url = await server.emptyStore();
+  const set = await importInto(open(url), 'link');
+  let meanwhile: (() => Promise<void>) | undefined;
+  const connect: typeof connectPostgres = (address, clock) => {
+    const database = connectPostgres(address, clock);
+    return {
+      ...database,
+      transaction: (kind, work) =>
+        database.transaction(kind, (run) =>
+          work(async (name, values) => {
+            if (name === 'announce') await meanwhile?.();
+            return run(name, values);
+          }),
+        ),
+    };
+  };
+  const store = closing(openPostgresStore(url, { sealer: plain, clock: systemClock, connect }));
+  await store.read();
+  meanwhile = async () => {
+    meanwhile = undefined;
+    // As after a failover, the row with the layout is another one.
+    const owner = new URL(url).username;
+    await server.query(`UPDATE ${owner}.recruiting_token_store SET layout = layout`);
+    await store.read();
+  };
+  expect(await store.askOthers!()).toBe(true);
+  expect(await store.claim(claiming(set, 'a'))).toBeUndefined();
+  expect(await store.askOthers!()).toBe(true);
+  expect(await store.claim(claiming(set, 'a'))).toBeDefined();
 });
 
 test('changes are announced to other replicas on a session, and not through a pooler', async () => {

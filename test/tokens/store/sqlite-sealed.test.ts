@@ -7,7 +7,7 @@ import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.t
 import { pairOf } from '../../support/tokens/tokens.ts';
 import { bytesIn, closing, folder } from './sqlite-support.ts';
 import { HOLDER, otherProcess } from './other-process.ts';
-import { importInto, claiming, saving } from './token-store-contract.ts';
+import { claiming, importInto, saving } from './token-store-contract.ts';
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
 const TOKEN = /access-|refresh-/;
@@ -122,6 +122,24 @@ describe('a store with a key', () => {
     const next = openSqliteStore(path, { sealer });
     expect(next.notices).toEqual([]);
     await next.close();
+    expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
+  });
+
+  test('no readable token is left after the next start, if a running process was the first to encrypt the store', async () => {
+    const place = folder();
+    const { path, set } = await filled(place);
+    const holder = otherProcess(HOLDER, path);
+    expect(await holder.line()).toBe('true');
+    const sealer = createSealer([NEW]);
+    const store = closing(openSqliteStore(path, { sealer }));
+    holder.tell('save');
+    expect(await holder.line()).toBe('true');
+    holder.signal('SIGKILL');
+    await holder.ended;
+    expect(await store.claim(claiming(set, 'b', 3))).toBeDefined();
+    await store.close();
+
+    await openSqliteStore(path, { sealer }).close();
     expect(Object.values(bytesIn(place)).join()).not.toMatch(TOKEN);
   });
 });

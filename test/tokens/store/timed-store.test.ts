@@ -126,3 +126,28 @@ test('once a process has recorded the end of a claim dated ahead, every other on
   await open().endAttempt('a', ending('uncertain'));
   expect((await open().read())!.claim).toMatchObject({ live: false, isDatedAhead: false });
 });
+
+test('a refusal of a process of an older version is remembered, however many exchanges followed it', async () => {
+  const database = timedDatabase(() => AT);
+  const store = database.open();
+  const set = await importInto(store, 'link');
+  await store.save(saving(set, 'a'));
+  database.alter((document) => {
+    const outcomes = [
+      'early-or-spent',
+      ...Array.from({ length: 999 }, () => 'unsent' as const),
+    ] as const;
+    document.attempts = outcomes.map((outcome, index) => ({
+      set,
+      attempt: `${index}`,
+      generation: 1,
+      at: AT,
+      outcome,
+      latencyMs: 3,
+      replica: 'old',
+    }));
+  });
+  expect(await store.read()).toMatchObject({ refusesEarly: true });
+  await store.claim(claiming(set, 'b', 2));
+  expect(await store.read()).toMatchObject({ refusesEarly: true });
+});

@@ -77,9 +77,9 @@ export function openPostgresStore(
       if (eras.read === eras.asked) return false;
       eras.asked = await twice(() =>
         database.transaction('write', async (run) => {
-          await checkLayout(run);
+          const { era } = await checkLayout(run);
           await run('announce');
-          return eras.read;
+          return era;
         }),
       );
       return true;
@@ -129,7 +129,8 @@ export function openPostgresStore(
       try {
         if (!(await prepared())) return ofNothing;
         return await database.transaction('read', async (run) => {
-          const { document, present } = await readDocument(run, await checkLayout(run));
+          const { layout } = await checkLayout(run);
+          const { document, present } = await readDocument(run, layout);
           return read(document, present);
         });
       } catch (error) {
@@ -244,8 +245,7 @@ export function openPostgresStore(
     await run('writeDocument', [sealDocument(document, sealer)]);
   }
 
-  /** Returns the layout. */
-  async function checkLayout(run: Run): Promise<unknown> {
+  async function checkLayout(run: Run): Promise<{ layout: unknown; era: unknown }> {
     const [row] = await run('readLayout');
     if (row === undefined) throw new StoreUnreadableError(EMPTIED);
     if (row['standby'] === true) {
@@ -254,8 +254,7 @@ export function openPostgresStore(
       );
     }
     if (row['layout'] !== 1) checkVersion(row);
-    eras.read = row['era'];
-    return row['layout'];
+    return { layout: row['layout'], era: (eras.read = row['era']) };
   }
 
   async function remake<T>(work: (run: Run) => Promise<T>): Promise<T> {
@@ -311,7 +310,7 @@ function missingIn(names: readonly unknown[]): string[] {
 const EMPTIED = 'one of its tables was emptied';
 const TWO_STORES = 'it has tables of two versions: an older gateway made new ones beside it';
 const OLD_DAMAGE =
-  'its tables are those of an older version, and some are missing: run `tokens recover` of that version first';
+  'its tables are those of an older version, and damaged: run `tokens recover` of that version first';
 
 /** The database has answered: what is wrong does not pass by itself. */
 function asUnreadable(error: unknown): unknown {

@@ -189,7 +189,6 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
       }
       if (isOld) replaceFirstLayout(database, sealer);
       else writeDocument(database, document, sealer);
-      database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
       return false;
     });
   return [

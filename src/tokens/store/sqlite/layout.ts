@@ -28,6 +28,7 @@ export function replaceFirstLayout(database: DatabaseSync, sealer: Sealer): void
   const document = readDocument(database, sealer);
   for (const table of [...FIRST_TABLES, 'due']) database.exec(`DROP TABLE ${table}`);
   database.exec(`${TABLES} PRAGMA user_version = ${LAYOUT};`);
+  database.exec("INSERT INTO due VALUES ('wipe')");
   writeDocument(database, document, sealer);
 }
 
@@ -48,12 +49,16 @@ export function readDocument(database: DatabaseSync, sealer: Sealer): TokenDocum
   );
 }
 
-/** Within a transaction. */
+/** Within a transaction. What it replaces is wiped from the disk at the next start, unless the newest key sealed it. */
 export function writeDocument(
   database: DatabaseSync,
   document: TokenDocument,
   sealer: Sealer,
 ): void {
+  const before = database.prepare('SELECT document FROM tokens').get();
+  if (before && !sealer.isCurrent(before['document'] as string)) {
+    database.exec("INSERT INTO due VALUES ('wipe') ON CONFLICT DO NOTHING");
+  }
   database
     .prepare(
       'INSERT INTO tokens VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET document = excluded.document',

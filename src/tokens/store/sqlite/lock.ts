@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
  * that the process has on it.
  *
  * Somebody may delete the file under the one who holds it, and then the lock on the next file says nothing of him.
- * So the claim remembers which file its lock was on (`ClaimRow.lock`).
+ * So the claim remembers which file its lock was on (`HeldClaim.lock`).
  */
 interface ExchangeLock {
   /** The attempt that this handle holds it for. */
