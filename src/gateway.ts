@@ -29,7 +29,7 @@ import type { Additions } from './stitching/additions.ts';
 import { delegations } from './stitching/delegations.ts';
 import { stitchedPlan } from './stitching/stitched-plan.ts';
 import { withAdditions } from './stitching/with-additions.ts';
-import { createExecutorTelemetry, createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
+import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
 import type { Rescue } from './tokens/store/rescue.ts';
@@ -91,17 +91,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
-  const telemetry = createTelemetry({
-    version: VERSION,
-    log,
-    baseUrl,
-    tokens: 'tokens' in parts ? undefined : () => keeper?.health(),
-    upstreamLoad: () => upstream.load,
-    drainLoad: () => planner.drainLoad,
-    answerLoad: () => budget.load,
-    requestBytes: () => memory.bytes,
-  });
-  const { metrics } = telemetry;
+  const telemetry = createTelemetry({ version: VERSION, baseUrl, log });
   // Parts that may throw are created first, so that nothing is running when one of them does.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
@@ -122,7 +112,11 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     offered,
     callers,
     execute,
-    telemetry: telemetry.reading,
+    telemetry: telemetry.reading({
+      drains: () => planner.drainLoad,
+      answers: () => budget.load,
+      requestBytes: () => memory.bytes,
+    }),
     budget,
     memory,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
@@ -133,9 +127,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       ? undefined
       : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: offered.schema });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
-  const keeper =
-    'tokens' in parts ? undefined : await keepTokens({ ...parts, onExchange: telemetry.exchanged });
-  const tokens = 'tokens' in parts ? await parts.tokens() : keeper!;
+  const tokens: Omit<TokenKeeper, 'health'> =
+    'tokens' in parts ? await parts.tokens() : await keepTokens(parts, telemetry);
+  const upstreamTelemetry = telemetry.upstream(() => upstream.load);
   const upstream = createServiceExecutor({
     ...service,
     concurrency: config.upstreamConcurrency,
@@ -148,7 +142,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     tokens,
     memory,
     clock,
-    telemetry: telemetry.upstream,
+    telemetry: upstreamTelemetry,
   });
   const schemaWatch = watchLiveSchema({
     everySeconds: config.schemaPollSeconds,
@@ -156,7 +150,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     execute,
     clock,
     log,
-    onChecked: telemetry.schemaCompared,
+    onChecked: telemetry.schemaWatch(),
   });
   for (const warning of served.warnings) log.warn(warning);
   let isStopping = false;
@@ -216,7 +210,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const handler = createHandler({
     schema: offered.schema,
     errors,
-    telemetry: telemetry.requests,
+    telemetry: telemetry.requests(),
     clock,
     // The order is part of the security: a stage may rely on those above it.
     plugins: pipeline({
@@ -267,7 +261,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       planner,
     ),
     served: offered,
-    metrics,
+    metrics: telemetry.metrics,
     /** From now on `/ready` replies 503. Everything else continues. */
     sayNotReady: () => void (isStopping = true),
     /** From now on no refresh is started. `close` waits for one in progress. */
@@ -291,14 +285,9 @@ export async function createManagedExecutor(
 ) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
-  const telemetry = createExecutorTelemetry({
-    version: VERSION,
-    log,
-    baseUrl,
-    tokens: () => tokens?.health(),
-    upstreamLoad: () => upstream.load,
-  });
-  const tokens = await keepTokens({ ...parts, onExchange: telemetry.exchanged });
+  const telemetry = createTelemetry({ version: VERSION, baseUrl, log });
+  const tokens = await keepTokens(parts, telemetry);
+  const upstreamTelemetry = telemetry.upstream(() => upstream.load);
   const upstream = createServiceExecutor({
     baseUrl,
     agent,
@@ -310,7 +299,7 @@ export async function createManagedExecutor(
     tokens,
     memory: new RequestMemory(config.requestBytes),
     clock,
-    telemetry: telemetry.upstream,
+    telemetry: upstreamTelemetry,
   });
   return {
     execute: upstream.execute,
@@ -327,20 +316,23 @@ export async function createManagedExecutor(
  *
  * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
  */
-export function keepTokens({
-  config,
-  store,
-  rescue,
-  replica = 'gateway',
-  proxyFor = () => undefined,
-  onExchange,
-  clock,
-  log,
-}: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> &
-  OwnTokens & { readonly onExchange: Telemetry['exchanged'] }): Promise<TokenKeeper> {
+export async function keepTokens(
+  {
+    config,
+    store,
+    rescue,
+    replica = 'gateway',
+    proxyFor = () => undefined,
+    clock,
+    log,
+  }: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & OwnTokens,
+  telemetry: Pick<Telemetry, 'tokens'>,
+): Promise<TokenKeeper> {
   const { recruitingUrl: baseUrl, agent, tokenLink } = config;
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
-  return createTokenKeeper({
+  let keeper: TokenKeeper | undefined;
+  const onExchange = telemetry.tokens(() => keeper?.health());
+  keeper = await createTokenKeeper({
     store,
     rescue,
     connect: tokenEndpoint({ ...service, clock }),
@@ -352,4 +344,5 @@ export function keepTokens({
     replica,
     onExchange,
   });
+  return keeper;
 }

@@ -18,10 +18,9 @@ import {
 } from '../setup/open-gateway.ts';
 import { replicaOf } from '../setup/token-store.ts';
 import { createLog } from '../telemetry/log.ts';
-import { mergedMetrics, processMetrics, type Metrics } from '../telemetry/metrics.ts';
-import { createPrimaryTelemetry } from '../telemetry/telemetry.ts';
+import { MergedMetrics, processMetrics, type Metrics } from '../telemetry/metrics.ts';
+import { createTelemetry } from '../telemetry/telemetry.ts';
 import type { TokenKeeper } from '../tokens/token-keeper.ts';
-import type { Channel } from '../workers/channel.ts';
 import { borrowTokens, createTokenLender, type TokenLender } from '../workers/shared-tokens.ts';
 import {
   channelToPrimary,
@@ -142,24 +141,22 @@ async function serveByWorkers(
   const { config, machine, log, closeAtEnd } = process;
   const { store, rescue, ledger, settings } = upstream;
   const { recruitingUrl } = settings;
-  const telemetry = createPrimaryTelemetry({
-    version: VERSION,
-    baseUrl: recruitingUrl,
-    tokens: () => keeper?.health(),
-    workers: () => workers,
-  });
+  const telemetry = createTelemetry({ version: VERSION, baseUrl: recruitingUrl, log });
+  telemetry.workers(() => workers);
   let keeper: TokenKeeper | undefined;
   const keep = async () => {
-    keeper = await keepTokens({
-      config: { ...config, ...settings },
-      store,
-      rescue,
-      replica: replicaOf(machine.owner),
-      proxyFor: machine.proxyFor,
-      onExchange: telemetry.exchanged,
-      clock: systemClock,
-      log,
-    });
+    keeper = await keepTokens(
+      {
+        config: { ...config, ...settings },
+        store,
+        rescue,
+        replica: replicaOf(machine.owner),
+        proxyFor: machine.proxyFor,
+        clock: systemClock,
+        log,
+      },
+      telemetry,
+    );
     return createTokenLender(keeper, systemClock);
   };
   // Not before the first worker needs the tokens: by then it has checked everything else.
@@ -184,16 +181,13 @@ async function serveByWorkers(
       log,
     }),
   );
+  const ofWorkers = workerMetrics(workers, log);
   const ofPrimary = processMetrics();
-  const ofWorkers = metricsOf(workers, log);
   await listenAdmin(
     {
       ...telemetry.metrics,
       text: async () =>
-        await mergedMetrics([
-          [...(await telemetry.metrics.json()), ...(await ofPrimary.json())],
-          ...(await ofWorkers()),
-        ]),
+        await ofWorkers([...(await telemetry.metrics.json()), ...(await ofPrimary.json())]),
     },
     process,
   );
@@ -209,25 +203,22 @@ async function serveByWorkers(
   };
 }
 
-/**
- * Reads the metrics of all workers. For a worker that does not answer, returns the last ones that it reported, because
- * the sums must not fall.
- */
-function metricsOf(workers: WorkerProcesses, log: Logger): () => Promise<object[][]> {
-  const last = new WeakMap<Channel, object[]>();
-  const read = async ({ channel, pid, state }: RunningWorker): Promise<object[][]> => {
+/** @returns a function that reads the metrics of all workers, and adds them to those of the primary */
+function workerMetrics(workers: WorkerProcesses, log: Logger) {
+  const all = new MergedMetrics();
+  const read = async ({ channel, pid, state }: RunningWorker) => {
     try {
-      if (state === 'serving') last.set(channel, await channel.request('metrics', null));
+      if (state === 'serving') all.report(channel, await channel.request('metrics', null));
     } catch (error) {
       // A worker that does not answer or has ended is logged elsewhere.
-      if (!(error instanceof NoAnswerError) && !channel.hasEnded) {
-        log.error({ err: error, worker: pid }, 'the metrics of a worker cannot be read');
-      }
+      if (error instanceof NoAnswerError || channel.hasEnded) return;
+      log.error({ err: error, worker: pid }, 'the metrics of a worker cannot be read');
     }
-    const known = last.get(channel);
-    return known ? [known] : [];
   };
-  return async () => (await Promise.all(workers.running.map(read))).flat();
+  return async (ofPrimary: object[]): Promise<string> => {
+    await Promise.all(workers.running.map(read));
+    return await all.text(ofPrimary);
+  };
 }
 
 /**

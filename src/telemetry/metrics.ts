@@ -4,29 +4,8 @@ export interface Metrics {
   readonly contentType: string;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
-  /** For `mergedMetrics`, in this process or in another. */
+  /** For `MergedMetrics`, in this process or in another. */
   json(): Promise<object[]>;
-}
-
-/**
- * Counts events in plain numbers. prom-client is loaded, and gets the numbers, when metrics are read: its own counters
- * take 5 to 12 times as long for each event, and its histograms 12 times.
- */
-export interface MetricRegistry extends Metrics {
-  /** Returns a function that adds to the count; label values come in the order of the label names. */
-  counter(options: FamilyOptions): (by: number, ...labels: Labels) => void;
-  /** Returns a function that adds one value. */
-  histogram(
-    options: FamilyOptions & { readonly buckets: readonly number[] },
-  ): (value: number, ...labels: Labels) => void;
-  /**
-   * @param options.type `counter` for what is counted elsewhere
-   * @param read returns the current values with their label values; nothing while the values are unknown
-   */
-  gauge(
-    options: FamilyOptions & { readonly type?: 'gauge' | 'counter' },
-    read: () => Iterable<GaugeSample>,
-  ): void;
 }
 
 interface FamilyOptions {
@@ -41,6 +20,9 @@ type Labels = readonly [first?: string, second?: string];
 
 type GaugeSample = readonly [value: number, ...labels: Labels];
 
+/** Without labels, the value; nothing while values are unknown. */
+type GaugeValues = number | undefined | Iterable<GaugeSample>;
+
 /** A line of the text, as prom-client writes it. */
 interface Sample {
   /** Default: the name of the family. */
@@ -49,7 +31,13 @@ interface Sample {
   readonly labels: Readonly<Record<string, string | number>>;
 }
 
-export function createMetricRegistry(): MetricRegistry {
+export type MetricRegistry = ReturnType<typeof createMetricRegistry>;
+
+/**
+ * Counts events in plain numbers. prom-client is loaded, and gets the numbers, when metrics are read: its own counters
+ * take 5 to 12 times as long for each event, and its histograms 12 times.
+ */
+export function createMetricRegistry() {
   const families: object[] = [];
   const add = (type: string, options: FamilyOptions, values: () => Sample[]) => {
     const { name, help, aggregator = 'sum' } = options;
@@ -64,14 +52,16 @@ export function createMetricRegistry(): MetricRegistry {
 
   return {
     ...metrics,
-    counter: (options) => {
+    /** Returns a function that adds to the count; label values come in the order of the label names. */
+    counter: (options: FamilyOptions) => {
       const series = createSeries(options, () => ({ value: 0 }));
       add('counter', options, () => series.all((labels, { value }) => [{ value, labels }]));
-      return (by, first, second) => {
+      return (by: number, ...[first, second]: Labels): void => {
         series.at(first, second).value += by;
       };
     },
-    histogram: (options) => {
+    /** Returns a function that adds one value. */
+    histogram: (options: FamilyOptions & { readonly buckets: readonly number[] }) => {
       const { name, buckets } = options;
       const series = createSeries(options, () => ({
         inBuckets: buckets.map(() => 0),
@@ -93,7 +83,7 @@ export function createMetricRegistry(): MetricRegistry {
           ];
         }),
       );
-      return (value, first, second) => {
+      return (value: number, ...[first, second]: Labels): void => {
         const of = series.at(first, second);
         of.sum += value;
         of.count += 1;
@@ -102,10 +92,20 @@ export function createMetricRegistry(): MetricRegistry {
         if (at < buckets.length) of.inBuckets[at]! += 1;
       };
     },
-    gauge: (options, read) =>
-      add(options.type ?? 'gauge', options, () =>
-        Array.from(read(), ([value, ...labels]) => ({ value, labels: labelled(options, labels) })),
-      ),
+    /** @param options.type `counter` for what is counted elsewhere @param read returns the current values */
+    gauge: (
+      options: FamilyOptions & { readonly type?: 'gauge' | 'counter' },
+      read: () => GaugeValues,
+    ): void =>
+      add(options.type ?? 'gauge', options, () => {
+        const values = read();
+        if (values === undefined) return [];
+        if (typeof values === 'number') return [{ value: values, labels: {} }];
+        return Array.from(values, ([value, ...labels]) => ({
+          value,
+          labels: labelled(options, labels),
+        }));
+      }),
   };
 }
 
@@ -121,10 +121,47 @@ export function processMetrics(): Metrics {
   });
 }
 
-/** Merges the metrics of several processes, and writes them in the text format of Prometheus. */
-export async function mergedMetrics(processes: readonly object[][]): Promise<string> {
+/**
+ * Adds up the metrics of processes that come and go.
+ *
+ * Prometheus takes a count that falls for one that began again, and adds all of it to the rate. So the counts of a
+ * process that has ended remain, and those of a process that does not answer are the last ones that it reported.
+ */
+export class MergedMetrics {
+  readonly #last = new Map<ReportingProcess, object[]>();
+  #ended: Promise<object[]> = Promise.resolve([]);
+
+  /** @param metrics from `Metrics.json` */
+  report(process: ReportingProcess, metrics: object[]): void {
+    this.#last.set(process, metrics);
+  }
+
+  /** @param ofThis the metrics of this process @returns the text format of Prometheus */
+  async text(ofThis: object[]): Promise<string> {
+    for (const [process, metrics] of this.#last) {
+      if (!process.hasEnded) continue;
+      this.#last.delete(process);
+      this.#ended = this.#ended.then(async (before) => {
+        const registry = await merged([before, metrics.filter(isCount)]);
+        return await registry.getMetricsAsJSON();
+      });
+    }
+    const ended = await this.#ended;
+    return await (await merged([ofThis, ...this.#last.values(), ended])).metrics();
+  }
+}
+
+interface ReportingProcess {
+  readonly hasEnded: boolean;
+}
+
+function isCount(family: object): boolean {
+  return 'type' in family && family.type !== 'gauge';
+}
+
+async function merged(processes: object[][]): Promise<Registry> {
   const { AggregatorRegistry } = await import('prom-client');
-  return await AggregatorRegistry.aggregate([...processes]).metrics();
+  return AggregatorRegistry.aggregate(processes);
 }
 
 function readWith(create: (client: typeof import('prom-client')) => Registry): Metrics {

@@ -19,11 +19,16 @@ import {
  */
 export interface Spans {
   /** Begins the span of a caller's request, below that of its `traceparent`. */
-  request(headers: Headers, attributes: Attributes): Context;
+  request(of: TracedRequest): Context;
   /** Begins a span below that of the parent context. */
   begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes): Context;
   /** Records a span that is over and belongs to no request. */
   past(name: string, seconds: number, attributes: Attributes, error?: string): void;
+}
+
+interface TracedRequest {
+  readonly method: string;
+  header(name: string): string | undefined;
 }
 
 /** The attribute for the service's own id of a request that failed: its support finds the request by it. */
@@ -49,10 +54,11 @@ export function createSpans(version: string): Spans {
   };
   return {
     begin,
-    request: (headers, attributes) =>
-      isTracing()
-        ? begin('request', SpanKind.SERVER, callersContext(headers), attributes)
-        : UNTRACED,
+    request: (of) => {
+      if (!isTracing()) return UNTRACED;
+      const attributes = { 'http.request.method': of.method };
+      return begin('request', SpanKind.SERVER, callersContext(of), attributes);
+    },
     past: (of, seconds, attributes, error) => {
       const startTime = Date.now() - seconds * 1000;
       const options = { kind: SpanKind.CLIENT, startTime, attributes };
@@ -91,13 +97,13 @@ export function traceHeaders(of: Context): Record<string, string> | undefined {
 }
 
 /** The active context, if the operator has instrumented the server; otherwise the one in the caller's headers. */
-function callersContext(headers: Headers): Context {
+function callersContext(request: TracedRequest): Context {
   const active = context.active();
   if (trace.getSpan(active)) return active;
   const carrier: Record<string, string> = {};
   for (const name of TRACE_HEADERS) {
-    const value = headers.get(name);
-    if (value !== null) carrier[name] = value;
+    const value = request.header(name);
+    if (value !== undefined) carrier[name] = value;
   }
   return propagation.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
 }

@@ -1,89 +1,536 @@
+import { randomUUID } from 'node:crypto';
+import {
+  context as contexts,
+  ROOT_CONTEXT,
+  SpanKind,
+  type Attributes,
+  type Context,
+  type Span,
+} from '@opentelemetry/api';
+import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
-import type { ExchangeTelemetry } from '../http/exchange.ts';
+import type { Cause } from '../cause.ts';
+import { knownCode } from '../errors.ts';
+import { isKnownPath } from '../http/addresses.ts';
+import {
+  isProbe,
+  outcomeOfStatus,
+  type Exchange,
+  type ExchangeTelemetry,
+  type Outcome,
+} from '../http/exchange.ts';
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
-import type { TokenHealth } from '../tokens/token-health.ts';
-import type { UpstreamTelemetry } from '../upstream/telemetry.ts';
+import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
+import type { ReadAs } from '../upstream/read-response.ts';
+import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
-import { readingTelemetry, type ReadingLoad } from './reading-telemetry.ts';
-import { requestTelemetry } from './request-telemetry.ts';
-import { createSpans } from './spans.ts';
-import { tokenTelemetry } from './token-telemetry.ts';
-import { upstreamTelemetry, type UpstreamLoad } from './upstream-telemetry.ts';
+import { createSpans, end, REQUEST_ID, spanOf, traceHeaders, type Spans } from './spans.ts';
 
-interface TelemetryParts extends ReadingLoad {
+interface TelemetryParts {
   readonly version: string;
-  readonly log: Logger;
   /** Of the service. */
   readonly baseUrl: string;
-  /** Returns undefined while there are no tokens. Undefined in a worker: the primary reports the tokens. */
-  readonly tokens: (() => TokenHealth | undefined) | undefined;
-  readonly upstreamLoad: () => UpstreamLoad;
+  readonly log: Logger;
 }
 
-/** The metrics of a gateway, and the interfaces through which its parts report to logs, metrics and spans. */
-export interface Telemetry {
-  /** Names and label values contain nothing personal and nothing secret. */
-  readonly metrics: Metrics;
-  readonly requests: ExchangeTelemetry;
-  readonly upstream: UpstreamTelemetry;
-  readonly reading: ReadingTelemetry;
-  /** Reports an exchange of the refresh token. */
-  readonly exchanged: (outcome: string, seconds: number) => void;
-  /** @param drift how many differences of each kind the live schema has from the snapshot */
-  readonly schemaCompared: (drift: Readonly<Record<string, number>>) => void;
+interface Reporting {
+  readonly metrics: MetricRegistry;
+  readonly spans: Spans;
+  readonly log: Logger;
+  /** Attributes that name the service. */
+  readonly server: Attributes;
 }
 
-export function createTelemetry(parts: TelemetryParts): Telemetry {
+export type Telemetry = ReturnType<typeof createTelemetry>;
+
+/**
+ * The metrics of a process, and the interfaces through which its parts report to logs, metrics and spans. Each part
+ * gets its interface at the start, once; only then are there metrics of it. Nothing that is reported is personal or
+ * secret, and callers do not decide how many series there are.
+ */
+export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
   const metrics = createMetricRegistry();
-  const spans = createSpans(parts.version);
-  const server = serverOf(parts.baseUrl);
-
-  reportVersion(metrics, parts.version);
-  // Metrics are written in the order of these calls.
-  return {
+  const { hostname, port, protocol } = new URL(baseUrl);
+  const reporting: Reporting = {
     metrics,
-    schemaCompared: schemaTelemetry(metrics),
-    requests: requestTelemetry({ ...parts, metrics, spans }),
-    upstream: upstreamTelemetry({ ...parts, metrics, spans, server }),
-    reading: readingTelemetry({ ...parts, metrics, spans }),
-    exchanged: parts.tokens
-      ? tokenTelemetry({ tokens: parts.tokens, metrics, spans, server })
-      : () => {},
+    spans: createSpans(version),
+    log,
+    server: {
+      'server.address': hostname,
+      'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+    },
   };
-}
-
-/** The telemetry of an executor without a gateway. */
-export function createExecutorTelemetry({
-  version,
-  tokens,
-  ...parts
-}: Pick<TelemetryParts, 'version' | 'log' | 'baseUrl' | 'upstreamLoad'> & {
-  readonly tokens: () => TokenHealth | undefined;
-}): Pick<Telemetry, 'upstream' | 'exchanged'> {
-  const metrics = createMetricRegistry();
-  const spans = createSpans(version);
-  const server = serverOf(parts.baseUrl);
+  metrics.gauge(
+    {
+      name: 'recruiting_build_info',
+      help: 'Always 1. The label is the version of the gateway.',
+      labelNames: ['version'],
+      aggregator: 'max',
+    },
+    () => [[1, version]],
+  );
   return {
-    upstream: upstreamTelemetry({ ...parts, metrics, spans, server }),
-    exchanged: tokenTelemetry({ tokens, metrics, spans, server }),
+    metrics: metrics as Metrics,
+    schemaWatch: () => schemaTelemetry(reporting),
+    requests: () => requestTelemetry(reporting),
+    upstream: (load: () => UpstreamLoad) => upstreamTelemetry(reporting, load),
+    reading: (load: ReadingLoad) => readingTelemetry(reporting, load),
+    /** @param health returns undefined while there are no tokens */
+    tokens: (health: () => TokenHealth | undefined) => tokenTelemetry(reporting, health),
+    workers: (load: () => WorkersLoad) => workerTelemetry(reporting, load),
   };
 }
 
-/** The telemetry of the primary, which keeps the tokens while its workers answer requests. */
-export function createPrimaryTelemetry({
-  version,
-  baseUrl,
-  tokens,
-  workers,
-}: Pick<TelemetryParts, 'version' | 'baseUrl'> & {
-  readonly tokens: () => TokenHealth | undefined;
-  readonly workers: () => WorkersLoad;
-}): Pick<Telemetry, 'metrics' | 'exchanged'> {
-  const metrics = createMetricRegistry();
-  const spans = createSpans(version);
-  const exchanged = tokenTelemetry({ tokens, metrics, spans, server: serverOf(baseUrl) });
-  workerTelemetry(metrics, workers);
-  return { metrics, exchanged };
+/** Identifies a caller's request in the telemetry of everything that is done for it. */
+interface RequestCause extends Cause {
+  /** Contains the span below which the next spans belong. */
+  readonly context: Context;
+  readonly cost: {
+    upstreamRequests: number;
+    pages: number;
+    /** The service's own id of the last request to it that failed. */
+    failedServiceRequest: string | undefined;
+  };
+  /** By `performance.now()`. */
+  readonly begun: number;
+}
+
+/** Narrows the type: all causes are created in this file. Undefined for what the gateway does by itself. */
+function requestCause(cause: Cause | undefined): RequestCause | undefined {
+  return cause as RequestCause | undefined;
+}
+
+/**
+ * Gives each request of a caller an id and a span, and reports it when its answer, or the last part of a stream, is
+ * sent. Probes are frequent, so they are logged at the level debug only, and not counted. Query strings, documents and
+ * variables may name people, so they are never read.
+ */
+function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry {
+  const requests = metrics.counter({
+    name: 'recruiting_requests_total',
+    // The names of other operations than trusted ones are empty.
+    help: 'Requests of callers, by the name of the trusted operation and the code of the first error (OK without an error).',
+    labelNames: ['operation', 'code'],
+  });
+  const duration = metrics.histogram({
+    name: 'recruiting_request_duration_seconds',
+    help: 'From the arrival of a request to the last byte of its answer.',
+    labelNames: ['type'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+  });
+  return {
+    run: (exchange, work) => {
+      const begun = performance.now();
+      const requestId = requestIdOf(exchange);
+      exchange.requestId = requestId;
+      exchange.replyHeaders['x-request-id'] = requestId;
+      const context = isProbe(exchange.path) ? ROOT_CONTEXT : spans.request(exchange);
+      const cost = { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined };
+      const cause: RequestCause = { requestId, context, cost, begun };
+      exchange.cause = cause;
+      return contexts.with(context, work);
+    },
+    ended: (exchange, status) => {
+      const cause = requestCause(exchange.cause)!;
+      const ms = performance.now() - cause.begun;
+      const ended: Ended = { cause, status, ms, outcome: outcomeOf(exchange, status) };
+      writeLine(log, exchange, ended);
+      if (isProbe(exchange.path)) return;
+      requests(1, exchange.trustedName, ended.outcome);
+      duration(ms / 1000, exchange.operationType ?? 'none');
+      endSpan(exchange, ended);
+    },
+  };
+}
+
+/** Short, and without characters that have a meaning in a log, a terminal or a header. */
+const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** The id that the caller sent if it is harmless, and a new one otherwise. */
+function requestIdOf(exchange: Exchange): string {
+  const sent = exchange.header('x-request-id');
+  return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
+}
+
+interface Ended {
+  readonly cause: RequestCause;
+  readonly status: number | undefined;
+  readonly ms: number;
+  readonly outcome: Outcome;
+}
+
+function outcomeOf(exchange: Exchange, status: number | undefined): Outcome {
+  if (exchange.hasLeft) return 'LEFT';
+  return exchange.outcome ?? (exchange.operationType ? 'OK' : outcomeOfStatus(status ?? 500));
+}
+
+function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome }: Ended): void {
+  const level = isProbe(exchange.path) ? 'debug' : 'info';
+  if (!log.isLevelEnabled(level)) return;
+  const { requestId, method, path, operationType, trustedName, caller } = exchange;
+  log[level](
+    {
+      requestId,
+      method,
+      // A path where nothing is served may contain a key or name a person.
+      path: isKnownPath(path) ? path : undefined,
+      status,
+      ms: Math.round(ms * 10) / 10,
+      operationType,
+      operation: trustedName || undefined,
+      code: outcome === 'OK' ? undefined : outcome,
+      caller: keyName(caller?.name),
+      upstreamRequests: cause.cost.upstreamRequests || undefined,
+      pages: cause.cost.pages || undefined,
+      serviceRequestId: cause.cost.failedServiceRequest,
+    },
+    'request',
+  );
+}
+
+/** Only names of API keys, which the operator gave: the subject of a token may be a person. */
+function keyName(caller: string | undefined): string | undefined {
+  return caller?.startsWith('key:') ? caller.slice('key:'.length) : undefined;
+}
+
+function endSpan(
+  { operationType, trustedName, method }: Exchange,
+  { cause, status, outcome }: Ended,
+): void {
+  const span = spanOf(cause.context);
+  if (!span.isRecording()) return span.end();
+  span.updateName(operationType ? `${operationType} ${trustedName}`.trimEnd() : method);
+  span.setAttributes({
+    ...(status !== undefined && { 'http.response.status_code': status }),
+    ...(operationType && { 'graphql.operation.type': operationType }),
+    ...(trustedName && { 'graphql.operation.name': trustedName }),
+  });
+  end(span, outcome === 'OK' ? undefined : outcome, !MISTAKES_OF_CALLERS.has(outcome));
+}
+
+/** Outcomes that are not a failure of the gateway. */
+const MISTAKES_OF_CALLERS = new Set<Outcome>([
+  'BAD_USER_INPUT',
+  'CURSOR_INVALID',
+  'DRAIN_LIMIT_EXCEEDED',
+  'FORBIDDEN',
+  'LEFT',
+  'OPERATION_TOO_COMPLEX',
+  'RATE_LIMITED',
+  'UNAUTHENTICATED',
+]);
+
+interface UpstreamLoad {
+  readonly inFlight: number;
+  readonly waiting: Readonly<Record<'interactive' | 'drain', number>>;
+}
+
+/** Requests to the service, apart from exchanges of tokens. They carry the id and the trace of the caller's request. */
+function upstreamTelemetry(
+  { metrics, spans, log, server }: Reporting,
+  load: () => UpstreamLoad,
+): UpstreamTelemetry {
+  const requests = metrics.counter({
+    name: 'recruiting_upstream_requests_total',
+    help: 'Requests sent to the service, each attempt, by outcome: ok, graphql_error, left (no caller waited any more), or an error code.',
+    labelNames: ['outcome'],
+  });
+  const answers = metrics.counter({
+    name: 'recruiting_upstream_answers_total',
+    help: 'GraphQL answers of the service, by how they were read: scanned as bytes, or general, value by value.',
+    labelNames: ['read'],
+  });
+  const retries = metrics.counter({
+    name: 'recruiting_upstream_retries_total',
+    help: 'Requests that were sent again, by the error code of the attempt before.',
+    labelNames: ['code'],
+  });
+  const duration = metrics.histogram({
+    name: 'recruiting_upstream_request_duration_seconds',
+    help: 'From sending a request to the end of its answer, each attempt, without waiting for a turn.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  });
+  metrics.gauge(
+    {
+      name: 'recruiting_upstream_requests_in_flight',
+      help: 'Requests that have their turn, at most UPSTREAM_CONCURRENCY.',
+    },
+    () => load().inFlight,
+  );
+  metrics.gauge(
+    {
+      name: 'recruiting_upstream_requests_waiting',
+      help: 'Requests that wait for their turn.',
+      labelNames: ['priority'],
+    },
+    () => Object.entries(load().waiting).map(([priority, count]) => [count, priority]),
+  );
+  let isOpen = false;
+  metrics.gauge(
+    {
+      name: 'recruiting_upstream_breaker_open',
+      help: '1 while the circuit breaker is open: the service is down, and requests are refused except for a probe now and then.',
+      aggregator: 'max',
+    },
+    () => (isOpen ? 1 : 0),
+  );
+  const attributes = { 'http.request.method': 'POST', ...server };
+
+  class Sending implements ReportedRequest {
+    readonly headers: Readonly<Record<string, string>>;
+    readonly #begun = performance.now();
+    readonly #cause: RequestCause | undefined;
+    readonly #span: Span;
+    #requestId: string | undefined;
+
+    constructor(cause: RequestCause | undefined) {
+      this.#cause = cause;
+      const parent = cause?.context ?? ROOT_CONTEXT;
+      const context = spans.begin('POST', SpanKind.CLIENT, parent, attributes);
+      this.#span = spanOf(context);
+      this.headers = headersFor(cause, context);
+      if (cause) cause.cost.upstreamRequests += 1;
+    }
+
+    answered(status: number, requestId: string | undefined): void {
+      this.#requestId = requestId;
+      this.#span.setAttribute('http.response.status_code', status);
+    }
+
+    read(how: ReadAs): void {
+      answers(1, how);
+    }
+
+    ended(outcome: UpstreamOutcome, error?: GraphQLError): void {
+      requests(1, outcome);
+      duration((performance.now() - this.#begun) / 1000);
+      const hasFailed = outcome !== 'ok' && outcome !== 'left';
+      if (hasFailed && this.#requestId !== undefined) this.#noteRequestId(this.#requestId);
+      end(this.#span, hasFailed ? outcome : undefined);
+      if (!error || !log.isLevelEnabled('debug')) return;
+      log.debug(
+        { requestId: this.#cause?.requestId, serviceRequestId: this.#requestId, err: error },
+        'a request to the service got no usable answer',
+      );
+    }
+
+    #noteRequestId(id: string): void {
+      this.#span.setAttribute(REQUEST_ID, [id]);
+      if (this.#cause) this.#cause.cost.failedServiceRequest = id;
+    }
+  }
+
+  return {
+    sending: (cause) => new Sending(requestCause(cause)),
+    retrying: (cause, code, attempt) => {
+      const known = knownCode(code);
+      retries(1, known);
+      log.debug({ requestId: cause?.requestId, code: known, attempt }, 'sending a request again');
+    },
+    breakerChanged: (state, { error, downMs }) => {
+      isOpen = state !== 'closed';
+      if (error) {
+        log.warn(
+          { code: error.extensions['code'], err: error },
+          'the recruiting service is down: the circuit breaker is open, and requests are refused until it answers',
+        );
+      } else if (downMs !== undefined) {
+        log.info(
+          { seconds: Math.round(downMs / 1000) },
+          'the recruiting service answers again: the circuit breaker is closed',
+        );
+      }
+    },
+  };
+}
+
+function headersFor(cause: RequestCause | undefined, context: Context): Record<string, string> {
+  const headers = traceHeaders(context) ?? {};
+  if (cause) headers['x-request-id'] = cause.requestId;
+  return headers;
+}
+
+interface ReadingLoad {
+  readonly drains: () => { readonly running: number; readonly waiting: number };
+  readonly answers: () => { readonly bytes: number; readonly waiting: number };
+  readonly requestBytes: () => number;
+}
+
+/** Pages and walks. The requests of a walk belong to the caller's request that began it. */
+function readingTelemetry(
+  { metrics, spans, log }: Reporting,
+  { drains, answers, requestBytes }: ReadingLoad,
+): ReadingTelemetry {
+  const gauge = (name: string, help: string, read: () => number) =>
+    metrics.gauge({ name, help }, read);
+  gauge(
+    'recruiting_drains_running',
+    'Drains that run, at most MAX_DRAINS.',
+    () => drains().running,
+  );
+  gauge('recruiting_drains_waiting', 'Drains that wait for their turn.', () => drains().waiting);
+  gauge(
+    'recruiting_answer_bytes',
+    'Bytes of answers that are held until they are sent, at most ANSWER_BYTES.',
+    () => answers().bytes,
+  );
+  gauge(
+    'recruiting_answers_waiting',
+    'Parts of answers that wait until there is room for their bytes.',
+    () => answers().waiting,
+  );
+  gauge(
+    'recruiting_request_bytes',
+    'Bytes that requests hold until they are answered: headers, bodies and variables.',
+    requestBytes,
+  );
+  const walks = metrics.counter({
+    name: 'recruiting_walks_total',
+    help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (no caller waited any more), or an error code.',
+    labelNames: ['kind', 'outcome'],
+  });
+  const pages = metrics.counter({
+    name: 'recruiting_pages_read_total',
+    help: 'Pages of lists requested from the service.',
+  });
+  const short = metrics.counter({
+    name: 'recruiting_short_walks_total',
+    help: 'Walks of a whole list that found fewer records than the service counted, by list.',
+    labelNames: ['list'],
+  });
+  const failedResults = metrics.counter({
+    name: 'recruiting_upstream_failed_results_total',
+    help: 'Errors that the service returned as data in place of a record or a page, by their type in its schema, and the value of their first enum.',
+    labelNames: ['type', 'reason'],
+  });
+  const plans = metrics.counter({
+    name: 'recruiting_walk_plans_total',
+    help: 'Drains and lookups, by whether a page index let them read several pages at a time.',
+    labelNames: ['index'],
+  });
+  const lookups = metrics.counter({
+    name: 'recruiting_index_lookups_total',
+    help: 'Records looked up by their ids, by whether a page index had a position for them.',
+    labelNames: ['result'],
+  });
+  const tooBig = metrics.counter({
+    name: 'recruiting_too_big_total',
+    help: 'Requests for records of a list that failed for their size, and were sent again with fewer records.',
+    labelNames: ['list'],
+  });
+  return {
+    pageRead: (cause) => {
+      pages(1);
+      const cost = requestCause(cause)?.cost;
+      if (cost) cost.pages += 1;
+    },
+    resultFailed: (type, reason) => failedResults(1, type, reason),
+    walkBegun: (kind, list, of) => {
+      const cause = requestCause(of);
+      const attributes = { 'recruiting.list': list };
+      const parent = cause?.context ?? ROOT_CONTEXT;
+      const context = spans.begin(kind, SpanKind.INTERNAL, parent, attributes);
+      return {
+        cause: cause && (context === cause.context ? cause : { ...cause, context }),
+        ended: (outcome) => {
+          const isError = typeof outcome !== 'string';
+          const label = isError ? knownCode(outcome.code) : outcome;
+          walks(1, kind, label);
+          end(spanOf(context), isError ? label : undefined);
+        },
+      };
+    },
+    walkPlanned: (hasIndex) => plans(1, hasIndex ? 'used' : 'unused'),
+    tooBig: (list) => tooBig(1, list),
+    sizeChanged: (list, size) =>
+      log.info({ list, size }, 'the service accepts pages of another size'),
+    walkFellShort: (list, found, counted) => {
+      short(1, list);
+      log.warn(
+        { list, found, counted },
+        'a list ended early: the service counted more records than its pages had',
+      );
+    },
+    positionsLookedUp: (known, unknown) => {
+      lookups(known, 'hit');
+      lookups(unknown, 'miss');
+    },
+  };
+}
+
+/**
+ * The state of the token set, and the exchanges of its refresh token.
+ *
+ * @returns a function that reports an exchange: its outcome, the seconds from the claim to the saved pair, and the
+ * service's own id of a request that failed
+ */
+function tokenTelemetry(
+  { metrics, spans, server }: Reporting,
+  health: () => TokenHealth | undefined,
+) {
+  // Without tokens these are unknown, and not 0.
+  const gauge = (name: string, help: string, value: (of: TokenHealth) => number) =>
+    metrics.gauge({ name, help }, () => {
+      const of = health();
+      return of && value(of);
+    });
+  gauge(
+    'recruiting_access_token_seconds_left',
+    'Seconds until the access token expires.',
+    ({ accessSecondsLeft }) => accessSecondsLeft,
+  );
+  gauge(
+    'recruiting_refresh_token_seconds_left',
+    'Seconds until the refresh token expires.',
+    ({ refreshSecondsLeft }) => refreshSecondsLeft,
+  );
+  gauge(
+    'recruiting_token_generation',
+    'Number of imports and refreshes of the token pair so far.',
+    ({ generation }) => generation,
+  );
+  gauge(
+    'recruiting_token_age_seconds',
+    'Seconds since the token pair was last refreshed.',
+    ({ age }) => age,
+  );
+  metrics.gauge(
+    {
+      name: 'recruiting_token_trouble',
+      help: '1 while the tokens have this trouble.',
+      labelNames: ['trouble'],
+    },
+    () => {
+      const troubles = health()?.troubles ?? ['missing'];
+      return TROUBLES.map((trouble) => [troubles.includes(trouble) ? 1 : 0, trouble]);
+    },
+  );
+  metrics.gauge(
+    {
+      name: 'recruiting_token_store_losses_total',
+      help: 'How often the token store was found to be replaced, gone, or sealed with another key.',
+      type: 'counter',
+    },
+    () => health()?.storeLosses ?? 0,
+  );
+  const exchanges = metrics.counter({
+    name: 'recruiting_token_exchanges_total',
+    help: 'Exchanges of the refresh token by this process, by outcome.',
+    labelNames: ['outcome'],
+  });
+  const duration = metrics.histogram({
+    name: 'recruiting_token_exchange_seconds',
+    help: 'Duration of exchanges, from the claim to the saved pair.',
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+  });
+  const attributes = { 'http.request.method': 'POST', ...server };
+  return (outcome: string, seconds: number, requestId?: string): void => {
+    exchanges(1, outcome);
+    duration(seconds);
+    const error = outcome === 'rotated' ? undefined : outcome;
+    const id = requestId !== undefined && { [REQUEST_ID]: [requestId] };
+    spans.past('token exchange', seconds, { ...attributes, ...id }, error);
+  };
 }
 
 /** The workers that are running, and how many have ended, by reason. */
@@ -92,7 +539,7 @@ interface WorkersLoad {
   readonly ended: Readonly<Record<string, number>>;
 }
 
-function workerTelemetry({ gauge }: MetricRegistry, workers: () => WorkersLoad): void {
+function workerTelemetry({ metrics: { gauge } }: Reporting, load: () => WorkersLoad): void {
   gauge(
     {
       name: 'recruiting_workers',
@@ -100,10 +547,9 @@ function workerTelemetry({ gauge }: MetricRegistry, workers: () => WorkersLoad):
       labelNames: ['state'],
     },
     () => {
-      const { running } = workers();
-      return ['starting', 'serving', 'silent'].map(
-        (state) => [running.filter((worker) => worker.state === state).length, state] as const,
-      );
+      const { running } = load();
+      const count = (state: string) => running.filter((worker) => worker.state === state).length;
+      return ['starting', 'serving', 'silent'].map((state) => [count(state), state]);
     },
   );
   gauge(
@@ -113,44 +559,21 @@ function workerTelemetry({ gauge }: MetricRegistry, workers: () => WorkersLoad):
       labelNames: ['reason'],
       type: 'counter',
     },
-    () => Object.entries(workers().ended).map(([reason, count]) => [count, reason] as const),
+    () => Object.entries(load().ended).map(([reason, count]) => [count, reason]),
   );
 }
 
-/** Attributes that name the service. */
-function serverOf(baseUrl: string) {
-  const { hostname, port, protocol } = new URL(baseUrl);
-  return {
-    'server.address': hostname,
-    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-  };
-}
-
-function reportVersion({ gauge }: MetricRegistry, version: string): void {
-  gauge(
-    {
-      name: 'recruiting_build_info',
-      help: 'Always 1. The label is the version of the gateway.',
-      labelNames: ['version'],
-      aggregator: 'max',
-    },
-    () => [[1, version]],
-  );
-}
-
-function schemaTelemetry({ gauge }: MetricRegistry): Telemetry['schemaCompared'] {
-  const drift = new Map<string, number>();
-  gauge(
+/** @returns a function that reports how many differences of each kind the live schema has from the snapshot */
+function schemaTelemetry({ metrics }: Reporting) {
+  let drift: Readonly<Record<string, number>> = {};
+  metrics.gauge(
     {
       name: 'recruiting_schema_drift',
       help: 'Differences of the live schema from the snapshot when they were last compared.',
       labelNames: ['kind'],
       aggregator: 'max',
     },
-    () => Array.from(drift, ([kind, count]) => [count, kind] as const),
+    () => Object.entries(drift).map(([kind, count]) => [count, kind]),
   );
-  return (differences) => {
-    drift.clear();
-    for (const [kind, count] of Object.entries(differences)) drift.set(kind, count);
-  };
+  return (differences: typeof drift): void => void (drift = { ...differences });
 }

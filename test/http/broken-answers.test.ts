@@ -13,9 +13,7 @@ import { listen } from '../../src/http/listen.ts';
 import type { CheckedOperation } from '../../src/operations/operations.ts';
 import type { OperationPlan } from '../../src/plans/planner.ts';
 import { RequestMemory } from '../../src/memory/byte-limit.ts';
-import { createMetricRegistry } from '../../src/telemetry/metrics.ts';
-import { requestTelemetry } from '../../src/telemetry/request-telemetry.ts';
-import { createSpans } from '../../src/telemetry/spans.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, json } from '../support/imitations/scripted.ts';
 import { FORMATS, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
@@ -249,7 +247,7 @@ function replying(
 function handling(stage: Stage, { log, logged }: ReturnType<typeof recordingLog>) {
   const handler = handlerOf([stage], {
     errors: createErrorPolicy({ memory: new RequestMemory(1e8), log }),
-    telemetry: requestTelemetry({ log, metrics: createMetricRegistry(), spans: createSpans('1') }),
+    telemetry: createTelemetry({ version: '1', baseUrl: 'http://localhost', log }).requests(),
   });
   return { handler, logged };
 }
