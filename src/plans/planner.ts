@@ -108,30 +108,17 @@ interface PlannerParts extends CallParts {
 
 export function createPlanner(parts: PlannerParts): Planner {
   const { served, offered, execute, telemetry, mutations, connectionMax, operationBytes } = parts;
-  const { schema, upstream, adapters, nested, entities, nodes, upstreamType, toUpstream } = served;
+  const { schema, upstream, nested, entities, nodes, upstreamType, toUpstream } = served;
   const drains = createDrains({ execute, telemetry }, parts.drains);
-  const derived = new Set(
-    [
-      ...adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),
-      ...entities.map(({ field }) => field),
-      '_service',
-      entities.length > 0 ? '_entities' : undefined,
-      nodes?.field,
-      nodes?.list,
-    ].filter((name) => name !== undefined),
+  const root = schema.getQueryType()!.name;
+  const [atRoot, below] = [true, false].map((isAtRoot) =>
+    served.derived.filter(({ parent }) => (parent === root) === isAtRoot),
   );
   const shared = {
     schema,
-    derived,
-    derivedBelow: new Set(
-      nested.flatMap(({ parent, all, connection }) => [
-        `${parent}.${all?.field}`,
-        `${parent}.${connection?.field}`,
-      ]),
-    ),
+    derived: new Map(atRoot!.map((field) => [field.name, field])),
+    derivedBelow: new Map(below!.map((field) => [`${field.parent}.${field.name}`, field])),
     mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
-    adapters,
-    nested,
     entities,
     nodes,
     upstreamType,

@@ -161,6 +161,37 @@ export interface NodeInterface {
   readonly implementedBy: ReadonlySet<string>;
 }
 
+/** The kinds of fields that the gateway adds to those of the service, with what each is derived from. */
+interface DerivedKinds {
+  /** `allPersons`: a paged field as one list. */
+  readonly all: { readonly adapter: Adapter };
+  /** `personsConnection`: a paged field as a Relay connection. */
+  readonly connection: { readonly adapter: Adapter };
+  /** `person(id)`: a record by its id. */
+  readonly record: { readonly entity: Entity };
+  /** `node(id)`, `nodes(ids)`: records by their global ids. */
+  readonly node: { readonly nodes: NodeInterface };
+  readonly nodes: { readonly nodes: NodeInterface };
+  /** `_entities`, `_service`: for routers. */
+  readonly entities: { readonly entities: readonly Entity[] };
+  readonly service: unknown;
+}
+
+export type DerivedKind = keyof DerivedKinds;
+
+/**
+ * A derived field. What its kind means is in tables with a row for each kind, so that a new kind does not compile until
+ * every table has it: `derived-fields.ts` (definition, arguments, cost, explanation), `plan-variant.ts` (answer), and
+ * `describe-lists.ts` (example).
+ */
+export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
+  readonly [Each in Kind]: {
+    readonly kind: Each;
+    readonly parent: string;
+    readonly name: string;
+  } & DerivedKinds[Each];
+}[Kind];
+
 /** Returns the default of an argument, undefined without one: graphql 16 has the value, graphql 17 its literal. */
 export function defaultOf(argument: GraphQLArgument): unknown {
   const { type, default: given, defaultValue } = argument as GraphQLArgument & GraphQL17Default;

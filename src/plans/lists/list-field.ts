@@ -24,7 +24,8 @@ import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import { atOnce } from '../../pausable.ts';
-import type { Adapter, NestedAdapter } from '../../schema/derived.ts';
+import type { Adapter, DerivedField, NestedAdapter } from '../../schema/derived.ts';
+import { argumentsOf } from '../../schema/derived-fields.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call, CallVariables } from '../call.ts';
 import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
@@ -49,7 +50,6 @@ export interface FieldParts {
 
 /** A derived field of a list, as a caller selects it. */
 interface SelectedList {
-  readonly kind: 'all' | 'connection';
   readonly key: string;
   readonly nodes: readonly FieldNode[];
 }
@@ -72,9 +72,10 @@ export interface ListField {
 
 export function listField(
   parts: FieldParts,
-  adapter: Adapter,
-  { kind, key, nodes }: SelectedList,
+  derived: DerivedField<'all' | 'connection'>,
+  { key, nodes }: SelectedList,
 ): ListField {
+  const { kind, adapter } = derived;
   const { writer, scope, operation } = parts;
   const node = nodes[0]!;
   const selections = selectionsOf(nodes);
@@ -108,7 +109,7 @@ export function listField(
     argumentsOf: listArguments(
       definitionOf(scope, adapter, node),
       node,
-      pagingArguments(adapter, kind),
+      argumentsOf(derived),
       operation,
     ),
     shown: requests(recordSelections.length > 0 ? recordSelections : [[]], kind === 'all'),
@@ -176,15 +177,6 @@ function definitionOf(
   return (schema.getType(parent) as GraphQLObjectType).getFields()[node.name.value]!;
 }
 
-function pagingArguments(
-  { all, connection }: Adapter,
-  kind: 'all' | 'connection',
-): (string | undefined)[] {
-  return kind === 'all'
-    ? [all!.limit, all!.after]
-    : ['first', connection!.after, connection!.last, connection!.before];
-}
-
 interface Parent {
   readonly name: string;
   /** Unique for a parent without an id, so that its list is never mistaken for another parent's. */
@@ -245,7 +237,7 @@ interface ListKeys {
 function listArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  paging: readonly (string | undefined)[],
+  paging: readonly string[],
   operation: WrittenOperation,
 ): (variables: CallVariables) => ListArguments {
   const unfiltered = new Map<string, ListKeys>();
@@ -343,7 +335,7 @@ function withValues(node: ASTNode, texts: VariableTexts): ASTNode {
 /** Finds numbers that JavaScript cannot represent: two different filters could otherwise get one name. */
 function exactNumbers(
   { arguments: args = [] }: FieldNode,
-  paging: readonly (string | undefined)[],
+  paging: readonly string[],
   texts: VariableTexts,
 ): string[] {
   const numbers: string[] = [];

@@ -24,7 +24,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
-import { idOf, type NestedAdapter } from '../../schema/derived.ts';
+import { idOf, type DerivedField, type NestedAdapter } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import { isFilled, isPlaceholder, type FieldValue, type Filled, type Written } from '../output.ts';
@@ -88,26 +88,19 @@ interface NestedPlaceholders {
 }
 
 export function nestedPlaceholders(
-  nested: readonly NestedAdapter[],
+  derivedBelow: ReadonlyMap<string, DerivedField>,
   shared: Parameters<typeof listField>[0],
 ): NestedPlaceholders {
-  const fields = new Map<string, { adapter: NestedAdapter; kind: 'all' | 'connection' }>();
   // Nothing below them is deferred: they are sent whole, together with their parent.
   const whole = { ...shared, scope: { ...shared.scope, defers: false } };
   /** By the node that selects the field, which may be in the shapes of several types. */
   const aliasBytes = new Map<FieldNode, number>();
-  for (const adapter of nested) {
-    const { parent, all, connection } = adapter;
-    if (all) fields.set(`${parent}.${all.field}`, { adapter, kind: 'all' });
-    if (connection) fields.set(`${parent}.${connection.field}`, { adapter, kind: 'connection' });
-  }
   return {
     at: (type, key, nodes): PlaceholderShape | undefined => {
-      const derived = fields.get(`${type.name}.${nodes[0]!.name.value}`);
-      if (!derived) return undefined;
+      const derived = derivedBelow.get(`${type.name}.${nodes[0]!.name.value}`);
+      if (derived?.kind !== 'all' && derived?.kind !== 'connection') return undefined;
       let made: ListField | undefined;
-      const filling: Filling = () =>
-        (made ??= listField(whole, derived.adapter, { kind: derived.kind, key, nodes }));
+      const filling: Filling = () => (made ??= listField(whole, derived, { key, nodes }));
       if (derived.kind === 'all' && !aliasBytes.has(nodes[0]!)) {
         const record = shapeOf(whole.scope, derived.adapter.recordType, selectionsOf(nodes));
         aliasBytes.set(nodes[0]!, keyBytesOf([record]).ofAliases);
@@ -189,7 +182,7 @@ export function createPageInlining(parts: InliningParts): PageInlining {
     },
     decisions: (document) => {
       if (adapters.length === 0 || !mentions(document, names)) return undefined;
-      const uses: { list: DerivedField; node: FieldNode }[] = [];
+      const uses: { list: InlinedField; node: FieldNode }[] = [];
       visit(document, {
         Field: (node) => {
           for (const derived of fields.values()) {
@@ -204,22 +197,22 @@ export function createPageInlining(parts: InliningParts): PageInlining {
   };
 }
 
-interface DerivedField {
+interface InlinedField {
   /** What replaces the field in the request; empty if its first page is not inlined. */
   page(node: FieldNode, scope: InliningScope): FieldNode[];
   decision(node: FieldNode, schema: GraphQLSchema, variables: InliningScope['variables']): string;
 }
 
 function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
-  const byParent = new Map<string, Map<string, DerivedField>>();
+  const byParent = new Map<string, Map<string, InlinedField>>();
   for (const adapter of adapters) {
     const { parent, all, connection } = adapter;
-    const fields = byParent.get(parent) ?? new Map<string, DerivedField>();
+    const fields = byParent.get(parent) ?? new Map<string, InlinedField>();
     byParent.set(parent, fields);
     const identity = identifying(upstream, adapter).selections;
     const items = (alias: string, selections: readonly SelectionNode[]) =>
       fieldNode('items', { alias, selections: orTypename([...identity, ...selections]) });
-    const derived = (firstPage: FirstPage, lists: Lists): DerivedField => ({
+    const derived = (firstPage: FirstPage, lists: Lists): InlinedField => ({
       page(node, scope) {
         if (!isInlined(adapter, node, scope.pages)) return [];
         const args = argumentsOf(node, parent, scope);

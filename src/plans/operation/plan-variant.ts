@@ -3,6 +3,7 @@ import {
   OperationTypeNode,
   SchemaMetaFieldDef,
   type GraphQLError,
+  type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -16,20 +17,21 @@ import {
 } from '../../answers/collect-fields.ts';
 import type { Slot } from '../../answers/envelope.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
-import type { Adapter, Entity, NestedAdapter, NodeInterface } from '../../schema/derived.ts';
+import type { DerivedField, DerivedKind, Entity, NodeInterface } from '../../schema/derived.ts';
+import { argumentsOf } from '../../schema/derived-fields.ts';
 import type { Fragments } from '../../selections.ts';
 import { forwardedFields } from '../forwarded.ts';
 import type { Drains } from '../lists/drains.ts';
-import { listField, type FieldParts } from '../lists/list-field.ts';
+import { listField, type FieldParts, type ListField } from '../lists/list-field.ts';
 import { nestedPlaceholders, type PageInlining } from '../lists/nested-lists.ts';
 import type { FieldValue } from '../output.ts';
+import { recordField, recordsField, type FieldPlan } from '../records/record-fields.ts';
 import {
-  recordField,
-  recordsField,
-  type FieldPlan,
-  type SelectedField,
-} from '../records/record-fields.ts';
-import { idReader, nodeReader, representationReader } from '../records/record-references.ts';
+  idReader,
+  nodeReader,
+  representationReader,
+  type ReadReference,
+} from '../records/record-references.ts';
 import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
 import { pageCost } from '../requests/page-cost.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
@@ -46,8 +48,10 @@ import {
 
 /** What all operations are planned with. */
 export interface PlanParts extends RootRules {
-  readonly adapters: readonly Adapter[];
-  readonly nested: readonly NestedAdapter[];
+  /** Those of the query root, by name. */
+  readonly derived: ReadonlyMap<string, DerivedField>;
+  /** Those of nested lists, as `Type.field`. */
+  readonly derivedBelow: ReadonlyMap<string, DerivedField>;
   readonly entities: readonly Entity[];
   readonly nodes: NodeInterface | undefined;
   readonly upstreamType: (servedType: string) => string;
@@ -113,7 +117,7 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
     ? written
     : { ...written, operation: OperationTypeNode.QUERY, directives: [] };
   const shared = { ...parts, writer, scope, operation: reading };
-  const placeholders = nestedPlaceholders(parts.nested, shared);
+  const placeholders = nestedPlaceholders(parts.derivedBelow, shared);
   const { selections } = operation.selectionSet;
   const selected = collectFields(scope, root, selections);
   if (selected.refusal) return refusedVariant(selected.refusal);
@@ -234,48 +238,72 @@ function rootField(
   }
   if (name === '__typename') return { ...field, isNullable: false, kind: 'forwarded' };
   if (operation.operation !== OperationTypeNode.QUERY) return { ...field, kind: 'forwarded' };
-  if (LOCAL.has(name) && (name !== '_service' || parts.derived.has(name))) {
-    return { ...field, kind: 'read', read: parts.local.plan(shared.scope, collected) };
-  }
-  for (const adapter of parts.adapters) {
-    const kind =
-      adapter.all?.field === name
-        ? 'all'
-        : adapter.connection?.field === name
-          ? 'connection'
-          : undefined;
-    if (!kind) continue;
-    // Nothing is deferred in a list that is sent whole: the deferred fields of all its records would have to be kept.
-    const defers =
-      shared.scope.defers === true && (kind === 'connection' || isStreamed(shared.scope, nodes));
-    const scope = { ...shared.scope, defers };
+  const derived = parts.derived.get(name);
+  if (derived)
     return {
       ...field,
-      kind: 'list',
-      list: listField({ ...shared, scope }, adapter, { kind, key, nodes }),
+      ...derivedField(derived, { parts, shared, collected, definition: definition! }),
     };
-  }
-  if (!parts.derived.has(name)) return { ...field, kind: 'forwarded' };
-  const selected = { definition: definition!, key, nodes };
-  return { ...field, kind: 'read', read: readRecords(parts, shared, selected, name) };
+  if (!LOCAL.has(name)) return { ...field, kind: 'forwarded' };
+  return { ...field, kind: 'read', read: parts.local.plan(shared.scope, collected) };
 }
 
-function readRecords(
-  { entities, nodes }: PlanParts,
-  shared: FieldParts,
-  selected: SelectedField,
-  name: string,
-): FieldPlan {
-  if (name === '_entities') {
-    const read = representationReader(entities, nodes);
-    return recordsField(shared, selected, { argument: 'representations', read });
-  }
-  if (name === nodes?.field) {
-    return recordField(shared, selected, { argument: 'id', read: nodeReader(entities, nodes) });
-  }
-  if (name === nodes?.list) {
-    return recordsField(shared, selected, { argument: 'ids', read: nodeReader(entities, nodes) });
-  }
-  const entity = entities.find(({ field }) => field === name)!;
-  return recordField(shared, selected, { argument: 'id', read: idReader(entity, nodes) });
+type DerivedPlan =
+  | { readonly kind: 'list'; readonly list: ListField }
+  | { readonly kind: 'read'; readonly read: FieldPlan };
+
+interface DerivedScope {
+  readonly parts: PlanParts;
+  readonly shared: FieldParts;
+  readonly collected: CollectedField;
+  readonly definition: GraphQLField<unknown, unknown>;
+}
+
+/** How each kind of derived field of the query root is answered. */
+const PLANS: {
+  readonly [Kind in DerivedKind]: (field: DerivedField<Kind>, scope: DerivedScope) => DerivedPlan;
+} = {
+  all: (field, { shared, collected }) => {
+    // Nothing is deferred in a list that is sent whole: the deferred fields of all its records would have to be kept.
+    const isDeferrable = shared.scope.defers === true && isStreamed(shared.scope, collected.nodes);
+    const scope = { ...shared.scope, defers: isDeferrable };
+    return { kind: 'list', list: listField({ ...shared, scope }, field, collected) };
+  },
+  connection: (field, { shared, collected }) => ({
+    kind: 'list',
+    list: listField(shared, field, collected),
+  }),
+  record: (field, scope) => {
+    const read = idReader(field.entity, scope.parts.nodes);
+    return { kind: 'read', read: recordField(...recordArguments(field, scope, read)) };
+  },
+  node: (field, scope) => {
+    const read = nodeReader(scope.parts.entities, field.nodes);
+    return { kind: 'read', read: recordField(...recordArguments(field, scope, read)) };
+  },
+  nodes: (field, scope) => {
+    const read = nodeReader(scope.parts.entities, field.nodes);
+    return { kind: 'read', read: recordsField(...recordArguments(field, scope, read)) };
+  },
+  entities: (field, scope) => {
+    const read = representationReader(field.entities, scope.parts.nodes);
+    return { kind: 'read', read: recordsField(...recordArguments(field, scope, read)) };
+  },
+  service: (_, { parts, shared, collected }) => ({
+    kind: 'read',
+    read: parts.local.plan(shared.scope, collected),
+  }),
+};
+
+function derivedField<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: DerivedScope) {
+  return PLANS[field.kind](field, scope);
+}
+
+function recordArguments(
+  field: DerivedField,
+  { shared, collected: { key, nodes }, definition }: DerivedScope,
+  read: ReadReference,
+): Parameters<typeof recordField> {
+  const [argument = ''] = argumentsOf(field);
+  return [shared, { definition, key, nodes }, { argument, read }];
 }

@@ -19,9 +19,9 @@ export interface RootRules {
   /** As callers see it. */
   readonly schema: GraphQLSchema;
   /** The fields of the query root that the gateway answers itself. */
-  readonly derived: ReadonlySet<string>;
+  readonly derived: Pick<ReadonlySet<string>, 'has'>;
   /** The derived fields of nested lists, as `Type.field`. */
-  readonly derivedBelow: ReadonlySet<string>;
+  readonly derivedBelow: Pick<ReadonlySet<string>, 'has'>;
   /** The mutations that callers may use, by their served names. */
   readonly mutations: AllowedMutations;
 }

@@ -23,6 +23,7 @@ import {
   type Reach,
 } from '../derived.ts';
 import { RELAY_PAGE_INFO, type RootNames, ROUTER_TYPES } from '../names.ts';
+import { argumentsOf, fieldsOfList, reportOf } from '../derived-fields.ts';
 import {
   isCount,
   type FoundList,
@@ -78,7 +79,7 @@ function derivedNames(
     const inType = (name: string) => (isRoot ? names.derived(name) : name);
     const all = {
       field: override.all ?? inType(`all${capitalized(plain)}`),
-      ...freeArguments(list, { limit: 'drainLimit', after: 'drainAfter' }),
+      ...freeArguments(list, ARGUMENTS.all),
     };
     const connectionField = override.connection ?? inType(`${plain}Connection`);
     const hasAll = takeField('all', all.field);
@@ -88,11 +89,7 @@ function derivedNames(
       field: connectionField,
       type: named.type,
       edge: named.edge,
-      ...freeArguments(list, {
-        after: 'connectionAfter',
-        last: 'connectionLast',
-        before: 'connectionBefore',
-      }),
+      ...freeArguments(list, ARGUMENTS.connection),
     };
     warnings.push(...taken);
     const adapter: Adapter = {
@@ -119,10 +116,18 @@ function fieldNames(schema: GraphQLSchema, parent: string): Set<string> {
   return new Set(hasFields ? Object.keys(type.getFields()) : []);
 }
 
-/**
- * Our own arguments are renamed if a filter has the same name: `limit` to `drainLimit`, `last` to `connectionLast`
- * and so on, with `_` appended as long as that is taken too.
- */
+/** The gateway's arguments in the order of the definition, with the name of each if a filter of the list has the usual one. */
+const ARGUMENTS = {
+  all: { limit: 'drainLimit', after: 'drainAfter' },
+  connection: {
+    first: 'first',
+    after: 'connectionAfter',
+    last: 'connectionLast',
+    before: 'connectionBefore',
+  },
+} as const;
+
+/** Names the gateway's arguments, with `_` appended as long as filters have both names. */
 function freeArguments<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
   const taken = new Set(filters.map(({ name }) => name));
   const free = Object.entries<string>(names).map(([usual, instead]) => {
@@ -618,38 +623,28 @@ function notDerived(list: FoundList, why: string): ListReport {
   };
 }
 
-function derived(
-  { parent, name, all, connection }: Adapter,
-  reach: Reach | undefined,
-  why: readonly string[],
-): ListReport {
-  const ours = [
-    ...(all
-      ? [
-          [`${all.field}(limit)`, 'limit', all.limit] as const,
-          [`${all.field}(after)`, 'after', all.after] as const,
-        ]
-      : []),
-    ...(connection
-      ? [
-          [`${connection.field}(after)`, 'after', connection.after] as const,
-          [`${connection.field}(last)`, 'last', connection.last] as const,
-          [`${connection.field}(before)`, 'before', connection.before] as const,
-        ]
-      : []),
-  ];
-  return {
-    list: `${parent}.${name}`,
-    inPages: true,
-    all: all?.field ?? null,
-    connection: connection?.field ?? null,
-    types: connection ? { connection: connection.type, edge: connection.edge } : null,
-    parent: reach ? describeReach(reach) : null,
-    renamed: Object.fromEntries(
-      ours.flatMap(([place, usual, actual]) => (usual === actual ? [] : [[place, actual]])),
-    ),
-    why,
-  };
+function derived(adapter: Adapter, reach: Reach | undefined, why: readonly string[]): ListReport {
+  const fields = fieldsOfList(adapter);
+  const renamed = fields.flatMap((field) => {
+    const names = argumentsOf(field);
+    const usual = Object.keys(ARGUMENTS[field.kind]);
+    return names.flatMap((name, i) =>
+      usual[i] === name ? [] : [[`${field.name}(${usual[i]})`, name]],
+    );
+  });
+  return Object.assign(
+    {
+      list: `${adapter.parent}.${adapter.name}`,
+      inPages: true,
+      all: null,
+      connection: null,
+      types: null,
+      parent: reach ? describeReach(reach) : null,
+      renamed: Object.fromEntries(renamed) as Record<string, string>,
+      why,
+    },
+    ...fields.map(reportOf),
+  ) as ListReport;
 }
 
 function reasons(

@@ -20,6 +20,7 @@ import {
   type TypeOverrides,
   type NodeInterface,
 } from '../derived.ts';
+import { derivedFields, fieldsOfList } from '../derived-fields.ts';
 import { fieldName, type RootNames } from '../names.ts';
 import { describeResult } from './lists.ts';
 import { byIdField } from './reach-parent.ts';
@@ -62,7 +63,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
   const root = rootOf(schema);
   const taken = new Set([
     ...Object.keys(schema.getQueryType()?.getFields() ?? {}),
-    ...derived.adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),
+    ...derived.adapters.flatMap(fieldsOfList).map(({ name }) => name),
   ]);
   const warnings: string[] = [];
   const found = identifiedTypes(schema).map((type) => {
@@ -279,8 +280,9 @@ function takenNames(
   const root = schema.getQueryType()!;
   const known = new Set([
     ...Object.keys(root.getFields()),
-    ...adapters.flatMap(({ all, connection }) => [all?.field, connection?.field]),
-    ...entities.map(({ field }) => field),
+    ...derivedFields({ root: root.name, adapters, entities, nodes: undefined }).map(
+      ({ name }) => name,
+    ),
   ]);
   return [
     ...(schema.getType(type) ? [`a type ${type} already exists`] : []),

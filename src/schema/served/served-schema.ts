@@ -1,19 +1,10 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import {
-  astFromArg,
-  astFromType,
-  MapperKind,
-  mapSchema,
-  type Executor,
-} from '@graphql-tools/utils';
+import { MapperKind, mapSchema, type Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
-  GraphQLList,
   isNonNullType,
-  Kind,
   parse,
-  print,
   type DocumentNode,
   type GraphQLSchema,
   GraphQLID,
@@ -27,199 +18,27 @@ import {
 import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/adapters.ts';
 import { planEntities, type EntityReport, planNodes, withNodes } from '../derivation/entities.ts';
 import { findLists } from '../derivation/lists.ts';
-import type { Adapter, NodeInterface, Entity, NestedAdapter } from '../derived.ts';
+import type { Adapter, DerivedField, Entity, NestedAdapter, NodeInterface } from '../derived.ts';
+import { derivedFields, derivedSdl, GLOBAL_ID } from '../derived-fields.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
-import { RELAY_PAGE_INFO, type RootNames, rootNames, servedNames } from '../names.ts';
+import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
-import { entityTypes, subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
+import { subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
 
-/** The type definitions of all derived fields and types. GraphiQL shows their descriptions as documentation. */
-function derivedTypes(
-  adapters: readonly Adapter[],
-  schema: GraphQLSchema,
-  names: RootNames,
-  limits: { drainMaxItems: number; connectionMax: number },
-): DocumentNode {
-  const pageInfo = names.type(RELAY_PAGE_INFO);
-  const counted = new Set(
-    adapters.flatMap(({ connection, count }) => (count === undefined ? [] : connection?.type)),
-  );
-  const connections = new Map(
-    adapters.flatMap((adapter) => {
-      const { connection } = adapter;
-      if (!connection) return [];
-      const isCounted = counted.has(connection.type);
-      return [[connection.type, connectionTypes(adapter, pageInfo, isCounted)]];
-    }),
-  );
-  const fields = Map.groupBy(adapters, ({ parent }) => parent);
-  const definitions = [
-    ...(connections.size > 0 ? [pageInfoType(pageInfo)] : []),
-    ...connections.values(),
-    ...[...fields].flatMap(([parent, lists]) => {
-      const derived = lists.flatMap((adapter) => [
-        ...(adapter.all ? [allField(adapter, schema, limits.drainMaxItems)] : []),
-        ...(adapter.connection ? [connectionField(adapter, schema, limits.connectionMax)] : []),
-      ]);
-      return derived.length > 0 ? [`extend type ${parent} {\n${derived.join('\n')}\n}`] : [];
-    }),
-  ];
-  return { kind: Kind.DOCUMENT, definitions: definitions.flatMap((sdl) => parse(sdl).definitions) };
-}
-
-const pageInfoType = (name: string) => `
-"""The first and last cursor of the returned edges, and whether the list has more records on either side."""
-type ${name} {
-  """Whether records follow the last edge."""
-  hasNextPage: Boolean!
-  """Whether records precede the first edge. Always true if \`after\` is given."""
-  hasPreviousPage: Boolean!
-  """The cursor of the first edge; null without edges."""
-  startCursor: String
-  """The cursor of the last edge; null without edges. Pass it as \`after\` to continue."""
-  endCursor: String
-}`;
-
-function allField(adapter: Adapter, schema: GraphQLSchema, max: number) {
-  const { name, all, connection, filters, recordType } = adapter;
-  const { field, limit, after } = all!;
-  const list = print(astFromType(new GraphQLList(recordType)));
-  return `
-  """
-  All records of \`${name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
-  Null with an error if the list cannot be read to its end. One operation drains at most ${max} records in total.${costOf(adapter)}
-  """
-  ${field}(
-    """The largest number of records to return. Default: all."""
-    ${limit}: Int
-    """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
-    ${after}: String
-    ${carriedOver(filters, schema)}
-  ): ${list}`;
-}
-
-function connectionField(adapter: Adapter, schema: GraphQLSchema, max: number) {
-  const { name, connection, filters } = adapter;
-  const { field, type, after, last, before } = connection!;
-  return `
-  """
-  The records of \`${name}\` as a Relay connection: up to ${max} at a time, with a cursor on every edge that resumes
-  exactly after it.${costOf(adapter)}
-  """
-  ${field}(
-    """The number of edges, 0 to ${max}. Above the page limit of the service, several pages are read. Default: one page."""
-    first: Int
-    """Start after the edge with this cursor. Default: the start of the list."""
-    ${after}: String
-    """The number of edges counted back from \`${before}\`, or from the end of the list. Cannot be combined with \`first\`."""
-    ${last}: Int
-    """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
-    ${before}: String
-    ${carriedOver(filters, schema)}
-  ): ${type}`;
-}
-
-function costOf(adapter: Adapter): string {
-  return 'reach' in adapter
-    ? `\n  The first page is fetched together with its ${adapter.parent}; each further page costs one request.`
-    : '';
-}
-
-/** @param isCounted whether the service counts the records of one of its lists */
-function connectionTypes(
-  { connection, nodeType, recordType }: Adapter,
-  pageInfo: string,
-  isCounted: boolean,
-): string {
-  const { field, type, edge } = connection!;
-  const node = print(astFromType(recordType));
-  const orNull = isNonNullType(recordType) ? '' : ' Null if the service returns null in the list.';
-  return `
-"""A part of a list of ${nodeType.name}, with a cursor on every record."""
-type ${type} {
-  """The records, each with its cursor."""
-  edges: [${edge}!]!
-  """The records without their cursors.${orNull}"""
-  nodes: [${node}]!
-  """The first and last cursor of this part, and whether the list has more records."""
-  pageInfo: ${pageInfo}!
-  """
-  The number of records in the whole list. ${isCounted ? COUNTED : NOT_COUNTED} The
-  count is reused for 5 seconds.
-  """
-  totalCount: Int
-}
-
-"""One record of a list of ${nodeType.name} with its cursor, for example in \`${field}\`."""
-type ${edge} {
-  """An opaque text. Passed as \`after\`, it resumes exactly after this record. It remains valid across restarts."""
-  cursor: String!
-  """The record.${orNull}"""
-  node: ${node}
-}`;
-}
-
-const NOT_COUNTED = 'The service does not report it, so all pages are read to count them.';
-const COUNTED =
-  'Where the service reports it with a page, that is one small request; otherwise all pages are read to count them.';
-
-function carriedOver(filters: Adapter['filters'], schema: GraphQLSchema): string {
-  return filters
-    .map((filter) => {
-      // Built from the type: after renaming, the argument's own AST node may still have the old name.
-      const { description: _, ...definition } = astFromArg(filter, schema);
-      const description = filter.description ?? 'A filter of the service.';
-      return `${JSON.stringify(description)} ${print(definition)}`;
-    })
-    .join('\n    ');
-}
-
-/** The type definitions of Relay's Node, and of the service's own ids. `withGlobalIds` has to follow. */
-function nodeTypes(
-  { type, field, list, recordId, ids, implementedBy }: NodeInterface,
-  schema: GraphQLSchema,
-): DocumentNode {
-  const fields = Array.from(ids, ([name, own]) => {
-    const kind = isInterfaceType(schema.getType(name)) ? 'interface' : 'type';
-    return `
-extend ${kind} ${name} ${implementedBy.has(name) ? `implements ${type} ` : ''}{
-  """The id in the service. Arguments of the service take this id, and not the global \`id\`."""
-  ${recordId}: ${String(own)}
-}`;
-  });
-  const document = parse(`
-"""A record that can be fetched again by its \`id\`, whatever its type is."""
-interface ${type} {
-  """${GLOBAL_ID}"""
-  id: ID!
-}
-
-extend type ${schema.getQueryType()!.name} {
-  """The record with this global id; null if it does not exist."""
-  ${field}(
-    """The \`id\` of a record."""
-    id: ID!
-  ): ${type}
-  """The records with these global ids, in their order; null for a record that does not exist."""
-  ${list}(
-    """The \`id\` of each record."""
-    ids: [ID!]!
-  ): [${type}]!
-}
-${fields.join('\n')}`);
+function derivedTypes(...parts: Parameters<typeof derivedSdl>): DocumentNode {
   // Stitching needs the list, which the parser of graphql 17 leaves out if it is empty.
-  return visit(document, { InterfaceTypeDefinition: (node) => ({ ...node, interfaces: [] }) });
+  return visit(parse(derivedSdl(...parts)), {
+    InterfaceTypeDefinition: (node) => ({ ...node, interfaces: node.interfaces ?? [] }),
+  });
 }
-
-const GLOBAL_ID = 'An opaque id that is unique among the records of all types.';
 
 /** Gives the `id` of these types the type and the meaning of a global id. */
 function withGlobalIds(schema: GraphQLSchema, { ids }: NodeInterface): GraphQLSchema {
   return mapSchema(schema, {
     [MapperKind.COMPOSITE_FIELD]: (field, name, typeName) => {
-      const own = name === 'id' ? ids.get(typeName) : undefined;
-      if (!own) return field;
-      const type = isNonNullType(own) ? new GraphQLNonNull(GraphQLID) : GraphQLID;
+      const serviceId = name === 'id' ? ids.get(typeName) : undefined;
+      if (!serviceId) return field;
+      const type = isNonNullType(serviceId) ? new GraphQLNonNull(GraphQLID) : GraphQLID;
       return { ...field, type, description: GLOBAL_ID };
     },
   });
@@ -247,6 +66,8 @@ export interface ServedSchema {
   readonly entities: readonly Entity[];
   /** Undefined: ids are those of the service. */
   readonly nodes: NodeInterface | undefined;
+  /** All fields that the gateway adds to the service's schema. */
+  readonly derived: readonly DerivedField[];
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
@@ -305,13 +126,13 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const { nodes, warnings } = parts.nodeInterface
     ? planNodes(upstream, { adapters, entities, names })
     : NO_NODES;
+  const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities, nodes });
+  const pageInfo = names.type(RELAY_PAGE_INFO);
   const stitched = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
-      derivedTypes([...adapters, ...nested], upstream, names, parts),
-      entityTypes(entities, root, nodes),
-      ...(nodes ? [nodeTypes(nodes, upstream)] : []),
+      derivedTypes(derived, { ...parts, schema: upstream, pageInfo, nodes }),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
@@ -323,8 +144,8 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     subgraphSdl(offered, {
       entities,
       nodes,
-      adapters: [...adapters, ...nested],
-      pageInfo: names.type(RELAY_PAGE_INFO),
+      derived,
+      pageInfo,
       version: parts.federationVersion ?? '2.3',
     });
   const ownSdl = once(() => sdlOf(schema));
@@ -339,6 +160,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     nested,
     entities,
     nodes,
+    derived,
     subgraphSdl: (offered) => (offered ? sdlOf(offered) : ownSdl()),
     reports: [...plan.reports, ...(nodes ? withNodes(found.reports, nodes) : found.reports)],
     warnings: [

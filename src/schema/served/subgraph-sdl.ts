@@ -15,9 +15,6 @@ import {
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
-  GraphQLFloat,
-  GraphQLInt,
-  GraphQLString,
   isInputObjectType,
   lexicographicSortSchema,
   parse,
@@ -25,20 +22,19 @@ import {
   printSchema,
   visit,
   type ConstArgumentNode,
-  type DocumentNode,
   type InterfaceTypeDefinitionNode,
   type ObjectTypeDefinitionNode,
 } from 'graphql';
-import { WALK_AGAIN_AFTER_MS } from '../../paging/look-up.ts';
 import {
   isPage,
   LARGEST_PAGE,
   mayBePage,
   type Adapter,
-  type ByIdField,
+  type DerivedField,
   type Entity,
   type NodeInterface,
 } from '../derived.ts';
+import { sizeOf, type ListSize } from '../derived-fields.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
 
 /**
@@ -60,29 +56,22 @@ const OF_A_PLAIN_LIST = 10;
 /** Otherwise routers refuse an operation with none of the slicing arguments, or two. */
 const OPTIONAL = { requireOneSlicingArgument: false };
 
-/** Arguments of `@listSize`. */
-interface ListSize {
-  /** The length where no slicing argument is given; undefined: the router's own default. */
-  readonly assumedSize: number | undefined;
-  readonly slicingArguments?: readonly string[];
-  readonly sizedFields?: readonly string[];
-}
-
 type Field = GraphQLField<unknown, unknown>;
 type TypeWithFields = GraphQLObjectType | GraphQLInterfaceType;
 
 /** @param shared types that other subgraphs may have too, so that their cost is not decided here */
 function costDirectives(
   schema: GraphQLSchema,
-  adapters: readonly Adapter[],
+  derived: readonly DerivedField[],
   shared: readonly string[],
 ): CostDirectives {
   const roots = [schema.getQueryType(), schema.getMutationType()].filter((root) => root != null);
   const types = Object.values(schema.getTypeMap()).filter(hasFields);
-  const records = recordTypes(schema, types, adapters);
+  const lists = derived.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
+  const records = recordTypes(schema, types, lists);
   const costly = new Set([...records, ...shared, ...roots.map(({ name }) => name)]);
-  const weights = new Map([...roots.flatMap(requestWeights), ...countWeights(adapters)]);
-  const sizes = new Map([...servedSizes(schema, types), ...adapters.flatMap(derivedSizes)]);
+  const weights = new Map([...roots.flatMap(requestWeights), ...countWeights(lists)]);
+  const sizes = new Map([...servedSizes(schema, types), ...derived.flatMap(derivedSize)]);
   return {
     ofType: (name) => (costly.has(name) ? [] : [directive('cost', { weight: 0 })]),
     ofField: (type, field) => {
@@ -126,21 +115,9 @@ function countWeights(adapters: readonly Adapter[]): [string, number][] {
   );
 }
 
-function derivedSizes({ parent, all, connection, size }: Adapter): [string, ListSize][] {
-  return [
-    ...(all
-      ? [sized(parent, all.field, { assumedSize: size, slicingArguments: [all.limit] })]
-      : []),
-    ...(connection
-      ? [
-          sized(parent, connection.field, {
-            assumedSize: LARGEST_PAGE,
-            slicingArguments: ['first', connection.last],
-            sizedFields: ['edges', 'nodes'],
-          }),
-        ]
-      : []),
-  ];
+function derivedSize(field: DerivedField): [string, ListSize][] {
+  const size = sizeOf(field);
+  return size ? [sized(field.parent, field.name, size)] : [];
 }
 
 /**
@@ -157,13 +134,17 @@ function servedSizes(
     const { items } = type.getFields();
     const isInResult = items && isPage(type) && isList(items) && !returned.has(type);
     return [
-      ...Object.values(type.getFields()).flatMap((field) => sizeOf(schema, type, field)),
+      ...Object.values(type.getFields()).flatMap((field) => servedSize(schema, type, field)),
       ...(isInResult ? [sized(type.name, items.name, { assumedSize: LARGEST_PAGE })] : []),
     ];
   });
 }
 
-function sizeOf(schema: GraphQLSchema, type: TypeWithFields, field: Field): [string, ListSize][] {
+function servedSize(
+  schema: GraphQLSchema,
+  type: TypeWithFields,
+  field: Field,
+): [string, ListSize][] {
   const of = getNamedType(field.type);
   if (isPage(of)) {
     const slicingArguments = field.args.flatMap(({ name }) => (name === 'first' ? name : []));
@@ -207,95 +188,13 @@ function directive(name: string, given: Readonly<Record<string, unknown>>): Cons
   };
 }
 
-/**
- * The type definitions that make the schema a Federation 2 subgraph, and the fields that return one record by its id.
- *
- * @param root the name of the query root
- */
-export function entityTypes(
-  entities: readonly Entity[],
-  root: string,
-  nodes: NodeInterface | undefined,
-): DocumentNode {
-  const fields = entities.map((entity) => recordField(entity, nodes));
-  const names = entities.map(({ type }) => type.name);
-  return parse(`
-"""For routers: what this subgraph offers to a supergraph."""
-type _Service {
-  """The schema as SDL, with the directives of Federation 2."""
-  sdl: String!
-}
-
-${
-  names.length > 0
-    ? `"""For routers: the \`__typename\` and the \`id\` of a record."""
-scalar _Any
-
-"""For routers: the types whose records other subgraphs can refer to."""
-union _Entity = ${names.join(' | ')}`
-    : ''
-}
-
-extend type ${root} {
-  """For routers: what this subgraph offers to a supergraph."""
-  _service: _Service!
-  ${
-    names.length > 0
-      ? `"""
-  For routers: records by their ids, in the order of the representations; null for a record that does not exist.
-  """
-  _entities(
-    """The \`__typename\` and the \`id\` of each record."""
-    representations: [_Any!]!
-  ): [_Entity]!`
-      : ''
-  }
-  ${fields.join('\n')}
-}`);
-}
-
-function recordField(
-  { type, idType, lookup, field }: Entity,
-  nodes: NodeInterface | undefined,
-): string {
-  if (field === undefined || !lookup) return '';
-  const takesGlobalId = nodes && idType !== GraphQLFloat;
-  const own = lookup.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
-  return `
-  """
-  ${lookup.kind === 'id' ? describeResult(type, lookup) : describeLookup(type, lookup.adapter)}
-  """
-  ${field}(
-    """${takesGlobalId ? `The global \`id\`, or the \`${nodes.recordId}\`.` : 'The id, as the service returns it.'}"""
-    id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(own)}!
-  ): ${type.name}`;
-}
-
-function describeLookup({ name: type }: GraphQLObjectType, { name }: Adapter): string {
-  const seconds = WALK_AGAIN_AFTER_MS / 1000;
-  return `The ${type} with this id; null if it does not exist. The service has no such field, so the record is looked up
-  in \`${name}\`: first at its last known position and near it, then at both ends of the list, then by
-  reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else
-  may not be found for up to ${seconds} seconds.`;
-}
-
-function describeResult({ name: type }: GraphQLObjectType, { field, result }: ByIdField): string {
-  const failures = result?.failures.map(({ name }) => name).join(', ');
-  return `The ${type} with this id, which the service returns in \`${field}\`; null if it does not exist. ${
-    failures && `A ${failures} that says anything else is an error.`
-  }`.trimEnd();
-}
-
-/** An argument of these types could not take a global id, and one of the type `ID` can take their values too. */
-const WRITTEN_AS_ID: ReadonlySet<unknown> = new Set([GraphQLInt, GraphQLString]);
-
 /** The version of Federation that the SDL for supergraphs is written for. Since 2.9 it has what fields cost. */
 export type FederationVersion = '2.3' | '2.9';
 
 interface SubgraphParts {
   readonly entities: readonly Entity[];
   readonly nodes: NodeInterface | undefined;
-  readonly adapters: readonly Adapter[];
+  readonly derived: readonly DerivedField[];
   readonly pageInfo: string;
   readonly version: FederationVersion;
 }
@@ -306,7 +205,7 @@ interface SubgraphParts {
  */
 export function subgraphSdl(
   schema: GraphQLSchema,
-  { entities, nodes, adapters, pageInfo, version }: SubgraphParts,
+  { entities, nodes, derived, pageInfo, version }: SubgraphParts,
 ): string {
   // Subgraphs that know only the service's ids refer to records by them.
   const ids = nodes ? ['id', nodes.recordId] : ['id'];
@@ -317,7 +216,7 @@ export function subgraphSdl(
     ]),
   );
   const costs =
-    version === '2.9' ? costDirectives(schema, adapters, [pageInfo, ...keys.keys()]) : undefined;
+    version === '2.9' ? costDirectives(schema, derived, [pageInfo, ...keys.keys()]) : undefined;
   const root = schema.getQueryType()?.name;
   const withCosts = <Node extends ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode>(
     node: Node,

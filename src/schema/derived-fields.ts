@@ -1,0 +1,397 @@
+import { astFromArg, astFromType } from '@graphql-tools/utils';
+import {
+  getNullableType,
+  GraphQLFloat,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLString,
+  isInterfaceType,
+  isNonNullType,
+  print,
+  type GraphQLSchema,
+} from 'graphql';
+import { WALK_AGAIN_AFTER_MS } from '../paging/look-up.ts';
+import {
+  LARGEST_PAGE,
+  type Adapter,
+  type DerivedField,
+  type DerivedKind,
+  type Entity,
+  type NodeInterface,
+} from './derived.ts';
+
+interface DerivedParts {
+  /** The name of the query root. */
+  readonly root: string;
+  /** Of the root and of nested lists. */
+  readonly adapters: readonly Adapter[];
+  readonly entities: readonly Entity[];
+  readonly nodes: NodeInterface | undefined;
+}
+
+/** All fields that the gateway adds to the service's schema, in the order in which they are documented. */
+export function derivedFields({ root, adapters, entities, nodes }: DerivedParts): DerivedField[] {
+  return [
+    ...adapters.flatMap(fieldsOfList),
+    { kind: 'service', parent: root, name: '_service' },
+    ...(entities.length > 0
+      ? [{ kind: 'entities', parent: root, name: '_entities', entities } as const]
+      : []),
+    ...entities.flatMap((entity) =>
+      entity.field === undefined
+        ? []
+        : [{ kind: 'record', parent: root, name: entity.field, entity } as const],
+    ),
+    ...(nodes
+      ? [
+          { kind: 'node', parent: root, name: nodes.field, nodes } as const,
+          { kind: 'nodes', parent: root, name: nodes.list, nodes } as const,
+        ]
+      : []),
+  ];
+}
+
+/** The fields that are derived from one list. */
+export function fieldsOfList(adapter: Adapter): DerivedField<'all' | 'connection'>[] {
+  const { parent, all, connection } = adapter;
+  return [
+    ...(all ? [{ kind: 'all', parent, name: all.field, adapter } as const] : []),
+    ...(connection
+      ? [{ kind: 'connection', parent, name: connection.field, adapter } as const]
+      : []),
+  ];
+}
+
+/** What definitions are written with. */
+interface SdlScope {
+  /** The upstream under served names. */
+  readonly schema: GraphQLSchema;
+  /** The served name of Relay's `PageInfo`. */
+  readonly pageInfo: string;
+  /** Undefined: ids are those of the service. */
+  readonly nodes: NodeInterface | undefined;
+  readonly drainMaxItems: number;
+  readonly connectionMax: number;
+  /** The connection types with lists whose records the service counts. */
+  readonly counted: ReadonlySet<string | undefined>;
+}
+
+/** Arguments of `@listSize`. */
+export interface ListSize {
+  /** The length where no slicing argument is given; undefined: the router's own default. */
+  readonly assumedSize: number | undefined;
+  readonly slicingArguments?: readonly string[];
+  readonly sizedFields?: readonly string[];
+}
+
+/** What a kind of derived field means, wherever the schema is concerned. */
+interface Meaning<Field> {
+  /** The gateway's arguments, without the filters of the service. */
+  readonly args: (field: Field) => readonly string[];
+  /** Its definition, with documentation for GraphiQL. */
+  readonly sdl: (field: Field, scope: SdlScope) => string;
+  /** The types that it needs beside those of the service, by name. */
+  readonly types: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
+  /** From what a router estimates its cost; undefined: as for any other field of its type. */
+  readonly size: (field: Field) => ListSize | undefined;
+  /** What `schema explain` reports for the list or the type that it is derived from. */
+  readonly report: (field: Field) => DerivedReport;
+}
+
+interface DerivedReport {
+  readonly all?: string;
+  readonly connection?: string;
+  /** The names of the connection types. */
+  readonly types?: { readonly connection: string; readonly edge: string };
+  readonly field?: string;
+}
+
+const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
+  all: {
+    args: ({ adapter: { all } }) => [all!.limit, all!.after],
+    sdl: ({ name, adapter }, { schema, drainMaxItems }) => {
+      const { all, connection } = adapter;
+      return `
+  """
+  All records of \`${adapter.name}\`, each once and in order. The gateway reads the list page by page and returns it as one list.
+  Null with an error if the list cannot be read to its end. One operation drains at most ${drainMaxItems} records in total.${costOf(adapter)}
+  """
+  ${name}(
+    """The largest number of records to return. Default: all."""
+    ${all!.limit}: Int
+    """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
+    ${all!.after}: String
+    ${filtersOf(adapter, schema)}
+  ): ${print(astFromType(new GraphQLList(adapter.recordType)))}`;
+    },
+    types: () => ({}),
+    size: ({ adapter: { all, size } }) => ({ assumedSize: size, slicingArguments: [all!.limit] }),
+    report: ({ name }) => ({ all: name }),
+  },
+  connection: {
+    args: ({ adapter: { connection } }) => [
+      'first',
+      connection!.after,
+      connection!.last,
+      connection!.before,
+    ],
+    sdl: ({ name, adapter }, { schema, connectionMax: max }) => {
+      const { type, after, last, before } = adapter.connection!;
+      return `
+  """
+  The records of \`${adapter.name}\` as a Relay connection: up to ${max} at a time, with a cursor on every edge that resumes
+  exactly after it.${costOf(adapter)}
+  """
+  ${name}(
+    """The number of edges, 0 to ${max}. Above the page limit of the service, several pages are read. Default: one page."""
+    first: Int
+    """Start after the edge with this cursor. Default: the start of the list."""
+    ${after}: String
+    """The number of edges counted back from \`${before}\`, or from the end of the list. Cannot be combined with \`first\`."""
+    ${last}: Int
+    """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
+    ${before}: String
+    ${filtersOf(adapter, schema)}
+  ): ${type}`;
+    },
+    types: ({ adapter }, { pageInfo, counted }) => {
+      const { type } = adapter.connection!;
+      return {
+        [pageInfo]: pageInfoType(pageInfo),
+        [type]: connectionTypes(adapter, pageInfo, counted.has(type)),
+      };
+    },
+    size: ({ adapter: { connection } }) => ({
+      assumedSize: LARGEST_PAGE,
+      slicingArguments: ['first', connection!.last],
+      sizedFields: ['edges', 'nodes'],
+    }),
+    report: ({ name, adapter: { connection } }) => ({
+      connection: name,
+      types: { connection: connection!.type, edge: connection!.edge },
+    }),
+  },
+  service: {
+    args: () => [],
+    sdl: ({ name }) => `
+  """For routers: what this subgraph offers to a supergraph."""
+  ${name}: _Service!`,
+    types: () => ({
+      _Service: `
+"""For routers: what this subgraph offers to a supergraph."""
+type _Service {
+  """The schema as SDL, with the directives of Federation 2."""
+  sdl: String!
+}`,
+    }),
+    size: () => undefined,
+    report: () => ({}),
+  },
+  entities: {
+    args: () => ['representations'],
+    sdl: ({ name }) => `
+  """
+  For routers: records by their ids, in the order of the representations; null for a record that does not exist.
+  """
+  ${name}(
+    """The \`__typename\` and the \`id\` of each record."""
+    representations: [_Any!]!
+  ): [_Entity]!`,
+    types: ({ entities }) => ({
+      _Any: `
+"""For routers: the \`__typename\` and the \`id\` of a record."""
+scalar _Any`,
+      _Entity: `
+"""For routers: the types whose records other subgraphs can refer to."""
+union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
+    }),
+    size: () => undefined,
+    report: () => ({}),
+  },
+  record: {
+    args: () => ['id'],
+    sdl: ({ name, entity }, { nodes }) => {
+      const { type, idType, lookup } = entity;
+      const takesGlobalId = nodes && idType !== GraphQLFloat;
+      const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
+      return `
+  """
+  ${describeLookup(entity)}
+  """
+  ${name}(
+    """${takesGlobalId ? `The global \`id\`, or the \`${nodes.recordId}\`.` : 'The id, as the service returns it.'}"""
+    id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(serviceId)}!
+  ): ${type.name}`;
+    },
+    types: () => ({}),
+    size: () => undefined,
+    report: ({ name }) => ({ field: name }),
+  },
+  node: {
+    args: () => ['id'],
+    sdl: ({ name, nodes: { type } }) => `
+  """The record with this global id; null if it does not exist."""
+  ${name}(
+    """The \`id\` of a record."""
+    id: ID!
+  ): ${type}`,
+    types: ({ nodes: { type, recordId, ids, implementedBy } }, { schema }) => ({
+      [type]: `
+"""A record that can be fetched again by its \`id\`, whatever its type is."""
+interface ${type} {
+  """${GLOBAL_ID}"""
+  id: ID!
+}
+${Array.from(
+  ids,
+  ([name, serviceId]) => `
+extend ${isInterfaceType(schema.getType(name)) ? 'interface' : 'type'} ${name} ${implementedBy.has(name) ? `implements ${type} ` : ''}{
+  """The id in the service. Arguments of the service take this id, and not the global \`id\`."""
+  ${recordId}: ${String(serviceId)}
+}`,
+).join('\n')}`,
+    }),
+    size: () => undefined,
+    report: () => ({}),
+  },
+  nodes: {
+    args: () => ['ids'],
+    sdl: ({ name, nodes: { type } }) => `
+  """The records with these global ids, in their order; null for a record that does not exist."""
+  ${name}(
+    """The \`id\` of each record."""
+    ids: [ID!]!
+  ): [${type}]!`,
+    types: () => ({}),
+    size: () => undefined,
+    report: () => ({}),
+  },
+};
+
+/** The names of the gateway's arguments of a derived field, in the order of its definition. */
+export function argumentsOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
+  return KINDS[field.kind].args(field);
+}
+
+export function sizeOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
+  return KINDS[field.kind].size(field);
+}
+
+export function reportOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
+  return KINDS[field.kind].report(field);
+}
+
+/** The type definitions of all derived fields, and of the types that they need. */
+export function derivedSdl(fields: readonly DerivedField[], scope: Omit<SdlScope, 'counted'>) {
+  const counted = new Set(
+    fields.map((field) =>
+      field.kind === 'connection' && field.adapter.count !== undefined
+        ? field.adapter.connection!.type
+        : undefined,
+    ),
+  );
+  const write = { ...scope, counted };
+  const types = Object.assign({}, ...fields.map((field) => typesOf(field, write))) as object;
+  const extended = Array.from(
+    Map.groupBy(fields, ({ parent }) => parent),
+    ([parent, group]) =>
+      `extend type ${parent} {\n${group.map((field) => sdlOf(field, write)).join('\n')}\n}`,
+  );
+  return [...Object.values(types), ...extended].join('\n');
+}
+
+function sdlOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlScope) {
+  return KINDS[field.kind].sdl(field, scope);
+}
+
+function typesOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlScope) {
+  return KINDS[field.kind].types(field, scope);
+}
+
+function costOf(adapter: Adapter): string {
+  return 'reach' in adapter
+    ? `\n  The first page is fetched together with its ${adapter.parent}; each further page costs one request.`
+    : '';
+}
+
+function filtersOf({ filters }: Adapter, schema: GraphQLSchema): string {
+  return filters
+    .map((filter) => {
+      // Built from the type: after renaming, the argument's own AST node may still have the old name.
+      const { description: _, ...definition } = astFromArg(filter, schema);
+      const description = filter.description ?? 'A filter of the service.';
+      return `${JSON.stringify(description)} ${print(definition)}`;
+    })
+    .join('\n    ');
+}
+
+const pageInfoType = (name: string) => `
+"""The first and last cursor of the returned edges, and whether the list has more records on either side."""
+type ${name} {
+  """Whether records follow the last edge."""
+  hasNextPage: Boolean!
+  """Whether records precede the first edge. Always true if \`after\` is given."""
+  hasPreviousPage: Boolean!
+  """The cursor of the first edge; null without edges."""
+  startCursor: String
+  """The cursor of the last edge; null without edges. Pass it as \`after\` to continue."""
+  endCursor: String
+}`;
+
+/** @param isCounted whether the service counts the records of one of its lists */
+function connectionTypes(
+  { connection, nodeType, recordType }: Adapter,
+  pageInfo: string,
+  isCounted: boolean,
+): string {
+  const { field, type, edge } = connection!;
+  const node = print(astFromType(recordType));
+  const orNull = isNonNullType(recordType) ? '' : ' Null if the service returns null in the list.';
+  return `
+"""A part of a list of ${nodeType.name}, with a cursor on every record."""
+type ${type} {
+  """The records, each with its cursor."""
+  edges: [${edge}!]!
+  """The records without their cursors.${orNull}"""
+  nodes: [${node}]!
+  """The first and last cursor of this part, and whether the list has more records."""
+  pageInfo: ${pageInfo}!
+  """
+  The number of records in the whole list. ${isCounted ? COUNTED : NOT_COUNTED} The
+  count is reused for 5 seconds.
+  """
+  totalCount: Int
+}
+
+"""One record of a list of ${nodeType.name} with its cursor, for example in \`${field}\`."""
+type ${edge} {
+  """An opaque text. Passed as \`after\`, it resumes exactly after this record. It remains valid across restarts."""
+  cursor: String!
+  """The record.${orNull}"""
+  node: ${node}
+}`;
+}
+
+const NOT_COUNTED = 'The service does not report it, so all pages are read to count them.';
+const COUNTED =
+  'Where the service reports it with a page, that is one small request; otherwise all pages are read to count them.';
+
+function describeLookup({ type: { name }, lookup }: Entity): string {
+  if (lookup?.kind === 'id') {
+    const { field, result } = lookup;
+    const failures = result?.failures.map((failure) => failure.name).join(', ');
+    return `The ${name} with this id, which the service returns in \`${field}\`; null if it does not exist. ${
+      failures && `A ${failures} that says anything else is an error.`
+    }`.trimEnd();
+  }
+  const seconds = WALK_AGAIN_AFTER_MS / 1000;
+  return `The ${name} with this id; null if it does not exist. The service has no such field, so the record is looked up
+  in \`${lookup!.adapter.name}\`: first at its last known position and near it, then at both ends of the list, then by
+  reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else
+  may not be found for up to ${seconds} seconds.`;
+}
+
+/** An argument of these types could not take a global id, and one of the type `ID` can take their values too. */
+const WRITTEN_AS_ID: ReadonlySet<unknown> = new Set([GraphQLInt, GraphQLString]);
+
+export const GLOBAL_ID = 'An opaque id that is unique among the records of all types.';
