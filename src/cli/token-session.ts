@@ -3,7 +3,12 @@ import { systemClock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
-import { boundStore, type BoundedStore } from '../tokens/store/bounded-store.ts';
+import {
+  boundStore,
+  type BoundedStore,
+  type StoredTokens,
+  type TokenStore,
+} from '../tokens/store/token-store.ts';
 import {
   openRescue,
   waitingPairs,
@@ -15,7 +20,6 @@ import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { REFUSED } from '../tokens/exchange-attempt.ts';
 import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
-import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from '../setup/token-store.ts';
 import {
   printRescued,

@@ -8,8 +8,7 @@ import {
 } from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
 import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
-import { CLAIM_LIFE_MS } from '../tokens/store/claim-ends.ts';
-import type { TokenStore } from '../tokens/store/token-store.ts';
+import { CLAIM_LIFE_MS, type TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { REBUILD } from './damaged-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';

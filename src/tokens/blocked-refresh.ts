@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import { blockedBy, busyElsewhereError, type Blocker } from './token-errors.ts';
-import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
-import type { StoredTokens } from './store/token-store.ts';
+import { CLAIM_LIFE_MS, type StoredTokens } from './store/token-store.ts';
 
 export type BlockedRefresh = ReturnType<typeof createBlockedRefresh>;
 

@@ -12,8 +12,7 @@ import type { PairSaver } from './pair-saver.ts';
 import type { Refusal, SendingTimes } from './sending-times.ts';
 import { pairNamedIn } from './service/answer-text.ts';
 import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
-import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
-import type { Claim, Ending, PairOutcome } from './store/token-store.ts';
+import { CLAIM_LIFE_MS, type Claim, type Ending, type PairOutcome } from './store/token-store.ts';
 import {
   rateLimitedError,
   refusedError,

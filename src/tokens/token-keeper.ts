@@ -9,8 +9,7 @@ import {
 } from './held-tokens.ts';
 import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
 import { lostError, missingError, movedError, slowRefreshError } from './token-errors.ts';
-import { boundStore } from './store/bounded-store.ts';
-import { StoreUnavailableError, type TokenStore } from './store/token-store.ts';
+import { boundStore, StoreUnavailableError, type TokenStore } from './store/token-store.ts';
 import { createEndWarnings, healthOf, type TokenHealth } from './token-health.ts';
 import { createLinkImport, type TokenLink } from './token-import.ts';
 

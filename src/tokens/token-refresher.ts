@@ -16,8 +16,7 @@ import {
 import { createPairSaver } from './pair-saver.ts';
 import { createSendingTimes } from './sending-times.ts';
 import type { CheckAccess } from './service/auth-check.ts';
-import type { BoundedStore } from './store/bounded-store.ts';
-import { ANSWERS_MS } from './store/token-store.ts';
+import { ANSWERS_MS, type BoundedStore } from './store/token-store.ts';
 import {
   busyElsewhereError,
   earlyOrSpentError,

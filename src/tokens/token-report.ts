@@ -1,8 +1,7 @@
 import { mayHaveSuccessor, stateOf, waitsForExpiry } from './held-tokens.ts';
 import { FATAL, troublesOf, type Trouble } from './token-health.ts';
-import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
+import { CLAIM_LIFE_MS, type HistoryEntry, type StoredTokens } from './store/token-store.ts';
 import { mayFollow, type WaitingPair } from './store/rescue.ts';
-import type { HistoryEntry, StoredTokens } from './store/token-store.ts';
 
 /** What `tokens status` reports. Contains no secrets. */
 export interface TokenReport {

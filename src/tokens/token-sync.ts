@@ -17,10 +17,8 @@ import {
   type TokenSource,
 } from './held-tokens.ts';
 import type { PairSaver } from './pair-saver.ts';
-import { CLAIM_LIFE_MS } from './store/claim-ends.ts';
-import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
-import { SealError } from './store/seal.ts';
 import {
+  CLAIM_LIFE_MS,
   StoreGoneError,
   StoreUnreadableError,
   type Ending,
@@ -28,6 +26,8 @@ import {
   type StoredTokens,
   type TokenStore,
 } from './store/token-store.ts';
+import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
+import { SealError } from './store/seal.ts';
 import {
   earlyOrSpentError,
   lostError,

@@ -1,6 +1,11 @@
-import type { Database, Run } from '../../src/tokens/store/postgres/connection.ts';
+import type {
+  Database,
+  Run,
+  Row,
+  StatementName,
+  Value,
+} from '../../src/tokens/store/postgres/connection.ts';
 import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
-import type { Row, StatementName, Value } from '../../src/tokens/store/postgres/statements.ts';
 import { currentSet, findHead } from '../../src/tokens/store/token-document.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { StoreUnavailableError, type TokenStore } from '../../src/tokens/store/token-store.ts';

@@ -8,10 +8,9 @@ import {
 } from '../../src/tokens/token-keeper.ts';
 import type { TokenLink } from '../../src/tokens/token-import.ts';
 import { moveSet } from '../../src/tokens/token-move.ts';
-import { boundStore } from '../../src/tokens/store/bounded-store.ts';
+import { boundStore, type TokenStore } from '../../src/tokens/store/token-store.ts';
 import { openRescue, type Rescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
-import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { BASE_URL, BEGINNING } from './database.ts';
 import type { Disk } from './disks.ts';
 import type { Flaw } from './flaws.ts';

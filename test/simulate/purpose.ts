@@ -1,4 +1,4 @@
-import type { StatementName } from '../../src/tokens/store/postgres/statements.ts';
+import type { StatementName } from '../../src/tokens/store/postgres/connection.ts';
 import type { TokenDocument } from '../../src/tokens/store/token-document.ts';
 
 /** The effect of a transaction, as its statements and the document show it. */

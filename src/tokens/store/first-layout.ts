@@ -4,6 +4,7 @@ import { contexts, openJson, type Sealer } from './seal.ts';
 import {
   currentSet,
   DAMAGED,
+  FINGERPRINT_DIGITS,
   headPair,
   type Attempt,
   type HeldClaim,
@@ -33,7 +34,10 @@ export function documentOf(tables: FirstLayout, sealer: Sealer): TokenDocument {
   const rings = tables.rings.map(({ id, key }) => {
     const known = tables.fingerprints
       .filter((row) => row['ring_id'] === id)
-      .map((row) => [String(row['fingerprint']).slice(0, 16), row['generation'] as number]);
+      .map((row) => [
+        String(row['fingerprint']).slice(0, FINGERPRINT_DIGITS),
+        row['generation'] as number,
+      ]);
     return {
       key: sealer.open(key as string, contexts.ring),
       known: Object.fromEntries(known) as Record<string, number>,

@@ -15,8 +15,8 @@ import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../../sync-folder.ts';
 import type { RawAnswer } from '../token-set.ts';
-import { giveToOwnerOf } from './file-owner.ts';
 import { contexts, openJson, sealJson, type Sealer } from './seal.ts';
+import { giveToOwnerOf } from './sqlite/place.ts';
 import type { NewPair } from './token-store.ts';
 
 /** The process that a file of the rescue folder belongs to. */

@@ -1,6 +1,5 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { TokenPair } from '../token-set.ts';
-import { fingerprintOf, storeIdOf } from './fingerprint.ts';
 import { contexts, type Sealer } from './seal.ts';
 import { StoreUnreadableError, type FingerprintRing, type HistoryEntry } from './token-store.ts';
 
@@ -104,8 +103,18 @@ function sumOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, SUM_LENGTH);
 }
 
+/** Names a store: copies of it have the same name. */
 export function storeIdIn({ rings }: TokenDocument): string {
-  return storeIdOf(Buffer.from(rings[0]!.key, 'base64'));
+  return fingerprintOf(rings[0]!, 'store');
+}
+
+/** Hexadecimal digits of a fingerprint. Two of a million refresh tokens are alike once in forty million stores. */
+export const FINGERPRINT_DIGITS = 16;
+
+/** Identifies a refresh token without storing it. */
+function fingerprintOf({ key }: Ring, refreshToken: string): string {
+  const hmac = createHmac('sha256', Buffer.from(key, 'base64')).update(refreshToken);
+  return hmac.digest('hex').slice(0, FINGERPRINT_DIGITS);
 }
 
 export function currentSet({ sets }: TokenDocument): TokenSet | undefined {
@@ -156,7 +165,7 @@ export function addPair(
   const at = set.pairs.findIndex(isPair(added.generation, added.attempt));
   if (at < 0) set.pairs.push(added);
   else set.pairs[at] = added;
-  own!.known[printOf(own!, added.pair.refreshToken)] ??= added.generation;
+  own!.known[fingerprintOf(own!, added.pair.refreshToken)] ??= added.generation;
 }
 
 export function isPair(generation: number, attempt: string) {
@@ -166,12 +175,8 @@ export function isPair(generation: number, attempt: string) {
 /** The generation that first had this refresh token. */
 export function knownAs({ rings }: TokenDocument, refreshToken: string): number | undefined {
   return rings
-    .map((ring) => ring.known[printOf(ring, refreshToken)])
+    .map((ring) => ring.known[fingerprintOf(ring, refreshToken)])
     .find((generation) => generation !== undefined);
-}
-
-function printOf({ key }: Ring, refreshToken: string): string {
-  return fingerprintOf(Buffer.from(key, 'base64'), refreshToken);
 }
 
 export function fingerprintsIn({ rings }: TokenDocument): FingerprintRing[] {

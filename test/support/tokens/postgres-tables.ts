@@ -4,7 +4,7 @@ import {
   type Row,
   type StatementName,
   type Value,
-} from '../../../src/tokens/store/postgres/statements.ts';
+} from '../../../src/tokens/store/postgres/connection.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import {
   openDocument,
@@ -37,7 +37,7 @@ export function withDocument(tables: Tables, document: TokenDocument): Tables {
 }
 
 /**
- * The effects of the statements of src/tokens/store/postgres/statements.ts, in a transaction that no other overlaps.
+ * The effects of the statements of src/tokens/store/postgres/connection.ts, in a transaction that no other overlaps.
  */
 export function execute(
   name: StatementName,

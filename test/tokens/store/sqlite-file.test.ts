@@ -1,11 +1,18 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+  readdirSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
-import { readDocument, writeDocument } from '../../../src/tokens/store/sqlite/layout.ts';
+import { readDocument, writeDocument } from '../../../src/tokens/store/sqlite/sqlite-file.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { bytesIn, closing, databaseOf, folder, mode, used } from './sqlite-support.ts';
 import { can } from './other-process.ts';

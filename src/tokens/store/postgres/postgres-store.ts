@@ -1,6 +1,5 @@
 import type { Clock } from '../../../clock.ts';
 import type { PageLedger } from '../../../page-ledger.ts';
-import { createClaimEnds } from '../claim-ends.ts';
 import { documentOf, OLD_PROCESS } from '../first-layout.ts';
 import { SealError, type Sealer } from '../seal.ts';
 import * as rules from '../rules.ts';
@@ -12,9 +11,15 @@ import {
   type TokenDocument,
 } from '../token-document.ts';
 import { StoreUnavailableError, StoreUnreadableError, type TokenStore } from '../token-store.ts';
-import { connectPostgres, type Database, type Run } from './connection.ts';
+import {
+  connectPostgres,
+  FIRST_TABLES,
+  LAYOUT,
+  TABLES,
+  type Database,
+  type Run,
+} from './connection.ts';
 import { createPostgresLedger, type LedgerOptions } from './postgres-ledger.ts';
-import { FIRST_TABLES, LAYOUT, TABLES } from './statements.ts';
 
 /** The store, and on the same connections the pages of callers. */
 export interface PostgresStore extends TokenStore {
@@ -52,7 +57,7 @@ export function openPostgresStore(
 ): PostgresStore {
   const database = connect(url, clock);
   const description = describePostgres(url);
-  const claimEnds = createClaimEnds(clock.elapsed);
+  const claimEnds = rules.createClaimEnds(clock.elapsed);
   let ready: Promise<boolean> | undefined;
   /** Of the store as it was last read, and as it was when the others were asked. */
   const eras: { read?: unknown; asked?: unknown } = {};

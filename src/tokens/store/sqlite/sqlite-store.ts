@@ -1,20 +1,31 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../clock.ts';
-import { createClaimEnds } from '../claim-ends.ts';
 import * as rules from '../rules.ts';
 import { createSealer, SealError, type Sealer } from '../seal.ts';
 import type { HeldClaim, Present, TokenDocument } from '../token-document.ts';
 import {
   StoreGoneError,
+  StoreUnavailableError,
   StoreUnreadableError,
   type Claim,
   type TokenStore,
 } from '../token-store.ts';
-import { openSqliteFile, TO_READ, type OpenFile } from './file.ts';
-import { checkLayout, LAYOUT, layoutOf, readDocument, reserve, writeDocument } from './layout.ts';
 import { fileAt, isBusy, openExchangeLock } from './lock.ts';
 import { placeOf, type FileSystemType } from './place.ts';
-import { inOneView, inTransaction, whenFree } from './transaction.ts';
+import {
+  checkLayout,
+  inOneView,
+  inTransaction,
+  LAYOUT,
+  layoutOf,
+  openSqliteFile,
+  readDocument,
+  reserve,
+  TO_READ,
+  writeDocument,
+  type OpenFile,
+} from './sqlite-file.ts';
 
 interface SqliteOptions {
   readonly sealer?: Sealer;
@@ -45,7 +56,7 @@ const MEMORY = ':memory:';
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
   const { sealer = createSealer([]), fileSystemType, readOnly } = options;
   const { now, elapsed } = { ...systemClock, ...options };
-  const claimEnds = createClaimEnds(elapsed);
+  const claimEnds = rules.createClaimEnds(elapsed);
   const place = path === MEMORY ? path : placeOf(path);
   const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
   let opened: Opened | undefined;
@@ -261,3 +272,33 @@ interface Opened extends OpenFile {
   /** Which file it is. */
   readonly identity: string | undefined;
 }
+
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+const PATIENCE_MS = 5_000;
+
+/**
+ * Does what needs the file, as soon as no other process has it locked. The driver would wait for that within a
+ * statement, and hold up everything else in this process; so every connection has the time-out 0, and it is tried
+ * again from the beginning.
+ *
+ * @param work leaves nothing behind when it throws; told when it is not tried once more
+ * @throws Error when the file is still locked after five seconds
+ */
+async function whenFree<T>(work: (isLast: boolean) => T): Promise<T> {
+  const until = performance.now() + PATIENCE_MS;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    const isLast = performance.now() >= until;
+    try {
+      return work(isLast);
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (error instanceof StoreUnavailableError && isLast) throw error;
+      if (isLast) throw new Error(LOCKED, { cause: error });
+    }
+    await delay(pause);
+  }
+}
+
+const LOCKED =
+  'another process has its file locked, for longer than a transaction takes: a gateway that was stopped, a backup, or an open `sqlite3`';
