@@ -206,6 +206,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     memory,
     trusted,
     isRouter: admission.isRouter,
+    clock,
   });
   const handler = createHandler({
     schema: offered.schema,

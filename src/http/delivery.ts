@@ -20,6 +20,7 @@ import type { CheckedOperation } from '../operations/operations.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan, Planner } from '../plans/planner.ts';
 import {
+  CALLER_LEFT,
   JSON_TYPE,
   type Body,
   type Piece,
@@ -315,7 +316,7 @@ async function inParts<T, R>(
   };
   const { value: first } = await payloads.next();
   // The exchange had ended before: `return` came before `next`.
-  if (!first) throw new DOMException('The caller left.', 'AbortError');
+  if (!first) throw CALLER_LEFT;
   try {
     if (first.hasNext) return make.parts(partsFrom(first, write(first)), open);
     report(errorsIn(first), exchange, mask);

@@ -43,6 +43,8 @@ export function createErrorPolicy({ memory, log }: ErrorPolicyParts): ErrorPolic
   const mask = maskUnexpected(log);
 
   const refuse: ErrorPolicy['refuse'] = async (exchange, thrown, extensions) => {
+    // A thousand callers may leave at once.
+    if (exchange.hasLeft && isAbort(thrown)) return FOR_NOBODY;
     const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
     const errors = all.map((error) => coded(mask(error, exchange)));
     exchange.outcome = knownCode(errors[0]?.extensions['code']);
@@ -75,6 +77,8 @@ export function createErrorPolicy({ memory, log }: ErrorPolicyParts): ErrorPolic
     notAcceptable: (exchange) => refuse(exchange, notAcceptable()),
   };
 }
+
+const FOR_NOBODY: Reply = { status: 500, headers: {} };
 
 function notAcceptable() {
   return codedError(

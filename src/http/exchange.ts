@@ -12,6 +12,7 @@ import {
   type BodyLimits,
 } from '../memory/read-body.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
+import type { TakeTurn } from './loop-turns.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
@@ -146,13 +147,14 @@ export class Exchange {
   /**
    * Reads the body as UTF-8, once.
    *
+   * @param takeTurn called when all of it has arrived; a body that waits for its turn counts as arriving
    * @throws BodyTooLarge, BodiesTooLarge; AbortError if the caller leaves
    */
-  readBody(limits: BodyLimits): Promise<string> {
-    if (!this.node) return this.#readFetched(limits);
+  readBody(limits: BodyLimits, takeTurn: TakeTurn): Promise<string> {
+    if (!this.node) return this.#readFetched(limits, takeTurn);
     const { req } = this.node;
     const read = bodyReadBefore(req);
-    if (read !== undefined) return withinLimits(read, limits);
+    if (read !== undefined) return withinLimits(read, limits, takeTurn);
     return new Promise((resolve, reject) => {
       const parts = new BodyParts(limits);
       const stop = (reason: unknown) => {
@@ -173,26 +175,34 @@ export class Exchange {
         // These listeners would keep the text alive, through the promise, as long as the request.
         req.off('data', onData).off('end', onEnd);
         this.offLeave(onLeave);
+        const turn = takeTurn();
+        if (turn) void turn.then(decode);
+        else decode();
+      };
+      const decode = () => {
+        if (this.hasLeft) return stop(CALLER_LEFT);
         const text = textOf(parts.bytes());
         parts.drop();
         resolve(text);
       };
       const onLeave = () => {
-        stop(new DOMException('The caller left while sending.', 'AbortError'));
+        stop(CALLER_LEFT);
       };
       req.on('data', onData).on('end', onEnd);
       this.onLeave(onLeave);
     });
   }
 
-  async #readFetched(limits: BodyLimits): Promise<string> {
+  async #readFetched(limits: BodyLimits, takeTurn: TakeTurn): Promise<string> {
     const { body } = this.#fetched!;
     if (!body) return '';
     try {
-      return await readBody(body, limits);
+      const text = await readBody(body, limits);
+      await takeTurn();
+      return text;
     } catch (error) {
       if (error instanceof BodyTooLarge || error instanceof BodiesTooLarge) throw error;
-      if (this.hasLeft) throw new DOMException('The caller left while sending.', 'AbortError');
+      if (this.hasLeft) throw CALLER_LEFT;
       throw codedError('BAD_USER_INPUT', UNREADABLE, { cause: error });
     }
   }
@@ -268,7 +278,7 @@ export class Exchange {
     if (!this.#signal) {
       const controller = new AbortController();
       this.#signal = controller;
-      this.onLeave(() => controller.abort(new DOMException('The caller left.', 'AbortError')));
+      this.onLeave(() => controller.abort(CALLER_LEFT));
     }
     return this.#signal.signal;
   }
@@ -353,10 +363,15 @@ function bodyReadBefore({ body }: NodeMessages['req']): string | Uint8Array | un
   return Object.keys(body).length > 0 ? JSON.stringify(body) : undefined;
 }
 
-async function withinLimits(read: string | Uint8Array, limits: BodyLimits): Promise<string> {
+async function withinLimits(
+  read: string | Uint8Array,
+  limits: BodyLimits,
+  takeTurn: TakeTurn,
+): Promise<string> {
   const parts = new BodyParts(limits);
   try {
     parts.add(typeof read === 'string' ? Buffer.from(read) : read);
+    await takeTurn();
     return textOf(parts.bytes());
   } finally {
     parts.drop();
@@ -376,6 +391,9 @@ const BYTES_OF_TEXT = 55;
 
 const UNREADABLE =
   'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
+
+/** Made once: a thousand callers may leave at once, and an error with its stack costs more than all else about them. */
+export const CALLER_LEFT = new DOMException('The caller left.', 'AbortError');
 
 const NOT_ABORTED = { aborted: false, reason: undefined };
 const NO_PARAMS: Params = {};

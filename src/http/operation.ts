@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type GraphQLError,
   type VariableDefinitionNode,
@@ -6,6 +5,7 @@ import {
   OperationTypeNode,
   type GraphQLSchema,
 } from 'graphql';
+import type { Clock } from '../clock.ts';
 import { codedError, badRequest, forbidden } from '../errors.ts';
 import { losesWriting, membersIn, Json, parseJson } from '../json.ts';
 import { tooComplex } from '../operations/limits.ts';
@@ -15,6 +15,7 @@ import type { CallVariables } from '../plans/call.ts';
 import { BodiesTooLarge, BodyTooLarge } from '../memory/read-body.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
 import { type Exchange, type Params, type Stage, noMemory, bytesOf } from './exchange.ts';
+import { createLoopTurns } from './loop-turns.ts';
 
 interface OperationParts<Plan> {
   readonly operations: Operations<Plan>;
@@ -28,15 +29,16 @@ interface OperationParts<Plan> {
   /** Whether other operations are refused, except those of routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
+  readonly clock: Clock;
 }
 
 /** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
 export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
-  const { operations, schema, introspection, maxBodyBytes, memory, isRouter } = parts;
+  const { operations, schema, introspection, memory, isRouter } = parts;
   const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
     /** Reads the parameters of the request. */
-    readParams: readParams(maxBodyBytes, memory),
+    readParams: readParams(parts),
 
     /** Replaces the id of a trusted document by its text. */
     trustedDocuments: trustedDocuments(parts),
@@ -115,36 +117,26 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
  *
  * Never holds more than `maxBytes` of a body.
  */
-function readParams(maxBytes: number, memory: RequestMemory): Stage {
-  const limits = { each: maxBytes, all: memory };
-  let turn: Promise<void> = Promise.resolve();
-
-  /** Large bodies are read in a turn of the event loop for each: many of them arrive in one. */
-  const readInTurn = async (exchange: Exchange, text: string) => {
-    if (!exchange.hold(text.length, memory)) return noMemory(exchange, memory);
-    await (turn = turn.then(() => nextTurn()));
-    exchange.letGo(text.length);
-    return readBody(exchange, text);
-  };
+function readParams<Plan>({ maxBodyBytes, memory, clock }: OperationParts<Plan>): Stage {
+  const limits = { each: maxBodyBytes, all: memory };
+  const takeTurn = createLoopTurns(clock);
 
   return (exchange) => {
     if (exchange.method === 'POST') {
-      checkBody(exchange, maxBytes);
-      return exchange.readBody(limits).then(
-        (text) => (text.length > LARGE ? readInTurn(exchange, text) : readBody(exchange, text)),
+      checkBody(exchange, maxBodyBytes);
+      return exchange.readBody(limits, takeTurn).then(
+        (text) => readBody(exchange, text),
         (error: unknown) => {
-          if (error instanceof BodyTooLarge) throw tooLarge(maxBytes);
+          if (error instanceof BodyTooLarge) throw tooLarge(maxBodyBytes);
           if (error instanceof BodiesTooLarge) return noMemory(exchange, memory);
           throw error;
         },
       );
     }
     if (exchange.method !== 'GET') throw otherMethod();
-    checkAddress(exchange, maxBytes);
-    exchange.params = paramsInAddress(exchange.query);
-    const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
-    if (losesWriting(variables)) exchange.writtenVariables = variables;
-    return undefined;
+    checkAddress(exchange, maxBodyBytes);
+    const turn = takeTurn();
+    return turn ? turn.then(() => readAddress(exchange)) : readAddress(exchange);
   };
 }
 
@@ -153,8 +145,11 @@ function readBody(exchange: Exchange, text: string): undefined {
   if (losesWriting(text)) exchange.writtenVariables = variablesIn(text);
 }
 
-/** Characters. A body of ten times this size takes about 10 ms of CPU until it is sent. */
-const LARGE = 100_000;
+function readAddress(exchange: Exchange): undefined {
+  exchange.params = paramsInAddress(exchange.query);
+  const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
+  if (losesWriting(variables)) exchange.writtenVariables = variables;
+}
 
 function variablesIn(body: string): string | undefined {
   return membersIn(body, VARIABLES).get('variables');
