@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import type { Config } from '../../src/config.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
@@ -56,6 +58,23 @@ test.each([
   // Until its next page waits for a turn again, another caller gets one more turn.
   expect(turns.length).toBeLessThanOrEqual(3 * own + 1);
   for (const { errors } of await Promise.all(ofGreedy)) expect(errors).toBeUndefined();
+});
+
+test('operations that arrive together begin in several turns of the event loop, so that probes are answered between them', async () => {
+  let elapsed = 0;
+  const clock = { ...systemClock, elapsed: () => (elapsed += 4) };
+  await using gateway = await startGatewayOverFake({}, { clock });
+  let left = 60;
+  const asked = Array.from({ length: left }, async (_, at) => {
+    const { errors } = await gateway.ask(`{ nope${at} }`);
+    left -= 1;
+    return errors;
+  });
+  let turns = 0;
+  for (; left > 0; turns += 1) await nextTurn();
+  // Three operations take the 10 ms of a turn.
+  expect(turns).toBeGreaterThanOrEqual(20);
+  for (const errors of await Promise.all(asked)) expect(errors).toHaveLength(1);
 });
 
 /** Two callers of a gateway whose service does not answer before `go` is called. */
