@@ -3,6 +3,7 @@ import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { exportOperation } from '../export/export-operation.ts';
 import {
+  checkFolder,
   openExportFile,
   ReaderLeft,
   streamOutput,
@@ -10,23 +11,26 @@ import {
 } from '../export/export-output.ts';
 import { exportedPages } from '../export/exported-pages.ts';
 import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
-import { count, progressLine } from '../export/progress-line.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
+import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
-import { CommandError, commandLog, type Terminal } from './terminal.ts';
+import { CommandError, commandLog, USAGE_ERROR, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
   readonly field: string;
   readonly fields?: string;
   readonly args?: string;
   readonly format: FormatName;
+  readonly limit?: number;
   readonly output?: string;
+  readonly gzip: boolean;
   readonly resume: boolean;
   readonly force: boolean;
   readonly allowFewer: boolean;
   readonly url?: string;
   readonly sandbox: boolean;
+  readonly quiet: boolean;
 }
 
 const NOT_WHOLE = 1;
@@ -36,11 +40,12 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { output: path, resume } = options;
+  const { output: path, resume, limit, quiet: isQuiet } = options;
   const { stop: signal, stderr } = terminal;
   if (resume && path === undefined) {
-    throw new CommandError('--resume continues a file. Name it with --output.', 2);
+    throw new CommandError('--resume continues a file. Name it with --output.', USAGE_ERROR);
   }
+  if (path !== undefined) checkFolder(path);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -56,34 +61,51 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   );
   const format = recordFormat(options.format, operation.keys);
   const { header } = format;
+  const isGzip = options.gzip || path?.endsWith('.gz') === true;
+  const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
   const output =
     path === undefined
-      ? streamOutput(terminal.stdout, { header, signal })
+      ? streamOutput(terminal.stdout, { header, isGzip, signal })
       : await openExportFile({
           ...options,
           path,
           header,
-          begun: { operation: operation.text(undefined), format: options.format, source },
+          isGzip,
+          begun: {
+            operation: operation.text(limit),
+            format: isGzip ? `${options.format} with gzip` : options.format,
+            source,
+          },
           clock: systemClock,
+          onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
         });
   if (output === 'whole') {
-    stderr.write(`${path} is whole already. Export it again with --force.\n`);
+    say(`${path} is whole already. Export it again with --force.`);
     return 0;
   }
   closeAtEnd(output);
-  const line = progressLine(stderr, { clock: systemClock, from: output.progress.records });
+  const from = output.progress;
+  const target = path ?? 'the standard output';
+  say(
+    from.records > 0
+      ? `Continuing the export of ${operation.list} from ${source} to ${target}: ${count(from.records)} records were written before.`
+      : `Exporting ${operation.list} from ${source} to ${target}.`,
+  );
+  const progress = exportProgress(stderr, { clock: systemClock, from, isQuiet });
+  const needed = () => (limit ?? Infinity) - output.progress.records;
   let fault: string | undefined;
   try {
     const pages = exportedPages({
       gateway,
       operation,
       after: output.progress.after,
+      needed,
       clock: systemClock,
       signal,
-      onWait: ({ message }, seconds) => line.say(`${message} Trying again in ${seconds} s.`),
+      onWait: ({ message }, seconds) => progress.say(`${message} Trying again in ${seconds} s.`),
     });
     for await (const page of pages) {
-      const records = output.newOf(page);
+      const records = output.newOf(page).slice(0, needed());
       await output.write(format.write(records.map(({ value }) => value)), {
         ids: records.map(({ id }) => id),
         faults: page.faults.length,
@@ -91,18 +113,19 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
         counted: page.counted,
       });
       fault ??= page.faults[0];
-      line.show(output.progress.records, page.listLength);
+      const length = Math.min(page.listLength ?? page.counted ?? Infinity, limit ?? Infinity);
+      progress.show(output.progress, length === Infinity ? undefined : length);
     }
     await output.finish();
   } catch (error) {
-    line.end();
+    progress.end(output.progress);
     if (error instanceof ReaderLeft) return NOT_WHOLE;
     throw new CommandError(notWhole(error as Error, output, options, signal), NOT_WHOLE);
   }
-  line.end();
   const { records, faults, counted } = output.progress;
-  stderr.write(`${count(records)} records${path === undefined ? '' : ` in ${path}`}.\n`);
-  const hasFewer = counted !== undefined && records < counted;
+  const where = path === undefined ? '' : ` in ${path}`;
+  say(`${count(records)} records${where}. ${progress.end(output.progress)}`);
+  const hasFewer = counted !== undefined && records < Math.min(counted, limit ?? Infinity);
   if (hasFewer) stderr.write(fewerThan(counted, options.allowFewer));
   if (faults > 0) {
     stderr.write(
@@ -150,7 +173,7 @@ function distantGateway(
   if (sandbox) {
     throw new CommandError(
       '--sandbox exports made-up people without a gateway. Remove it, or remove --url.',
-      2,
+      USAGE_ERROR,
     );
   }
   const names = ['EXPORT_API_KEY', 'EXPORT_API_KEY_FILE'];
@@ -160,7 +183,7 @@ function distantGateway(
   if (apiKey !== undefined && !isSecureUrl(url)) {
     throw new CommandError(
       'The key is sent only over https, or to this machine. Give --url an address that begins with https://.',
-      2,
+      USAGE_ERROR,
     );
   }
   return { gateway: gatewayAt({ url, apiKey, proxy: proxyFor(url) }), source: url };
@@ -171,7 +194,7 @@ function graphqlUrl(address: string): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
     throw new CommandError(
       '--url takes the address of a gateway without a user and password, for example http://localhost:4000.',
-      2,
+      USAGE_ERROR,
     );
   }
   const path = url.pathname.replace(/\/+$/, '');
@@ -182,18 +205,20 @@ function graphqlUrl(address: string): string {
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
 async function ownGateway(
-  { sandbox }: ExportOptions,
+  { sandbox, quiet }: ExportOptions,
   terminal: Terminal,
   closeAtEnd: CloseAtEnd,
 ): Promise<Source> {
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
   const hasService = config.recruitingUrl !== undefined;
-  if (config.exportApiKey !== undefined) throw new CommandError(KEY_WITHOUT_URL, 2);
-  if (sandbox === hasService) throw new CommandError(hasService ? TWO_SOURCES : NO_SOURCE, 2);
+  if (config.exportApiKey !== undefined) throw new CommandError(KEY_WITHOUT_URL, USAGE_ERROR);
+  if (sandbox === hasService) {
+    throw new CommandError(hasService ? TWO_SOURCES : NO_SOURCE, USAGE_ERROR);
+  }
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
-  if (!hasService) stderr.write(SANDBOX_NOTICE);
+  if (!hasService && !quiet) stderr.write(SANDBOX_NOTICE);
   const setup = { config, added, machine: terminal, log, closeAtEnd };
   const upstream = await openUpstream(setup);
   const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });

@@ -102,9 +102,18 @@ const COMMANDS: Record<string, CommandEntry> = {
       ),
       option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`),
       choice('--format <format>', 'one record a line', ['ndjson', 'csv'], 'ndjson'),
-      option('--output <file>', 'write to this file; otherwise to the standard output'),
+      number('--limit <n>', 'export this many records of the list at most', [1, 1_000_000_000]),
+      option(
+        '--output <file>',
+        'write to this file, compressed if its name ends with .gz; otherwise to the standard output',
+      ),
+      option('--gzip', 'compress, whatever the name of the file', false),
       option('--resume', 'continue an export to this file that was interrupted', false),
-      option('--force', 'replace the file, or what an interrupted export has left of it', false),
+      option(
+        '--force',
+        'replace the file, or what an interrupted export has left of it; with --resume, only if it cannot be continued',
+        false,
+      ),
       option(
         '--allow-fewer',
         'exit with 0 even if the service counts more records than it gave',
@@ -116,6 +125,7 @@ const COMMANDS: Record<string, CommandEntry> = {
         'export made-up people; otherwise a service or a gateway is needed',
         false,
       ),
+      option('--quiet', 'print only what went wrong', false),
     ],
     load: async () => (await import('./export.ts')).exportList,
   },

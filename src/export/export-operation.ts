@@ -37,6 +37,8 @@ interface ExportSelection {
 
 /** The operation that exports a list. */
 export interface ExportOperation {
+  /** The name of the `all…` field. */
+  readonly list: string;
   /** @param limit records that one operation returns; undefined: all */
   text(limit: number | undefined): string;
   /**
@@ -74,7 +76,9 @@ export async function exportOperation(
   const selection = selectionOf(name, fields ?? list!.selection, args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
   const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
+  await checkValid(`${name}${args === undefined ? '' : `(${args})`}`, record, gateway, signal);
   return {
+    list: name,
     keys: keysOf(selection),
     text: (limit) => {
       const most = limit === undefined ? undefined : `${names.limit}: ${limit}`;
@@ -138,6 +142,24 @@ function onlyField(text: string): FieldNode | undefined {
     return node?.kind === Kind.FIELD && others.length === 0 ? node : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Has the gateway check the selection and the filters. Reads no record. @throws OperatorMistake, GatewayFailure */
+async function checkValid(
+  list: string,
+  record: string,
+  gateway: Gateway,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await gateway.ask(`{ ${list} @include(if: false) ${record} }`, signal);
+  } catch (error) {
+    if (!(error instanceof GatewayFailure)) throw error;
+    // It may be read in several operations.
+    if (error.code === 'OPERATION_TOO_COMPLEX') return;
+    if (error.code !== 'BAD_USER_INPUT') throw error;
+    throw new OperatorMistake(`${error.message} Correct --fields or --args.`, { cause: error });
   }
 }
 

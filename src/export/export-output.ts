@@ -1,17 +1,20 @@
-import { constants, existsSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { open, rename, type FileHandle } from 'node:fs/promises';
+import { accessSync, constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
 import { syncFolder } from '../sync-folder.ts';
 import {
   openExportState,
+  OtherLayout,
   type AddedPage,
   type Begun,
   type ExportProgress,
   type ExportState,
   type PageToCheck,
 } from './export-state.ts';
+import { openPartFile, partOf, type PartFile } from './part-file.ts';
 import {
   adoptFile,
   checkLink,
@@ -19,6 +22,7 @@ import {
   isOwnFile,
   isTaken,
   notAFile,
+  NotOurs,
   removeFile,
 } from './private-files.ts';
 
@@ -26,7 +30,7 @@ import {
  * How an interrupted export loses and repeats no record
  *
  *     people.csv.part         what was written so far, then people.csv
- *     people.csv.part.state   for each page: the length of the file behind it, the cursor behind it, its ids
+ *     people.csv.part.state   for each page: the cursor behind it, its ids; for each commit: the length of the file
  *
  * A page is appended to the file first, and to the state afterwards. Every second, or 2,000 records, the file is
  * flushed to the disk (fsync), and then the state is committed. So what the state says is in the file, at every moment
@@ -43,11 +47,11 @@ import {
 
 /** Where an export is written to. */
 export interface ExportOutput {
-  /** What earlier runs have written. */
+  /** What earlier runs have written, and this one. */
   readonly progress: ExportProgress;
   newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
   /** Writes the lines of a page. @throws OutputFailure */
-  write(lines: string, page: Omit<AddedPage, 'bytes'>): Promise<void>;
+  write(lines: string, page: AddedPage): Promise<void>;
   /** Everything was written. @throws OutputFailure */
   finish(): Promise<void>;
   /** Keeps what can be resumed. */
@@ -59,57 +63,134 @@ class OutputFailure extends Error {
   override name = 'OutputFailure';
 }
 
+/** What an interrupted export left cannot be continued. */
+class NotResumable extends OperatorMistake {
+  override name = 'NotResumable';
+  /** A sentence. */
+  readonly reason: string;
+  constructor(reason: string, advice: string) {
+    super(`${reason} ${advice}`);
+    this.reason = reason;
+  }
+}
+
 interface ExportFileOptions {
   readonly path: string;
   readonly begun: Omit<Begun, 'replaces'>;
   /** What a file begins with. */
   readonly header: string;
+  readonly isGzip: boolean;
   readonly resume: boolean;
-  /** Whether files that are there may be replaced. */
+  /** Whether files that are there may be replaced. With `resume`: unless they can be continued. */
   readonly force: boolean;
   readonly clock: Clock;
+  /** Called before an export begins anew that was to be continued. @param reason a sentence */
+  readonly onBeginAnew: (reason: string) => void;
 }
 
 const COMMIT_MS = 1_000;
 const COMMIT_RECORDS = 2_000;
+/** Of text that was not flushed: compressed files keep it in memory. */
+const COMMIT_CHARACTERS = 8 * 1024 * 1024;
+
+/** Reports a folder where nothing can be written, before the gateway is asked. @throws OperatorMistake */
+export function checkFolder(path: string): void {
+  const folder = dirname(path);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new OperatorMistake(
+      `There is no folder ${folder}. Create it, or give --output another path.`,
+    );
+  }
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new OperatorMistake(
+      `This user cannot write to the folder ${folder} (${(error as NodeJS.ErrnoException).code}). Check its permissions, or give --output another path.`,
+    );
+  }
+}
 
 /** @returns `whole` if there is nothing left to resume @throws OperatorMistake, OutputFailure */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
-  const { header, resume, force, clock } = options;
+  const { resume, force } = options;
   const path = targetOf(options.path);
-  const [part, statePath] = [`${path}.part`, `${path}.part.state`];
+  const statePath = stateOf(path);
   const isThere = existsSync(path);
-  const isBegun = isTaken(part) || isTaken(statePath);
-  if (resume && isThere && !isBegun) return 'whole';
-  const files = [part, statePath, ...STATE_LOGS.map((ending) => statePath + ending)];
-  if (!resume) {
-    if (isWritten(statePath)) throw isBusyError(path);
-    if (!force && (isThere || isBegun)) throw alreadyThere(path, isBegun);
-  }
-  for (const file of files) (resume ? adoptFile : removeFile)(file);
-  const state = openState(statePath, path);
-  let opened: FileHandle | undefined;
-  try {
-    const isRenamed = state.isFinished && !existsSync(part);
-    if (resume && isRenamed && isThere) {
-      close();
-      rmSync(statePath, { force: true });
-      return 'whole';
+  const isBegun = isTaken(partOf(path)) || isTaken(statePath);
+  if (resume) {
+    if (isThere && !isBegun && !force) return 'whole';
+    try {
+      if (isBegun) return await continued(path, options);
+    } catch (error) {
+      if (!force || !(error instanceof NotResumable)) throw error;
+      options.onBeginAnew(error.reason);
     }
-    if (resume && state.begun && !isRenamed) checkSame(state.begun, options.begun, path);
-    else state.begin({ ...options.begun, replaces: force });
-    if (!isTaken(part)) createPrivateFile(part);
-    opened = await open(part, constants.O_RDWR | constants.O_NOFOLLOW);
-    const { bytes } = state.progress;
-    if ((await opened.stat()).size < bytes) throw isShorter(path);
-    await opened.truncate(bytes);
+  }
+  if (isBusyState(statePath)) throw isBusyError(path);
+  if (!force && (isThere || isBegun)) throw alreadyThere(path, isBegun);
+  for (const file of [partOf(path), ...filesOf(statePath)]) removeFile(file);
+  return beginExport(path, openState(path), options);
+}
+
+/** Continues what an earlier run has left. @throws NotResumable, OperatorMistake, OutputFailure */
+async function continued(
+  path: string,
+  options: ExportFileOptions,
+): Promise<ExportOutput | 'whole'> {
+  const part = partOf(path);
+  try {
+    for (const file of [part, ...filesOf(stateOf(path))]) adoptFile(file);
   } catch (error) {
-    await opened?.close();
-    close();
+    throw error instanceof NotOurs ? new NotResumable(error.message, BEGIN_ANEW) : error;
+  }
+  const state = openState(path);
+  const isRenamed = state.isFinished && !existsSync(part);
+  if (isRenamed && existsSync(path)) {
+    state.close();
+    rmSync(stateOf(path), { force: true });
+    if (!options.force) return 'whole';
+    // Only the removal of the state was missing.
+    return openExportFile(options);
+  }
+  if (isRenamed || !state.begun) return beginExport(path, state, options);
+  try {
+    checkSame(state.begun, options.begun, path);
+    return await openedFile(path, state, options);
+  } catch (error) {
+    if (state.isOpen) state.close();
+    throw failureOf(error, path);
+  }
+}
+
+const BEGIN_ANEW = 'Begin anew with --force.';
+
+function beginExport(
+  path: string,
+  state: ExportState,
+  options: ExportFileOptions,
+): Promise<ExportOutput> {
+  state.begin({ ...options.begun, replaces: options.force });
+  return openedFile(path, state, options);
+}
+
+/** Closes the state if it fails. */
+async function openedFile(
+  path: string,
+  state: ExportState,
+  { header, isGzip, force, clock }: ExportFileOptions,
+): Promise<ExportOutput> {
+  const statePath = stateOf(path);
+  const bytes = state.lengths[0] ?? 0;
+  let opened: PartFile | undefined;
+  try {
+    opened = await openPartFile(path, { bytes, isGzip });
+    if (!opened) throw isShorter(path);
+  } catch (error) {
+    state.close();
     throw failureOf(error, path);
   }
   const file = opened;
-  let length = state.progress.bytes;
+  let hasHeader = bytes > 0;
   let committedAt = clock.elapsed();
   let uncommitted = 0;
 
@@ -120,57 +201,49 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     newOf: (page) => state.newOf(page),
     write: (lines, page) =>
       guarded(async () => {
-        const bytes = await append(length === 0 ? header + lines : lines);
-        state.add({ ...page, bytes });
+        await append(lines);
+        state.add(page);
         uncommitted += page.ids.length;
-        const isDue = clock.elapsed() - committedAt >= COMMIT_MS || uncommitted >= COMMIT_RECORDS;
+        const isDue =
+          clock.elapsed() - committedAt >= COMMIT_MS ||
+          uncommitted >= COMMIT_RECORDS ||
+          file.unflushed >= COMMIT_CHARACTERS;
         if (isDue) await commit();
       }),
     finish: () =>
       guarded(async () => {
-        if (length === 0) await append(header);
+        await append('');
         await commit();
         if (existsSync(path) && !state.begun!.replaces && !force) throw appeared(path);
-        await checkStillThere();
-        state.finish();
-        await rename(part, path);
+        // Another user who can write to the folder may have replaced the file.
+        if (await file.isReplaced()) throw replaced(path);
+        state.finish([await file.flush()]);
+        await file.publish();
         syncFolder(dirname(path));
-        close();
+        state.close();
         rmSync(statePath, { force: true });
       }),
     close: async () => {
       const isNothing = state.isOpen && state.progress.records === 0;
       // What was committed before can be resumed if this fails.
       if (state.isOpen) await commit().catch(() => {});
-      close();
+      if (state.isOpen) state.close();
       await file.close();
       // The files of an export that never began must not prevent the next one.
-      if (isNothing) for (const left of [part, statePath]) rmSync(left, { force: true });
+      if (isNothing) for (const left of [partOf(path), statePath]) rmSync(left, { force: true });
     },
   };
 
-  /** Writes after the part that the state knows of, even if an earlier write failed beyond it. */
-  async function append(text: string): Promise<number> {
-    const bytes = Buffer.from(text);
-    for (let at = 0; at < bytes.length;) {
-      const { bytesWritten } = await file.write(bytes, at, bytes.length - at, length + at);
-      at += bytesWritten;
-    }
-    length += bytes.length;
-    return bytes.length;
+  async function append(lines: string): Promise<void> {
+    const text = hasHeader ? lines : header + lines;
+    if (text !== '') await file.append(text);
+    hasHeader = true;
   }
 
   async function commit(): Promise<void> {
-    await file.sync();
-    state.commit();
+    state.commit([await file.flush()]);
     committedAt = clock.elapsed();
     uncommitted = 0;
-  }
-
-  /** Another user who can write to the folder may have replaced the file. */
-  async function checkStillThere(): Promise<void> {
-    const [ours, theirs] = [await file.stat(), lstatSync(part, { throwIfNoEntry: false })];
-    if (theirs?.ino !== ours.ino || theirs.dev !== ours.dev) throw replaced(path);
   }
 
   async function guarded(work: () => Promise<void>): Promise<void> {
@@ -180,14 +253,16 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
       throw failureOf(error, path);
     }
   }
-
-  function close(): void {
-    if (state.isOpen) state.close();
-  }
 }
 
-/** What SQLite writes beside a database. */
-const STATE_LOGS = ['-wal', '-shm', '-journal'];
+function stateOf(path: string): string {
+  return `${partOf(path)}.state`;
+}
+
+/** A database, and what SQLite writes beside it. */
+function filesOf(statePath: string): string[] {
+  return ['', '-wal', '-shm', '-journal'].map((ending) => statePath + ending);
+}
 
 /** A link of this user stays a link. @throws OperatorMistake for anything but a file */
 function targetOf(path: string): string {
@@ -197,17 +272,20 @@ function targetOf(path: string): string {
   return stats ? realpathSync(path) : path;
 }
 
-function openState(statePath: string, path: string): ExportState {
+/** @throws NotResumable, OperatorMistake, OutputFailure */
+function openState(path: string): ExportState {
+  const statePath = stateOf(path);
   try {
     if (!isTaken(statePath)) createPrivateFile(statePath);
     return openExportState(statePath);
   } catch (error) {
-    throw isBusy(error) ? isBusyError(path) : failureOf(error, path);
+    if (isBusy(error)) throw isBusyError(path);
+    throw isUnreadable(error) ? unreadable(statePath) : failureOf(error, path);
   }
 }
 
 /** Whether another export has the state open. The lock ends with its process, whatever ended that. */
-function isWritten(statePath: string): boolean {
+function isBusyState(statePath: string): boolean {
   if (!isOwnFile(statePath)) return false;
   try {
     openExportState(statePath).close();
@@ -221,12 +299,24 @@ function isBusyError(path: string): OperatorMistake {
   return new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
 }
 
-/** The upper bits of the code say what the other process is in the middle of. */
 function isBusy(error: unknown): boolean {
-  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
+  return sqliteCode(error) === SQLITE_BUSY;
+}
+
+function isUnreadable(error: unknown): boolean {
+  return (
+    error instanceof OtherLayout || [SQLITE_CORRUPT, SQLITE_NOTADB].includes(sqliteCode(error))
+  );
+}
+
+/** The upper bits of the code say more, such as what another process is in the middle of. */
+function sqliteCode(error: unknown): number {
+  return ((error as { errcode?: number }).errcode ?? 0) % 256;
 }
 
 const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
 
 function checkSame(begun: Begun, now: Omit<Begun, 'replaces'>, path: string): void {
   const keys = ['source', 'format', 'operation'] as const;
@@ -235,10 +325,18 @@ function checkSame(begun: Begun, now: Omit<Begun, 'replaces'>, path: string): vo
   const was = {
     source: `from ${begun.source}, and this one is from ${now.source}`,
     format: `as ${begun.format}, and this one is ${now.format}`,
-    operation: 'with another field, --fields or --args, or the schema has changed',
+    operation: 'with another field, --fields, --args or --limit, or the schema has changed',
   }[other];
-  throw new OperatorMistake(
-    `The export to ${path} was begun ${was}. Resume it with the same options, or begin anew with --force.`,
+  throw new NotResumable(
+    `The export to ${path} was begun ${was}.`,
+    'Resume it with the same options, or begin anew with --force.',
+  );
+}
+
+function unreadable(statePath: string): NotResumable {
+  return new NotResumable(
+    `${statePath} is damaged, or was left by another version of this program.`,
+    BEGIN_ANEW,
   );
 }
 
@@ -264,9 +362,10 @@ function replaced(path: string): OutputFailure {
   );
 }
 
-function isShorter(path: string): OperatorMistake {
-  return new OperatorMistake(
-    `${path}.part is shorter than the export left it, so it cannot be continued. Begin anew with --force.`,
+function isShorter(path: string): NotResumable {
+  return new NotResumable(
+    `${path}.part is shorter than the export left it, so it cannot be continued.`,
+    BEGIN_ANEW,
   );
 }
 
@@ -298,10 +397,16 @@ export class ReaderLeft extends OutputFailure {
 /** Writes to a stream as fast as it is read. It cannot be resumed by another run. */
 export function streamOutput(
   stream: NodeJS.WritableStream,
-  { header, signal }: { readonly header: string; readonly signal: AbortSignal },
+  {
+    header,
+    isGzip,
+    signal,
+  }: { readonly header: string; readonly isGzip: boolean; readonly signal: AbortSignal },
 ): ExportOutput {
   const state = openExportState(':memory:');
-  let isBegun = false;
+  /** What is not sent yet: a gzip member should not be small. */
+  let pending = header;
+  let isEmpty = true;
 
   return {
     get progress() {
@@ -309,22 +414,26 @@ export function streamOutput(
     },
     newOf: (page) => state.newOf(page),
     write: async (lines, page) => {
-      await send(lines);
-      state.add({ ...page, bytes: 0 });
+      pending += lines;
+      state.add(page);
+      if (!isGzip || pending.length >= MEMBER_CHARACTERS) await send();
     },
-    finish: () => send(''),
+    finish: async () => {
+      if (pending !== '' || (isGzip && isEmpty)) await send();
+    },
     close: async () => state.close(),
   };
 
   /** @throws the reason of the signal */
-  async function send(lines: string): Promise<void> {
-    const text = isBegun ? lines : header + lines;
-    isBegun = true;
-    if (text === '') return;
+  async function send(): Promise<void> {
+    const text = pending;
+    pending = '';
+    isEmpty = false;
+    const content = isGzip ? await promisify(gzip)(text) : text;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const stop = () => reject(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });
-    stream.write(text, (error) => (error ? reject(streamFailure(error)) : resolve()));
+    stream.write(content, (error) => (error ? reject(streamFailure(error)) : resolve()));
     try {
       await promise;
     } finally {
@@ -332,6 +441,8 @@ export function streamOutput(
     }
   }
 }
+
+const MEMBER_CHARACTERS = 256 * 1024;
 
 function streamFailure(error: NodeJS.ErrnoException): OutputFailure {
   const hasLeft = ['EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNRESET'].includes(error.code ?? '');

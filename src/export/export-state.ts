@@ -9,11 +9,13 @@ export interface ExportState {
   begin(begun: Begun): void;
   readonly progress: ExportProgress;
   add(page: AddedPage): void;
-  /** Keeps what was added, whatever happens from now on. */
-  commit(): void;
-  /** Keeps that the file is whole. */
-  finish(): void;
+  /** Keeps what was added, whatever happens from now on. @param lengths of the files, which were flushed before */
+  commit(lengths: readonly number[]): void;
+  /** Keeps that the files are whole. */
+  finish(lengths: readonly number[]): void;
   readonly isFinished: boolean;
+  /** Of the files, as they were committed. Empty for a new export. */
+  readonly lengths: readonly number[];
   /** Leaves out records that an earlier page had, unless the page begins exactly behind the page before. */
   newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
   readonly isOpen: boolean;
@@ -33,8 +35,7 @@ export interface Begun {
 
 export interface ExportProgress {
   readonly records: number;
-  /** Length of the file. */
-  readonly bytes: number;
+  readonly pages: number;
   /** Values that could not be read. */
   readonly faults: number;
   readonly after: string | undefined;
@@ -45,7 +46,6 @@ export interface ExportProgress {
 export interface AddedPage {
   /** Of the records; null for one without. */
   readonly ids: readonly (string | null)[];
-  readonly bytes: number;
   readonly faults: number;
   readonly after: string;
   /** How many records the service said that the list has. */
@@ -58,7 +58,7 @@ export interface PageToCheck<R> {
   readonly isResumed: boolean;
 }
 
-const NOTHING = { records: 0, bytes: 0, faults: 0, after: undefined };
+const NOTHING = { pages: 0, records: 0, faults: 0, after: undefined };
 
 /** The exclusive lock refuses a second export to the file, and lets the write-ahead log do without shared memory. */
 const OPEN = `
@@ -66,30 +66,46 @@ const OPEN = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
   BEGIN EXCLUSIVE;
-  CREATE TABLE IF NOT EXISTS export (begun TEXT NOT NULL, finished INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS page (
-    number INTEGER PRIMARY KEY, records INTEGER NOT NULL, bytes INTEGER NOT NULL, faults INTEGER NOT NULL,
-    after TEXT NOT NULL, ids TEXT NOT NULL
+`;
+/** Changes with the tables: a state of another version cannot be continued. */
+const LAYOUT = 2;
+const CREATE = `
+  CREATE TABLE export (begun TEXT NOT NULL, lengths TEXT NOT NULL, finished INTEGER NOT NULL);
+  CREATE TABLE page (
+    number INTEGER PRIMARY KEY, records INTEGER NOT NULL, faults INTEGER NOT NULL, after TEXT NOT NULL, ids TEXT NOT NULL
   );
-  CREATE TABLE IF NOT EXISTS counted (first INTEGER NOT NULL);
+  CREATE TABLE counted (first INTEGER NOT NULL);
+  PRAGMA user_version = ${LAYOUT};
 `;
 
-/** @param path `:memory:` for an export that cannot be resumed @throws the errors of SQLite */
+/** The state was left by another version of this program. */
+export class OtherLayout extends Error {
+  override name = 'OtherLayout';
+}
+
+/** @param path `:memory:` for an export that cannot be resumed @throws OtherLayout, the errors of SQLite */
 export function openExportState(path: string): ExportState {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
     database.exec(OPEN);
+    const isNew = database.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
+    if (isNew) database.exec(CREATE);
+    const layout = database.prepare('PRAGMA user_version').get()?.['user_version'];
+    if (layout !== LAYOUT) throw new OtherLayout();
   } catch (error) {
     database.close();
     throw error;
   }
   const insert = database.prepare(
-    'INSERT INTO page (records, bytes, faults, after, ids) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO page (records, faults, after, ids) VALUES (?, ?, ?, ?)',
   );
-  const row = database.prepare('SELECT begun, finished FROM export').get();
+  const row = database.prepare('SELECT * FROM export').get();
   let begun = row && (JSON.parse(String(row['begun'])) as Begun);
+  const committed = row ? (JSON.parse(String(row['lengths'])) as number[]) : [];
   let progress = (database
-    .prepare('SELECT records, bytes, faults, after FROM page ORDER BY number DESC LIMIT 1')
+    .prepare(
+      'SELECT number AS pages, records, faults, after FROM page ORDER BY number DESC LIMIT 1',
+    )
     .get() ?? NOTHING) as unknown as Omit<ExportProgress, 'counted'>;
   let firstCount = database.prepare('SELECT first FROM counted').get()?.['first'] as
     number | undefined;
@@ -106,32 +122,33 @@ export function openExportState(path: string): ExportState {
       return { ...progress, counted: lastCount === undefined ? undefined : Math.min(...counts) };
     },
     isFinished: row?.['finished'] === 1,
-    begin: (given) => {
+    lengths: committed,
+    begin: (options) => {
       database.exec('DELETE FROM export; DELETE FROM page; DELETE FROM counted');
-      database.prepare('INSERT INTO export VALUES (?, 0)').run(JSON.stringify(given));
-      begun = given;
+      database.prepare("INSERT INTO export VALUES (?, '[]', 0)").run(JSON.stringify(options));
+      begun = options;
       progress = NOTHING;
       firstCount = lastCount = undefined;
-      commit();
+      commit([]);
     },
-    add: ({ ids, bytes, faults, after, counted }) => {
+    add: ({ ids, faults, after, counted }) => {
       lastCount = counted;
       if (firstCount === undefined && counted !== undefined) {
         database.prepare('INSERT INTO counted VALUES (?)').run((firstCount = counted));
       }
       progress = {
+        pages: progress.pages + 1,
         records: progress.records + ids.length,
-        bytes: progress.bytes + bytes,
         faults: progress.faults + faults,
         after,
       };
       const { records } = progress;
-      insert.run(records, progress.bytes, progress.faults, after, JSON.stringify(ids));
+      insert.run(records, progress.faults, after, JSON.stringify(ids));
     },
     commit,
-    finish: () => {
+    finish: (lengths) => {
       database.exec('UPDATE export SET finished = 1');
-      commit();
+      commit(lengths);
     },
     newOf: ({ records, isResumed }) => {
       if (!isResumed) return records;
@@ -148,7 +165,8 @@ export function openExportState(path: string): ExportState {
     close: () => database.close(),
   };
 
-  function commit(): void {
+  function commit(lengths: readonly number[]): void {
+    database.prepare('UPDATE export SET lengths = ?').run(JSON.stringify(lengths));
     database.exec('COMMIT');
     database.exec('BEGIN EXCLUSIVE');
   }

@@ -30,6 +30,8 @@ interface ExportedPagesOptions {
   readonly operation: ExportOperation;
   /** Undefined: from the start of the list. */
   readonly after: string | undefined;
+  /** How many more records are needed; Infinity for all. Asked before each operation. */
+  readonly needed: () => number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Called before each wait after a failure. */
@@ -66,14 +68,15 @@ export async function* exportedPages(
   let reading: Reading = { limit: undefined };
   let wait = 1;
   let patienceEnds = clock.elapsed() + PATIENCE_MS;
-  for (;;) {
+  while (options.needed() > 0) {
     let count = 0;
+    const now = upTo(options.needed(), reading);
     try {
       let hasMore = false;
-      for await (const page of pagesOf(options, after, reading)) {
+      for await (const page of pagesOf(options, after, now)) {
         count += page.records.length;
         after = page.resumeAfter;
-        hasMore = page.hasMore ?? (isStreamed(reading) && count === reading.limit);
+        hasMore = page.hasMore ?? (isStreamed(now) && count === now.limit);
         yield { ...page, isResumed };
         wait = 1;
         patienceEnds = clock.elapsed() + PATIENCE_MS;
@@ -100,6 +103,13 @@ export async function* exportedPages(
     }
     isResumed = true;
   }
+}
+
+/** The same, without more records than are needed. A window that is a page of the service stays one. */
+function upTo(needed: number, reading: Reading): Reading {
+  if (needed === Infinity) return reading;
+  if (isStreamed(reading)) return { limit: Math.min(needed, reading.limit ?? Infinity) };
+  return reading.first === undefined ? reading : { first: Math.min(needed, reading.first) };
 }
 
 /** Returns what to read instead when an operation is refused before its first record; undefined: nothing. */

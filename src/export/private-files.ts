@@ -31,19 +31,26 @@ export function isOwnFile(path: string): boolean {
   return stats !== undefined && stats.isFile() && stats.nlink === 1 && isOfThisUser(stats);
 }
 
+/** Another user may have put the file there. */
+export class NotOurs extends Error {
+  override name = 'NotOurs';
+  constructor(path: string) {
+    super(
+      `${path} was not left by an export of this user: it is a link, has a second name, or belongs to another user.`,
+    );
+  }
+}
+
 /**
  * Makes a file that an earlier run has left one for its owner only. Does nothing if there is none.
  *
- * @throws OperatorMistake if another user may have put it there
+ * @throws NotOurs; OperatorMistake for a folder
  */
 export function adoptFile(path: string): void {
   if (!isTaken(path)) return;
   if (!isOwnFile(path)) {
     if (statusOf(path)!.isDirectory()) throw notAFile(path);
-    throw new OperatorMistake(
-      `${path} was not left by an export of this user: it is a link, has a second name, or belongs to another user. ` +
-        'Begin anew with --force, or remove it.',
-    );
+    throw new NotOurs(path);
   }
   chmodSync(path, FOR_OWNER_ONLY);
 }

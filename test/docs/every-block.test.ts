@@ -14,7 +14,7 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/commands.test.ts: the other commands of the gateway': {
     'README.md': ['schema print --subgraph'],
     'docs/authentication.md': ['keys new importer', 'keys new router'],
-    'docs/export.md': ['--resume', 'EXPORT_API_KEY'],
+    'docs/export.md': ['made-up.csv', 'EXPORT_API_KEY=rsk'],
     'docs/relay.md': ['schema print'],
     'docs/sandbox.md': ['schema explain'],
     'docs/supergraph.md': ['keys new router', '--federation 2.9'],
@@ -73,6 +73,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   },
   'test/export/failures.test.ts: the recipes of the README': {
     'README.md': ['# One record a line'],
+  },
+  'test/export/scheduled.test.ts: the line for cron': {
+    'docs/export.md': ['17 2 * * *'],
   },
   'test/cli/sandbox-docs.test.ts: the sandbox with keys prints settings': {
     'docs/sandbox.md': ['--keys'],

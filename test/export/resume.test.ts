@@ -230,10 +230,10 @@ function committedIn(state: string, copy: string): number {
   const database = new DatabaseSync(copy);
   try {
     const { there } = database
-      .prepare("SELECT count(*) AS there FROM sqlite_schema WHERE name = 'page'")
+      .prepare("SELECT count(*) AS there FROM sqlite_schema WHERE name = 'export'")
       .get()!;
-    if (there === 0) return 0;
-    return Number(database.prepare('SELECT max(bytes) AS bytes FROM page').get()!['bytes'] ?? 0);
+    const row = there === 0 ? undefined : database.prepare('SELECT lengths FROM export').get();
+    return row ? ((JSON.parse(String(row['lengths'])) as number[])[0] ?? 0) : 0;
   } finally {
     database.close();
     for (const suffix of ['', '-wal', '-shm']) rmSync(copy + suffix, { force: true });

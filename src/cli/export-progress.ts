@@ -1,0 +1,89 @@
+import type { Clock } from '../clock.ts';
+import { duration } from './terminal.ts';
+
+/** What an export reports of its progress: as one line that changes on a terminal, as a few lines elsewhere. */
+interface ExportProgressReport {
+  /** @param length of the list, once it is known */
+  show(progress: Progress, length: number | undefined): void;
+  /** Prints a message above the line. */
+  say(message: string): void;
+  /** Removes the line. @returns what the run did, such as `Read 3 pages in 2 s.` */
+  end(progress: Progress): string;
+}
+
+interface Progress {
+  readonly records: number;
+  readonly pages: number;
+}
+
+interface ProgressOptions {
+  readonly clock: Clock;
+  /** What earlier runs have written. */
+  readonly from: Progress;
+  readonly isQuiet: boolean;
+}
+
+const BETWEEN_MS = 200;
+/** Where there is no terminal: a log or the mail of a scheduled job. */
+const FIRST_LINE_MS = 10_000;
+const BETWEEN_LINES_MS = 60_000;
+const BAR = 24;
+const CLEAR = '\r\u001b[K';
+
+export function exportProgress(
+  stream: NodeJS.WritableStream & { readonly isTTY?: boolean },
+  { clock, from, isQuiet }: ProgressOptions,
+): ExportProgressReport {
+  const isTerminal = stream.isTTY === true;
+  const start = clock.elapsed();
+  let nextAt = start + (isTerminal ? 0 : FIRST_LINE_MS);
+  let line = '';
+
+  return {
+    show: ({ records, pages }, length) => {
+      const now = clock.elapsed();
+      if (isQuiet || now < nextAt) return;
+      nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
+      const rate = ((records - from.records) * 1000) / Math.max(1, now - start);
+      const parts = [
+        `${count(records)} records`,
+        `${count(pages)} pages`,
+        `${count(Math.round(rate))}/s`,
+        ...shareOf(records, length),
+        ...timeLeft(records, length, rate),
+      ];
+      line = parts.join('  ');
+      stream.write(isTerminal ? CLEAR + line : `${line}\n`);
+    },
+    say: (message) => {
+      if (isQuiet) return;
+      stream.write(`${isTerminal && line !== '' ? CLEAR : ''}${message}\n`);
+      if (isTerminal) stream.write(line);
+    },
+    end: ({ pages }) => {
+      if (isTerminal && line !== '') stream.write(CLEAR);
+      line = '';
+      const read = pages - from.pages;
+      const time = clock.elapsed() - start;
+      const took = time < 1_000 ? 'less than 1 s' : duration(time / 1_000);
+      return `Read ${count(read)} ${read === 1 ? 'page' : 'pages'} in ${took}.`;
+    },
+  };
+}
+
+/** The list may have grown since its length was known. */
+function shareOf(records: number, length: number | undefined): string[] {
+  if (!length) return [];
+  const share = Math.min(1, records / length);
+  const filled = Math.round(share * BAR);
+  return [`[${'#'.repeat(filled)}${'.'.repeat(BAR - filled)}] ${Math.floor(share * 100)} %`];
+}
+
+function timeLeft(records: number, length: number | undefined, rate: number): string[] {
+  if (!length || rate <= 0 || records >= length) return [];
+  return [`${duration(Math.ceil((length - records) / rate))} left`];
+}
+
+export function count(value: number): string {
+  return value.toLocaleString('en-US');
+}
