@@ -1,12 +1,16 @@
 import {
+  getNamedType,
   Kind,
   OperationTypeNode,
   visit,
   type DocumentNode,
+  type GraphQLObjectType,
+  type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
 import type { SelectionScope } from '../answers/collect-fields.ts';
 import type { Payload, WholeAnswer } from '../answers/write-answer.ts';
+import type { DerivedField, DerivedKind } from '../schema/derived.ts';
 import { incrementalAsked } from '../schema/incremental-directives.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import { fragmentsOf } from '../selections.ts';
@@ -118,6 +122,10 @@ export function createPlanner(parts: PlannerParts): Planner {
     schema,
     derived: new Map(atRoot!.map((field) => [field.name, field])),
     derivedBelow: new Map(below!.map((field) => [`${field.parent}.${field.name}`, field])),
+    derivedTypes: new Set(served.derived.flatMap((field) => derivedTypes(schema, field))),
+    derivedAbstract: new Set(
+      atRoot!.filter(({ kind }) => ABSTRACT.has(kind)).map(({ name }) => name),
+    ),
     mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
     entities,
     nodes,
@@ -154,6 +162,18 @@ export function createPlanner(parts: PlannerParts): Planner {
       return drains.load;
     },
   };
+}
+
+const ABSTRACT: ReadonlySet<DerivedKind> = new Set(['node', 'nodes', 'entities']);
+
+/** Returns the types that a derived field brings: of a connection also its edges and its `pageInfo`. */
+function derivedTypes(schema: GraphQLSchema, { kind, parent, name }: DerivedField): string[] {
+  if (kind !== 'connection' && kind !== 'service') return [];
+  const typeOf = (on: string, field: string) =>
+    getNamedType((schema.getType(on) as GraphQLObjectType).getFields()[field]!.type).name;
+  const type = typeOf(parent, name);
+  if (kind === 'service') return [type];
+  return [type, typeOf(type, 'edges'), typeOf(type, 'pageInfo')];
 }
 
 function isObject(value: unknown): value is object {

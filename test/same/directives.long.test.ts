@@ -136,6 +136,31 @@ test.each([
     'a fragment around a list below an object',
     '{ team(id: "1") { ... on Team { ...F @tag(name: "x") } } } fragment F on Team { allMembers { id } }',
   ],
+  ['the edges', '{ personsConnection { edges @tag(name: "x") { node { id } } } }'],
+  ['the nodes', '{ personsConnection { nodes @tag(name: "x") { id } } }'],
+  ['the node of an edge', '{ personsConnection { edges { node @tag(name: "x") { id } } } }'],
+  ['a cursor', '{ personsConnection { edges { cursor @tag(name: "x") } } }'],
+  ['the pageInfo', '{ personsConnection { pageInfo @tag(name: "x") { hasNextPage } } }'],
+  ['a flag', '{ personsConnection { pageInfo { hasNextPage @tag(name: "x") } } }'],
+  ['a count', '{ personsConnection { totalCount @tag(name: "x") } }'],
+  ['the type name of a connection', '{ personsConnection { __typename @tag(name: "x") } }'],
+  [
+    'a spread in a connection',
+    '{ personsConnection { ...F @tag(name: "x") } } fragment F on PersonConnection { nodes { id } }',
+  ],
+  [
+    'a fragment in an edge',
+    '{ personsConnection { edges { ...F } } } fragment F on PersonEdge @tag(name: "x") { node { id } }',
+  ],
+  [
+    'the nodes of a list below an object',
+    '{ team(id: "1") { membersConnection { nodes @tag(name: "x") { id } } } }',
+  ],
+  [
+    'a fragment of references',
+    '{ _entities(representations: []) { ... on Person @tag(name: "x") { id } } }',
+  ],
+  ['the SDL', '{ _service { sdl @tag(name: "x") } }'],
 ])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
   const world = await sideBySide({ schema: shopWithPersons() });
   const { data, errors } = await world.through({ query });
@@ -148,6 +173,8 @@ test('custom directives above and below a list that the gateway adds are not ref
   const world = await sideBySide({ schema: shopWithPersons() });
   const query = `query ($yes: Boolean = true) @inContext(country: "FR") {
       ...F ... @tag(name: "a") { ... { seen team(id: "1") @tag(name: "b") { ...T @include(if: $yes) } } }
+      person(id: "1") { ... @tag(name: "g") { id @tag(name: "h") } }
+      _entities(representations: [{ __typename: "Person", id: "1" }]) { ... on Person { id @tag(name: "i") } }
     }
     fragment F on Query { allPersons @skip(if: false) { id @tag(name: "c") ... @tag(name: "d") { id } } }
     fragment T on Team { allMembers { ...P @tag(name: "e") } }
@@ -157,12 +184,56 @@ test('custom directives above and below a list that the gateway adds are not ref
   expect(JSON.parse(data!)).toMatchObject({
     allPersons: [{ id: '1' }, { id: '2' }],
     team: { allMembers: { length: 120 } },
+    person: { id: '1' },
+    _entities: [{ id: '1' }],
   });
   const sent = world.gateway.upstream.received.map(({ body }) => body);
   expect(sent.length).toBeGreaterThan(3);
   for (const body of sent) expect(body).toContain('@inContext(country');
   const drains = sent.filter((body) => body.includes('persons('));
-  for (const body of drains) expect(body).toMatch(/@tag.*c.*@tag.*d/);
+  const written = drains.join().replaceAll('\\"', '"');
+  for (const name of ['c', 'd', 'g', 'h', 'i']) expect(written).toContain(`@tag(name: "${name}")`);
+});
+
+test('@skip and @include decide about every field of a connection', async () => {
+  const world = await sideBySide({ schema: shopWithPersons() });
+  const query = `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) {
+    personsConnection(first: 1) { ...C nodes @skip(if: $b) { id @include(if: $c) } totalCount @include(if: $c) }
+    team(id: "1") { membersConnection(first: 1) {
+      nodes @include(if: $a) { id } edges @skip(if: $c) { node @skip(if: $a) { id } a: __typename } b: __typename
+    } }
+  }
+  fragment C on PersonConnection {
+    edges @include(if: $a) { cursor @skip(if: $b) ... @include(if: $c) { node { id } } d: __typename }
+    pageInfo @skip(if: $a) { hasNextPage @skip(if: $b) hasPreviousPage }
+  }`;
+  for (let bits = 0; bits < 8; bits += 1) {
+    const [a, b, c] = [1, 2, 4].map((bit) => (bits & bit) > 0) as [boolean, boolean, boolean];
+    const { data, errors } = await world.through({ query, variables: { a, b, c } });
+    expect(errors).toBeUndefined();
+    const { personsConnection, team } = JSON.parse(data!) as Record<string, never>;
+    expect(personsConnection).toEqual({
+      ...(a && {
+        edges: [
+          {
+            ...(!b && { cursor: expect.any(String) }),
+            ...(c && { node: { id: '1' } }),
+            d: 'PersonEdge',
+          },
+        ],
+      }),
+      ...(!a && { pageInfo: { ...(!b && { hasNextPage: true }), hasPreviousPage: false } }),
+      ...(!b && { nodes: [c ? { id: '1' } : {}] }),
+      ...(c && { totalCount: 2 }),
+    });
+    expect(team).toEqual({
+      membersConnection: {
+        ...(a && { nodes: [{ id: '0' }] }),
+        ...(!c && { edges: [{ ...(!a && { node: { id: '0' } }), a: 'PersonEdge' }] }),
+        b: 'PersonConnection',
+      },
+    });
+  }
 });
 
 test('a fragment may have the name that another would be sent by', async () => {

@@ -22,6 +22,10 @@ export interface RootRules {
   readonly derived: Pick<ReadonlySet<string>, 'has'>;
   /** The derived fields of nested lists, as `Type.field`. */
   readonly derivedBelow: Pick<ReadonlySet<string>, 'has'>;
+  /** The types that only the gateway has, such as connections and edges. */
+  readonly derivedTypes: ReadonlySet<string>;
+  /** The derived fields whose fragments are not sent, because they select records of several types. */
+  readonly derivedAbstract: ReadonlySet<string>;
   /** The mutations that callers may use, by their served names. */
   readonly mutations: AllowedMutations;
 }
@@ -43,13 +47,15 @@ interface Place {
   readonly isRoot: boolean;
   /** A directive of the service on a fragment around it. */
   readonly directive: DirectiveNode | undefined;
+  /** The field around it, if fragments in that are not sent. */
+  readonly inside: string | undefined;
 }
 
 /**
  * Checks what validation does not know.
  *
- * - A directive of the service on a derived field, or on a fragment around it, could not be sent to its place: the
- *   gateway answers the field with requests of its own.
+ * - A directive of the service on a derived field, in a derived object such as an edge, or on a fragment around either,
+ *   cannot be sent to its place: the gateway answers the field with requests of its own.
  * - A schema may allow fields of a root type below the root, where only the service can answer them. Derived fields are
  *   unavailable there, and mutations still have to be allowed by MUTATIONS.
  *
@@ -60,7 +66,7 @@ export function checkRootRules(
   { operation, selectionSet }: OperationDefinitionNode,
   fragments: Fragments,
 ): void {
-  const { schema, derived, derivedBelow } = rules;
+  const { schema, derived, derivedBelow, derivedTypes, derivedAbstract } = rules;
   const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
   const walk: FieldWalk<Place> = {
     fragments,
@@ -71,26 +77,35 @@ export function checkRootRules(
       return { ...place, on: isCompositeType(type) ? type : place.on, directive };
     },
     // The type inside of a fragment is always the same.
-    keyOf: ({ isRoot, directive }) => `${isRoot} ${directive !== undefined}`,
+    keyOf: ({ isRoot, directive, inside }) => `${isRoot} ${directive !== undefined} ${inside}`,
     field: check,
   };
   const entered = new Map<string, Set<unknown>>();
   const on = schema.getRootType(operation)!;
-  walkFields(selectionSet.selections, { on, isRoot: true, directive: undefined }, walk, entered);
+  const root: Place = { on, isRoot: true, directive: undefined, inside: undefined };
+  walkFields(selectionSet.selections, root, walk, entered);
 
-  function check(node: FieldNode, { on: parent, isRoot, directive }: Place): void {
+  function check(node: FieldNode, { on: parent, isRoot, directive, inside }: Place): void {
     const { value: name } = node.name;
     const isOfQuery = canBe(schema, parent, query) && derived.has(name);
     if (isOfQuery && !isRoot) throw notBelowRoot(name);
-    if (isOfQuery || derivedBelow.has(`${parent.name}.${name}`)) {
+    const isDerived = derivedBelow.has(`${parent.name}.${name}`) || derivedTypes.has(parent.name);
+    if (isOfQuery || isDerived) {
       const misplaced = directive ?? ofService(node);
       if (misplaced) throw notAt(name, misplaced);
     }
+    if (inside !== undefined && directive) throw notInside(inside, directive);
     const isMutation = !isRoot && canBe(schema, parent, mutation) && !name.startsWith('__');
     if (isMutation && !isAllowed(rules, name)) throw refusedMutation(name);
     const below = typeBelow(parent, name);
     if (!below || !node.selectionSet) return;
-    const place = { on: below, isRoot: false, directive: undefined };
+    const isAbstract = isOfQuery && derivedAbstract.has(name);
+    const place: Place = {
+      on: below,
+      isRoot: false,
+      directive: undefined,
+      inside: isAbstract ? name : undefined,
+    };
     walkFields(node.selectionSet.selections, place, walk, entered);
   }
 }
@@ -131,6 +146,17 @@ function notAt(field: string, { name }: DirectiveNode) {
   return codedError(
     'BAD_USER_INPUT',
     `@${name.value} cannot be used at ${field}, nor at a fragment around it, because the gateway answers this field with ` +
-      'requests of its own. Remove it; a directive of the operation is sent with each of these requests.',
+      `requests of its own. ${REMOVE}`,
   );
 }
+
+function notInside(field: string, { name }: DirectiveNode) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `@${name.value} cannot be used at a fragment directly in ${field}, because the gateway requests the records of each ` +
+      `type on their own. ${REMOVE}`,
+  );
+}
+
+const REMOVE =
+  'Remove it; a directive of the operation is sent with each request, and one of a field of the service with this field.';

@@ -1,5 +1,7 @@
 import { getArgumentValues } from '@graphql-tools/utils';
 import {
+  getNamedType,
+  isObjectType,
   Kind,
   type FieldNode,
   type GraphQLError,
@@ -217,9 +219,16 @@ interface LookupPlan {
   readonly refusal: GraphQLError | undefined;
 }
 
-function lookupFor(parts: FieldParts, entity: Entity, { nodes }: SelectedField): LookupPlan {
-  const { fields, refusal } = collectFields(parts.scope, entity.type, selectionsOf(nodes));
-  const selections = [...fields.values()].flatMap((field) => field.nodes);
+function lookupFor(
+  parts: FieldParts,
+  entity: Entity,
+  { definition, nodes }: SelectedField,
+): LookupPlan {
+  const selected = selectionsOf(nodes);
+  const { fields, refusal } = collectFields(parts.scope, entity.type, selected);
+  // Of fragments on several types, only the fields of this one are sent; of a condition that is null, nothing.
+  const isSentAsIs = isObjectType(getNamedType(definition.type)) && !refusal;
+  const selections = isSentAsIs ? selected : [...fields.values()].flatMap((field) => field.nodes);
   const lookUp =
     entity.lookup!.kind === 'id'
       ? lookupById(parts, entity.lookup!, selections)
