@@ -155,7 +155,7 @@ class Reader {
     if (value === undefined || value.isNull) return this.#null(shape, value);
     const tape = this.#cleared();
     const end = scanOf(shape)(value.bytes, value.start, tape);
-    // The scanner does not take values of any type that are deep or have white space inside.
+    // Of custom scalars, the scanner does not take values that are deep or long, or have white space inside.
     if (end !== value.end && (shape.kind !== 'any' || shape.globalIdOf !== undefined)) {
       this.#complain('something else', named(shape));
       return this.#nullFor(shape);

@@ -7,6 +7,7 @@ import {
   scanScalar,
   scanString,
 } from '../json.ts';
+import { STEP } from '../pausable.ts';
 import { globalIdJson } from './global-id.ts';
 import {
   TYPE_KEY,
@@ -351,13 +352,13 @@ function isNumberByte(byte: number): boolean {
 
 /** A custom scalar is passed on whatever it is, except null. */
 function scanAny(bytes: Uint8Array, at: number): number {
-  return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_SCANNED_LEVELS, bytes, at);
+  return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_SCANNED_LEVELS, at + STEP, bytes, at);
 }
 
-/** Deeper values are taken as they are in a document that was checked, which may have 500 levels. */
+/** Values that are deeper, or end behind a STEP, are taken as they are in a document that was checked with pauses. */
 const MAX_SCANNED_LEVELS = 50;
 
-function scanAnyWithin(levels: number, bytes: Uint8Array, at: number): number {
+function scanAnyWithin(levels: number, until: number, bytes: Uint8Array, at: number): number {
   const byte = bytes[at]!;
   if (byte !== 91 && byte !== 123) return scanScalar(bytes, at);
   if (levels === 0) return -1;
@@ -370,8 +371,8 @@ function scanAnyWithin(levels: number, bytes: Uint8Array, at: number): number {
       if (end < 0 || bytes[end] !== 58) return -1;
       end += 1;
     }
-    end = scanAnyWithin(levels - 1, bytes, end);
-    if (end < 0) return -1;
+    end = scanAnyWithin(levels - 1, until, bytes, end);
+    if (end < 0 || end > until) return -1;
     if (bytes[end] === close) return end + 1;
     if (bytes[end] !== 44) return -1;
     end += 1;

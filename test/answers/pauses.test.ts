@@ -1,7 +1,9 @@
 /** Readers of large answers that would be easy to write without a pause. */
 import { expect, test } from 'vitest';
+import { member, readEnvelope, slotScanner, slotsIn } from '../../src/answers/envelope.ts';
 import { nullingPagesOf } from '../../src/answers/nulling-pages.ts';
-import { parseJson, withoutSpace, type Json } from '../../src/json.ts';
+import { readValue } from '../../src/answers/read.ts';
+import { jsonIn, parseJson, withoutSpace, type Json } from '../../src/json.ts';
 import { STEP, type Pausable } from '../../src/pausable.ts';
 
 const NAMES = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => `The name of number ${i}`));
@@ -20,6 +22,24 @@ test('an element of a large list is looked for with pauses', () => {
   const { value, pauses } = counted(nullingPagesOf(data, [error]));
   expect(value).toEqual(new Set(['_rsPage1_a']));
   expect(pauses).toBeGreaterThan(NAMES.length / STEP / 2);
+});
+
+test.each([
+  ['a large value of a custom scalar is', `{"data":{"extra":${NAMES}}}`],
+  ['large extensions are', `{"data":{"extra":1},"extensions":{"names":${NAMES}}}`],
+])('%s read with pauses', (_, answer) => {
+  const bytes = Buffer.from(answer);
+  const extra = member('extra', { kind: 'any', nullable: false, type: 'JSON' });
+  const read = function* () {
+    const scanned = yield* slotScanner([extra])(bytes);
+    if (scanned) return [scanned.whole.subarray(scanned.at[0], scanned.at[1])];
+    const envelope = yield* readEnvelope((yield* jsonIn(bytes)) as Json, 200);
+    const { value, errors } = slotsIn(envelope, ['extra']).slots[0]!;
+    return (yield* readValue(extra.shape as never, value, errors)).parts!;
+  };
+  const { value, pauses } = counted(read());
+  expect(value.join('') === (answer.includes('extensions') ? '1' : NAMES)).toBe(true);
+  expect(pauses).toBeGreaterThan(NAMES.length / STEP - 1);
 });
 
 function counted<T>(work: Pausable<T>): { value: T; pauses: number } {
