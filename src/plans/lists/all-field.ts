@@ -174,11 +174,15 @@ export class ListInParts<E extends Elements<E>, P extends ListPart<E>> implement
         // The service returned null for the list, but its beginning was sent already.
         if (error instanceof NullList) return undefined;
         output.errors.push(...errorsOfList(error, this.path));
+        await this.end();
         return ended;
       }
       this.#report(part.unplacedErrors, output);
     }
-    if (!this.#write(elements, output)) return ended;
+    if (!this.#write(elements, output)) {
+      await this.end();
+      return ended;
+    }
     const count = elements.length;
     return {
       ...output,
