@@ -11,20 +11,28 @@ import {
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
-import { baseUrl, choice, count, listOf, readStoreAddress, secureUrl } from './config/values.ts';
+import {
+  baseUrl,
+  choice,
+  count,
+  isOn,
+  listOf,
+  matching,
+  onOrOff,
+  secureUrl,
+  storeAddress,
+  trueOrFalse,
+} from './config/values.ts';
+import { OperatorMistakes } from './errors.ts';
 
 /** The settings of a gateway, read from the environment and checked. */
 export type Config = Readonly<ReturnType<typeof toConfig>>;
 
 /** Lists every mistake in the environment at once, without the value of any secret. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorMistakes {
   override name = 'ConfigError';
-  readonly mistakes: readonly string[];
   constructor(mistakes: readonly string[]) {
-    super(
-      `The configuration has ${mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
-    );
-    this.mistakes = mistakes;
+    super('The configuration', mistakes);
   }
 }
 
@@ -48,8 +56,6 @@ function heapLimit(): number {
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
-const DEFAULT_STORE = 'sqlite:data/tokens.db';
-
 /** The SDL for supergraphs contains the costs of fields from 2.9 on. */
 export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
 
@@ -60,120 +66,156 @@ const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|
 // RFC 9110, 5.6.2, without the star, which would allow every header.
 const HEADER = /^[a-z0-9!#$%&'+.^_`|~-]+$/;
 
-/** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
-export const variables = z.object({
-  RECRUITING_URL: baseUrl().optional(),
-  RECRUITING_AGENT: z
-    .string()
-    .regex(
+/** The settings that `Config` has by these names, each with its variable. Those of callers are in config/auth.ts. */
+const SETTINGS = {
+  /** Without a final slash; undefined: the sandbox is started inside the gateway. */
+  recruitingUrl: ['RECRUITING_URL', baseUrl().optional()],
+  agent: [
+    'RECRUITING_AGENT',
+    matching(
       /^[\x20-\x7e]+$/,
       'must be printable ASCII: it is sent as the User-Agent and Api-User-Agent headers',
-    )
-    .default(
+    ).default(
       `recruiting-subgraph/${VERSION} (no contact: the operator sets one in RECRUITING_AGENT)`,
     ),
-  // The snapshot of this package, whatever the working directory is.
-  RECRUITING_SCHEMA: z.string().default(fileURLToPath(SNAPSHOT)),
-  GATEWAY_CONFIG: z.string().optional(),
-  SCHEMA_PREFIX: z
-    .string()
-    .regex(
+  ],
+  /** Default: the snapshot of this package, whatever the working directory is. */
+  schemaPath: ['RECRUITING_SCHEMA', z.string().default(fileURLToPath(SNAPSHOT))],
+  /** The file with what a company adds; undefined: gateway.config.ts, if there is one and this is not production. */
+  gatewayConfig: ['GATEWAY_CONFIG', z.string().optional()],
+  /** Put before all names that could clash in a supergraph; undefined: nothing. */
+  schemaPrefix: [
+    'SCHEMA_PREFIX',
+    matching(
       /^[A-Za-z]\w{0,49}$/,
       'must be letters, digits and _, beginning with a letter, for example Recruiting',
-    )
-    .optional(),
-  FEDERATION_VERSION: z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
-  SCHEMA_POLL: z
-    .string()
-    .regex(
+    ).optional(),
+  ],
+  /** Of the SDL from which a supergraph is composed. */
+  federationVersion: [
+    'FEDERATION_VERSION',
+    z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
+  ],
+  /** The time between two checks of the live schema; undefined: it is not checked. */
+  schemaPollSeconds: [
+    'SCHEMA_POLL',
+    matching(
       /^(off|[1-9]\d{1,5})$/,
       'must be off, or a number of seconds from 10 to 999999, for example 3600',
     )
-    .default('off'),
-  TOKEN_LINK: secureUrl().optional(),
-  TOKEN_STORE: z
-    .string()
-    .refine(
-      (text) => readStoreAddress(text) !== undefined,
-      `must be sqlite:<file>, for example ${DEFAULT_STORE}, or postgres://<user>:<password>@<host>/<database>`,
-    )
-    .default(DEFAULT_STORE),
-  TOKEN_STORE_KEY: z
-    .string()
-    .regex(
+      .default('off')
+      .transform((text) => (text === 'off' ? undefined : Number(text))),
+  ],
+  tokenLink: ['TOKEN_LINK', secureUrl().optional()],
+  tokenStore: ['TOKEN_STORE', storeAddress('sqlite:data/tokens.db')],
+  /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
+  tokenStoreKeys: [
+    'TOKEN_STORE_KEY',
+    matching(
       /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
       'must be 32 bytes in base64 (several are separated by commas, newest first); `openssl rand -base64 32` creates one',
     )
-    .transform((text): readonly Uint8Array[] =>
-      text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')),
-    )
-    .optional(),
-  TOKEN_RESCUE_DIR: z.string().optional(),
-  ADMIN_HOST: z.string().default('127.0.0.1'),
-  ADMIN_PORT: count(0, 65_535, 9464),
-  HOST: z.string().default('127.0.0.1'),
-  PORT: count(0, 65_535, 4000),
-  WORKERS: count(1, 256, 1),
-  ALLOW_ANONYMOUS: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
-  ...authVariables,
-  CORS_ORIGINS: listOf(
-    isOrigin,
-    'must be origins separated by commas, for example https://people.example.com (no path, no *)',
-  ).optional(),
-  CORS_HEADERS: z
-    .string()
-    .toLowerCase()
-    .pipe(
-      listOf(
-        (text) => HEADER.test(text),
-        'must be names of request headers separated by commas, for example x-tenant,baggage (no *)',
-      ),
-    )
-    .optional(),
-  ALLOWED_HOSTS: z
-    .string()
-    .toLowerCase()
-    .pipe(
-      listOf(
-        (text) => HOST.test(text),
-        'must be host names separated by commas, for example recruiting.example.com (no port, no *)',
-      ),
-    )
-    .optional(),
-  TRUST_PROXY: z.enum(['true', 'false'], choice('true or false', 'true')).default('false'),
-  MAX_BODY_BYTES: count(1, 100_000_000, 1_048_576),
-  MAX_DEPTH: count(1, 1_000, 15),
-  MAX_ALIASES: count(0, 100_000, 30),
-  MAX_TOKENS: count(1, 1_000_000, 2_000),
-  PAGES_PER_MINUTE: count(0, 100_000_000, 6_000),
-  TRUSTED_DOCUMENTS: z.string().optional(),
-  TRUSTED_DOCUMENTS_ONLY: z
-    .enum(['true', 'false'], choice('true or false', 'true'))
-    .default('false'),
-  SHUTDOWN_DELAY_MS: count(0, 600_000, 0),
-  MUTATIONS: z
-    .string()
-    .regex(
+      .transform((text): readonly Uint8Array[] =>
+        text.split(/\s*,\s*/).map((key) => Buffer.from(key, 'base64')),
+      )
+      .default([]),
+  ],
+  /** Undefined: the folder of the store, or a folder of its own if the store is not a file. */
+  tokenRescueDir: ['TOKEN_RESCUE_DIR', z.string().optional()],
+  adminHost: ['ADMIN_HOST', z.string().default('127.0.0.1')],
+  adminPort: ['ADMIN_PORT', count(0, 65_535, 9464)],
+  host: ['HOST', z.string().default('127.0.0.1')],
+  port: ['PORT', count(0, 65_535, 4000)],
+  /** The processes that answer requests behind the port. */
+  workers: ['WORKERS', count(1, 256, 1)],
+  /** The origins whose pages may read answers, as browsers write them. */
+  corsOrigins: [
+    'CORS_ORIGINS',
+    listOf(
+      isOrigin,
+      'must be origins separated by commas, for example https://people.example.com (no path, no *)',
+    ).default([]),
+  ],
+  /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
+  corsHeaders: [
+    'CORS_HEADERS',
+    listOf(
+      HEADER,
+      'must be names of request headers separated by commas, for example x-tenant,baggage (no *)',
+    ).default([]),
+  ],
+  /** The host names of the gateway, in lower case and without ports; undefined: not set. */
+  allowedHosts: [
+    'ALLOWED_HOSTS',
+    listOf(
+      HOST,
+      'must be host names separated by commas, for example recruiting.example.com (no port, no *)',
+    ).optional(),
+  ],
+  /** Whether X-Forwarded-For is trusted. */
+  trustProxy: ['TRUST_PROXY', trueOrFalse().default('false').transform(isOn)],
+  maxBodyBytes: ['MAX_BODY_BYTES', count(1, 100_000_000, 1_048_576)],
+  maxDepth: ['MAX_DEPTH', count(1, 1_000, 15)],
+  maxAliases: ['MAX_ALIASES', count(0, 100_000, 30)],
+  maxTokens: ['MAX_TOKENS', count(1, 1_000_000, 2_000)],
+  /** The budget of one caller: upstream pages in a minute; 0: no limit. */
+  pagesPerMinute: ['PAGES_PER_MINUTE', count(0, 100_000_000, 6_000)],
+  /** The path of the manifest of trusted documents. */
+  trustedDocuments: ['TRUSTED_DOCUMENTS', z.string().optional()],
+  /** Whether all other operations are refused. */
+  trustedDocumentsOnly: ['TRUSTED_DOCUMENTS_ONLY', trueOrFalse().default('false').transform(isOn)],
+  /** How long requests are still accepted after SIGTERM, ms; 0: not at all. */
+  shutdownDelayMs: ['SHUTDOWN_DELAY_MS', count(0, 600_000, 0)],
+  /** The fields that callers may use, or all, or none. */
+  mutations: [
+    'MUTATIONS',
+    matching(
       /^[_A-Za-z]\w*(\s*,\s*[_A-Za-z]\w*)*$/,
       'must be off, all, or field names separated by commas',
     )
-    .default('off'),
-  NODE_INTERFACE: z.enum(['on', 'off'], choice('on or off', 'on')).default('off'),
-  UPSTREAM_CONCURRENCY: count(1, 1_000, 16),
-  UPSTREAM_TIMEOUT_MS: count(1, 600_000, 30_000),
-  DRAIN_MAX_ITEMS: count(1, 100_000_000, 100_000),
-  DRAIN_CONCURRENCY: count(1, 100, 8),
-  MAX_DRAINS: count(1, 1_000, 4),
-  INDEX_MAX_IDS: count(0, 100_000_000, 200_000),
-  CONNECTION_MAX: count(1, 100_000, 500),
-  ANSWER_BYTES: count(1_048_576, 1_099_511_627_776, defaultAnswerBytes()),
-  GRAPHIQL: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
-  INTROSPECTION: z.enum(['on', 'off'], choice('on or off', 'off')).optional(),
-  EXPORT_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, 'must be the key as `keys new` printed it, without spaces')
-    .optional(),
-  LOG_LEVEL: z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
+      .default('off')
+      .transform((text): 'off' | 'all' | readonly string[] =>
+        text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/),
+      ),
+  ],
+  /** Whether records have global ids, by which `node(id)` returns them. */
+  nodeInterface: ['NODE_INTERFACE', onOrOff('on').default('off').transform(isOn)],
+  upstreamConcurrency: ['UPSTREAM_CONCURRENCY', count(1, 1_000, 16)],
+  upstreamTimeoutMs: ['UPSTREAM_TIMEOUT_MS', count(1, 600_000, 30_000)],
+  drainMaxItems: ['DRAIN_MAX_ITEMS', count(1, 100_000_000, 100_000)],
+  drainConcurrency: ['DRAIN_CONCURRENCY', count(1, 100, 8)],
+  maxDrains: ['MAX_DRAINS', count(1, 1_000, 4)],
+  indexMaxIds: ['INDEX_MAX_IDS', count(0, 100_000_000, 200_000)],
+  connectionMax: ['CONNECTION_MAX', count(1, 100_000, 500)],
+  /** The memory for the answers of all operations together, bytes. */
+  answerBytes: ['ANSWER_BYTES', count(1_048_576, 1_099_511_627_776, defaultAnswerBytes())],
+  /** Default: off in production. */
+  graphiql: ['GRAPHIQL', onOrOff('off').transform(isOn).optional()],
+  /** Default: off in production. */
+  introspection: ['INTROSPECTION', onOrOff('off').transform(isOn).optional()],
+  /** The key that `export --url` sends to a gateway. */
+  exportApiKey: [
+    'EXPORT_API_KEY',
+    matching(
+      /^[\x21-\x7e]+$/,
+      'must be the key as `keys new` printed it, without spaces',
+    ).optional(),
+  ],
+  logLevel: [
+    'LOG_LEVEL',
+    z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
+  ],
+} as const satisfies Record<string, readonly [name: string, type: z.ZodType]>;
+
+type Settings = typeof SETTINGS;
+
+/** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
+export const variables = z.object({
+  ...(Object.fromEntries(Object.values(SETTINGS)) as {
+    [Key in keyof Settings as Settings[Key][0]]: Settings[Key][1];
+  }),
+  ALLOW_ANONYMOUS: trueOrFalse().default('false'),
+  ...authVariables,
 });
 
 export type SettingName =
@@ -293,84 +335,23 @@ function uselessWithoutOthers(settings: Readonly<Record<string, string>>): strin
 
 function toConfig(read: z.output<typeof variables>, settings: Record<string, string>) {
   const production = settings['NODE_ENV'] === 'production';
-  const onOutsideProduction = (value: 'on' | 'off' | undefined) =>
-    value === undefined ? !production : value === 'on';
+  const values = Object.fromEntries(
+    Object.entries(SETTINGS).map(([key, [name]]) => [key, read[name]]),
+  ) as { readonly [Key in keyof Settings]: z.output<Settings[Key][1]> };
   return {
-    /** Without a final slash; undefined: the sandbox is started inside the gateway. */
-    recruitingUrl: read.RECRUITING_URL,
-    agent: read.RECRUITING_AGENT,
-    schemaPath: read.RECRUITING_SCHEMA,
-    /** The file with what a company adds; undefined: gateway.config.ts, if there is one and this is not production. */
-    gatewayConfig: read.GATEWAY_CONFIG,
-    /** Put before all names that could clash in a supergraph; undefined: nothing. */
-    schemaPrefix: read.SCHEMA_PREFIX,
-    /** Of the SDL from which a supergraph is composed. */
-    federationVersion: read.FEDERATION_VERSION,
-    /** The time between two checks of the live schema; undefined: it is not checked. */
-    schemaPollSeconds: read.SCHEMA_POLL === 'off' ? undefined : Number(read.SCHEMA_POLL),
-    tokenLink: read.TOKEN_LINK,
-    tokenStore: readStoreAddress(read.TOKEN_STORE)!,
-    /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
-    tokenStoreKeys: read.TOKEN_STORE_KEY ?? [],
-    /** Undefined: the folder of the store, or a folder of its own if the store is not a file. */
-    tokenRescueDir: read.TOKEN_RESCUE_DIR,
-    adminHost: read.ADMIN_HOST,
-    adminPort: read.ADMIN_PORT,
-    /** Whether ADMIN_PORT is set. */
-    adminPortGiven: settings['ADMIN_PORT'] !== undefined,
-    host: read.HOST,
-    port: read.PORT,
-    /** The processes that answer requests behind the port. */
-    workers: read.WORKERS,
+    ...values,
     /** Undefined: callers need no credential. */
     auth: toAuth(read),
-    /** The origins whose pages may read answers, as browsers write them. */
-    corsOrigins: read.CORS_ORIGINS ?? [],
-    /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
-    corsHeaders: read.CORS_HEADERS ?? [],
-    /** The host names of the gateway, in lower case and without ports; undefined: not set. */
-    allowedHosts: read.ALLOWED_HOSTS,
-    /** Whether X-Forwarded-For is trusted. */
-    trustProxy: read.TRUST_PROXY === 'true',
-    maxBodyBytes: read.MAX_BODY_BYTES,
-    maxDepth: read.MAX_DEPTH,
-    maxAliases: read.MAX_ALIASES,
-    maxTokens: read.MAX_TOKENS,
-    /** The budget of one caller: upstream pages in a minute; 0: no limit. */
-    pagesPerMinute: read.PAGES_PER_MINUTE,
-    /** The path of the manifest of trusted documents. */
-    trustedDocuments: read.TRUSTED_DOCUMENTS,
-    /** Whether all other operations are refused. */
-    trustedDocumentsOnly: read.TRUSTED_DOCUMENTS_ONLY === 'true',
-    /** How long requests are still accepted after SIGTERM, ms; 0: not at all. */
-    shutdownDelayMs: read.SHUTDOWN_DELAY_MS,
-    mutations: mutationsOf(read.MUTATIONS),
-    /** Whether records have global ids, by which `node(id)` returns them. */
-    nodeInterface: read.NODE_INTERFACE === 'on',
-    upstreamConcurrency: read.UPSTREAM_CONCURRENCY,
-    upstreamTimeoutMs: read.UPSTREAM_TIMEOUT_MS,
-    drainMaxItems: read.DRAIN_MAX_ITEMS,
-    drainConcurrency: read.DRAIN_CONCURRENCY,
-    maxDrains: read.MAX_DRAINS,
-    indexMaxIds: read.INDEX_MAX_IDS,
-    connectionMax: read.CONNECTION_MAX,
-    /** The memory for the answers of all operations together, bytes. */
-    answerBytes: read.ANSWER_BYTES,
+    /** Whether ADMIN_PORT is set. */
+    adminPortGiven: settings['ADMIN_PORT'] !== undefined,
+    graphiql: values.graphiql ?? !production,
+    introspection: values.introspection ?? !production,
     /** The memory for operations that were checked and planned, bytes. */
     operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
     /** The memory for what all requests together hold, bytes. */
-    requestBytes: requestBytes(read.MAX_BODY_BYTES),
-    graphiql: onOutsideProduction(read.GRAPHIQL),
-    introspection: onOutsideProduction(read.INTROSPECTION),
-    /** The key that `export --url` sends to a gateway. */
-    exportApiKey: read.EXPORT_API_KEY,
-    logLevel: read.LOG_LEVEL,
+    requestBytes: requestBytes(values.maxBodyBytes),
     production,
   };
-}
-
-function mutationsOf(text: string): 'off' | 'all' | readonly string[] {
-  return text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/);
 }
 
 function isOrigin(text: string): boolean {

@@ -88,3 +88,14 @@ export class PerhapsTooBig extends Error implements TooBig {
 export class OperatorMistake extends Error {
   override name = 'OperatorMistake';
 }
+
+/** Several such mistakes, reported at once. */
+export class OperatorMistakes extends OperatorMistake {
+  readonly mistakes: readonly string[];
+  /** @param subject what has them, for example a file */
+  constructor(subject: string, mistakes: readonly string[]) {
+    const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
+    super(`${subject} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
+    this.mistakes = mistakes;
+  }
+}

@@ -1,5 +1,5 @@
 import type { DestinationStream, Logger } from 'pino';
-import { ConfigError, type Config } from '../config.ts';
+import type { Config } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Machine } from '../setup/machine.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -33,7 +33,7 @@ export const USAGE_ERROR = 2;
 
 /** The exit code of a command that ended with this error. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof ConfigError || error instanceof OperatorMistake) return USAGE_ERROR;
+  if (error instanceof OperatorMistake) return USAGE_ERROR;
   return error instanceof CommandError ? error.exitCode : 1;
 }
 

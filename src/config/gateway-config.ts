@@ -1,7 +1,7 @@
 import { GraphQLError, isSchema, Kind, parse, Source, type DocumentNode } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { z } from 'zod';
-import { OperatorMistake } from '../errors.ts';
+import { OperatorMistakes } from '../errors.ts';
 import type { Additions } from '../stitching/additions.ts';
 import { nearestWord } from './environment.ts';
 
@@ -33,7 +33,7 @@ export function defineConfig(config: GatewayConfig): GatewayConfig {
   return config;
 }
 
-/** @param source the name of the file, for messages @throws OperatorMistake with all mistakes */
+/** @param source the name of the file, for messages @throws OperatorMistakes */
 export function checkGatewayConfig(exported: unknown, source: string): CheckedConfig {
   const read = gatewayConfig.safeParse(exported);
   // What was checked, and not what zod has made of it: a plugin or a schema must stay the same object.
@@ -42,14 +42,10 @@ export function checkGatewayConfig(exported: unknown, source: string): CheckedCo
     return {
       ...config,
       source,
-      plugins: (config.plugins ?? []).filter((one): one is Plugin => !!one),
+      plugins: (config.plugins ?? []).filter((plugin): plugin is Plugin => !!plugin),
     };
   }
-  const mistakes = read.error.issues.flatMap(mistakesOf);
-  const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
-  throw new OperatorMistake(
-    `${source} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
-  );
+  throw new OperatorMistakes(source, read.error.issues.flatMap(mistakesOf));
 }
 
 const plugin = checked((value) => {

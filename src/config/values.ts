@@ -1,19 +1,34 @@
 import { z } from 'zod';
 
+/** @param message follows the name of the variable */
+export function matching(pattern: RegExp, message: string) {
+  return z.string().regex(pattern, message);
+}
+
 /** A whole number within bounds. */
 export function count(min: number, max: number, fallback: number) {
   const message = `must be a whole number from ${min} to ${max}, for example ${fallback}`;
-  return z
-    .string()
-    .regex(/^\d{1,12}$/, message)
+  return matching(/^\d{1,12}$/, message)
+    .default(String(fallback))
     .transform(Number)
-    .refine((value) => value >= min && value <= max, message)
-    .default(fallback);
+    .refine((value) => value >= min && value <= max, message);
 }
 
 /** The message for a value that is not allowed. */
 export function choice(allowed: string, example: string) {
   return { error: `must be ${allowed}, for example ${example}` };
+}
+
+export function trueOrFalse() {
+  return z.enum(['true', 'false'], choice('true or false', 'true'));
+}
+
+export function onOrOff(example: 'on' | 'off') {
+  return z.enum(['on', 'off'], choice('on or off', example));
+}
+
+export function isOn(word: 'true' | 'false' | 'on' | 'off'): boolean {
+  return word === 'true' || word === 'on';
 }
 
 /** An address without a final slash, to which paths are appended. */
@@ -64,12 +79,30 @@ function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** A comma-separated list. */
-export function listOf(isValid: (entry: string) => boolean, message: string) {
+/** A comma-separated list. @param valid what each entry must be; by a pattern, entries are in lower case */
+export function listOf(valid: RegExp | ((entry: string) => boolean), message: string) {
+  const isPattern = valid instanceof RegExp;
   return z
     .string()
-    .transform((text): readonly string[] => text.split(',').map((entry) => entry.trim()))
-    .refine((entries) => entries.every(isValid), message);
+    .transform((text): readonly string[] =>
+      (isPattern ? text.toLowerCase() : text).split(',').map((entry) => entry.trim()),
+    )
+    .refine((entries) => entries.every(isPattern ? (entry) => valid.test(entry) : valid), message);
+}
+
+export function storeAddress(fallback: string) {
+  return z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      const address = readStoreAddress(text);
+      if (address) return address;
+      context.addIssue({
+        code: 'custom',
+        message: `must be sqlite:<file>, for example ${fallback}, or postgres://<user>:<password>@<host>/<database>`,
+      });
+      return z.NEVER;
+    });
 }
 
 export type StoreAddress =

@@ -1,6 +1,6 @@
 import { GraphQLError, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
 import { z } from 'zod';
-import { OperatorMistake } from '../errors.ts';
+import { OperatorMistakes, type OperatorMistake } from '../errors.ts';
 import { excessOf, parseWithin, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -46,9 +46,7 @@ export const MANIFEST_FORMS =
   'It must be a JSON object that maps ids to the texts of operations, as Relay and GraphQL Code Generator write it, or an Apollo manifest (format "apollo-persisted-query-manifest", version 1).';
 
 function mistaken(mistakes: readonly string[]): OperatorMistake {
-  return new OperatorMistake(
-    `The manifest of TRUSTED_DOCUMENTS has ${mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
-  );
+  return new OperatorMistakes('The manifest of TRUSTED_DOCUMENTS', mistakes);
 }
 
 function check(text: string, rules: DocumentRules): DocumentNode | string[] {

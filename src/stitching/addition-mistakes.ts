@@ -21,7 +21,7 @@ import {
   type GraphQLSchema,
   type SelectionNode,
 } from 'graphql';
-import { OperatorMistake } from '../errors.ts';
+import { OperatorMistakes } from '../errors.ts';
 import type { TypeDefs } from './additions.ts';
 import { SUFFIX } from './private-keys.ts';
 
@@ -32,14 +32,6 @@ export interface AddedParts {
   readonly documents: readonly DocumentNode[];
   readonly resolvers: readonly IResolvers[];
   readonly subschemas: readonly SubschemaConfig[];
-}
-
-/** The error with which the gateway does not start. @param mistakes sentences */
-export function mistakeOf(source: string, mistakes: readonly string[]): OperatorMistake {
-  const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
-  return new OperatorMistake(
-    `${source} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
-  );
 }
 
 /** @throws OperatorMistake */
@@ -55,7 +47,7 @@ export function documentsOf(typeDefs: TypeDefs | undefined, source: string): Doc
   } catch (error) {
     const { message, locations } = error as GraphQLError;
     const line = locations?.[0]?.line;
-    throw mistakeOf(source, [
+    throw new OperatorMistakes(source, [
       `typeDefs is not valid SDL${line === undefined ? '' : `, in line ${line}`}: ${message.replace(/\.$/, '')}.`,
     ]);
   }

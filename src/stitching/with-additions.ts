@@ -21,13 +21,12 @@ import {
   validate,
   type DocumentNode,
 } from 'graphql';
-import { OperatorMistake } from '../errors.ts';
+import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { PlannedDocument } from '../plans/planner.ts';
 import type { Entity } from '../schema/derived.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import {
   documentsOf,
-  mistakeOf,
   mistakesAfter,
   mistakesBefore,
   type AddedParts,
@@ -205,7 +204,7 @@ export function withAdditions(
 }
 
 function refuse(source: string, mistakes: readonly string[]): void {
-  if (mistakes.length > 0) throw mistakeOf(source, mistakes);
+  if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
 }
 
 function stitched(
@@ -238,7 +237,7 @@ function stitched(
     return schema;
   } catch (error) {
     const { message } = error as Error;
-    throw mistakeOf(source, [message.replace(/\.?$/, '.')]);
+    throw new OperatorMistakes(source, [message.replace(/\.?$/, '.')]);
   }
 }
 

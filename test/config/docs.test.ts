@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { z } from 'zod';
 import { variables } from '../../src/config.ts';
 import { SCOPES } from '../../src/config/auth.ts';
 import { SECRETS } from '../../src/config/environment.ts';
@@ -29,10 +30,10 @@ test('docs/settings.md lists every variable that is read, once, and no other', (
 });
 
 test('the defaults in docs/settings.md are those of the code', () => {
-  const defaults = variables.parse({}) as Record<string, string | number | undefined>;
+  const { properties = {} } = z.toJSONSchema(variables, { io: 'input', unrepresentable: 'any' });
   for (const { name, cell } of settings()) {
-    const value = defaults[name];
-    const expected = DEPENDENT[name] ?? (value === undefined ? 'none' : `\`${value}\``);
+    const { default: value = '' } = (properties[name] ?? {}) as { default?: unknown };
+    const expected = DEPENDENT[name] ?? (String(value) === '' ? 'none' : `\`${String(value)}\``);
     expect([name, cell.replace(/^none: .*/, 'none')]).toEqual([name, expected]);
   }
 });
