@@ -9,10 +9,9 @@ import {
   type PageRequest,
 } from './page.ts';
 import {
-  createIndexBuilder,
+  IndexBuilder,
   pageOf,
   recordsIn,
-  type IndexBuilder,
   type PageIndex,
   type PageIndexes,
 } from './page-index.ts';
@@ -145,7 +144,7 @@ function walkFrom<R extends Identified>(
   const sizeNow = list.sizeNow?.();
   const limitNow = () => leastOf(indexes.limitOf(field), list.sizeNow?.());
   const limit = limitNow();
-  const { progress, builder } = partOf(unfinished, after, position?.end, indexes);
+  const { progress, builder } = partOf(unfinished, after, indexes);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
   const isKnown =
     index !== undefined &&
@@ -179,19 +178,21 @@ function walkFrom<R extends Identified>(
   return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);
 }
 
-/** @param left the cursor behind which the part before was left */
+/**
+ * Begins a walk, or a part that goes on with what the parts before have noted. They may have noted a page that was never
+ * given, because it did not follow, or because nobody waited for it any more. So a part goes on only at the end of the
+ * page that was noted last; otherwise its records could be mistaken for repeated ones.
+ */
 function partOf<R extends Identified>(
   unfinished: UnfinishedWalk<R> = {},
   after: string | null,
-  left: string | null | undefined,
   { maxRecords }: PageIndexes,
 ) {
-  if (after === null) {
-    unfinished.progress = new Progress<R>();
-    unfinished.builder = createIndexBuilder(maxRecords);
-  } else if (after !== left) unfinished.builder = undefined;
-  const { progress = new Progress<R>(), builder } = unfinished;
-  return { progress, builder };
+  if (after === null) unfinished.builder = new IndexBuilder(maxRecords);
+  else if (unfinished.builder?.end !== after) unfinished.builder = undefined;
+  else return unfinished as Required<UnfinishedWalk<R>>;
+  const progress = (unfinished.progress = new Progress<R>());
+  return { progress, builder: unfinished.builder };
 }
 
 /** An index of half a list is better than none, or than one of less. */

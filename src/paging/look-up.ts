@@ -443,7 +443,7 @@ class LookupWalk {
   end: 'whole' | 'too long' | 'failed' | undefined;
   readonly #limits: LookupWalkLimits;
   readonly #begun: number;
-  readonly #unfinished: UnfinishedWalk<Identified> = {};
+  #unfinished: UnfinishedWalk<Identified> = {};
   /** There while lookups read it. */
   #walk: SharedWalk<Identified> | undefined;
   /** The part before. */
@@ -572,6 +572,7 @@ class LookupWalk {
     if (failure?.error === WALK_LEFT) return;
     this.end = failure ? 'failed' : this.#isTooLong ? 'too long' : 'whole';
     this.#failure = failure?.error;
+    this.#unfinished = {};
     // The index remembers the same. A list whose records do not all have ids has none.
     if (this.#isTooLong || (this.end === 'whole' && isIndexed(list))) this.#passed = [];
     this.#ended = this.#limits.clock.elapsed();

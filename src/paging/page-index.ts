@@ -19,18 +19,6 @@ export interface IndexedPage {
   readonly records: readonly number[] | undefined;
 }
 
-/** Makes the index of a walk, page by page. */
-export interface IndexBuilder {
-  /**
-   * Adds the next page of the walk.
-   *
-   * @param at the offset of its first record in the page before, where the two overlap
-   */
-  add(after: string | null, page: Page<Identified>, at?: number): void;
-  /** The index of the pages so far. Undefined when the records cannot be told apart, and when the cursors are too long. */
-  finish(options: { complete: boolean; limit: number | undefined }): PageIndex | undefined;
-}
-
 /**
  * The memory of a cursor, as the number of records of which the index could keep the hashes instead. One of a usual
  * length counts with its page.
@@ -42,44 +30,74 @@ export function costOfCursor(cursor: string | null): number {
 const USUAL_CURSOR = 256;
 const BYTES_OF_HASH = 8;
 
-/** @param maxRecords beyond this number, only the cursors of pages are kept; without room for those, nothing */
-export function createIndexBuilder(maxRecords: number): IndexBuilder {
-  const pages: IndexedPage[] = [];
-  let last: { after: string | null; behind: number | null; hashes: readonly number[] } | undefined;
-  let kept = 0;
-  let costOfCursors = 0;
-  let isUsable = true;
+/** Makes the index of a walk, page by page. */
+export class IndexBuilder {
+  readonly #maxRecords: number;
+  readonly #pages: IndexedPage[] = [];
+  #last: { after: string | null; behind: number | null; hashes: readonly number[] } | undefined;
+  #end: string | null | undefined;
+  #kept = 0;
+  #costOfCursors = 0;
+  #isUsable = true;
 
-  return {
-    add: (after, page, at = last?.hashes.length ?? 0) => {
-      if (!isUsable) return;
-      const { hashes, isJoinable } = identitiesOf(page);
-      costOfCursors += costOfCursor(after);
-      if (!isJoinable || costOfCursors > maxRecords) {
-        isUsable = false;
-        pages.length = 0;
-        last = undefined;
-        return;
-      }
-      // Of two pages that begin with the same record, the later one has the fresher cursor.
-      const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
-      if (last && at > 0) {
-        pages.push(closed(at));
-        kept += at;
-      }
-      if (hashes.length > 0 || !last) last = { after, behind, hashes };
-    },
-    finish: ({ complete, limit }) => {
-      if (!isUsable || !last) return undefined;
-      const { length } = last.hashes;
-      const all = length > 0 || pages.length === 0 ? [...pages, closed(length)] : pages;
-      return { pages: withoutSmallPages(all, limit), complete };
-    },
-  };
+  /** @param maxRecords beyond this number, only the cursors of pages are kept; without room for those, nothing */
+  constructor(maxRecords: number) {
+    this.#maxRecords = maxRecords;
+  }
 
-  function closed(count: number): IndexedPage {
-    const { after, behind, hashes } = last!;
-    const records = kept + count <= maxRecords ? hashes.slice(0, count) : undefined;
+  /** The cursor at the end of the last page; undefined before the first one. */
+  get end(): string | null | undefined {
+    return this.#end;
+  }
+
+  /**
+   * Adds the next page of the walk.
+   *
+   * @param at the offset of its first record in the page before, where the two overlap
+   */
+  add(
+    after: string | null,
+    page: Page<Identified>,
+    at: number = this.#last?.hashes.length ?? 0,
+  ): void {
+    this.#end = page.endCursor;
+    if (!this.#isUsable) return;
+    const { hashes, isJoinable } = identitiesOf(page);
+    this.#costOfCursors += costOfCursor(after);
+    if (!isJoinable || this.#costOfCursors > this.#maxRecords) {
+      this.#isUsable = false;
+      this.#pages.length = 0;
+      this.#last = undefined;
+      return;
+    }
+    const last = this.#last;
+    // Of two pages that begin with the same record, the later one has the fresher cursor.
+    const behind = last && at === 0 ? last.behind : (last?.hashes[at - 1] ?? null);
+    if (last && at > 0) {
+      this.#pages.push(this.#closed(at));
+      this.#kept += at;
+    }
+    if (hashes.length > 0 || !last) this.#last = { after, behind, hashes };
+  }
+
+  /** The index of the pages so far. Undefined when the records cannot be told apart, and when the cursors are too long. */
+  finish({
+    complete,
+    limit,
+  }: {
+    complete: boolean;
+    limit: number | undefined;
+  }): PageIndex | undefined {
+    if (!this.#last) return undefined;
+    const pages = this.#pages;
+    const { length } = this.#last.hashes;
+    const all = length > 0 || pages.length === 0 ? [...pages, this.#closed(length)] : pages;
+    return { pages: withoutSmallPages(all, limit), complete };
+  }
+
+  #closed(count: number): IndexedPage {
+    const { after, behind, hashes } = this.#last!;
+    const records = this.#kept + count <= this.#maxRecords ? hashes.slice(0, count) : undefined;
     return { after, behind, count, records };
   }
 }

@@ -178,6 +178,43 @@ describe.each(KINDS)('with %s cursors', (kind) => {
   });
 });
 
+test('a walk that goes on after the list has changed meets the records behind the page that it left', async () => {
+  const past = { ...lookupOf(0, {}), length: 40, limit: 5 };
+  const world = startWorld('position', past, 1_000);
+  await world.walk();
+  // Records that the index does not know: the lookups walk.
+  for (const at of [12, 18]) world.list.apply({ do: 'insert', at, count: 1 });
+  const ask = async (id: number) => {
+    const [answer] = await world.ask([{ ids: [id], leavesAfter: null, comesAfter: 0 }]);
+    return answer!.found.get(String(id));
+  };
+  expect(await ask(40)).toHaveProperty('record');
+  world.list.apply({ do: 'remove', at: 0, count: 2 });
+  // With cursors that name positions, the page behind the last one now begins two records too late.
+  expect(await ask(41)).toHaveProperty('record');
+});
+
+test('lookups that go on with a walk after changes of the list miss no record that stands still', async () => {
+  await fc.assert(
+    fc.asyncProperty(history, async (past) => {
+      const world = startWorld('keyset', past, 1_000);
+      if (past.isWarm) await world.walk();
+      const before = world.list.changes;
+      const ever = new Set(world.list.ids());
+      for (const { changes, callers } of past.rounds) {
+        changes.forEach((one) => world.list.apply(one));
+        const still = new Set(world.list.stillSince(before));
+        for (const { asked, found } of await world.ask(callers)) {
+          for (const id of asked) {
+            if (ever.has(id) && still.has(id)) expect(found.get(id)).toHaveProperty('record');
+          }
+        }
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
 /** By how many positions a change can push a record on. */
 function positionsPushed(one: Change): number {
   if (one.do === 'insert') return one.count;
