@@ -8,13 +8,7 @@ import {
   type Page,
   type PageRequest,
 } from './page.ts';
-import {
-  IndexBuilder,
-  pageOf,
-  recordsIn,
-  type PageIndex,
-  type PageIndexes,
-} from './page-index.ts';
+import { IndexBuilder, pageOf, recordsIn, type PageIndex, type PageIndexes } from './page-index.ts';
 import { parallelWalk, type Pace, type ParallelWalkOptions } from './parallel-walk.ts';
 import { walkBehind, type IndexedList } from './find.ts';
 import type { ServiceCounts } from './counts.ts';
