@@ -1,7 +1,7 @@
 import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
 import type { ErrorCode } from '../errors.ts';
 import { parseJson, type Json } from '../json.ts';
-import { readBody } from '../memory/read-body.ts';
+import { readBody } from '../memory/byte-limit.ts';
 
 /** The gateway that a list is exported from: one that runs elsewhere, or one inside this process. */
 export interface Gateway {

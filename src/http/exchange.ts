@@ -10,8 +10,8 @@ import {
   BodyTooLarge,
   readBody,
   type BodyLimits,
-} from '../memory/read-body.ts';
-import type { RequestMemory } from '../memory/byte-limit.ts';
+  type RequestMemory,
+} from '../memory/byte-limit.ts';
 import type { TakeTurn } from './loop-turns.ts';
 
 /**

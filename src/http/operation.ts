@@ -12,8 +12,7 @@ import { tooComplex } from '../operations/limits.ts';
 import type { Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import type { CallVariables } from '../plans/call.ts';
-import { BodiesTooLarge, BodyTooLarge } from '../memory/read-body.ts';
-import type { RequestMemory } from '../memory/byte-limit.ts';
+import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
 import { type Exchange, type Params, type Stage, noMemory, bytesOf } from './exchange.ts';
 import { createLoopTurns } from './loop-turns.ts';
 

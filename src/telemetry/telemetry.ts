@@ -22,7 +22,11 @@ import {
 import type { ReadingTelemetry } from '../plans/telemetry.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
 import type { ReadAs } from '../upstream/read-response.ts';
-import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
+import type {
+  ReportedRequest,
+  UpstreamOutcome,
+  UpstreamTelemetry,
+} from '../upstream/connections.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
 import { createSpans, end, REQUEST_ID, spanOf, traceHeaders, type Spans } from './spans.ts';
 

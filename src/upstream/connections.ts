@@ -1,20 +1,26 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
-import { ByteLimit } from '../memory/byte-limit.ts';
+import type { GraphQLError } from 'graphql';
+import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
-import { codedError, PerhapsTooBig } from '../errors.ts';
+import { codedError, knownCode, PerhapsTooBig, type ErrorCode } from '../errors.ts';
+import { BodiesTooLarge, BodyParts, ByteLimit } from '../memory/byte-limit.ts';
 import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
 import { Slots } from '../queue.ts';
-import { BodiesTooLarge, BodyParts } from '../memory/read-body.ts';
-import { agentHeaders, requestIdOfService } from '../service/headers.ts';
+import {
+  agentHeaders,
+  requestIdOfService,
+  type OutgoingRequest,
+  type Sender,
+} from '../service/request.ts';
+import type { OnBreakerChange } from './breaker.ts';
 import {
   MAX_RESPONSE_BYTES,
   readResponse,
   type HttpAnswer,
+  type ReadAs,
   type UpstreamAnswer,
   type UpstreamFailure,
 } from './read-response.ts';
-import type { OutgoingRequest, Sender } from '../service/request.ts';
-import { outcomeOf, type ReportedRequest, type UpstreamTelemetry } from './telemetry.ts';
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
@@ -33,6 +39,35 @@ export interface ConnectionsParts {
   readonly clock: Clock;
   readonly telemetry: UpstreamTelemetry;
 }
+
+/** Receives what happens to requests to the service. */
+export interface UpstreamTelemetry {
+  /** Called for each attempt. */
+  sending(cause: Cause | undefined): ReportedRequest;
+  /** Called for each failure after which a request is sent again. @param attempt how often it was sent so far */
+  retrying(cause: Cause | undefined, code: unknown, attempt: number): void;
+  readonly breakerChanged: OnBreakerChange;
+}
+
+export interface ReportedRequest {
+  /** Headers to send with the request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** @param requestId the service's own id of the request */
+  answered(status: number, requestId: string | undefined): void;
+  /** Called for each answer that is GraphQL, before `ended`. */
+  read(how: ReadAs): void;
+  /** @param error why there was no usable answer; contains nothing that the service wrote */
+  ended(outcome: UpstreamOutcome, error?: GraphQLError): void;
+}
+
+/** A label of metrics. `left`: all callers of the request left. */
+export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
+
+export const noTelemetry: UpstreamTelemetry = {
+  sending: () => ({ headers: {}, answered: () => {}, read: () => {}, ended: () => {} }),
+  retrying: () => {},
+  breakerChanged: () => {},
+};
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -269,4 +304,17 @@ function unreachable(cause: Error & { readonly code?: unknown }): UpstreamFailur
       { cause },
     ),
   };
+}
+
+function outcomeOf(answer: UpstreamAnswer): UpstreamOutcome {
+  switch (answer.kind) {
+    case 'result':
+      return answer.hasErrors ? 'graphql_error' : 'ok';
+    case 'unauthorized':
+      return 'UPSTREAM_UNAUTHORIZED';
+    case 'rate-limited':
+      return 'UPSTREAM_RATE_LIMITED';
+    case 'failure':
+      return knownCode(answer.error.extensions['code']);
+  }
 }

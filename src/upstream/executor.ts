@@ -10,7 +10,12 @@ import {
   type ServiceExecutor,
 } from '../service/request.ts';
 import { createBreaker, type FollowedRequest } from './breaker.ts';
-import { openConnections, type ConnectionsParts } from './connections.ts';
+import {
+  noTelemetry,
+  openConnections,
+  type ConnectionsParts,
+  type UpstreamTelemetry,
+} from './connections.ts';
 import type { UpstreamAnswer, UpstreamResult } from './read-response.ts';
 import {
   failureOf,
@@ -20,7 +25,6 @@ import {
   type Unanswered,
 } from './retry.ts';
 import { shareQueries } from './share-queries.ts';
-import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
 import { createTurns, NoTurn, type TurnsLoad } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. */

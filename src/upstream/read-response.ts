@@ -3,8 +3,7 @@ import type { GraphQLError } from 'graphql';
 import { codedError, PerhapsTooBig } from '../errors.ts';
 import { jsonIn, MAX_LEVELS, withoutSpace, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
-import { parseRetryAfter } from '../service/headers.ts';
-import type { AnswerReader } from '../service/request.ts';
+import { parseRetryAfter, type AnswerReader } from '../service/request.ts';
 
 /** What one HTTP answer of the service, or its absence, means. */
 export type UpstreamAnswer =

@@ -11,7 +11,7 @@ import {
 import type { Logger } from 'pino';
 import { Client, ProxyAgent } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyTooLarge, readBody } from '../../memory/read-body.ts';
+import { BodyTooLarge, readBody } from '../../memory/byte-limit.ts';
 import { Queue } from '../../queue.ts';
 import type { Caller, Exchange } from '../exchange.ts';
 

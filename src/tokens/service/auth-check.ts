@@ -1,4 +1,4 @@
-import { agentHeaders } from '../../service/headers.ts';
+import { agentHeaders } from '../../service/request.ts';
 import { get, reasonOf, type GetAnswer } from './connection.ts';
 
 /** The result of `/auth_check` for an access token. */

@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Client } from 'undici';
-import { BodyTooLarge, readBody } from '../../memory/read-body.ts';
+import { BodyTooLarge, readBody } from '../../memory/byte-limit.ts';
 
 interface GetOptions {
   headers: Record<string, string>;

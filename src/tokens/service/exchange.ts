@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyParts } from '../../memory/read-body.ts';
-import { agentHeaders, requestIdOfService, secondsToWait } from '../../service/headers.ts';
+import { BodyParts } from '../../memory/byte-limit.ts';
+import { agentHeaders, requestIdOfService, secondsToWait } from '../../service/request.ts';
 import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
 import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
 import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';

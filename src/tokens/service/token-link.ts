@@ -1,4 +1,4 @@
-import { agentHeaders } from '../../service/headers.ts';
+import { agentHeaders } from '../../service/request.ts';
 import { get, reasonOf } from './connection.ts';
 import { readTokenSet, type TokenPair } from '../token-set.ts';
 
