@@ -195,6 +195,7 @@ test('a walk that goes on after the list has changed meets the records behind th
 });
 
 test('lookups that go on with a walk after changes of the list miss no record that stands still', async () => {
+  expect.hasAssertions();
   await fc.assert(
     fc.asyncProperty(history, async (past) => {
       const world = startWorld('keyset', past, 1_000);
