@@ -96,6 +96,14 @@ interface Meaning<Field> {
   readonly size: (field: Field) => ListSize | undefined;
   /** What `schema explain` reports for the list or the type that it is derived from. */
   readonly report: (field: Field) => DerivedReport;
+  /** Empty without an example, or if the example is made from the type that it is derived from. */
+  readonly example: (field: Field) => DerivedExample;
+}
+
+/** What the examples of GraphiQL need to know of the fields of one list. */
+interface DerivedExample {
+  readonly all?: { readonly field: string; readonly limit: string };
+  readonly connection?: { readonly field: string; readonly after: string; readonly last: string };
 }
 
 interface DerivedReport {
@@ -127,6 +135,7 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     types: () => ({}),
     size: ({ adapter: { all, size } }) => ({ assumedSize: size, slicingArguments: [all!.limit] }),
     report: ({ name }) => ({ all: name }),
+    example: ({ name, adapter: { all } }) => ({ all: { field: name, limit: all!.limit } }),
   },
   connection: {
     args: ({ adapter: { connection } }) => [
@@ -170,6 +179,9 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
       connection: name,
       types: { connection: connection!.type, edge: connection!.edge },
     }),
+    example: ({ name, adapter: { connection } }) => ({
+      connection: { field: name, after: connection!.after, last: connection!.last },
+    }),
   },
   service: {
     args: () => [],
@@ -186,6 +198,7 @@ type _Service {
     }),
     size: () => undefined,
     report: () => ({}),
+    example: () => ({}),
   },
   entities: {
     args: () => ['representations'],
@@ -207,6 +220,7 @@ union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
     }),
     size: () => undefined,
     report: () => ({}),
+    example: () => ({}),
   },
   record: {
     args: () => ['id'],
@@ -226,6 +240,7 @@ union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
     types: () => ({}),
     size: () => undefined,
     report: ({ name }) => ({ field: name }),
+    example: () => ({}),
   },
   node: {
     args: () => ['id'],
@@ -253,6 +268,7 @@ extend ${isInterfaceType(schema.getType(name)) ? 'interface' : 'type'} ${name} $
     }),
     size: () => undefined,
     report: () => ({}),
+    example: () => ({}),
   },
   nodes: {
     args: () => ['ids'],
@@ -265,6 +281,7 @@ extend ${isInterfaceType(schema.getType(name)) ? 'interface' : 'type'} ${name} $
     types: () => ({}),
     size: () => undefined,
     report: () => ({}),
+    example: () => ({}),
   },
 };
 
@@ -279,6 +296,10 @@ export function sizeOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
 
 export function reportOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
   return KINDS[field.kind].report(field);
+}
+
+export function exampleOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
+  return KINDS[field.kind].example(field);
 }
 
 /** The type definitions of all derived fields, and of the types that they need. */

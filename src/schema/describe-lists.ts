@@ -8,6 +8,7 @@ import {
   type GraphQLObjectType,
 } from 'graphql';
 import type { Adapter, Entity, Result } from './derived.ts';
+import { exampleOf, fieldsOfList } from './derived-fields.ts';
 
 const FIELDS_SHOWN = 3;
 
@@ -21,13 +22,15 @@ export function describeLists({
 }) {
   return adapters
     .filter(({ filters }) => !filters.some(isRequiredArgument))
-    .map(({ name, after, all, connection, nodeType, pageType, result }) => {
+    .map((adapter) => {
+      const { name, after, nodeType, pageType, result } = adapter;
       const entity = entities.find(({ type }) => type.name === nodeType.name);
       return {
         field: name,
         after: after.name,
-        ...(all && { all }),
-        ...(connection && { connection }),
+        ...(Object.assign({}, ...fieldsOfList(adapter).map(exampleOf)) as ReturnType<
+          typeof exampleOf
+        >),
         ...(result && { result: describeResult(result, Object.values(pageType.getFields())) }),
         ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),
         selection: namesOf(shownFields(nodeType)) || '__typename',

@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { variables } from '../../src/config.ts';
@@ -46,6 +46,23 @@ test('docs/settings.md lists the settings that can be given as a file', () => {
 test('docs/errors.md explains every error code, once, and no other', () => {
   const codes = firstCells(readFileSync('docs/errors.md', 'utf8')).flatMap(namesIn);
   expect(codes.toSorted()).toEqual([...ERROR_CODES].toSorted());
+});
+
+test('CONTRIBUTING.md says what every folder of test is for, and names only files that are there', () => {
+  const text = readFileSync('CONTRIBUTING.md', 'utf8');
+  const section = text.split('## Where a test belongs')[1]!.split('\n## ')[0]!;
+  const folders = firstCells(section).flatMap((cell) =>
+    [...cell.matchAll(/`(\w+)`/g)].map(([, folder]) => folder!),
+  );
+  expect(folders.toSorted()).toEqual(
+    globSync('test/*/')
+      .map((path) => path.split(/[/\\]/)[1]!)
+      .toSorted(),
+  );
+  const paths = [...text.matchAll(/`((?:src|docs|test|schema)\/[\w./-]+)`/g)].map(
+    ([, path]) => path!,
+  );
+  expect(paths.filter((path) => !existsSync(path))).toEqual([]);
 });
 
 test('docs/authentication.md explains every scope, once', () => {
