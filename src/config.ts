@@ -187,6 +187,8 @@ const SETTINGS = {
   maxDrains: ['MAX_DRAINS', count(1, 1_000, 4)],
   indexMaxIds: ['INDEX_MAX_IDS', count(0, 100_000_000, 200_000)],
   connectionMax: ['CONNECTION_MAX', count(1, 100_000, 500)],
+  /** How long totals are answered from memory; 0: they are always counted. */
+  totalCountSeconds: ['TOTAL_COUNT_SECONDS', count(0, 86_400, 300)],
   /** The memory for the answers of all operations together, bytes. */
   answerBytes: ['ANSWER_BYTES', count(1_048_576, 1_099_511_627_776, defaultAnswerBytes())],
   /** Default: off in production. */

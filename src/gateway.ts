@@ -270,6 +270,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     /** Ends all upstream requests, after the token pair of a refresh in progress is saved, and pages are reported. */
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
+      planner.close();
       await upstream.close();
       await handler.dispose();
     },

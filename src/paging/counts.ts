@@ -1,29 +1,119 @@
 import type { Clock } from '../clock.ts';
+import { WALK_LEFT } from './failures.ts';
 import { sizeOf, type Identified, type Page } from './page.ts';
 
-/**
- * How many records lists have, remembered for a few seconds after they were counted. An index is no substitute: it may
- * be older, and each walk proves it anew.
+/*
+ * How old a total may be
+ *
+ *      0                 TOTAL_COUNT_SECONDS                twice that
+ *      ├────────────────────────┼────────────────────────────────┼──────────────────────────>
+ *      answered from memory     answered from memory, and        counted before it is answered
+ *                               counted again in the background
+ *
+ * The age of a total is the time since its walk began: a record that came after that may be missing in it. Each walk of
+ * a whole list renews the total, whatever the walk was for. A count in the background begins only when a total is asked
+ * for, and ends when nobody has asked for it for TOTAL_COUNT_SECONDS. If it fails, the total stays as it is.
  */
+
+/** How many records lists have, kept for some time after they were counted. */
 export interface Totals {
-  of(list: string): number | undefined;
-  counted(list: string, total: number): void;
+  of(list: string): KnownTotal | undefined;
+  /** To be called when a walk of a whole list begins. @returns takes the number of records at its end */
+  begin(list: string): (total: number) => void;
+  /**
+   * Counts a list in the background, unless that was begun already, has just failed, or too many other lists are being
+   * counted.
+   *
+   * @param walk the whole list, page by page; it calls `begin`
+   */
+  countAgain(list: string, walk: (signal: AbortSignal) => AsyncIterable<unknown>): void;
+  /** Ends the counts in the background, and begins no further one. */
+  end(): void;
 }
 
-const TOTAL_LASTS_MS = 5_000;
+interface KnownTotal {
+  readonly total: number;
+  /** ms */
+  readonly age: number;
+  /** Whether it is old enough to be counted again. */
+  readonly isOld: boolean;
+}
 
-export function createTotals(clock: Clock): Totals {
-  const totals = new Map<string, { total: number; until: number }>();
+interface KeptTotal {
+  readonly total: number;
+  /** When its walk began. */
+  readonly since: number;
+  askedAt: number;
+}
+
+/** Totals that are kept: callers may send any number of filters, and there is a nested list for each parent. */
+const MAX_TOTALS = 10_000;
+/** Lists that are counted in the background at the same time. */
+const MAX_COUNTING = 2;
+const RETRY_MS = 10_000;
+
+/** @param seconds how long a total is answered from memory only; 0: it is always counted */
+export function createTotals(clock: Clock, seconds: number): Totals {
+  const lasts = seconds * 1000;
+  // A map keeps the order in which keys were set, so the first list was used least recently.
+  const totals = new Map<string, KeptTotal>();
+  const counting = new Set<string>();
+  /** When a count that failed may be repeated. */
+  const failed = new Map<string, number>();
+  const ending = new AbortController();
+
+  const keep = (list: string, kept: KeptTotal) => {
+    totals.delete(list);
+    totals.set(list, kept);
+    const [oldest] = totals.size > MAX_TOTALS ? totals.keys() : [];
+    if (oldest !== undefined) totals.delete(oldest);
+  };
+  const count = async (list: string, walk: Parameters<Totals['countAgain']>[1]) => {
+    try {
+      for await (const _ of walk(ending.signal)) {
+        const { askedAt } = totals.get(list) ?? {};
+        if (askedAt === undefined || clock.elapsed() - askedAt > lasts) return;
+      }
+      failed.delete(list);
+    } catch {
+      // Whoever needs the total when it is too old gets the error of a count of their own.
+      failed.set(list, clock.elapsed() + RETRY_MS);
+    } finally {
+      counting.delete(list);
+    }
+  };
+
   return {
     of: (list) => {
-      const known = totals.get(list);
-      return known && known.until > clock.elapsed() ? known.total : undefined;
-    },
-    counted: (list, total) => {
+      const kept = totals.get(list);
+      if (!kept) return undefined;
       const now = clock.elapsed();
-      for (const [name, { until }] of totals) if (until <= now) totals.delete(name);
-      totals.set(list, { total, until: now + TOTAL_LASTS_MS });
+      const age = now - kept.since;
+      if (age >= 2 * lasts) {
+        totals.delete(list);
+        return undefined;
+      }
+      kept.askedAt = now;
+      keep(list, kept);
+      return { total: kept.total, age, isOld: age >= lasts };
     },
+    begin: (list) => {
+      const since = clock.elapsed();
+      return (total) => {
+        const known = totals.get(list);
+        if (lasts === 0 || (known && known.since > since)) return;
+        keep(list, { total, since, askedAt: known?.askedAt ?? since });
+      };
+    },
+    countAgain: (list, walk) => {
+      if (ending.signal.aborted || counting.has(list) || counting.size >= MAX_COUNTING) return;
+      const now = clock.elapsed();
+      for (const [other, until] of failed) if (until <= now) failed.delete(other);
+      if (failed.has(list)) return;
+      counting.add(list);
+      void count(list, walk);
+    },
+    end: () => ending.abort(WALK_LEFT),
   };
 }
 

@@ -11,7 +11,7 @@ import {
 import { IndexBuilder, pageOf, recordsIn, type PageIndex, type PageIndexes } from './page-index.ts';
 import { parallelWalk, type Pace, type ParallelWalkOptions } from './parallel-walk.ts';
 import { walkBehind, type IndexedList } from './find.ts';
-import type { ServiceCounts } from './counts.ts';
+import type { ServiceCounts, Totals } from './counts.ts';
 import { Progress, walk, type WalkedPages } from './walk.ts';
 
 /** A list that leaves an index when it is walked. */
@@ -35,6 +35,8 @@ export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   /** Called for each walk with whether an index lets it read pages ahead. */
   readonly onIndex?: (hasIndex: boolean) => void;
   readonly counts?: ServiceCounts;
+  /** Undefined: its walk may be too long ago for a total. */
+  readonly totals?: Pick<Totals, 'begin'>;
   /** Called when a whole walk found fewer records than the service counted at its beginning and at its end. */
   readonly onShort?: (found: number, counted: number) => void;
 }
@@ -148,9 +150,14 @@ function walkFrom<R extends Identified>(
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.
   const leavesIndex = builder !== undefined && wanted === undefined && !late;
+  const onCounted = leavesIndex ? list.totals?.begin(key) : undefined;
   const onEnd = (ended: boolean) => {
     if (!leavesIndex) return;
-    if (ended) counted.check(progress.given);
+    if (ended) {
+      counted.check(progress.given);
+      // Nested lists of one page are counted with their parents, and there may be very many of them.
+      if (!isNested || counted.hasSeveral()) onCounted?.(progress.given);
+    }
     const left = builder.finish({ complete: ended, limit: limitNow() });
     if (!ended && !reachesFurther(left, indexes.get(key))) return;
     const isWorthIt = left && (!isNested || left.pages.length >= LONG_NESTED);
@@ -199,10 +206,13 @@ function reachesFurther(left: PageIndex | undefined, known: PageIndex | undefine
 function countedPages<R extends Identified>({ fetchPage, key, counts, onShort }: WalkableList<R>) {
   let before: number | undefined;
   let after: number | undefined;
+  let pages = 0;
   return {
+    hasSeveral: () => pages > 1,
     fetchPage: async (request: PageRequest, signal: AbortSignal) => {
       const page = await fetchPage(request, signal);
       counts?.note(key, page);
+      pages += 1;
       before ??= page.total;
       after = page.total;
       return page;

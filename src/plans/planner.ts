@@ -92,6 +92,8 @@ export interface Planner {
    * @returns that context, or a copy if it is frozen, or carries the call of another request
    */
   admit(call: Call): object;
+  /** Ends what runs in the background. */
+  close(): void;
   /** Returns the admitted call of the operation that is answered with this context; undefined without one. */
   callWith(context: object | undefined): Call | undefined;
   /** Drains that run, and drains that wait for their turn. */
@@ -113,7 +115,7 @@ interface PlannerParts extends CallParts {
 export function createPlanner(parts: PlannerParts): Planner {
   const { served, offered, execute, telemetry, mutations, connectionMax, operationBytes } = parts;
   const { schema, upstream, nested, entities, nodes, upstreamType, toUpstream } = served;
-  const drains = createDrains({ execute, telemetry }, parts.drains);
+  const drains = createDrains({ execute, telemetry, callers: parts.callers }, parts.drains);
   const root = schema.getQueryType()!.name;
   const [atRoot, below] = [true, false].map((isAtRoot) =>
     served.derived.filter(({ parent }) => (parent === root) === isAtRoot),
@@ -158,6 +160,7 @@ export function createPlanner(parts: PlannerParts): Planner {
       return copy;
     },
     callWith: (context) => (isObject(context) ? callIn(context) : undefined),
+    close: drains.close,
     get drainLoad() {
       return drains.load;
     },

@@ -23,8 +23,11 @@ export interface ReadingTelemetry {
   positionsLookedUp(known: number, unknown: number): void;
 }
 
-/** `drain`: a caller reads the list. `search`: the positions of records in it are looked up. A label of metrics. */
-type WalkKind = 'drain' | 'search';
+/**
+ * `drain`: a caller reads the list. `search`: the positions of records in it are looked up. `count`: it is counted again
+ * in the background. A label of metrics.
+ */
+type WalkKind = 'drain' | 'search' | 'count';
 
 interface ReportedWalk {
   /** The cause to send the walk's requests with. */

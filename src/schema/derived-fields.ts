@@ -72,6 +72,7 @@ interface SdlScope {
   readonly nodes: NodeInterface | undefined;
   readonly drainMaxItems: number;
   readonly connectionMax: number;
+  readonly totalCountSeconds: number;
   /** The connection types with lists whose records the service counts. */
   readonly counted: ReadonlySet<string | undefined>;
 }
@@ -163,11 +164,15 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     ${filtersOf(adapter, schema)}
   ): ${type}`;
     },
-    types: ({ adapter }, { pageInfo, counted }) => {
+    types: ({ adapter }, { pageInfo, counted, totalCountSeconds }) => {
       const { type } = adapter.connection!;
       return {
         [pageInfo]: pageInfoType(pageInfo),
-        [type]: connectionTypes(adapter, pageInfo, counted.has(type)),
+        [type]: connectionTypes(
+          adapter,
+          pageInfo,
+          describeTotal(counted.has(type), totalCountSeconds),
+        ),
       };
     },
     size: ({ adapter: { connection } }) => ({
@@ -359,11 +364,11 @@ type ${name} {
   endCursor: String
 }`;
 
-/** @param isCounted whether the service counts the records of one of its lists */
+/** @param counting how its records are counted */
 function connectionTypes(
   { connection, nodeType, recordType }: Adapter,
   pageInfo: string,
-  isCounted: boolean,
+  counting: string,
 ): string {
   const { field, type, edge } = connection!;
   const node = print(astFromType(recordType));
@@ -378,8 +383,7 @@ type ${type} {
   """The first and last cursor of this part, and whether the list has more records."""
   pageInfo: ${pageInfo}!
   """
-  The number of records in the whole list. ${isCounted ? COUNTED : NOT_COUNTED} The
-  count is reused for 5 seconds.
+  The number of records in the whole list. ${counting}
   """
   totalCount: Int
 }
@@ -391,6 +395,16 @@ type ${edge} {
   """The record.${orNull}"""
   node: ${node}
 }`;
+}
+
+/** @param isCounted whether the service counts the records of one of the lists */
+function describeTotal(isCounted: boolean, seconds: number): string {
+  const age = seconds === 0 ? '' : `\n  Such a count may be up to ${inWords(2 * seconds)} old.`;
+  return `${isCounted ? COUNTED : NOT_COUNTED}${age}`;
+}
+
+function inWords(seconds: number): string {
+  return seconds % 60 === 0 && seconds > 60 ? `${seconds / 60} minutes` : `${seconds} seconds`;
 }
 
 const NOT_COUNTED = 'The service does not report it, so all pages are read to count them.';

@@ -449,23 +449,46 @@ class Connection {
   async #count(): Promise<number> {
     const list = this.#list;
     const { keys, field } = list;
-    // Read now: a mutation replaces `drains.totals`, so a count that it overtakes is not kept for later operations.
-    const { totals } = field.parts.drains;
+    const { drains } = field.parts;
+    const { totals } = drains;
     const known = totals.of(keys.walk);
-    if (known !== undefined) return known;
+    const hasCount = field.adapter.count !== undefined;
+    if (known && hasCount && known.age < REPORTED_MS) return known.total;
     const shown = list.source('shown');
-    let count = field.adapter.count === undefined ? undefined : await this.#countOfService(shown);
-    if (count === undefined) {
-      count = 0;
-      // The inlined first page may be the whole list.
-      const walked = shown.inlinedPage
-        ? list.drained(shown, undefined)
-        : list.drained(list.source('bare'), list.isNested ? undefined : 'total');
-      const pages = this.#drain(walked, { position: null });
-      for await (const { records } of pages) count += records.length;
+    if (hasCount) {
+      // Begun before a mutation is sent, and kept where the totals of that time are: later operations do not get it.
+      const keep = totals.begin(keys.walk);
+      const reported = await this.#countOfService(shown);
+      if (reported !== undefined) {
+        keep(reported);
+        return reported;
+      }
     }
-    totals.counted(keys.walk, count);
+    const whole = this.#wholeList();
+    if (whole) return whole.length;
+    if (known) {
+      if (known.isOld) drains.countAgain(list.drained(list.source('bare'), undefined));
+      return known.total;
+    }
+    // The inlined first page may be the whole list.
+    const walked = shown.inlinedPage
+      ? list.drained(shown, undefined)
+      : list.drained(list.source('bare'), list.isNested ? undefined : 'total');
+    let count = 0;
+    // A walk of the whole list keeps the total.
+    for await (const { records } of this.#drain(walked, { position: null })) {
+      count += records.length;
+    }
     return count;
+  }
+
+  /** Returns the edges, if they were read and are the whole list. */
+  #wholeList(): Edges | undefined {
+    const { adapter } = this.#list.field;
+    const { [adapter.connection!.after]: after, [adapter.connection!.before]: before } =
+      this.#list.args;
+    const isFromStart = !this.#isBackward && after == null && before == null;
+    return isFromStart && this.#end?.hasNextPage === false ? this.edges() : undefined;
   }
 
   /** Asks the service, unless the list's first page is known to be the whole list; undefined if its count is not that. */
@@ -482,5 +505,8 @@ class Connection {
     return totalFrom(counts, keys.walk, page);
   }
 }
+
+/** A count that the service reports is reused for this time, ms: it costs one small request. */
+const REPORTED_MS = 5_000;
 
 const NOWHERE = { hasNextPage: false, hasPreviousPage: false };

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
@@ -18,6 +19,7 @@ import {
   type PageIndex,
 } from '../../paging/page-index.ts';
 import { createPace, type Pace } from '../../paging/parallel-walk.ts';
+import { createPageBudget, type CallerBudgets, type PageBudget } from '../../paging/page-budget.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
 import { createServiceCounts, createTotals } from '../../paging/counts.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
@@ -70,6 +72,13 @@ export interface DrainArguments {
   readonly isSearch?: boolean;
 }
 
+/** Whom a walk is charged to, and for whom it waits. */
+interface SlotOwner extends RequestOrigin {
+  readonly budget: PageBudget;
+  /** See `WalkTurn`. */
+  readonly operation: object;
+}
+
 export interface DrainParts {
   /** Pages in flight per walk. */
   readonly drainConcurrency: number;
@@ -79,6 +88,8 @@ export interface DrainParts {
   readonly indexMaxIds: number;
   /** Records that the walk of a lookup reads at most. */
   readonly drainMaxItems: number;
+  /** How long totals are answered from memory. */
+  readonly totalCountSeconds: number;
   readonly clock: Clock;
   /** Names the token set in use. With another one the lists may be different. */
   readonly tokenSet: () => string | undefined;
@@ -89,10 +100,16 @@ export function createDrains(
   {
     execute,
     telemetry,
-  }: { readonly execute: ServiceExecutor; readonly telemetry: ReadingTelemetry },
+    callers,
+  }: {
+    readonly execute: ServiceExecutor;
+    readonly telemetry: ReadingTelemetry;
+    readonly callers: CallerBudgets;
+  },
   parts: DrainParts,
 ) {
   const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
+  const newTotals = () => createTotals(clock, parts.totalCountSeconds);
   let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
@@ -102,13 +119,14 @@ export function createDrains(
     maxItems: drainMaxItems,
     maxRecords: indexMaxIds,
   });
-  let totals = createTotals(clock);
+  let totals = newTotals();
   let counts = createServiceCounts();
   let set: string | undefined;
 
   const onIndex = telemetry.walkPlanned;
 
   return {
+    walk,
     /** Walks that start after this call share nothing with earlier ones. Called before and after a mutation. */
     separate,
     /** Drains that run, and drains that wait for their turn. */
@@ -123,6 +141,28 @@ export function createDrains(
       forgetOtherSets();
       return counts;
     },
+    /**
+     * Counts a list in the background. Its pages are charged to the gateway, as to a caller of this name, and it lets
+     * every drain that waits begin first.
+     */
+    countAgain: (list: DrainedList): void => {
+      totals.countAgain(list.key, async function* (signal) {
+        const caller = 'gateway';
+        const budget = createPageBudget(callers, { name: caller, mayDrain: true });
+        const owner = { operation: budget, budget, caller, cause: undefined };
+        const begin = walkInSlot('count', list, { position: null, limit: undefined }, owner);
+        let records = 0;
+        for await (const page of begin(null, onlyReader(budget, signal))) {
+          records += page.records.length;
+          if (records > drainMaxItems) throw new Error('The list is longer than DRAIN_MAX_ITEMS.');
+          yield page;
+          // A walk that rests gives back its slot.
+          if (slots.waiting > 0) await nextTurn();
+        }
+      });
+    },
+    /** Ends what runs in the background. */
+    close: () => totals.end(),
     /** Returns how many records a list had at its last whole walk; undefined if it was not walked. */
     lengthOf: (list: string): number | undefined => {
       forgetOtherSets();
@@ -158,59 +198,70 @@ export function createDrains(
         onPositions: telemetry.positionsLookedUp,
       };
     },
-    walk: (
-      list: DrainedList,
-      { position, limit, call, keepsAll, tail, isSearch = false }: DrainArguments,
-    ): WalkedPages<ListRecord> => {
-      forgetOtherSets();
-      // Closures of a walk that several callers share must not refer to the call of the first: that ends earlier.
-      const { pages, caller, cause, signal } = call;
-      const onShort = (found: number, counted: number) =>
-        telemetry.walkFellShort(list.field, found, counted);
-      const walkable = { ...list, indexes, pace, counts, onShort };
-      // A single page does not need a drain slot.
-      if (limit !== undefined && limit <= LARGEST_PAGE) {
-        const fetched = { fetchPage: list.fetcher(call), fetchIdentities: list.identities(call) };
-        return walkList({ ...walkable, ...fetched }, { position, limit, signal });
-      }
-      const budget = isSearch ? pages.forSearch : pages;
-      // What pages of another size cost is known when they are read.
-      if (list.sizeNow() === undefined) {
-        budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
-      }
-      const begin: BeginWalk<ListRecord> = (from, readers) =>
-        reportedWalk(telemetry, ['drain', list.field, cause], (walkCause) => {
-          const { signal: ofReaders } = readers;
-          const requester = drainRequester(execute, pace, readers, { caller, cause: walkCause });
-          const fetchPage = list.fetcher(requester);
-          const turn = { slots, owner: caller, operation: pages, signal: ofReaders };
-          return walkInTurn(turn, (takeSlot) => {
-            const inTurn =
-              <R>(
-                fetch: FetchPage<R>,
-                needsSlot: (after: string | null) => boolean,
-              ): FetchPage<R> =>
-              (request, of) => {
-                const taking = needsSlot(request.after) ? takeSlot() : undefined;
-                return taking ? taking.then(() => fetch(request, of)) : fetch(request, of);
-              };
-            return walkList(
-              {
-                ...walkable,
-                onIndex,
-                fetchPage: inTurn(fetchPage, (after) => after !== null || !list.hasInlinedPage),
-                fetchIdentities: inTurn(list.identities(requester), () => true),
-              },
-              { position: from ?? position, limit, tail, signal: ofReaders },
-            );
-          });
-        });
-      const name = JSON.stringify([list.key, list.selection, position, limit]);
-      return list.selection === undefined
-        ? begin(null, onlyReader(budget, signal))
-        : shared.join(name, begin, { budget, signal, keepsAll });
-    },
   };
+
+  function walk(list: DrainedList, options: DrainArguments): WalkedPages<ListRecord> {
+    const { position, limit, call, keepsAll, isSearch = false } = options;
+    forgetOtherSets();
+    // A single page does not need a drain slot.
+    if (limit !== undefined && limit <= LARGEST_PAGE) {
+      const fetched = { fetchPage: list.fetcher(call), fetchIdentities: list.identities(call) };
+      return walkList(
+        { ...walkableNow(list), ...fetched },
+        { position, limit, signal: call.signal },
+      );
+    }
+    const { pages: operation, caller, cause, signal } = call;
+    const budget = isSearch ? operation.forSearch : operation;
+    const begin = walkInSlot('drain', list, options, { operation, budget, caller, cause });
+    const name = JSON.stringify([list.key, list.selection, position, limit]);
+    return list.selection === undefined
+      ? begin(null, onlyReader(budget, signal))
+      : shared.join(name, begin, { budget, signal, keepsAll });
+  }
+
+  function walkableNow(list: DrainedList) {
+    const onShort = (found: number, counted: number) =>
+      telemetry.walkFellShort(list.field, found, counted);
+    return { ...list, indexes, pace, counts, totals, onShort };
+  }
+
+  /** Closures of a walk that several callers share must not refer to the call of the first: that ends earlier. */
+  function walkInSlot(
+    kind: 'drain' | 'count',
+    list: DrainedList,
+    { position, limit, tail }: Pick<DrainArguments, 'position' | 'limit' | 'tail'>,
+    { operation, budget, caller, cause }: SlotOwner,
+  ): BeginWalk<ListRecord> {
+    // What pages of another size cost is known when they are read.
+    if (list.sizeNow() === undefined) {
+      budget.check(pagesToWalk(indexes.get(list.key), { position, limit, tail }));
+    }
+    const walked = walkableNow(list);
+    return (from, readers) =>
+      reportedWalk(telemetry, [kind, list.field, cause], (walkCause) => {
+        const { signal } = readers;
+        const requester = drainRequester(execute, pace, readers, { caller, cause: walkCause });
+        const fetchPage = list.fetcher(requester);
+        return walkInTurn({ slots, owner: caller, operation, signal }, (takeSlot) => {
+          const inTurn =
+            <R>(fetch: FetchPage<R>, needsSlot: (after: string | null) => boolean): FetchPage<R> =>
+            (request, of) => {
+              const taking = needsSlot(request.after) ? takeSlot() : undefined;
+              return taking ? taking.then(() => fetch(request, of)) : fetch(request, of);
+            };
+          return walkList(
+            {
+              ...walked,
+              onIndex,
+              fetchPage: inTurn(fetchPage, (after) => after !== null || !list.hasInlinedPage),
+              fetchIdentities: inTurn(list.identities(requester), () => true),
+            },
+            { position: from ?? position, limit, tail, signal },
+          );
+        });
+      });
+  }
 
   function forgetOtherSets(): void {
     const setNow = tokenSet();
@@ -226,7 +277,9 @@ export function createDrains(
   function separate(): void {
     shared.separate();
     lookupWalks.separate();
-    totals = createTotals(clock);
+    // New ones, because walks under way still write what they counted into the old ones.
+    totals.end();
+    totals = newTotals();
   }
 }
 

@@ -90,6 +90,8 @@ export interface ServedSchemaParts {
   connectionMax: number;
   /** The number of records that one operation may drain. Used only in descriptions. */
   drainMaxItems: number;
+  /** See `Config`. Used only in descriptions. */
+  totalCountSeconds: number;
   /** The parsed adapters.json; undefined without one. */
   overrides?: unknown;
   /** Put before all names that could clash in a supergraph. Default: nothing. */
@@ -246,7 +248,12 @@ function pathsToRoot(upstream: GraphQLSchema): string[] {
 export interface SnapshotSettings extends Required<
   Pick<
     ServedSchemaParts,
-    'mutations' | 'connectionMax' | 'drainMaxItems' | 'nodeInterface' | 'federationVersion'
+    | 'mutations'
+    | 'connectionMax'
+    | 'drainMaxItems'
+    | 'totalCountSeconds'
+    | 'nodeInterface'
+    | 'federationVersion'
   >
 > {
   /** The file of the snapshot, for messages. */

@@ -14,6 +14,7 @@ export function servedOffline(
     mutations: 'off',
     connectionMax: 500,
     drainMaxItems: 1_000,
+    totalCountSeconds: 300,
     ...parts,
   });
 }

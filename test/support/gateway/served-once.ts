@@ -15,7 +15,7 @@ export function servedOnce(
   overrides: unknown,
 ): ServedSchema {
   const { schemaPath, schemaPrefix, mutations, nodeInterface } = settings;
-  const { connectionMax, drainMaxItems, federationVersion } = settings;
+  const { connectionMax, drainMaxItems, totalCountSeconds, federationVersion } = settings;
   // Only what is in the key takes part.
   const keyed: SnapshotSettings = {
     schemaPath,
@@ -24,6 +24,7 @@ export function servedOnce(
     nodeInterface,
     connectionMax,
     drainMaxItems,
+    totalCountSeconds,
     federationVersion,
   };
   const key = JSON.stringify({ sdl, keyed, overrides });

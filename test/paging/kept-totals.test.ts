@@ -1,0 +1,375 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { startTeams } from '../support/gateway/teams.ts';
+import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+
+const TOTAL = '{ personsConnection { totalCount } }';
+
+describe('a total', () => {
+  test('is answered from memory for TOTAL_COUNT_SECONDS', async () => {
+    await using world = await startKept();
+    expect(await totalOf(world)).toBe(137);
+    world.sandbox.persons.insert(3, 5);
+    world.clock.jump(5 * MINUTE - 1);
+    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+    expect(await totalOf(world)).toBe(137);
+  });
+
+  test('is answered at once after that, while the list is counted again, and the next answer is new', async () => {
+    await using world = await startKept();
+    await totalOf(world);
+    world.sandbox.persons.insert(3, 5);
+    world.clock.jump(5 * MINUTE);
+    const gate = world.hold();
+    const asked = Promise.all(Array.from({ length: 20 }, () => totalOf(world)));
+    expect(await asked).toEqual(Array(20).fill(137));
+    gate.resolve();
+    await countsEnded(world, 'whole', 1);
+    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+    expect(await totalOf(world)).toBe(142);
+  });
+
+  test('is counted before it is answered when it is twice that old, however often it was asked for', async () => {
+    await using world = await startKept();
+    await totalOf(world);
+    world.sandbox.persons.insert(3, 5);
+    world.upstream.answer(json({}, 400));
+    for (let minute = 0; minute < 9; minute += 1) {
+      world.clock.jump(MINUTE);
+      expect(await totalOf(world)).toBe(137);
+    }
+    world.upstream.answer(honest);
+    world.clock.jump(MINUTE);
+    expect(await totalOf(world)).toBe(142);
+  });
+
+  test('is counted again only when somebody asks', async () => {
+    await using world = await startKept();
+    await totalOf(world);
+    const requests = await requestsOf(world, async () => {
+      for (let minute = 0; minute < 60; minute += 1) {
+        world.clock.jump(MINUTE);
+        await world.ask('{ persons(first: 1) { items { id } } }');
+      }
+    });
+    expect(requests).toBe(60);
+  });
+
+  test('is not counted to the end when nobody has asked for it in TOTAL_COUNT_SECONDS', async () => {
+    await using world = await startKept({}, 2_000);
+    await totalOf(world);
+    world.clock.jump(5 * MINUTE);
+    const gate = world.hold();
+    await totalOf(world);
+    world.clock.jump(5 * MINUTE + 1);
+    const { length } = world.upstream.received;
+    gate.resolve();
+    await countsEnded(world, 'stopped', 1);
+    // Of 40 pages, those that were in flight.
+    expect(world.upstream.received.length).toBeLessThan(length + 20);
+  });
+
+  test('stays when a count fails, and the next count waits for ten seconds', async () => {
+    await using world = await startKept();
+    await totalOf(world);
+    world.clock.jump(5 * MINUTE);
+    world.upstream.answer(json({}, 400));
+    expect(await totalOf(world)).toBe(137);
+    await countsEnded(world, 'UPSTREAM_BAD_RESPONSE', 1);
+    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+    world.upstream.answer(honest);
+    world.clock.jump(10 * SECOND);
+    expect(await totalOf(world)).toBe(137);
+    await countsEnded(world, 'whole', 1);
+  });
+
+  test('with TOTAL_COUNT_SECONDS=0 is counted every time', async () => {
+    await using world = await startKept({ totalCountSeconds: 0 });
+    for (const more of [0, 5, 1]) {
+      world.sandbox.persons.insert(0, more);
+      expect(await totalOf(world)).toBe(world.sandbox.persons.length);
+    }
+  });
+
+  test.each([
+    [300, '10 minutes'],
+    [20, '40 seconds'],
+    [45, '90 seconds'],
+  ])('with TOTAL_COUNT_SECONDS=%i says how old it may be', async (totalCountSeconds, age) => {
+    await using world = await startKept({ totalCountSeconds });
+    const { data } = await world.ask<{ __type: { fields: { description: string }[] } }>(
+      '{ __type(name: "PersonConnection") { fields { description } } }',
+    );
+    expect(data.__type.fields.at(-1)?.description).toContain(`may be up to ${age} old.`);
+  });
+});
+
+describe('a total is renewed by', () => {
+  test.each([
+    ['a drain', '{ allPersons { id } }'],
+    ['a stream', '{ allPersons @stream { id } }'],
+    ['reading from the end', '{ personsConnection(last: 1) { nodes { id } } }'],
+  ])('%s', async (_, query) => {
+    await using world = await startKept();
+    const response = await world.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'multipart/mixed, application/json' },
+      body: JSON.stringify({ query }),
+    });
+    await response.text();
+    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+    expect(await totalOf(world)).toBe(137);
+  });
+
+  test('no part of the list', async () => {
+    await using world = await startKept();
+    await world.ask(
+      '{ allPersons(limit: 130) { id } personsConnection(first: 120) { nodes { id } } }',
+    );
+    expect(await totalOf(world)).toBe(137);
+  });
+
+  test('no drain that was ended by its caller', async () => {
+    await using world = await startKept();
+    const leaving = new AbortController();
+    const gate = world.hold(2);
+    const left = world.ask('{ allPersons { id } }', {}, { signal: leaving.signal });
+    await world.upstream.arrived(2);
+    leaving.abort();
+    await expect(left).rejects.toThrow(/abort/);
+    gate.resolve();
+    world.upstream.answer(honest);
+    expect(await totalOf(world)).toBe(137);
+  });
+});
+
+test('a connection that has the whole list counts its own edges', async () => {
+  await using world = await startKept({}, 10);
+  const query = '{ personsConnection { totalCount nodes { id } } }';
+  await world.ask(query);
+  world.sandbox.persons.insert(0, 2);
+  const { data } = await world.ask<{
+    personsConnection: { totalCount: number; nodes: unknown[] };
+  }>(query);
+  expect(data.personsConnection.totalCount).toBe(12);
+  expect(data.personsConnection.nodes).toHaveLength(12);
+});
+
+test('a count in the background is charged to no caller, and needs no scope of theirs', async () => {
+  await using world = await startKept({ pagesPerMinute: 5 });
+  const page = '{ personsConnection(first: 1) { totalCount nodes { id } } }';
+  expect((await world.ask(page)).errors).toBeUndefined();
+  world.clock.jump(5 * MINUTE);
+  // One page each, of the five that are left: the walk of three pages takes none of them.
+  for (let request = 0; request < 5; request += 1) {
+    expect((await world.ask(page)).errors).toBeUndefined();
+  }
+  await countsEnded(world, 'whole', 1);
+  expect((await world.ask(page)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
+});
+
+test('counts in the background have PAGES_PER_MINUTE together, and without pages the total stays', async () => {
+  await using world = await startKept({ pagesPerMinute: 4, totalCountSeconds: 10 });
+  await totalOf(world);
+  world.clock.jump(10 * SECOND);
+  await totalOf(world);
+  await countsEnded(world, 'whole', 1);
+  world.sandbox.persons.insert(0, 1);
+  world.clock.jump(10 * SECOND);
+  expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+  expect(await totalOf(world)).toBe(137);
+  // Older than that it is counted for the caller, who has pages left.
+  world.clock.jump(MINUTE);
+  expect(await totalOf(world)).toBe(138);
+});
+
+test('a count in the background lets a drain that waits for a slot begin first', async () => {
+  await using world = await startKept({ maxDrains: 1 }, 1_000);
+  await totalOf(world);
+  world.clock.jump(5 * MINUTE);
+  const first = world.hold();
+  await totalOf(world);
+  const before = world.upstream.received.length;
+  await world.upstream.arrived(before);
+  const order: string[] = [];
+  const drained = world.ask('{ allPersons { firstName } }').then(() => order.push('drain'));
+  const counted = countsEnded(world, 'whole', 1).then(() => order.push('count'));
+  first.resolve();
+  await Promise.all([drained, counted]);
+  expect(order).toEqual(['drain', 'count']);
+});
+
+test('a mutation ends a count in the background, and the next total is counted anew', async () => {
+  const clock = new ManualClock();
+  await using world = await startTeams({ teams: 120 }, { clock });
+  const teams = async () => {
+    const { data } = await world.ask<{ teamsConnection: { totalCount: number } }>(
+      '{ teamsConnection { totalCount } }',
+    );
+    return data.teamsConnection.totalCount;
+  };
+  expect(await teams()).toBe(120);
+  clock.jump(5 * MINUTE);
+  const gate = Promise.withResolvers<void>();
+  world.upstream.answer(after(gate.promise, honest), honest);
+  const { length } = world.upstream.received;
+  expect(await teams()).toBe(120);
+  await world.upstream.arrived(length + 1);
+  const mutated = await world.ask('mutation { addTeam { id } }');
+  expect(mutated.errors).toBeUndefined();
+  await countsEnded(world, 'stopped', 1);
+  expect(await teams()).toBe(121);
+  gate.resolve();
+});
+
+test('the end of the gateway ends a count in the background', async () => {
+  const world = await startKept();
+  await totalOf(world);
+  world.clock.jump(5 * MINUTE);
+  const gate = world.hold();
+  const { length } = world.upstream.received;
+  await totalOf(world);
+  await world.upstream.arrived(length + 1);
+  await world[Symbol.asyncDispose]();
+  expect(await world.upstream.received[length]!.over).toBe('cut');
+  gate.resolve();
+});
+
+/** What happens to a list and its total. */
+type Step =
+  | { readonly kind: 'ask' | 'drain' | 'fail' | 'recover' | 'settle' }
+  | { readonly kind: 'pass'; readonly seconds: number }
+  | { readonly kind: 'change'; readonly by: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant({ kind: 'ask' } as const) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('pass' as const),
+      seconds: fc.integer({ min: 1, max: 400 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('change' as const),
+      by: fc.integer({ min: -60, max: 60 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.constant({ kind: 'settle' } as const) },
+  ...(['drain', 'fail', 'recover'] as const).map((kind) => ({
+    weight: 1,
+    arbitrary: fc.constant({ kind }),
+  })),
+);
+
+test('in any history a total is no older than twice TOTAL_COUNT_SECONDS, and only a list without one can fail', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      await using world = await startKept();
+      const { clock } = world;
+      const { persons } = world.sandbox;
+      const lengths = [{ until: Infinity, length: persons.length }];
+      /** When the list was read whole, as far as the callers know. */
+      let readAt = -Infinity;
+      let isDown = false;
+      for (const each of steps) {
+        const bound = clock.elapsed() - 10 * MINUTE;
+        switch (each.kind) {
+          case 'ask': {
+            const { data, errors } = await world.ask<Total>(TOTAL);
+            if (errors) {
+              expect(isDown && readAt <= bound).toBe(true);
+              break;
+            }
+            const recent = lengths.filter(({ until }) => until > bound);
+            expect(recent.map(({ length }) => length)).toContain(data.personsConnection.totalCount);
+            if (readAt <= bound && !isDown) readAt = clock.elapsed();
+            break;
+          }
+          case 'drain':
+            if (!(await world.ask('{ allPersons { id } }')).errors) readAt = clock.elapsed();
+            break;
+          case 'pass':
+            clock.jump(each.seconds * SECOND);
+            break;
+          case 'change':
+            // A walk that overlaps with it may count some of the records.
+            await settled(world);
+            lengths.at(-1)!.until = clock.elapsed();
+            if (each.by > 0) persons.insert(0, each.by);
+            else persons.remove(0, Math.min(-each.by, persons.length));
+            lengths.push({ until: Infinity, length: persons.length });
+            break;
+          case 'fail':
+          case 'recover':
+            isDown = each.kind === 'fail';
+            world.upstream.answer(isDown ? json({}, 400) : honest);
+            break;
+          case 'settle':
+            await settled(world);
+        }
+      }
+    }),
+    { numRuns: randomRuns(15) },
+  );
+}, 60_000);
+
+interface Total {
+  personsConnection: { totalCount: number };
+}
+
+interface Kept extends GatewayOverFake {
+  readonly clock: ManualClock;
+  readonly sandbox: Sandbox;
+  /** Holds back all answers, but the first few, until it is resolved. */
+  hold(answered?: number): PromiseWithResolvers<void>;
+}
+
+async function startKept(config: TestGatewayOptions['config'] = {}, persons = 137): Promise<Kept> {
+  const clock = new ManualClock();
+  const world = await startGatewayOverFake({ persons }, { clock, config });
+  const { upstream } = world;
+  return {
+    ...world,
+    clock,
+    sandbox: upstream.sandbox,
+    hold: (answered = 0) => {
+      const gate = Promise.withResolvers<void>();
+      const held = after(gate.promise, honest);
+      const [first, ...others] = [...Array<Reply>(answered).fill(honest), held];
+      upstream.answer(first, ...others);
+      return gate;
+    },
+  };
+}
+
+async function totalOf(world: Kept): Promise<number> {
+  const { data, errors } = await world.ask<Total>(TOTAL);
+  expect(errors).toBeUndefined();
+  return data.personsConnection.totalCount;
+}
+
+async function requestsOf({ upstream }: Kept, action: () => Promise<unknown>): Promise<number> {
+  const before = upstream.received.length;
+  await action();
+  return upstream.received.length - before;
+}
+
+/** Waits until this number of counts in the background have ended in this way. */
+async function countsEnded(world: TestGateway, outcome: string, times: number): Promise<void> {
+  const line = `recruiting_walks_total{kind="count",outcome="${outcome}"} ${times}\n`;
+  await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
+}
+
+/** Waits until no walk is under way. */
+async function settled(world: TestGateway): Promise<void> {
+  const line = 'recruiting_drains_running 0\n';
+  await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
+}
