@@ -18,8 +18,7 @@ import {
 import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
-import { REFUSED } from '../tokens/exchange-attempt.ts';
-import { createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
+import { REFUSED, createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from '../setup/token-store.ts';
 import {
   printRescued,

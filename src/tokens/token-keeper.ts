@@ -60,8 +60,9 @@ import { createLinkImport, type TokenLink } from './token-import.ts';
  * the store, or has left it in the rescue file. That file is emptied only after the pair was read back, as a start reads
  * it: a save that succeeded may have gone into a store that was replaced since.
  *
- * The states are in held-tokens.ts, the steps in exchange-attempt.ts, saving in pair-saver.ts, when a token that is
- * uncertain or was refused may be sent in sending-times.ts, and what follows each result in token-refresher.ts.
+ * The states are in held-tokens.ts, the steps and what follows each result in token-refresher.ts, saving in pair-saver.ts,
+ * when a token that is uncertain or was refused may be sent in sending-times.ts, and what is read from the store in
+ * token-sync.ts.
  */
 
 /** Keeps one token set alive: refreshes it ahead of its expiry, and once when the service reports that it expired. */

@@ -1,22 +1,30 @@
-import { createAnsweredPairs } from './answered-pair.ts';
-import { createBlockedRefresh } from './blocked-refresh.ts';
-import { createExchangeAttempt, type AttemptParts } from './exchange-attempt.ts';
+import { randomUUID } from 'node:crypto';
 import {
+  accessLeft,
   isFinal,
   isOfPair,
   isSamePair,
   isUncertain,
   lossOf,
   lostAfter,
+  mayHaveSuccessor,
+  nextPair,
   unansweredOf,
   type AccessToken,
   type HeldTokens,
+  type TokenSource,
   type UncertainTokens,
 } from './held-tokens.ts';
-import { createPairSaver } from './pair-saver.ts';
-import { createSendingTimes } from './sending-times.ts';
-import type { CheckAccess } from './service/auth-check.ts';
-import { ANSWERS_MS, type BoundedStore } from './store/token-store.ts';
+import { createSendingTimes, type Refusal } from './sending-times.ts';
+import { pairNamedIn } from './service/answer-text.ts';
+import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
+import {
+  ANSWERS_MS,
+  CLAIM_LIFE_MS,
+  type BoundedStore,
+  type Claim,
+  type Ending,
+} from './store/token-store.ts';
 import {
   busyElsewhereError,
   earlyOrSpentError,
@@ -24,22 +32,53 @@ import {
   lostError,
   missingError,
   movedError,
+  rateLimitedError,
+  refusedError,
   stoppingError,
   uncertainError,
+  unreachableError,
   unsavedError,
   unwritableStoreError,
 } from './token-errors.ts';
-import { createTokenSync, growingPauses } from './token-sync.ts';
+import type { RawAnswer } from './token-set.ts';
+import { createTokenSync, growingPauses, type TokenSyncParts } from './token-sync.ts';
 
 export type TokenRefresher = ReturnType<typeof createTokenRefresher>;
 
-export interface RefresherParts extends AttemptParts {
+export interface RefresherParts extends TokenSyncParts {
   store: BoundedStore;
-  checkAccess: CheckAccess;
+  connect: ConnectToTokenEndpoint;
+  /** Called when the service refused the refresh token, before the wait for the pair of another process. */
+  onRefused?: (waitSeconds: number) => void;
 }
 
+/** How one attempt to exchange a refresh token ended. The store has it too, unless it was unavailable. */
+type AttemptResult =
+  /** A pair was received, and is saved or held until it is. */
+  | { kind: 'kept'; next: TokenSource; bornAt: number; isSecond: boolean }
+  /** Another process was first: nothing was sent, or its pair has arrived. */
+  | { kind: 'overtaken' }
+  /** Refused while the access token worked: too early, or spent. `hasExpired`: it works no more by now. */
+  | { kind: 'early-or-spent'; hasExpired: boolean }
+  | { kind: 'lost' }
+  | { kind: 'uncertain'; attempt: string; why: string };
+
+interface Attempt {
+  readonly from: HeldTokens;
+  readonly id: string;
+  /** By `clock.elapsed()`. */
+  readonly begunAt: number;
+  /** Whether the access token was known to have expired then. */
+  readonly knewExpired: boolean;
+  /** The service's own id of it. */
+  readonly requestId?: string;
+}
+
+/** From the claim on: nothing is sent later than this. The rest of the claim's life is for the answer. */
+const SEND_WITHIN_MS = 25_000;
 const WAIT_FOR_OTHERS_MS = 10_000;
 const LOOKS = { shortest: 100, longest: 1_000 };
+const LOOKS_AFTER_REFUSAL = { shortest: 1_000, longest: 5_000 };
 /** Clocks of the servers of one service differ by less, as a rule. */
 const SKEW_MS = 5_000;
 const IDLE_MS = 30_000;
@@ -50,15 +89,11 @@ const LONGEST_PATIENCE_S = 30 * 60;
 
 /** Exchanges the newest pair that this process knows for the next one, when that is due or requests need it. */
 export function createTokenRefresher(parts: RefresherParts) {
-  const { store, clock, log } = parts;
+  const { store, rescue, connect, clock, log, replica, onExchange, onRefused } = parts;
   const stopping = new AbortController();
-  const saver = createPairSaver(parts);
-  const answers = createAnsweredPairs(parts);
-  const blocked = createBlockedRefresh(parts);
-  const held = createTokenSync(parts, { saver, answers, blocked });
+  const held = createTokenSync(parts);
+  const { saver, answers, blocked } = held;
   const times = createSendingTimes({ clock, log, checkAccess });
-  const others = { saver, held, times, blocked, stopping: stopping.signal };
-  const attempt = createExchangeAttempt(parts, others);
   let inFlight: Promise<HeldTokens> | undefined;
   let notRenewed = false;
   /** The last failure: until then, that pair is not exchanged. */
@@ -85,7 +120,6 @@ export function createTokenRefresher(parts: RefresherParts) {
     get blocked() {
       return blocked.is;
     },
-    /** Pairs in answers that were not understood. */
     answers,
     adopt: held.adopt,
     sync: held.sync,
@@ -103,12 +137,7 @@ export function createTokenRefresher(parts: RefresherParts) {
     /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
     settled: async (): Promise<void> => {
       await inFlight?.catch(() => {});
-      const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-      const pauseBetween = growingPauses(clock, LOOKS);
-      while (isExchanging() && clock.elapsed() < until) {
-        await pauseBetween(() => !isExchanging());
-        await held.sync();
-      }
+      await syncUntil(() => !isExchanging(), WAIT_FOR_OTHERS_MS);
     },
     refresh,
     /** Milliseconds until the next step is due. */
@@ -116,7 +145,7 @@ export function createTokenRefresher(parts: RefresherParts) {
       const { tokens } = held;
       if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return IDLE_WITHOUT_TOKENS_MS;
       if (saver.pending) return IDLE_MS;
-      if (tokens.state.kind === 'refreshing') {
+      if (isExchanging()) {
         // Less and less often: that process may have been stopped, and keeps its claim until its end.
         return Math.min(LONGEST_BUSY_MS, Math.max(BUSY_MS, blocked.busyMs));
       }
@@ -191,13 +220,16 @@ export function createTokenRefresher(parts: RefresherParts) {
       if (pausing) throw pausing.error;
       const mayClaim = newest.state.kind !== 'refreshing';
       if (mayClaim && (await othersAreAsked())) {
-        await newsOf(newest, ANSWERS_MS);
+        await waitForNews(newest, ANSWERS_MS);
         continue;
       }
       const done = mayClaim ? await exchange(newest) : undefined;
       if (done) return done;
       if (clock.elapsed() >= until) throw busyElsewhereError();
-      await pauseBetween(() => hasChanged(newest));
+      await pauseBetween(() => {
+        const { tokens } = held;
+        return !isSamePair(tokens!, newest) || tokens!.state.kind !== newest.state.kind;
+      });
     }
   }
 
@@ -206,18 +238,19 @@ export function createTokenRefresher(parts: RefresherParts) {
    * process has not seen what came after. Then its refresh token is spent, and a process that runs may have the newest
    * pair.
    */
-  async function othersAreAsked(): Promise<boolean> {
-    try {
-      return await store.askOthers();
-    } catch (cause) {
+  function othersAreAsked(): Promise<boolean> {
+    return store.askOthers().catch((cause: unknown) => {
       throw unwritableStoreError(cause);
-    }
+    });
   }
 
-  async function newsOf(from: HeldTokens, patienceMs: number): Promise<void> {
+  function waitForNews(from: HeldTokens, patienceMs: number): Promise<void> {
+    return syncUntil(() => stopping.signal.aborted || !held.isHeld(from), patienceMs);
+  }
+
+  async function syncUntil(isOver: () => boolean, patienceMs: number): Promise<void> {
     const until = clock.elapsed() + patienceMs;
     const pauseBetween = growingPauses(clock, LOOKS);
-    const isOver = () => stopping.signal.aborted || !held.isHeld(from);
     while (clock.elapsed() < until && !isOver()) {
       await pauseBetween(isOver);
       await held.sync();
@@ -226,11 +259,6 @@ export function createTokenRefresher(parts: RefresherParts) {
 
   function isExchanging(): boolean {
     return held.tokens?.state.kind === 'refreshing';
-  }
-
-  function hasChanged(from: HeldTokens): boolean {
-    const { tokens } = held;
-    return !isSamePair(tokens!, from) || tokens!.state.kind !== from.state.kind;
   }
 
   /** The tokens that are held, if their refresh token may be sent. */
@@ -247,7 +275,7 @@ export function createTokenRefresher(parts: RefresherParts) {
 
   /** @returns undefined when another process was first */
   async function exchange(from: HeldTokens): Promise<HeldTokens | undefined> {
-    const result = await attempt(from);
+    const result = await attemptOnce(from);
     switch (result.kind) {
       case 'kept':
         // A set that was imported meanwhile is newer; of two pairs of one generation the store has chosen one.
@@ -266,8 +294,7 @@ export function createTokenRefresher(parts: RefresherParts) {
         if (!isFinal(held.tokens!)) {
           const unanswered = unansweredOf(state);
           const refused = { kind: 'early-or-spent', unanswered } as const;
-          const expired = result.hasExpired;
-          held.change({ refusedEarly: true, expired, state: refused });
+          held.change({ refusedEarly: true, expired: result.hasExpired, state: refused });
         }
         const done = result.hasExpired ? await exchangeOnceMore(from) : undefined;
         if (done) return done;
@@ -289,22 +316,16 @@ export function createTokenRefresher(parts: RefresherParts) {
         const unanswered = unansweredOf(from.state) + 1;
         const state = { kind: 'uncertain', unanswered, attempt: result.attempt } as const;
         if (!isFinal(held.tokens!)) held.change({ state });
-        const tokens = { ...held.tokens!, state };
-        const { generation } = from;
-        log.error(
-          { trouble: 'uncertain', generation, why: result.why },
-          'refresh uncertain: no clear answer',
-        );
-        return resolve(tokens);
+        const facts = { trouble: 'uncertain', generation: from.generation, why: result.why };
+        log.error(facts, 'refresh uncertain: no clear answer');
+        return resolve({ ...held.tokens!, state });
       }
-      case 'postponed':
-        throw pause(result.seconds, result.error);
     }
   }
 
   /** Some seconds after the expiry, since clocks of the service may differ. */
   async function exchangeOnceMore(from: HeldTokens): Promise<HeldTokens | undefined> {
-    await newsOf(from, SKEW_MS);
+    await waitForNews(from, SKEW_MS);
     if (stopping.signal.aborted) throw stoppingError();
     return held.isHeld(from) ? exchange(held.tokens!) : held.tokens!;
   }
@@ -325,7 +346,10 @@ export function createTokenRefresher(parts: RefresherParts) {
   async function resolve(from: UncertainTokens): Promise<HeldTokens> {
     await held.recoverPair().catch(() => {});
     if (!held.isHeld(from)) return held.tokens!;
-    if (from.state.unanswered > 1) throw pause(patienceAfter(from), uncertainError());
+    const { unanswered } = from.state;
+    if (unanswered > 1) {
+      throw pause(Math.min(LONGEST_PATIENCE_S, 2 ** (unanswered - 2)), uncertainError());
+    }
     const replay = !stopping.signal.aborted && (await times.maySend(from).catch(() => false));
     const done = replay ? await exchange(held.tokens!) : undefined;
     if (done) return done;
@@ -342,12 +366,230 @@ export function createTokenRefresher(parts: RefresherParts) {
     if (!pausedBy || !held.isHeld(pausedBy.of)) return undefined;
     return clock.elapsed() < pausedBy.until ? pausedBy : undefined;
   }
+
+  /**
+   * Connects, claims, sends once and saves, in this order. Nothing is sent if a step before that failed.
+   *
+   * @throws if nothing was spent
+   */
+  async function attemptOnce(from: HeldTokens): Promise<AttemptResult> {
+    const endpoint = await connect().catch((cause: unknown) => {
+      onExchange?.('unsent', 0);
+      throw pause(1, unreachableError(cause));
+    });
+    try {
+      const knewExpired = from.expired || accessLeft(from, clock) <= 0;
+      const attempt = { from, id: randomUUID(), begunAt: clock.elapsed(), knewExpired };
+      const claimed = await claim(attempt);
+      if (!claimed) return { kind: 'overtaken' };
+      blocked.began();
+      if (mayHaveSuccessor(from) && (await hasLateAnswer(attempt))) return { kind: 'overtaken' };
+      // A process that was suspended after the claim must not wake up and send.
+      const maySend = () =>
+        !stopping.signal.aborted && clock.elapsed() - attempt.begunAt < SEND_WITHIN_MS;
+      const outcome: ExchangeOutcome = maySend()
+        ? await endpoint.exchange(from.pair.refreshToken, maySend)
+        : { kind: 'unsent' };
+      return await conclude(attempt, claimed, outcome);
+    } finally {
+      await endpoint.close();
+    }
+  }
+
+  async function claim({ from, id }: Attempt): Promise<Claim | undefined> {
+    const { set, generation, state, refusedEarly: knowsRefusal } = from;
+    const over = state.kind === 'uncertain' ? state.attempt : null;
+    const seen = { over, knowsRefusal };
+    const newClaim = { set, generation, attempt: id, ...seen, lifeMs: CLAIM_LIFE_MS, replica };
+    return store.claim(newClaim).catch((error: unknown) => {
+      // It may have been written all the same.
+      held.endAttemptLater(id, { outcome: 'unsent', latencyMs: 0 });
+      throw pause(1, unwritableStoreError(error));
+    });
+  }
+
+  /**
+   * Connecting took time. If the machine slept meanwhile, the answer to the uncertain exchange may have reached the
+   * process that waits for it only now.
+   */
+  async function hasLateAnswer(attempt: Attempt): Promise<boolean> {
+    try {
+      await held.recoverPair();
+      if (held.isHeld(attempt.from)) return false;
+    } catch (error) {
+      await close(attempt, 'unsent');
+      throw error;
+    }
+    await close(attempt, 'unsent');
+    return true;
+  }
+
+  async function conclude(
+    sent: Attempt,
+    claimed: Claim,
+    outcome: ExchangeOutcome,
+  ): Promise<AttemptResult> {
+    const { requestId } = outcome;
+    const attempt = requestId === undefined ? sent : { ...sent, requestId };
+    // Before anything else can fail.
+    if ('answer' in outcome) keepAnswer(attempt, outcome.answer);
+    switch (outcome.kind) {
+      case 'granted':
+        return keep(attempt, outcome.grant);
+      case 'invalid-grant':
+        return refuse(attempt, claimed);
+      case 'rate-limited':
+        await close(attempt, outcome.kind);
+        throw pause(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
+      case 'refused': {
+        // The page of a proxy or firewall says nothing about the refresh token.
+        if (outcome.status === 403 && outcome.isPage !== true && !stopping.signal.aborted) {
+          const refused = await earlyOrSpent(attempt, ['early-or-spent']);
+          if (refused) return refused;
+        }
+        await close(attempt, outcome.kind);
+        throw pause(60, refusedError(outcome.status));
+      }
+      case 'unsent':
+        await close(attempt, outcome.kind);
+        throw pause(1, stopping.signal.aborted ? stoppingError() : unreachableError());
+      case 'uncertain':
+        // The claim stays: whether the refresh token is spent is unknown, and nothing is guessed.
+        await close(attempt, outcome.kind);
+        return { kind: 'uncertain', attempt: attempt.id, why: outcome.why };
+    }
+  }
+
+  function keepAnswer({ from, id }: Attempt, answer: RawAnswer): void {
+    const { set, generation, saved } = from;
+    const namesPair = pairNamedIn(answer) !== undefined;
+    const at = clock.now();
+    rescue?.keepAnswer({ set, generation, attempt: id, at, home: saved.home, answer, namesPair });
+  }
+
+  /** Saves the pair before its first use. If that fails, the pair is used from memory until it works. */
+  async function keep({ from, id, begunAt }: Attempt, grant: Granted): Promise<AttemptResult> {
+    const { pair, outcome } = nextPair(grant, from, clock);
+    const { set, generation } = from;
+    const latencyMs = Math.round(clock.elapsed() - begunAt);
+    const at = clock.now() - latencyMs;
+    const { home } = from.saved;
+    const saved = { set, generation, attempt: id, pair, outcome, at, latencyMs, home };
+    const kept = await saver.save(saved);
+    onExchange?.(outcome, latencyMs / 1000);
+    // A refresh token that was refused before, and is accepted now, was refused as too early.
+    const refusesEarly = from.refusesEarly || from.refusedEarly;
+    const next = { set, generation: generation + 1, pair, saved, ...FRESH, refusesEarly };
+    if (outcome !== 'rotated') {
+      log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
+    }
+    // The kept answers to this refresh token are of no use any more.
+    if (kept !== 'pending') rescue?.forgetAnswers(from);
+    if (kept === 'second') {
+      log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
+    }
+    return { kind: 'kept', next, bornAt: begunAt, isSecond: kept === 'second' };
+  }
+
+  /** Ends the claim if so: the refresh token may be as valid as before, and nobody has to wait. */
+  async function earlyOrSpent(
+    attempt: Attempt,
+    open: readonly Refusal[] = ['early-or-spent', 'expired-since'],
+  ): Promise<AttemptResult | undefined> {
+    // Requests may have met its expiry since.
+    const tokens = held.isHeld(attempt.from) ? held.tokens! : attempt.from;
+    const refusal = await times.judge(tokens, attempt.knewExpired);
+    if (!open.includes(refusal)) return undefined;
+    await close(attempt, 'early-or-spent');
+    return { kind: 'early-or-spent', hasExpired: refusal === 'expired-since' };
+  }
+
+  async function refuse(attempt: Attempt, claimed: Claim): Promise<AttemptResult> {
+    const result = await meaningOfRefusal(attempt, claimed).catch(async (error: unknown) => {
+      // A store that cannot be read does not show whether another process was first. The claim ends all the same.
+      await close(attempt, 'uncertain');
+      throw error;
+    });
+    if (!result) {
+      await close(attempt, 'uncertain');
+      throw pause(0, stoppingError());
+    }
+    if (result.kind !== 'early-or-spent') await close(attempt, 'invalid-grant');
+    return result;
+  }
+
+  /** Undefined if this process ends before that is known: the next one, or another, decides it. */
+  async function meaningOfRefusal(
+    attempt: Attempt,
+    claimed: Claim,
+  ): Promise<AttemptResult | undefined> {
+    const { from, begunAt } = attempt;
+    if (await isOvertaken(from)) return { kind: 'overtaken' };
+    if (stopping.signal.aborted) return undefined;
+    const refused = await earlyOrSpent(attempt);
+    if (refused) return refused;
+    // Another process may have been first and not have saved yet: this one waits as long as that pair can arrive.
+    const until = claimed.exclusive ? begunAt : begunAt + CLAIM_LIFE_MS;
+    const left = until - clock.elapsed();
+    if (left > 0) {
+      const waitSeconds = Math.round(left / 1000);
+      log.warn({ generation: from.generation, waitSeconds }, REFUSED);
+      onRefused?.(waitSeconds);
+    }
+    const pauseBetween = growingPauses(clock, LOOKS_AFTER_REFUSAL);
+    while (clock.elapsed() < until) {
+      if (stopping.signal.aborted) return undefined;
+      await pauseBetween(() => stopping.signal.aborted || !held.isHeld(from));
+      if (await isOvertaken(from)) return { kind: 'overtaken' };
+    }
+    return { kind: 'lost' };
+  }
+
+  /** Ends the claim. Until that can be written, the claim stays in the store, where it means uncertain. */
+  async function close(
+    { from: { generation }, id, begunAt, requestId }: Attempt,
+    outcome: Ending['outcome'],
+  ): Promise<void> {
+    const latencyMs = Math.round(clock.elapsed() - begunAt);
+    onExchange?.(outcome, latencyMs / 1000, requestId);
+    if (outcome !== 'unsent') {
+      log.warn({ generation, outcome, serviceRequestId: requestId }, NO_TOKENS);
+    }
+    await held.endAttempt(id, { outcome, latencyMs });
+  }
+
+  async function isOvertaken(from: HeldTokens): Promise<boolean> {
+    await held.sync();
+    return !held.isHeld(from);
+  }
 }
 
-/** Seconds until an uncertain refresh token is sent again, after several times. */
-function patienceAfter({ state: { unanswered } }: UncertainTokens): number {
-  return Math.min(LONGEST_PATIENCE_S, 2 ** Math.max(0, unanswered - 2));
-}
+type Granted = Extract<ExchangeOutcome, { kind: 'granted' }>['grant'];
+
+const FRESH = {
+  lost: false,
+  movedTo: null,
+  imported: false,
+  claim: null,
+  unanswered: 0,
+  surplus: 0,
+  refusedEarly: false,
+} as const;
+
+const NO_TOKENS = 'an exchange of the refresh token gave no tokens';
+
+const NOT_RENEWED =
+  'The recruiting service answered a refresh without a new refresh token or without an access token; what arrived is ' +
+  'kept and used. If it happens again, ask the service; a new token can be imported with `tokens import <link> --replace`.';
+
+const SECOND_PAIR =
+  'The recruiting service gave a second pair for one refresh token; both are kept, and the first is in use. ' +
+  'If it happens again, ask the service.';
+
+/** Said before the wait. The set is lost only if no other process has the next pair: time alone shows that. */
+export const REFUSED =
+  'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
+  'arrive in the store: this process waits for it. Do not import a new token meanwhile.';
 
 const WITHDRAWN =
   'The recruiting service refuses the refresh token of the import for good: it was spent before, or revoked. So the import was taken ' +

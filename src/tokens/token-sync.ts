@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
-import type { AnsweredPairs } from './answered-pair.ts';
-import type { BlockedRefresh } from './blocked-refresh.ts';
 import {
   accessLeft,
   changesIn,
@@ -11,12 +9,16 @@ import {
   isSamePair,
   lossOf,
   mayHaveSuccessor,
+  nextPair,
+  replayAt,
   savedPairOf,
   unansweredOf,
   type HeldTokens,
   type TokenSource,
 } from './held-tokens.ts';
-import type { PairSaver } from './pair-saver.ts';
+import { createPairSaver } from './pair-saver.ts';
+import { pairNamedIn } from './service/answer-text.ts';
+import type { CheckAccess } from './service/auth-check.ts';
 import {
   CLAIM_LIFE_MS,
   StoreGoneError,
@@ -25,16 +27,23 @@ import {
   type StoredClaim,
   type StoredTokens,
   type TokenStore,
+  type NewPair,
+  type PairOutcome,
 } from './store/token-store.ts';
-import { mayFollow, type Rescue, type RescueReport } from './store/rescue.ts';
+import { mayFollow, type KeptAnswer, type Rescue, type RescueReport } from './store/rescue.ts';
 import { SealError } from './store/seal.ts';
 import {
+  blockedBy,
+  busyElsewhereError,
   earlyOrSpentError,
   lostError,
   movedError,
+  unreachableError,
   unreadableStoreError,
   unreadRescueError,
   unsavedError,
+  unwritableStoreError,
+  type Blocker,
   type StoreLoss,
 } from './token-errors.ts';
 
@@ -49,13 +58,14 @@ export interface TokenSyncParts {
   baseUrl: string;
   /** Names this process in the history. */
   replica: string;
+  checkAccess: CheckAccess;
   random?: () => number;
-}
-
-interface Others {
-  readonly saver: PairSaver;
-  readonly answers: AnsweredPairs;
-  readonly blocked: BlockedRefresh;
+  /** Called after every exchange, also when nothing was sent. `requestId` is the service's own, of one that failed. */
+  onExchange?: (
+    outcome: PairOutcome | Ending['outcome'],
+    seconds: number,
+    requestId?: string,
+  ) => void;
 }
 
 /**
@@ -64,8 +74,11 @@ interface Others {
  * Notices that the store was replaced by an older copy or by another store, that it is gone, or that it is damaged. The
  * newest pair, unless it is lost or moved, is saved into it before anything in it is used.
  */
-export function createTokenSync(parts: TokenSyncParts, { saver, answers, blocked }: Others) {
+export function createTokenSync(parts: TokenSyncParts) {
   const { store, rescue, clock, log, baseUrl, replica, random = Math.random } = parts;
+  const saver = createPairSaver(parts);
+  const answers = createAnsweredPairs(parts);
+  const blocked = createBlockedRefresh(parts);
   let tokens: HeldTokens | undefined;
   let storeLosses = 0;
   /** The pair that was reported as refused early. */
@@ -78,6 +91,11 @@ export function createTokenSync(parts: TokenSyncParts, { saver, answers, blocked
   let upcoming: Promise<RescueReport | undefined> | undefined;
 
   return {
+    saver,
+    /** Pairs in answers that were not understood. */
+    answers,
+    /** Whether a refresh is due and cannot begin. */
+    blocked,
     get tokens() {
       return tokens;
     },
@@ -352,6 +370,138 @@ function foreignStoreError(store: TokenStore, theirs: string, ours: string): Err
       'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
   );
 }
+
+/** Pairs in answers that were not understood, such as a 503 whose body names one. */
+function createAnsweredPairs({ store, rescue, checkAccess, clock, log }: TokenSyncParts) {
+  const refused = new Set<string>();
+
+  return {
+    /** The kept answers to this refresh token, newest first. */
+    kept: (tokens: HeldTokens) =>
+      (rescue?.answersTo(tokens) ?? []).map(({ path, unread: { at, answer, namesPair } }) => ({
+        path,
+        status: answer.status,
+        at,
+        namesPair,
+      })),
+    /**
+     * Saves the pair that follows into the store, if the service accepts its access token: that proves the pair, and
+     * that the refresh token before it is spent.
+     *
+     * @param unproved saves the pair even if the service rejects its access token: for tokens that are lost anyway
+     * @returns undefined when there is no such pair
+     * @throws when the service or the store is unavailable: then nothing is known, and nothing may be sent
+     */
+    save: async (
+      tokens: HeldTokens,
+      unproved = false,
+    ): Promise<'proved' | 'unproved' | undefined> => {
+      const candidates = (rescue?.answersTo(tokens) ?? []).flatMap((kept) => pairIn(kept, tokens));
+      const mayWait = clock.elapsed() < replayAt(tokens);
+      const proved = await firstProved(candidates, mayWait);
+      const taken = proved ?? (unproved ? candidates[0] : undefined);
+      if (!taken) return undefined;
+      await store.save(taken).catch((cause: unknown) => {
+        throw unwritableStoreError(cause);
+      });
+      log.warn(
+        { generation: taken.generation + 1 },
+        'A token pair was found in an answer that was not understood, and was saved.',
+      );
+      return proved ? 'proved' : 'unproved';
+    },
+  };
+
+  async function firstProved(
+    candidates: readonly NewPair[],
+    mayWait: boolean,
+  ): Promise<NewPair | undefined> {
+    for (const candidate of candidates) {
+      const { accessToken } = candidate.pair;
+      if (refused.has(accessToken)) continue;
+      const verdict = await checkAccess(accessToken);
+      if (verdict.kind === 'works') return candidate;
+      if (verdict.kind === 'refused') refused.add(accessToken);
+      else if (mayWait) throw unreachableError(new Error(verdict.why));
+    }
+    return undefined;
+  }
+
+  function pairIn({ unread }: KeptAnswer, tokens: HeldTokens): NewPair[] {
+    const grant = pairNamedIn(unread.answer);
+    const { pair } = tokens;
+    // An error page may repeat the pair that was sent: that one works, and proves nothing.
+    const isRepeated =
+      grant?.refreshToken === pair.refreshToken || grant?.accessToken === pair.accessToken;
+    if (!grant || isRepeated) return [];
+    const { set, generation, attempt, at, home } = unread;
+    return [
+      { set, generation, attempt, at, home, latencyMs: 0, ...nextPair(grant, tokens, clock) },
+    ];
+  }
+}
+
+/**
+ * Whether a refresh is due and cannot begin: the store cannot be read or written, a rescue file that may hold the next
+ * pair cannot be read, or another process keeps the claim. The access token still works meanwhile, so without this
+ * report callers would be the first to notice.
+ */
+function createBlockedRefresh({ clock, log, onExchange }: TokenSyncParts) {
+  let by: Blocker | undefined;
+  /** The claim of another process, or only its lock, and when it was first seen. */
+  let busy: { with: string; since: number } | undefined;
+
+  return {
+    get is() {
+      return by !== undefined;
+    },
+    /** How long another process has been seen to hold the claim, ms. */
+    get busyMs() {
+      return busy ? clock.elapsed() - busy.since : 0;
+    },
+    /** Reports a refresh that was due and failed. @param generation the one that was due */
+    failed: (error: unknown, generation: number | undefined): void => {
+      const blocker = blockedBy(error);
+      if (blocker === undefined) return;
+      // It may have been stopped before its claim was committed.
+      if (blocker === 'another process') return isBusy(LOCK, generation);
+      onExchange?.('unsent', 0);
+      block(blocker, error as Error, generation);
+    },
+    /** Reports that a refresh could begin, or that there is a new pair. */
+    began: end,
+    /** Reports what was read from the store: it shows how long another process has held the claim. */
+    read: ({ claim, generation }: StoredTokens): void => {
+      if (claim?.live === true) isBusy(claim.attempt, generation);
+      else if (busy && busy.with !== LOCK) end();
+    },
+  };
+
+  function isBusy(attempt: string, generation: number | undefined): void {
+    if (busy?.with !== attempt) busy = { with: attempt, since: clock.elapsed() };
+    // Longer than any exchange takes: its process was stopped or hangs.
+    if (clock.elapsed() - busy.since <= CLAIM_LIFE_MS) return;
+    block('another process', busyElsewhereError(), generation);
+  }
+
+  function block(blocker: Blocker, error: Error, generation: number | undefined): void {
+    if (by !== undefined) return;
+    by = blocker;
+    log.error(
+      { trouble: 'blocked', generation, err: error.cause },
+      `A refresh is due and cannot begin. ${error.message} The access token works until it expires.`,
+    );
+  }
+
+  function end(): void {
+    busy = undefined;
+    if (by === undefined) return;
+    by = undefined;
+    log.info('refreshes can begin again');
+  }
+}
+
+const LOCK = 'the lock';
 
 /**
  * Pauses between looks at the store while another process exchanges: each is twice as long as the one before, and ends

@@ -1,5 +1,7 @@
 import {
+  chownSync,
   closeSync,
+  fchownSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
@@ -8,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   readSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
@@ -16,7 +19,6 @@ import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../../sync-folder.ts';
 import type { RawAnswer } from '../token-set.ts';
 import { contexts, openJson, sealJson, type Sealer } from './seal.ts';
-import { giveToOwnerOf } from './sqlite/place.ts';
 import type { NewPair } from './token-store.ts';
 
 /** The process that a file of the rescue folder belongs to. */
@@ -285,5 +287,24 @@ function removeFile(path: string): void {
     syncFolder(dirname(path));
   } catch {
     // It is empty or saved; the next start looks at it again.
+  }
+}
+
+/**
+ * Gives a new file to the owner of the store, so that a gateway can use what a command left that root ran. Does nothing
+ * for any other user.
+ *
+ * @param file its path, or a descriptor
+ * @param like a file or folder that has the right owner
+ */
+export function giveToOwnerOf(like: string, file: string | number): void {
+  const { uid, gid } = statSync(like);
+  const owned = typeof file === 'number' ? fstatSync(file) : statSync(file);
+  if (owned.uid === uid) return;
+  try {
+    if (typeof file === 'number') fchownSync(file, uid, gid);
+    else chownSync(file, uid, gid);
+  } catch {
+    // Not root: the file stays as it is.
   }
 }

@@ -1,9 +1,6 @@
 import {
   chmodSync,
-  chownSync,
   existsSync,
-  fchownSync,
-  fstatSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -14,6 +11,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { syncFolder } from '../../../sync-folder.ts';
+import { giveToOwnerOf } from '../sealed-file.ts';
 import { makeEmptyFile } from './lock.ts';
 
 /** The type of the file system that a path is on, as `statfs` says. */
@@ -179,23 +177,4 @@ function unescaped(text: string): string {
 /** On 32 bits the number is signed, and too large for a double once it is widened. */
 function statfsType(path: string): number {
   return Number(BigInt.asUintN(32, statfsSync(path, { bigint: true }).type));
-}
-
-/**
- * Gives a new file to the owner of the store, so that a gateway can use what a command left that root ran. Does nothing
- * for any other user.
- *
- * @param file its path, or a descriptor
- * @param like a file or folder that has the right owner
- */
-export function giveToOwnerOf(like: string, file: string | number): void {
-  const { uid, gid } = statSync(like);
-  const owned = typeof file === 'number' ? fstatSync(file) : statSync(file);
-  if (owned.uid === uid) return;
-  try {
-    if (typeof file === 'number') fchownSync(file, uid, gid);
-    else chownSync(file, uid, gid);
-  } catch {
-    // Not root: the file stays as it is.
-  }
 }
