@@ -56,6 +56,7 @@ test('what is packed is JavaScript, the types of what is exported, and the snaps
       'README.md',
       ...readdirSync('src/config').map((name) => `dist/config/${name.replace('.ts', '.d.ts')}`),
       'dist/config.d.ts',
+      'dist/errors.d.ts',
       'dist/library/index.d.ts',
       'dist/stitching/additions.d.ts',
       'package.json',
