@@ -242,7 +242,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
         operation.concealSdl,
         operation.refuseInvalid,
       ],
-      // Inside all of ours: they see only what is admitted.
+      // Inside the stages of the gateway: they see only admitted requests.
       plugins: parts.plugins ?? [],
       prepare: [operation.coerceVariables, origin.findBudgetOwner],
       delivery: createDelivery({ planner, mask: errors.mask }),

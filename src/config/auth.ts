@@ -135,7 +135,7 @@ interface ApiKeyEntry {
   readonly scopes: readonly string[];
 }
 
-/** The mistakes in an entry, each to be appended to a word for the entry. They contain nothing of it. */
+/** The mistakes in an entry, each a predicate whose subject is the entry. They quote nothing of it. */
 export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
   const mistakes: string[] = [];
   if (!new RegExp(`^${API_KEY_NAME}$`).test(name)) {

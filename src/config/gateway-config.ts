@@ -145,7 +145,7 @@ function mistakesOf(issue: z.core.$ZodIssue): string[] {
   return [`${place === '' ? '' : `${place} `}${issue.message}.`];
 }
 
-/** A value that nobody reads but graphql-tools and Yoga. @param faultOf what follows its name in the message */
+/** A value that only graphql-tools and Yoga read. @param faultOf what follows its name in the message */
 function checked(faultOf: (value: unknown) => string | undefined) {
   return z.unknown().superRefine((value, context) => {
     const message = value === undefined ? undefined : faultOf(value);

@@ -52,10 +52,10 @@ export function accepted(header = ''): Accepted {
   const ranges = mediaRanges(header);
   const [best] = JSON_TYPES.map(({ type, names }) => ({ type, ...matchOf(ranges, names) }))
     .filter(({ quality }) => quality > 0)
-    .toSorted((one, other) => other.quality - one.quality || one.place - other.place);
+    .toSorted((a, b) => b.quality - a.quality || a.place - b.place);
   const multipart = ranges
     .filter(({ name, quality }) => name === MULTIPART && quality > 0)
-    .toSorted((one, other) => other.quality - one.quality);
+    .toSorted((a, b) => b.quality - a.quality);
   const known = multipart.find(formatOf);
   return {
     json: best?.type,
@@ -98,9 +98,9 @@ const FORMATS = Object.values(PARAMETERS).map((parameter) => `${MULTIPART};${par
 
 /** Without a parameter, the older format: clients that name none, such as urql, read streamed lists only in that one. */
 function formatOf({ parameters }: MediaRange): IncrementalFormat | undefined {
-  const given = [...parameters].filter(([name]) => name.endsWith('spec'));
-  if (given.length === 0) return '20220824';
-  const text = given.map(([name, value]) => `${name}=${value}`).join(';');
+  const named = [...parameters].filter(([name]) => name.endsWith('spec'));
+  if (named.length === 0) return '20220824';
+  const text = named.map(([name, value]) => `${name}=${value}`).join(';');
   return FORMAT_NAMES.find((format) => PARAMETERS[format].toLowerCase() === text);
 }
 
@@ -192,7 +192,7 @@ export interface Delivery {
     operation: CheckedOperation<OperationPlan>,
     exchange: Exchange,
   ) => Promise<Results> | undefined;
-  /** Makes the reply of results, whoever has made them. */
+  /** Makes the reply of results, those of plugins too. */
   readonly replyOf: (results: Results, exchange: Exchange) => Reply | undefined;
 }
 
@@ -278,7 +278,7 @@ export function createDelivery({
     return { exchange, accepts, mask, payloads, call, format: parts };
   }
 
-  /** Masks an error once, since what is masked is logged: the first of an answer is read for its code, then written. */
+  /** Masks an error once, since each masking is logged: the first error of an answer is read for its code, then written. */
   function maskedOnce(exchange: Exchange): Mask {
     let last: { readonly error: unknown; readonly masked: Error } | undefined;
     return (error) => {
@@ -307,7 +307,7 @@ async function inParts<T, R>(
     readonly parts: Parts<T, R>;
   },
 ): Promise<R> {
-  // If nobody reads the payloads, because the caller leaves or a plugin fails, nothing else ends a walk for them alone.
+  // If the payloads are not read, because the caller leaves or a plugin fails, nothing else ends a walk for them alone.
   exchange.onEnd(() => void payloads.return().catch(() => {}));
   const open = new OpenParts();
   const write = (payload: Payload): T => {
@@ -381,7 +381,7 @@ async function* written(
   let isFirst = true;
   try {
     for await (const result of results) {
-      // Yoga makes such a one of what a plugin throws. Clients would not know what failed, and that nothing follows.
+      // Yoga makes such a result when a plugin throws. Clients could not tell from it what failed, and that no part follows.
       const { data, errors, hasNext } = result;
       const isFailure = errors && data === undefined && hasNext === undefined;
       if (isFailure && (!isFirst || errors.length === 0)) throw errors[0];
@@ -394,7 +394,7 @@ async function* written(
   }
 }
 
-/** Of a result that a plugin has made instead of the plan: from a cache, for example. */
+/** Notes the outcome of a result that a plugin has made instead of the plan: from a cache, for example. */
 function noteOutcome({ errors }: ExecutionResult, exchange: Exchange, mask: Mask): void {
   // The plan has reported the errors of the operation that it has executed.
   if (exchange.isExecuted) return;

@@ -355,7 +355,7 @@ function addressOf({ url = '', originalUrl }: NodeMessages['req']): string {
   return originalUrl !== undefined && (url === '/' || url.startsWith('/?')) ? originalUrl : url;
 }
 
-/** The body, if a framework has read it from the socket; undefined if it is still to be read. */
+/** The body, if a framework has read it from the socket; undefined if nothing has read it yet. */
 function bodyReadBefore({ body }: NodeMessages['req']): string | Uint8Array | undefined {
   if (body === undefined || body === null) return undefined;
   if (typeof body === 'string' || body instanceof Uint8Array) return body;
@@ -479,8 +479,8 @@ const BY_STATUS: Readonly<Record<number, Outcome>> = {
 };
 
 /**
- * Counts the heads of requests, and refuses requests for which there is no memory. A probe is answered all the same:
- * unless it waits behind other requests of its connection, its memory is free at once.
+ * Counts the heads of requests, and refuses requests for which there is no memory. A probe is still answered,
+ * unless it waits behind other requests of its connection: its memory is free at once.
  */
 export function holdRequests(memory: RequestMemory): Stage {
   return (exchange) => {
@@ -510,17 +510,17 @@ export function bytesOf(value: unknown, { countsTexts = true } = {}): number {
   // Not recursive: a value of a megabyte may have half a million levels.
   const left = [value];
   while (left.length > 0) {
-    const one = left.pop();
-    if (typeof one === 'string') bytes += countsTexts ? STRING + lengthOf(one) : 0;
-    else if (typeof one === 'number') bytes += NUMBER;
-    else if (Array.isArray(one)) {
-      bytes += ARRAY + SLOT * one.length;
-      for (const item of one) left.push(item);
-    } else if (typeof one === 'object' && one !== null) {
+    const part = left.pop();
+    if (typeof part === 'string') bytes += countsTexts ? STRING + lengthOf(part) : 0;
+    else if (typeof part === 'number') bytes += NUMBER;
+    else if (Array.isArray(part)) {
+      bytes += ARRAY + SLOT * part.length;
+      for (const item of part) left.push(item);
+    } else if (typeof part === 'object' && part !== null) {
       bytes += OBJECT;
-      for (const key in one) {
+      for (const key in part) {
         bytes += MEMBER + key.length;
-        left.push((one as Record<string, unknown>)[key]);
+        left.push((part as Record<string, unknown>)[key]);
       }
     }
   }

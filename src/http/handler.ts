@@ -138,7 +138,7 @@ function responseOf(
   const { node } = exchange;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
-  // Node would throw when nobody can answer any more, and not every `Response` throws.
+  // Node would throw when it is too late for another answer, and not every `Response` throws.
   for (const name in headers) validateHeaderValue(name, headers[name]!);
   if (!node) {
     const content = isStream(body) ? webStream(body, parts) : joinedBytes(body);
@@ -170,7 +170,7 @@ interface Written extends Response {
   [WHOLE]?: {
     readonly body: Body;
     readonly length: number;
-    /** Those of the response if somebody sees it, and may change them. */
+    /** The response's own if a plugin sees it: plugins may change them. */
     readonly headers: Headers | Record<string, string>;
   };
 }
@@ -345,7 +345,7 @@ function joinedBytes(body: Body): Buffer<ArrayBuffer> {
   return Buffer.concat(body.map((piece: Piece) => Buffer.from(piece as Uint8Array)));
 }
 
-/** The body of a stream through `fetch`: the exchange goes on until it is read, cancelled or broken. */
+/** The body of a stream through `fetch`: the exchange continues until it is read, cancelled or broken. */
 function webStream(
   body: AsyncIterable<Body>,
   { exchange, clock, onEnd, onBreak }: ResponseParts,
@@ -396,7 +396,7 @@ function webStream(
     iterator.return?.().catch(() => {});
   }
 
-  /** Ends a stream that nobody reads: what it holds would be held for ever. Rejects when the stream is over. */
+  /** Ends a stream that is not read, which would hold its memory for ever. Rejects when the stream is over. */
   async function endUnread(): Promise<void> {
     for (;;) {
       const now = clock.elapsed();

@@ -40,8 +40,8 @@ import {
  *                    what was read      what was     what was found,   prepare, and the    bytes, or what the
  *                                       found        others' rules     plan, as a result   plugins made of them
  *
- * The stages are the same, and run at the same time. If nobody is there to see more than the request and the response,
- * the plan answers in `onRequest`. Otherwise what the stages have found out, or why they refused the request, is handed
+ * The stages are the same, and run at the same time. If no plugin sees more than the request and the response, the
+ * plan answers in `onRequest`. Otherwise what the stages have found out, or why they refused the request, is handed
  * to the step of Yoga where it belongs, so that others see every step with its true values. What others change on the
  * way, parameters, variables or the document, goes through the same stages again.
  */
@@ -243,7 +243,7 @@ class Passage {
     return results;
   }
 
-  /** Makes the reply of results, whoever has made them. */
+  /** Makes the reply of results, those of plugins too. */
   async replyOf(results: Results): Promise<Reply> {
     const exchange = this.#exchange;
     const { delivery, errors } = this.#parts;
@@ -321,7 +321,7 @@ class Replied extends Error {
   }
 }
 
-/** @throws what is not for callers */
+/** @throws errors that are not for callers */
 function errorsOf(error: unknown): readonly GraphQLError[] {
   const all: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
   if (all.every((each) => each instanceof GraphQLError)) return all;
@@ -331,7 +331,7 @@ function errorsOf(error: unknown): readonly GraphQLError[] {
 function errorOf(errors: ExecutionResult['errors'], { hasLeft }: Exchange): Error {
   if (!errors) return new Error('A plugin has made a result without data and without errors.');
   if (errors.length > 0) return new AggregateError(errors);
-  // Yoga leaves out what was aborted.
+  // Yoga leaves out the errors of what was aborted.
   return hasLeft
     ? new DOMException('The request was aborted.', 'AbortError')
     : new Error('A plugin has thrown an AbortError or a TimeoutError.');

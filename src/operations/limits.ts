@@ -55,10 +55,10 @@ export function excessOf(document: DocumentNode, limits: Limits): readonly Exces
   if (hasBrokenFragments) return 'broken';
   const sizes = [...operations.values()];
   const selections = sizes.reduce((sum, size) => sum + size.selections, 0);
-  const found = sizes.flatMap((size) => excessOfSize(size, limits));
+  const excess = sizes.flatMap((size) => excessOfSize(size, limits));
   if (selections > MAX_SELECTIONS) {
     return [
-      ...found,
+      ...excess,
       tooMuch(
         `The document has ${inWords(selections)} fields, those of a fragment counted wherever it is spread; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`,
       ),
@@ -67,34 +67,34 @@ export function excessOf(document: DocumentNode, limits: Limits): readonly Exces
   for (const operation of operations.keys()) {
     const { name, times } = mostRepeatedField(operation, fragments);
     if (times <= MAX_REPEATS) continue;
-    found.push(
+    excess.push(
       tooMuch(
         `The field "${name}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
       ),
     );
   }
-  return found;
+  return excess;
 }
 
 function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Excess[] {
   const counted = 'those of a fragment counted wherever it is spread';
-  const found: Excess[] = [];
+  const excess: Excess[] = [];
   if (size.depth > maxDepth) {
-    found.push(
+    excess.push(
       tooMuch(
         `The operation is ${inWords(size.depth)} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
       ),
     );
   }
   if (size.introspectionDepth > MAX_INTROSPECTION_DEPTH) {
-    found.push(
+    excess.push(
       tooMuch(
         `The introspection is ${inWords(size.introspectionDepth)} levels deep; at most ${MAX_INTROSPECTION_DEPTH} are allowed. Send the query of getIntrospectionQuery() in graphql-js.`,
       ),
     );
   }
   if (size.aliases > maxAliases) {
-    found.push(
+    excess.push(
       tooMuch(
         `The operation has ${inWords(size.aliases)} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
         true,
@@ -102,7 +102,7 @@ function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Ex
     );
   }
   if (size.rootFields > MAX_ROOT_FIELDS) {
-    found.push(
+    excess.push(
       tooMuch(
         `The operation has ${inWords(size.rootFields)} fields at its root; at most ${MAX_ROOT_FIELDS} are allowed. Split the operation.`,
         true,
@@ -110,13 +110,13 @@ function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Ex
     );
   }
   if (size.directives > MAX_DIRECTIVES) {
-    found.push(
+    excess.push(
       tooMuch(
         `The operation has ${inWords(size.directives)} directives, ${counted}; at most ${MAX_DIRECTIVES} are allowed. Split the operation.`,
       ),
     );
   }
-  return found;
+  return excess;
 }
 
 function longestName({ loc }: DocumentNode): number {
@@ -213,15 +213,16 @@ export function measureDocument(document: DocumentNode): DocumentSize {
   };
 
   const ofSelection = (selection: SelectionNode): Size => {
-    const own = { selections: 1, directives: selection.directives?.length ?? 0 };
-    if (selection.kind === Kind.FRAGMENT_SPREAD) return plus(ofFragment(selection.name.value), own);
+    const itself = { selections: 1, directives: selection.directives?.length ?? 0 };
+    if (selection.kind === Kind.FRAGMENT_SPREAD)
+      return plus(ofFragment(selection.name.value), itself);
     const inside = selection.selectionSet ? ofSelections(selection.selectionSet) : NOTHING;
-    if (selection.kind === Kind.INLINE_FRAGMENT) return plus(inside, own);
+    if (selection.kind === Kind.INLINE_FRAGMENT) return plus(inside, itself);
     // Not counted: routers send several `_entities` fields, and the number of representations is limited instead.
     const counts = selection.name.value === '_entities' ? 0 : 1;
     const isIntrospection = ['__schema', '__type'].includes(selection.name.value);
     return {
-      ...plus(inside, { ...own, aliases: selection.alias ? counts : 0 }),
+      ...plus(inside, { ...itself, aliases: selection.alias ? counts : 0 }),
       rootFields: counts,
       depth: isIntrospection ? 1 : inside.depth + 1,
       introspectionDepth: isIntrospection ? inside.depth + 1 : inside.introspectionDepth,

@@ -28,7 +28,7 @@ interface OperationRules<Plan> extends Limits {
   readonly introspection: boolean;
   /** Bytes of memory that all kept documents may take, with their errors and plans. */
   readonly maxBytes: number;
-  /** @param grown to be called with the bytes of whatever the plan keeps from now on, or drops (negative) */
+  /** @param grown called with the bytes that the plan keeps from now on, or drops (negative) */
   readonly compile?: (
     operation: Omit<CheckedOperation, 'plan'>,
     grown: (bytes: number) => void,
@@ -222,8 +222,8 @@ class CheckedDocument<Plan> {
     if (typeof operationName !== 'string') {
       throw badRequest(`The operationName must be a string; there is ${this.#listed()}.`);
     }
-    const found = this.#operations.findLast(({ name }) => name === operationName);
-    if (found) return found;
+    const named = this.#operations.findLast(({ name }) => name === operationName);
+    if (named) return named;
     throw badRequest(
       `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`,
     );
@@ -277,13 +277,13 @@ function unlinkTokens({ loc }: DocumentNode): number {
 }
 
 function hasIncremental(document: DocumentNode): boolean {
-  let found = false;
+  let isIncremental = false;
   visit(document, {
     Directive: ({ name }) => {
-      if (name.value === 'defer' || name.value === 'stream') found = true;
+      if (name.value === 'defer' || name.value === 'stream') isIncremental = true;
     },
   });
-  return found;
+  return isIncremental;
 }
 
 /** Errors of a document, kept without their stacks: an unread stack keeps about 60 KB alive. */
@@ -335,7 +335,7 @@ function findRouterFields(
   // Most documents have none of these names, and a name cannot be written in another way.
   const text = document.loc?.source.body;
   if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
-  const found = new Set<string>();
+  const fields = new Set<string>();
   const types = new TypeInfo(schema);
   // The operation and its own fragments.
   const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
@@ -344,11 +344,11 @@ function findRouterFields(
     visitWithTypeInfo(types, {
       Field: ({ name: { value } }) => {
         if (ROUTER_FIELDS.includes(value) && isRoot(types.getParentType(), schema))
-          found.add(value);
+          fields.add(value);
       },
     }),
   );
-  return [...found];
+  return [...fields];
 }
 
 const ROUTER_FIELDS = ['_service', '_entities'];

@@ -32,10 +32,11 @@ export function readTrustedDocuments(
   const checked = new Map<string, TrustedDocument>();
   const mistakes: string[] = [];
   for (const { id, text } of documents) {
-    const found = check(text, rules);
+    const checkedText = check(text, rules);
     if (checked.has(id)) mistakes.push(`${id}: The id is used twice.`);
-    if (Array.isArray(found)) mistakes.push(...found.map((mistake) => `${id}: ${mistake}`));
-    else checked.set(id, { id, text, operations: operationsOf(found) });
+    if (Array.isArray(checkedText))
+      mistakes.push(...checkedText.map((mistake) => `${id}: ${mistake}`));
+    else checked.set(id, { id, text, operations: operationsOf(checkedText) });
   }
   if (documents.length === 0) mistakes.push('It has no operations.');
   if (mistakes.length > 0) throw mistaken(mistakes);

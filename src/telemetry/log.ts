@@ -24,7 +24,7 @@ export async function createLog({ level, json, colors, destination }: LogOptions
   return pino({ level, serializers: { err: describe } }, json ? joining(write) : { write });
 }
 
-/** The log of somebody else, in which errors are described as in ours. */
+/** A log that another program passed in, with errors described as in our own. */
 export function withoutDetails(log: Logger): Logger {
   return log.child({}, { serializers: { err: describe } });
 }

@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 
-/** Sent by Node with a connection that a worker shall accept. */
+/** Sent by Node with a connection for a worker to accept. */
 interface ClusterMessage {
   readonly act?: string;
   readonly seq?: number;

@@ -15,7 +15,7 @@ export interface WorkerProcesses {
   readonly running: readonly RunningWorker[];
   /** How many workers have ended unasked since the start. */
   readonly ended: Readonly<Record<EndReason, number>>;
-  /** Asks all workers to stop, replaces none anymore, and kills those that do not end in time. */
+  /** Asks all workers to stop, replaces none that end, and kills those that do not end in time. */
   stop(): void;
   /** After `stop`: they skip every wait that is not needed. */
   hurry(): void;
