@@ -362,22 +362,7 @@ export interface SharedList {
   ) => WalkedPages<Identified>;
 }
 
-/** The walks that lookups share: at most one of each list at a time, and not too often. */
-interface LookupWalks {
-  /**
-   * Joins the walk of the list that is under way, or begins one.
-   *
-   * @param tried positions at which the records were not found any more
-   */
-  find(
-    list: SharedList,
-    identities: readonly string[],
-    tried: ReadonlyMap<string, PagePosition>,
-    options: LookupOptions,
-  ): Promise<FoundPositions>;
-  /** Lookups from now on use no walk from before: the lists may be others. */
-  separate(): void;
-}
+type LookupWalks = ReturnType<typeof createLookupWalks>;
 
 /**
  * The time from one walk of a list for unknown ids to the next, however many are requested. For this time, a record
@@ -393,10 +378,21 @@ interface LookupWalkLimits {
   readonly maxRecords: number;
 }
 
-export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
+/** Keeps the walks that lookups share: at most one of each list at a time, and not too often. */
+export function createLookupWalks(limits: LookupWalkLimits) {
   let walks = new Map<string, LookupWalk>();
   return {
-    find: async (list, identities, tried, options) => {
+    /**
+     * Joins the walk of the list that is under way, or begins one.
+     *
+     * @param tried positions at which the records were not found any more
+     */
+    find: async (
+      list: SharedList,
+      identities: readonly string[],
+      tried: ReadonlyMap<string, PagePosition>,
+      options: LookupOptions,
+    ): Promise<FoundPositions> => {
       options.signal.throwIfAborted();
       let walk = walks.get(list.key);
       if (!walk || isOver(walk) || isOutdated(list, walk, tried)) {
@@ -409,7 +405,8 @@ export function createLookupWalks(limits: LookupWalkLimits): LookupWalks {
         ? walk.find(list, identities, options)
         : walk.known(list, identities);
     },
-    separate: () => {
+    /** Lookups from now on use no walk from before: the lists may be others. */
+    separate: (): void => {
       walks = new Map();
     },
   };

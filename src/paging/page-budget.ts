@@ -119,14 +119,7 @@ export function spendTogether(
 
 const NONE: ReadonlyMap<PageBudget, unknown> = new Map();
 
-interface Bucket {
-  readonly spend: (pages: number) => void;
-  readonly check: (pages: number) => void;
-  readonly isFull: () => boolean;
-  /** Takes pages that were spent `ago` ms ago, even if they exceed the level, and returns how many are left. */
-  readonly take: (pages: number, ago: number) => number;
-  readonly learn: (known: KnownPages) => void;
-}
+type Bucket = ReturnType<typeof createBucket>;
 
 const MINUTE_MS = 60_000;
 
@@ -190,7 +183,7 @@ export function createCallerBudgets(
 /** So many may be full. Each takes about 650 bytes. */
 const FEW_BUCKETS = 1_000;
 
-function createBucket(perMinute: number, clock: Clock): Bucket {
+function createBucket(perMinute: number, clock: Clock) {
   // Pages times the milliseconds of a minute: whole numbers, so that rounding loses no part of a page.
   const full = perMinute * MINUTE_MS;
   let level = full;
@@ -199,19 +192,20 @@ function createBucket(perMinute: number, clock: Clock): Bucket {
 
   return {
     isFull: () => levelOf(clock.elapsed()) >= full,
-    check: (pages) => void check(pages, clock.elapsed()),
-    spend: (pages) => {
+    check: (pages: number) => void check(pages, clock.elapsed()),
+    spend: (pages: number): void => {
       const now = clock.elapsed();
       level = check(pages, now) - pages * MINUTE_MS;
       levelAt = now;
     },
-    take: (pages, ago) => {
+    /** Takes pages that were spent `ago` ms ago, even if they exceed the level, and returns how many are left. */
+    take: (pages: number, ago: number) => {
       const now = clock.elapsed();
       level = levelOf(now - ago) - pages * MINUTE_MS;
       levelAt = now - ago;
       return levelOf(now) / MINUTE_MS;
     },
-    learn: ({ left, at, spentSince }) => {
+    learn: ({ left, at, spentSince }: KnownPages): void => {
       const now = clock.elapsed();
       const known = Math.ceil((left - spentSince) * MINUTE_MS) + (now - at) * perMinute;
       level = Math.min(levelOf(now), known);
@@ -280,17 +274,6 @@ function tooManyPages(pages: number, perMinute: number) {
  * may have been counted.
  */
 
-interface PageReports {
-  /**
-   * Reports these pages soon.
-   *
-   * @param ago ms since they were spent
-   */
-  add(caller: string, pages: number, ago?: number): void;
-  /** Reports what is left to be reported, unless that takes too long. */
-  close(): Promise<void>;
-}
-
 interface PageReportsParts {
   readonly ledger: PageLedger;
   readonly perMinute: number;
@@ -311,7 +294,7 @@ const PAUSE_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 5_000;
 const LAST_REPORT_MS = 1_000;
 
-function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts): PageReports {
+function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts) {
   const enough = Math.ceil(perMinute / 20);
   let unreported = new Map<string, number>();
   /** When the first of them were spent. */
@@ -325,14 +308,20 @@ function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts
   let isClosing = false;
 
   return {
-    add: (caller, pages, ago = 0) => {
+    /**
+     * Reports these pages soon.
+     *
+     * @param ago ms since they were spent
+     */
+    add: (caller: string, pages: number, ago = 0): void => {
       since = Math.min(since, clock.elapsed() - ago);
       const sum = (unreported.get(caller) ?? 0) + pages;
       unreported.set(caller, sum);
       reporting ??= reportAll();
       if (sum >= enough && !hasFailed) hurry();
     },
-    close: async () => {
+    /** Reports what is left to be reported, unless that takes too long. */
+    close: async (): Promise<void> => {
       isClosing = true;
       pausing?.abort();
       if (reporting) await Promise.race([reporting, clock.sleep(LAST_REPORT_MS)]);

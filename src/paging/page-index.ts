@@ -253,25 +253,20 @@ export function pagesToWalk(
   return pages;
 }
 
-/** The page indexes of all lists, bounded together. */
-export interface PageIndexes {
-  /** Records that all indexes together remember at most. */
-  readonly maxRecords: number;
-  get(list: string): PageIndex | undefined;
-  set(list: string, index: PageIndex): void;
-  drop(list: string): void;
-  /** The page limit of a field, once it is known. */
-  limitOf(field: string): number | undefined;
-  learnLimit(field: string, limit: number): void;
-}
+export type PageIndexes = ReturnType<typeof createPageIndexes>;
 
 /** The memory of a page without its records, in records: see `costOfCursor`. */
 const PAGE_COST = 4;
 /** The memory of the index of a list without its pages. */
 const LIST_COST = 50;
 
-/** Drops what was least recently used; before a list is dropped, it loses its records and keeps its cursors. */
-export function createPageIndexes(maxRecords: number): PageIndexes {
+/**
+ * Keeps the page indexes of all lists. Drops what was least recently used; before a list is dropped, it loses its
+ * records and keeps its cursors.
+ *
+ * @param maxRecords records that all indexes together remember at most
+ */
+export function createPageIndexes(maxRecords: number) {
   // A map keeps the order in which keys were set, so the first list was used least recently.
   const indexes = new Map<string, PageIndex>();
   const limits = new Map<string, number>();
@@ -292,12 +287,12 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
   return {
     maxRecords,
     drop,
-    get: (list) => {
+    get: (list: string): PageIndex | undefined => {
       const index = indexes.get(list);
       if (index) put(list, index);
       return index;
     },
-    set: (list, index) => {
+    set: (list: string, index: PageIndex): void => {
       put(list, index);
       for (const [other, otherIndex] of Array.from(indexes)) {
         if (cost <= maxRecords) return;
@@ -311,8 +306,9 @@ export function createPageIndexes(maxRecords: number): PageIndexes {
         drop(other);
       }
     },
-    limitOf: (field) => limits.get(field),
-    learnLimit: (field, limit) => limits.set(field, limit),
+    /** Returns the page limit of a field, once it is known. */
+    limitOf: (field: string) => limits.get(field),
+    learnLimit: (field: string, limit: number) => void limits.set(field, limit),
   };
 }
 

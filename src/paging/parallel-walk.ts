@@ -210,39 +210,33 @@ function offsetOf(join: Join): number | undefined {
   return join.kind === 'joined' ? join.at : undefined;
 }
 
-/** The pages that a walk has given, from the last one on that was not read ahead. */
-interface GivenPages<R> {
-  /** A page was given that continues the one before. */
-  add(after: string | null): void;
-  /** A page was given that was read just now, from the cursor of the one before. */
-  restart(after: string | null): void;
-  /**
-   * Reads the last given page again, to continue from there. It may have been read long ago: if its cursor names an
-   * offset, and records in front of that were removed since, then records that were never given have moved in front
-   * of it. So when the page repeats no given record, an earlier one is read instead.
-   *
-   * The first of the given pages is used whatever it holds: a record that is removed between two pages read in turn
-   * is lost once, as in any walk page by page, and not once more at each page that was read ahead.
-   *
-   * @throws the failure of the page
-   */
-  readEndAgain(): Promise<PageRead<R>>;
-}
-
 /** The most pages to go back at a time: a walk that goes back too far gives no new record for too long. */
 const MAX_STEP = 100;
 
+/** The pages that a walk has given, from the last one on that was not read ahead. */
 function createGivenPages<R extends Identified>(
-  { mustReadFrom }: Pick<Prefetch<R>, 'mustReadFrom'>,
+  { mustReadFrom }: Prefetch<R>,
   progress: Progress<R>,
   signal: AbortSignal,
-): GivenPages<R> {
+) {
   const cursors: (string | null)[] = [];
 
   return {
-    add: (after) => cursors.push(after),
-    restart: (after) => cursors.splice(0, cursors.length, after),
-    readEndAgain: async () => {
+    /** A page was given that continues the one before. */
+    add: (after: string | null) => void cursors.push(after),
+    /** A page was given that was read just now, from the cursor of the one before. */
+    restart: (after: string | null) => void cursors.splice(0, cursors.length, after),
+    /**
+     * Reads the last given page again, to continue from there. It may have been read long ago: if its cursor names an
+     * offset, and records in front of that were removed since, then records that were never given have moved in front
+     * of it. So when the page repeats no given record, an earlier one is read instead.
+     *
+     * The first of the given pages is used whatever it holds: a record that is removed between two pages read in turn
+     * is lost once, as in any walk page by page, and not once more at each page that was read ahead.
+     *
+     * @throws the failure of the page
+     */
+    readEndAgain: async (): Promise<PageRead<R>> => {
       for (let back = 1; back < cursors.length; back += Math.min(back, MAX_STEP)) {
         const after = cursors.at(-back) ?? null;
         const read = await mustReadFrom(after).catch((error: unknown) => {
@@ -395,30 +389,6 @@ interface PageRead<R> {
   readonly page: Page<R>;
 }
 
-/** The pages of an index, read ahead. Each is requested once. */
-interface Prefetch<R> {
-  /** Undefined when it could not be read: the service may refuse its cursor by now. */
-  page(number: number): Promise<PageRead<R> | undefined>;
-  /** The page if it was read; `pending` until it was, or could not be read. */
-  settled(number: number): PageRead<R> | 'pending' | undefined;
-  /**
-   * Requests this page and those behind it, as far as a walk may be ahead.
-   *
-   * @param wanted records
-   * @returns the page in front of which the walk will probably not end
-   */
-  lookAhead(page: number, wanted: number): number;
-  /** The first page of the index, from `next` on, that continues `page`; undefined when there is none. */
-  joining(page: Page<R>, next: number): Promise<number | undefined>;
-  /** A page that is not in the index. Undefined when it could not be read. */
-  readFrom(after: string | null): Promise<PageRead<R> | undefined>;
-  /** For the parts that are walked page by page. */
-  readonly fetchPage: FetchPage<R>;
-  /** @throws the failure of the page */
-  mustRead(number: number): Promise<PageRead<R>>;
-  mustReadFrom(after: string | null): Promise<PageRead<R>>;
-}
-
 interface PrefetchOptions {
   index: PageIndex;
   limit: number | undefined;
@@ -433,10 +403,13 @@ const AHEAD = 2;
 /** Bytes of all pages that are read ahead, once some have shown how large they are. At least one page is. */
 const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
 
+type Prefetch<R extends Identified> = ReturnType<typeof prefetchPages<R>>;
+
+/** Reads the pages of an index ahead. Each is requested once. */
 export function prefetchPages<R extends Identified>(
   fetchPage: FetchPage<R>,
   { index: { pages }, limit, pace, signal, onSettled }: PrefetchOptions,
-): Prefetch<R> {
+) {
   const slots = new Slots(() => pace.limit);
   const requested = new Map<number, Promise<PageRead<R> | undefined>>();
   const settled = new Map<number, PageRead<R> | undefined>();
@@ -447,8 +420,15 @@ export function prefetchPages<R extends Identified>(
 
   return {
     page,
-    settled: (number) => (settled.has(number) ? settled.get(number) : 'pending'),
-    lookAhead: (from, wanted) => {
+    /** Returns the page if it was read; `pending` until it was, or could not be read. */
+    settled: (number: number) => (settled.has(number) ? settled.get(number) : 'pending'),
+    /**
+     * Requests this page and those behind it, as far as a walk may be ahead. Those in front of it are forgotten.
+     *
+     * @param wanted records
+     * @returns the page in front of which the walk will probably not end
+     */
+    lookAhead: (from: number, wanted: number): number => {
       for (; forgotten < from; forgotten += 1) forget(forgotten);
       const ahead = Math.min(AHEAD * pace.limit, Math.ceil(MAX_BYTES_AHEAD / largest));
       const most = Math.min(pages.length, from + ahead);
@@ -465,7 +445,8 @@ export function prefetchPages<R extends Identified>(
       lookedAt = Math.max(lookedAt, end);
       return expected < wanted ? end : end - 1;
     },
-    joining: async (last, next) => {
+    /** Returns the first page of the index, from `next` on, that continues `last`; undefined when there is none. */
+    joining: async (last: Page<R>, next: number): Promise<number | undefined> => {
       for (let number = next; number < pages.length; number += 1) {
         const read = await page(number);
         if (!read) continue;
@@ -475,13 +456,18 @@ export function prefetchPages<R extends Identified>(
       }
       return undefined;
     },
-    readFrom: (after) =>
+    /** Reads a page that is not in the index. Undefined when it could not be read. */
+    readFrom: (after: string | null): Promise<PageRead<R> | undefined> =>
       send({ after, first: undefined }, { isUrgent: true, isAhead: true }).catch(() => undefined),
-    mustRead: async (number) => (await page(number)) ?? mustReadFrom(pages[number]!.after),
+    /** @throws the failure of the page */
+    mustRead: async (number: number) => (await page(number)) ?? mustReadFrom(pages[number]!.after),
     mustReadFrom,
-    fetchPage: async (request) => (await send(request, { isUrgent: true })).page,
+    /** For the parts that are walked page by page. */
+    fetchPage: (async (request, ofPage) =>
+      (await send(request, { isUrgent: true, ofPage })).page) satisfies FetchPage<R>,
   };
 
+  /** Undefined when it could not be read: the service may refuse its cursor by now. */
   function page(number: number): Promise<PageRead<R> | undefined> {
     const known = requested.get(number);
     if (known) return known;
@@ -514,6 +500,7 @@ export function prefetchPages<R extends Identified>(
     return undefined;
   }
 
+  /** @throws the failure of the page */
   function mustReadFrom(after: string | null): Promise<PageRead<R>> {
     return send({ after, first: undefined }, { isUrgent: true });
   }
@@ -522,11 +509,14 @@ export function prefetchPages<R extends Identified>(
    * @param isUrgent before the other pages ahead: the consumer waits for this one
    * @param isAhead the consumer may never need the page, so it is left out while the service is down
    */
-  function send(request: PageRequest, { isUrgent = false, isAhead = false }): Promise<PageRead<R>> {
+  function send(
+    request: PageRequest,
+    { isUrgent = false, isAhead = false, ofPage = signal },
+  ): Promise<PageRead<R>> {
     const read = async () => {
-      signal.throwIfAborted();
+      ofPage.throwIfAborted();
       if (isAhead && detector.outage) throw LEFT_OUT;
-      return { after: request.after, page: await detector.count(fetchPage(request, signal)) };
+      return { after: request.after, page: await detector.count(fetchPage(request, ofPage)) };
     };
     return slots.run(read, { isUrgent });
   }
@@ -535,27 +525,15 @@ export function prefetchPages<R extends Identified>(
 /** Made once: a new one, with its stack, costs more than the page it stands for. */
 const LEFT_OUT = new Error('The service is probably down.');
 
-/** How many pages of one walk may be in flight: fewer while the upstream is overloaded, then more again. */
-export interface Pace {
-  readonly limit: number;
-  /** A page is requested. */
-  begin(): PacedRequest;
-}
-
-interface PacedRequest {
-  /** The upstream answered 429 or 5xx. */
-  pressed(): void;
-  /** The page has arrived. */
-  arrived(): void;
-}
+export type Pace = ReturnType<typeof createPace>;
 
 /**
- * Halves the limit on 429 or 5xx, and raises it by one for every `limit` pages that arrive without. The requests that
- * were in flight when it was halved do not halve it again.
+ * Limits how many pages of one walk are in flight. Halves the limit on 429 or 5xx, and raises it by one for every
+ * `limit` pages that arrive without. The requests that were in flight when it was halved do not halve it again.
  *
  * @param max pages in flight per drain, as configured
  */
-export function createPace(max: number): Pace {
+export function createPace(max: number) {
   let limit = max;
   let halvings = 0;
   let arrivals = 0;
@@ -563,10 +541,12 @@ export function createPace(max: number): Pace {
     get limit() {
       return limit;
     },
+    /** A page is requested. */
     begin: () => {
       const begunAfter = halvings;
       let isPressed = false;
       return {
+        /** The upstream answered 429 or 5xx. */
         pressed: () => {
           isPressed = true;
           if (begunAfter !== halvings) return;
@@ -574,6 +554,7 @@ export function createPace(max: number): Pace {
           halvings += 1;
           arrivals = 0;
         },
+        /** The page has arrived. */
         arrived: () => {
           if (isPressed || limit >= max) return;
           arrivals += 1;

@@ -212,22 +212,16 @@ export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders
   };
 }
 
-/** The walks under way that drains share. */
-interface SharedWalks {
-  /** Joins the walk of this name, or begins it. It ends when its last reader leaves. */
-  join<R extends Identified>(
-    name: string,
-    begin: BeginWalk<R>,
-    options: ReaderOptions,
-  ): WalkedPages<R>;
-  /** Walks that begin from now on share nothing with those under way. */
-  separate(): void;
-}
-
-export function createSharedWalks(): SharedWalks {
+/** Keeps the walks under way that drains share. */
+export function createSharedWalks() {
   let walks = new Map<string, SharedWalk<Identified>>();
   return {
-    join: <R extends Identified>(name: string, begin: BeginWalk<R>, options: ReaderOptions) => {
+    /** Joins the walk of this name, or begins it. It ends when its last reader leaves. */
+    join: <R extends Identified>(
+      name: string,
+      begin: BeginWalk<R>,
+      options: ReaderOptions,
+    ): WalkedPages<R> => {
       const known = walks.get(name);
       if (known?.keepsStart) return (known as unknown as SharedWalk<R>).read(options);
       const at = walks;
@@ -240,7 +234,8 @@ export function createSharedWalks(): SharedWalks {
       walks.set(name, begun as unknown as SharedWalk<Identified>);
       return begun.read(options);
     },
-    separate: () => {
+    /** Walks that begin from now on share nothing with those under way. */
+    separate: (): void => {
       walks = new Map();
     },
   };
