@@ -102,7 +102,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   }
 
   *[Symbol.iterator](): Generator<Waiting<E, T>, void, undefined> {
-    // An owner or a group that had its turn is behind the others then, so it is met again.
+    // One that has its turn moves behind the others, so the iteration comes to it again.
     for (const groups of this.#owners.values()) yield* untilTurn(groups);
   }
 

@@ -15,7 +15,7 @@ export class ByteLimit {
     return this.#bytes;
   }
 
-  /** Whether so much has been counted although it was refused that there may be no memory for refusals. */
+  /** Whether so many refused bytes are counted that memory for the refusals may run out. */
   get isFarExceeded(): boolean {
     return this.#bytes > this.#max * 1.5;
   }

@@ -20,14 +20,14 @@ interface DrainOptions {
   readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (position: Position) => string;
-  readonly given: Given;
+  readonly delivered: Delivered;
 }
 
 /**
  * What the caller has of a drain that is interrupted: the records before the failure (`parts`); none, but it can read
  * them again in two parts (`whole`); or none, and a part would be of no use (`result`), as for a count.
  */
-export type Given = 'parts' | 'whole' | 'result';
+export type Delivered = 'parts' | 'whole' | 'result';
 
 /** The records of one page that a drain gives. */
 export interface DrainedPage<R> {
@@ -47,7 +47,7 @@ export interface DrainedPage<R> {
  */
 export async function* drainPages<R extends Identified>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit, position, budget, signal, toCursor, given }: DrainOptions,
+  { limit, position, budget, signal, toCursor, delivered }: DrainOptions,
 ): AsyncGenerator<DrainedPage<R>, void, undefined> {
   if (limit === 0) return;
   let drained = 0;
@@ -55,7 +55,7 @@ export async function* drainPages<R extends Identified>(
   const facts = (): DrainFacts => {
     const end = last?.records.list.at(-1);
     const at = last && end ? positionOf(last.page, end) : position;
-    return { drained, resumeAfter: given === 'result' ? null : at && toCursor(at), given };
+    return { drained, resumeAfter: delivered === 'result' ? null : at && toCursor(at), delivered };
   };
   try {
     for await (const page of pages) {
@@ -73,9 +73,9 @@ export async function* drainPages<R extends Identified>(
     }
   } catch (error) {
     // Nothing of it is of use, and another walk may follow.
-    if (given === 'result') budget.left += drained;
+    if (delivered === 'result') budget.left += drained;
     if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    if (given === 'result' && error instanceof PagesRefused) throw error;
+    if (delivered === 'result' && error instanceof PagesRefused) throw error;
     throw interrupted(error, facts());
   }
 }
@@ -85,20 +85,20 @@ interface DrainFacts {
   readonly drained: number;
   /** The cursor of the last one of them. */
   readonly resumeAfter: string | null;
-  readonly given: Given;
+  readonly delivered: Delivered;
 }
 
-function limitExceeded({ max }: DrainBudget, { given, ...facts }: DrainFacts): GraphQLError {
+function limitExceeded({ max }: DrainBudget, { delivered, ...facts }: DrainFacts): GraphQLError {
   return codedError(
     'DRAIN_LIMIT_EXCEEDED',
-    `One operation may drain at most ${max} records, and there are more. ${IN_THE_ANSWER[given]}` +
+    `One operation may drain at most ${max} records, and there are more. ${IN_THE_ANSWER[delivered]}` +
       'Narrow the list by its filters or with `limit`, ' +
       'page through it with the connection, or have the operator raise DRAIN_MAX_ITEMS.',
     { extensions: { ...facts, max } },
   );
 }
 
-const IN_THE_ANSWER: Readonly<Record<Given, string>> = {
+const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
   parts: 'The records before this error are valid. ',
   whole: 'None of them is in this answer. ',
   result: '',
@@ -106,7 +106,7 @@ const IN_THE_ANSWER: Readonly<Record<Given, string>> = {
 
 /** The error of a reading that failed after its first records, with what is needed to resume it. */
 export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
-  const { given, ...extended } = facts;
+  const { delivered, ...extended } = facts;
   const ended = `The drain ended after ${facts.drained} records`;
   if (error instanceof PagesRefused) {
     const { message: why, extensions: reason } = error;
@@ -116,9 +116,13 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   }
   const { message, extensions } = error instanceof GraphQLError ? error : {};
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
-    return codedError('DRAIN_STALLED', `${message} ${ended}. ${IN_THE_ANSWER[given]}`.trimEnd(), {
-      extensions: extended,
-    });
+    return codedError(
+      'DRAIN_STALLED',
+      `${message} ${ended}. ${IN_THE_ANSWER[delivered]}`.trimEnd(),
+      {
+        extensions: extended,
+      },
+    );
   }
   // The message of anything but a GraphQL error may hold what callers must not see.
   return codedError(
@@ -136,8 +140,8 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
 }
 
 /** What the caller can do now. Resuming behind records that the caller never got would lose them silently. */
-function waysOn({ given, drained }: DrainFacts): string {
-  switch (given) {
+function waysOn({ delivered, drained }: DrainFacts): string {
+  switch (delivered) {
     case 'parts':
       return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
     case 'whole':

@@ -88,19 +88,6 @@ export function cursorLost(cause?: unknown): GraphQLError {
   );
 }
 
-/** Waits for a promise that others may wait for too. @throws the reason of the signal, as soon as it is aborted */
-export function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', leave);
-    const settle = (deliver: (outcome: T) => void) => (outcome: T) => {
-      signal.removeEventListener('abort', leave);
-      deliver(outcome);
-    };
-    awaited.then(settle(resolve), settle(reject));
-  });
-}
-
 /**
  * The reason of a walk or a request that has no reader left. Made once: a new one, with its stack, costs more than
  * the page that it ends.

@@ -56,8 +56,8 @@ export interface ListWalkOptions<R extends Identified> {
   /** Only the end of the walk is wanted, so that it may begin as late as the index allows. */
   readonly tail?: Tail | undefined;
   /**
-   * For a walk in parts, each of which begins behind the last page of the one before, and reads no page before it is
-   * wanted. Together they leave one index.
+   * For a walk in parts, each of which begins behind the last page of the one before. Together they leave one index.
+   * Without an index, a part requests no page before it is wanted.
    */
   readonly unfinished?: UnfinishedWalk<R> | undefined;
   readonly signal: AbortSignal;
@@ -66,7 +66,7 @@ export interface ListWalkOptions<R extends Identified> {
 /** What the parts of one walk have in common; empty before the first one. */
 export interface UnfinishedWalk<R extends Identified> {
   progress?: Progress<R>;
-  /** Undefined too where a part did not begin behind the one before. */
+  /** Undefined as well if a part did not begin behind the one before. */
   builder?: IndexBuilder | undefined;
 }
 
@@ -154,9 +154,9 @@ function walkFrom<R extends Identified>(
   const onEnd = (ended: boolean) => {
     if (!leavesIndex) return;
     if (ended) {
-      counted.check(progress.given);
+      counted.check(progress.count);
       // Nested lists of one page are counted with their parents, and there may be very many of them.
-      if (!isNested || counted.hasSeveral()) onCounted?.(progress.given);
+      if (!isNested || counted.hasSeveral()) onCounted?.(progress.count);
     }
     const left = builder.finish({ complete: ended, limit: limitNow() });
     if (!ended && !reachesFurther(left, indexes.get(key))) return;

@@ -67,7 +67,7 @@ export async function lookUp<R extends Identified>(
     const ends = await readEnds(list, index, missing, options.signal);
     await pages.readAround(ends.positions);
     for (const identity of ends.positions.keys()) met.add(identity);
-    if (ends.isAll && ![...missing].some((identity) => met.has(identity))) return pages.found();
+    if (ends.isAll && ![...missing].some((identity) => met.has(identity))) return pages.results();
     tried = new Map([...ends.positions, ...indexed]);
   }
   for (let walks = 0; missing.size > 0 && walks < MAX_WALKS; walks += 1) {
@@ -88,7 +88,7 @@ export async function lookUp<R extends Identified>(
     pages.failIfRefused(identity);
     pages.fail(identity, keepsMoving());
   }
-  return pages.found();
+  return pages.results();
 }
 
 /** One for records of unknown position, and one for records that were gone from their positions when these were read. */
@@ -170,7 +170,7 @@ export class PageReader<R extends Identified> {
   readonly missing: Set<string>;
   readonly #list: ReadList<R>;
   readonly #signal: AbortSignal;
-  readonly #found = new Map<string, LookedUp<R>>();
+  readonly #results = new Map<string, LookedUp<R>>();
   readonly #refusals = new Map<string, unknown>();
   readonly #slots = new Slots(() => PAGES_PER_OPERATION);
   readonly #detector = new OutageDetector();
@@ -222,7 +222,7 @@ export class PageReader<R extends Identified> {
   }
 
   fail(identity: string, error: unknown): void {
-    if (this.missing.delete(identity)) this.#found.set(identity, { error });
+    if (this.missing.delete(identity)) this.#results.set(identity, { error });
   }
 
   /** For a record that a walk met a moment ago: if its page was refused, that is why it is missing. */
@@ -232,10 +232,10 @@ export class PageReader<R extends Identified> {
   }
 
   /** All wanted records. Those still missing do not exist. */
-  found(): ReadonlyMap<string, LookedUp<R>> {
-    for (const identity of this.missing) this.#found.set(identity, null);
+  results(): ReadonlyMap<string, LookedUp<R>> {
+    for (const identity of this.missing) this.#results.set(identity, null);
     this.missing.clear();
-    return this.#found;
+    return this.#results;
   }
 
   /** @returns the records that were read */
@@ -258,7 +258,7 @@ export class PageReader<R extends Identified> {
     let left = unplacedErrors;
     for (const record of items) {
       if (record.identity === null || !this.missing.delete(record.identity)) continue;
-      this.#found.set(record.identity, { record, unplacedErrors: left });
+      this.#results.set(record.identity, { record, unplacedErrors: left });
       left = [];
     }
   }
@@ -280,7 +280,7 @@ export class PageReader<R extends Identified> {
     const named = 'pages' in read ? read.pages.flatMap(({ page }) => page.items) : [];
     for (const [identity, { offset }] of nulls) {
       if (named[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
-      this.#found.set(identity, { record: items[offset]!, unplacedErrors: [] });
+      this.#results.set(identity, { record: items[offset]!, unplacedErrors: [] });
     }
   }
 

@@ -128,11 +128,8 @@ interface IndexedPosition extends PagePosition {
   readonly page: number;
 }
 
-export function isSamePosition(
-  one: PagePosition | undefined,
-  other: PagePosition | undefined,
-): boolean {
-  return one !== undefined && one.after === other?.after && one.offset === other.offset;
+export function isSamePosition(a: PagePosition | undefined, b: PagePosition | undefined): boolean {
+  return a !== undefined && a.after === b?.after && a.offset === b.offset;
 }
 
 /** The positions of records in pages that were walked, as far as these remember them. */

@@ -70,10 +70,10 @@ function joinPages<R extends Identified>(
   next: Page<R>,
   behind: number | null,
 ): Join {
-  const [one, other] = [identitiesOf(page), identitiesOf(next)];
-  if (other.hashes.length === 0) return INSIDE;
-  if (!one.isJoinable || !other.isJoinable) return APART;
-  const [hashes, head] = [one.hashes, other.hashes];
+  const { hashes, isJoinable } = identitiesOf(page);
+  const { hashes: head, isJoinable: isNextJoinable } = identitiesOf(next);
+  if (head.length === 0) return INSIDE;
+  if (!isJoinable || !isNextJoinable) return APART;
   const at = hashes.indexOf(head[0]!);
   if (at < 0) return APART;
   const shared = hashes.length - at;
@@ -123,7 +123,7 @@ export async function* parallelWalk<R extends Identified>(
   const signal = AbortSignal.any([options.signal, leaving.signal]);
   const bridges = new Bridges(fetchPage, { index, limit, pace, signal });
   const { prefetch } = bridges;
-  const given = createGivenPages(prefetch, progress, signal);
+  const givenPages = createGivenPages(prefetch, progress, signal);
   let left = options.wanted ?? Number.POSITIVE_INFINITY;
 
   try {
@@ -164,7 +164,7 @@ export async function* parallelWalk<R extends Identified>(
 
   function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
     builder?.add(after, page, at);
-    given.add(after);
+    givenPages.add(after);
     const records = progress.of(page);
     left -= records.length;
     return walkedPage(page, records, after);
@@ -176,7 +176,7 @@ export async function* parallelWalk<R extends Identified>(
     from: number,
   ): AsyncGenerator<WalkedPage<R>, { page: number; joinedTo: Page<R> } | undefined, undefined> {
     let last = end;
-    const again = identitiesOf(end.page).isJoinable ? await given.readEndAgain() : end;
+    const again = identitiesOf(end.page).isJoinable ? await givenPages.readEndAgain() : end;
     // Records without an identity would be given twice.
     if (again !== end && identitiesOf(again.page).isJoinable) {
       last = again;
@@ -193,7 +193,7 @@ export async function* parallelWalk<R extends Identified>(
       onPage: (at: string | null, page: Page<R>) => {
         builder?.add(at, page);
         last = { after: at, page };
-        given.restart(at);
+        givenPages.restart(at);
       },
     };
     for await (const walked of walk(prefetch.fetchPage, onwards, part)) {

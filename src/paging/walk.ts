@@ -157,11 +157,11 @@ export class Progress<R extends Identified> {
   #seen: IdentitySet | undefined;
   #idsAreUnique = true;
   #isProved = false;
-  #given = 0;
+  #count = 0;
 
-  /** How many records all pages had that no earlier one had. */
-  get given(): number {
-    return this.#given;
+  /** How many different records all pages had. */
+  get count(): number {
+    return this.#count;
   }
 
   /** False once an id occurred twice in one page: then no record is dropped any more. */
@@ -179,7 +179,7 @@ export class Progress<R extends Identified> {
   /** The records of the page that no earlier one had. */
   of(page: Page<R>): PageRecords<R> {
     const records = this.#newOf(page);
-    this.#given += records.length;
+    this.#count += records.length;
     return records;
   }
 

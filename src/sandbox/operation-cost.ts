@@ -68,8 +68,8 @@ export function operationCost(
   function requestedRecords(node: FieldNode, field: GraphQLField<unknown, unknown>): number {
     const first = field.args.find(({ name }) => name === 'first');
     if (first === undefined) return 1;
-    const given = node.arguments?.find(({ name }) => name.value === 'first');
-    const count = given && valueFromAST(given.value, first.type, values);
+    const argument = node.arguments?.find(({ name }) => name.value === 'first');
+    const count = argument && valueFromAST(argument.value, first.type, values);
     return typeof count === 'number' ? Math.max(count, 1) : PAGE;
   }
 }

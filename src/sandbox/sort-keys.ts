@@ -6,7 +6,7 @@
 export class SortKeys {
   #lowest = origin;
   #highest: number;
-  #given = 0;
+  #issued = 0;
 
   /** Reserves the keys `first(0)` to `first(count - 1)`. */
   constructor(count: number) {
@@ -43,8 +43,8 @@ export class SortKeys {
 
   /** Makes a key unique. It must not end in 0, which has no meaning after the point. */
   #mark(): string {
-    this.#given += 1;
-    return `${this.#given.toString(base)}i`;
+    this.#issued += 1;
+    return `${this.#issued.toString(base)}i`;
   }
 }
 

@@ -88,8 +88,8 @@ export class TokenOffice {
   /** Returns the 401 for a request without a valid access token. */
   refuse(request: IncomingMessage): Answer | undefined {
     const { accessTokens } = this.#state;
-    const given = bearer(request.headers.authorization);
-    const token = Object.hasOwn(accessTokens, given) ? accessTokens[given] : undefined;
+    const sent = bearer(request.headers.authorization);
+    const token = Object.hasOwn(accessTokens, sent) ? accessTokens[sent] : undefined;
     // Only `token_expired` is published. `token_invalid` (no token, or one never issued)
     // and `token_revoked` (issued, and withdrawn since) are this sandbox's assumption.
     if (token === undefined) return invalidToken('token_invalid');

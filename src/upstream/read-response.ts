@@ -47,7 +47,7 @@ export interface UpstreamFailure extends Unusable {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Keeps hardly more memory than its own; undefined if the body was larger than MAX_RESPONSE_BYTES. */
+  /** Keeps hardly any memory beside its bytes; undefined if the body was larger than MAX_RESPONSE_BYTES. */
   readonly body: Buffer | undefined;
 }
 

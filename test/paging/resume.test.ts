@@ -242,7 +242,7 @@ function worldOf(model: ModelList) {
       budget: { max: 10_000, left: 10_000 },
       signal,
       toCursor: () => '',
-      given: 'parts',
+      delivered: 'parts',
     });
   return {
     /** Changes of the list; one is applied after each page that is read. */

@@ -244,12 +244,12 @@ export async function readAll(
 /**
  * Drains the list of an `all…` field as its arguments say.
  *
- * @param given `whole`: the caller keeps all records until the end
+ * @param delivered `whole`: the caller keeps all records until the end
  * @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains
  */
 function drainedPages(
   list: OpenedList,
-  given: 'parts' | 'whole',
+  delivered: 'parts' | 'whole',
 ): AsyncGenerator<DrainedPage<ListRecord>, void, undefined> {
   const { field, call, args, keys, isNested } = list;
   const names = field.adapter.all!;
@@ -257,14 +257,14 @@ function drainedPages(
   const limit = typeof most === 'number' ? checkedCount(names.limit, most) : undefined;
   const position = decodeCursor(keys.cursors, after);
   if (field.refusal) throw field.refusal;
-  const keepsAll = given === 'whole';
+  const keepsAll = delivered === 'whole';
   if (keepsAll) expectBytes(list, limit);
   const selection = isNested ? undefined : field.shown.name(call.variables);
   const walked = list.drained(list.source('shown'), selection);
   const pages = field.parts.drains.walk(walked, { position, limit, call, keepsAll });
   const { signal, drainBudget: budget } = call;
   const toCursor = (at: Position) => new CursorEncoder(keys.cursors).encode(at);
-  return drainPages(pages, { limit, position, budget, signal, toCursor, given });
+  return drainPages(pages, { limit, position, budget, signal, toCursor, delivered });
 }
 
 /** Refuses answers that are too large before anything is read: a key is repeated in every record, however long. */

@@ -362,7 +362,7 @@ class Connection {
         const last = this.#read.findLast((edges) => edges.length > 0)?.at(-1);
         if (!last) throw error;
         const resumeAfter = this.cursors.encode(positionOf(last.page, last.record));
-        throw interrupted(error, { drained, resumeAfter, given: 'parts' });
+        throw interrupted(error, { drained, resumeAfter, delivered: 'parts' });
       }
       const records = this.#read[part];
       if (!records) return;
@@ -442,7 +442,7 @@ class Connection {
       signal,
       toCursor: (at) => this.cursors.encode(at),
       // A part of a count, or of what is read from the end, is of no use.
-      given: 'result',
+      delivered: 'result',
     });
   }
 

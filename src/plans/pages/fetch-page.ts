@@ -1,7 +1,6 @@
 import { GraphQLError } from 'graphql';
 import type { AnswerError, Path, UpstreamError } from '../../answers/answer-errors.ts';
 import { codedError } from '../../errors.ts';
-import { unlessAborted } from '../../paging/failures.ts';
 import { sizeOf, type FetchPage, type Identified, type Page } from '../../paging/page.ts';
 import type { Adapter } from '../../schema/derived.ts';
 import type { Requester, CallVariables } from '../call.ts';
@@ -113,6 +112,19 @@ export function pageFetcher(
       ? page.asPart()
       : { ...page, limit: undefined, isPart: true };
   }
+}
+
+/** Waits for a promise that others may wait for too. @throws the reason of the signal, as soon as it is aborted */
+function unlessAborted<T>(awaited: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', leave);
+    const settle = (deliver: (outcome: T) => void) => (outcome: T) => {
+      signal.removeEventListener('abort', leave);
+      deliver(outcome);
+    };
+    awaited.then(settle(resolve), settle(reject));
+  });
 }
 
 function pageIn({ page, errors, isNull }: PageAnswer, after: string | null): Page<ListRecord> {
