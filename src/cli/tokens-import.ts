@@ -1,7 +1,7 @@
 import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
-import { importSet, isInUse, knownTokenText } from '../tokens/token-import.ts';
+import { isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
 import type { StoredTokens } from '../tokens/store/token-store.ts';
@@ -33,8 +33,8 @@ export async function tokensImport(
     const { store, stored } = session;
     if (isInUse(stored) && !replace) throw inUse(stored);
     const pair = await readSource(source, session, terminal);
-    const parts = { store, baseUrl, replica: replicaOf(terminal.owner) };
-    const outcome = await importSet(parts, pair, stored);
+    const replica = replicaOf(terminal.owner);
+    const outcome = await store.import({ baseUrl, pair, replica, after: stored });
     if (outcome.kind === 'known') {
       const isLost = stored !== null && !isInUse(stored);
       throw new CommandError(knownTokenText(outcome, isLost));

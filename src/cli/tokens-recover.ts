@@ -122,8 +122,9 @@ const TOO_EARLY =
 
 async function story(store: TokenStore, generation: number): Promise<string> {
   const open = (await store.history(1_000)).find(
-    (one) =>
-      one.generation === generation && (one.outcome === 'uncertain' || one.outcome === 'begun'),
+    (entry) =>
+      entry.generation === generation &&
+      (entry.outcome === 'uncertain' || entry.outcome === 'begun'),
   );
   if (!open) return 'An exchange of the refresh token is uncertain.';
   const how =

@@ -197,12 +197,12 @@ export function changesIn(
 }
 
 /** After a failover, there may be two pairs of one generation. */
-export function isSamePair(one: KnownPair, other: KnownPair): boolean {
+export function isSamePair(a: KnownPair, b: KnownPair): boolean {
   return (
-    one.set === other.set &&
-    one.generation === other.generation &&
-    one.pair.accessToken === other.pair.accessToken &&
-    one.pair.refreshToken === other.pair.refreshToken
+    a.set === b.set &&
+    a.generation === b.generation &&
+    a.pair.accessToken === b.pair.accessToken &&
+    a.pair.refreshToken === b.pair.refreshToken
   );
 }
 

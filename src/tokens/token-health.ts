@@ -64,7 +64,7 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
   const isNotRotated = facts.waitsForExpiry
     ? facts.accessLeft <= -lateness
     : facts.accessLeft <= 0 || isLate || isNeverRefreshed;
-  const found: Partial<Record<Trouble, boolean>> = {
+  const troubles: Partial<Record<Trouble, boolean>> = {
     lost: isLost,
     uncertain: isUncertain && !isLost,
     'early-or-spent': state === 'early-or-spent' && !isLost,
@@ -75,7 +75,7 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
     'second-pair': facts.hasSecondPair,
     'not-rotated': !isLost && isNotRotated,
   };
-  return TROUBLES.filter((trouble) => found[trouble] === true);
+  return TROUBLES.filter((trouble) => troubles[trouble] === true);
 }
 
 /** What happened and what to do, for the operator. */

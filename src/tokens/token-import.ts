@@ -10,6 +10,9 @@ interface ImportParts {
   store: TokenStore;
   baseUrl: string;
   replica: string;
+  link: TokenLink | undefined;
+  clock: Clock;
+  log: Logger;
 }
 
 export interface TokenLink {
@@ -24,10 +27,10 @@ export interface TokenLink {
  * @returns a function that tries once, and resolves to whether another try is pointless; never rejects
  */
 export function createLinkImport(
-  parts: ImportParts & { link: TokenLink | undefined; clock: Clock; log: Logger },
+  parts: ImportParts,
   refresher: TokenRefresher,
 ): () => Promise<boolean> {
-  const { store, clock, log, baseUrl, link } = parts;
+  const { store, clock, log, baseUrl, replica, link } = parts;
   return async () => {
     if (!link) return true;
     try {
@@ -44,16 +47,16 @@ export function createLinkImport(
   };
 
   async function tryLink(from: TokenLink): Promise<boolean> {
-    const found = await store.read();
-    if (isInUse(found)) {
+    const stored = await store.read();
+    if (isInUse(stored)) {
       // At once: should a failover take the pair from the store now, this process may be the only one that has it.
-      refresher.adopt(found);
+      refresher.adopt(stored);
       log.warn({ store: store.description }, LINK_IGNORED);
       return true;
     }
     const [linkHost, service] = [new URL(from.url).host, new URL(baseUrl).host];
     const pair = await from.read();
-    const outcome = await importSet(parts, pair, found);
+    const outcome = await store.import({ baseUrl, pair, replica, after: stored });
     if (outcome.kind !== 'imported') {
       if (await isImportedElsewhere()) return true;
       if (outcome.kind === 'known') log.error({ linkHost }, knownTokenText(outcome));
@@ -74,19 +77,6 @@ export function createLinkImport(
     log.info({ generation: tokens.generation }, 'another process has imported a token set');
     return true;
   }
-}
-
-/**
- * Imports a set that follows what the store holds now. The caller has made sure that this may be replaced.
- *
- * @param after what the store holds, as the caller read it
- */
-export async function importSet(
-  { store, baseUrl, replica }: ImportParts,
-  pair: TokenPair,
-  after: StoredTokens | null,
-): Promise<ImportOutcome> {
-  return store.import({ baseUrl, pair, replica, after });
 }
 
 /** Whether a set can still be refreshed from this store, as far as is known without asking the service. */

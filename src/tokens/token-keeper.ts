@@ -108,8 +108,8 @@ const NONE_RENEWED = { generation: 0, renewals: 0 };
  *
  * @throws Error for the operator if the store cannot be read, or belongs to another service
  */
-export async function createTokenKeeper(given: TokenKeeperParts): Promise<TokenKeeper> {
-  const parts = { ...given, store: boundStore(given.store, given.clock) };
+export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<TokenKeeper> {
+  const parts = { ...unbounded, store: boundStore(unbounded.store, unbounded.clock) };
   const { store, clock, log, link, random = Math.random } = parts;
   const rescued = await parts.rescue?.saveInto(store, parts.baseUrl);
   let isUnavailable = false;

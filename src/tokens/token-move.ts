@@ -18,12 +18,12 @@ export async function moveSet(
   { replica, newest = 0 }: { readonly replica: string; readonly newest?: number },
 ): Promise<void> {
   const to = target.description;
-  const there = await target.read();
+  const replaced = await target.read();
   // Two addresses can be of one store.
-  if (there?.storeId === stored.storeId) throw new Error(SAME_STORE);
-  if (there && there.baseUrl !== stored.baseUrl) {
+  if (replaced?.storeId === stored.storeId) throw new Error(SAME_STORE);
+  if (replaced && replaced.baseUrl !== stored.baseUrl) {
     throw new Error(
-      `The store ${to} belongs to ${there.baseUrl}, and this set to ${stored.baseUrl}. Nothing was moved; choose another store.`,
+      `The store ${to} belongs to ${replaced.baseUrl}, and this set to ${stored.baseUrl}. Nothing was moved; choose another store.`,
     );
   }
   const wasMoved = stored.movedTo === to;

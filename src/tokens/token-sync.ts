@@ -247,10 +247,10 @@ export function createTokenSync(parts: TokenSyncParts) {
     if (unrecorded.size > 0) return;
     const attempt = randomUUID();
     const over = before?.attempt ?? null;
-    const wanted = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
+    const newClaim = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
     // Nothing is sent for it, so it need not wait for the others.
     await store.askOthers?.().catch(() => {});
-    const claimed = await store.claim(wanted).catch(() => undefined);
+    const claimed = await store.claim(newClaim).catch(() => undefined);
     if (!claimed) return;
     unrecorded.set(attempt, { outcome: 'invalid-grant', latencyMs: 0 });
     await recordEndings();

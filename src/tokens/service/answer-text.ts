@@ -17,8 +17,8 @@ import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
  */
 export function objectIn(answer: RawAnswer): Record<string, unknown> | undefined {
   for (const text of textsOf(answer)) {
-    const found = firstObject(text.replace(GUARD, ''));
-    if (found) return found;
+    const object = firstObject(text.replace(GUARD, ''));
+    if (object) return object;
   }
   return undefined;
 }

@@ -159,7 +159,7 @@ interface OneConnection {
 
 /** Has no time-outs of its own. */
 export function clientOver(socket: Socket, { origin }: URL): OneConnection {
-  let given = false;
+  let isTaken = false;
   const client = new Client(origin, {
     allowH2: false,
     headersTimeout: 0,
@@ -168,9 +168,9 @@ export function clientOver(socket: Socket, { origin }: URL): OneConnection {
       // Not within the call itself: the client is not ready, and would wait for ever.
       setImmediate(() => {
         // A client whose connection ended before the request was written would connect again and again.
-        if (given || socket.destroyed)
+        if (isTaken || socket.destroyed)
           return callback(new Error('The connection is closed.'), null);
-        given = true;
+        isTaken = true;
         callback(null, socket);
       });
     },

@@ -43,11 +43,11 @@ export function documentOf(tables: FirstLayout, sealer: Sealer): TokenDocument {
       known: Object.fromEntries(known) as Record<string, number>,
     };
   });
-  const [own] = rings;
-  if (!own) throw new StoreUnreadableError('it has lost the key of its fingerprints');
+  const [ring] = rings;
+  if (!ring) throw new StoreUnreadableError('it has lost the key of its fingerprints');
   const expectSum = (row: Row, values: readonly unknown[]) => {
     if (row['sum'] === undefined) return;
-    const sum = createHmac('sha256', Buffer.from(own.key, 'base64'));
+    const sum = createHmac('sha256', Buffer.from(ring.key, 'base64'));
     if (row['sum'] !== sum.update(JSON.stringify(values)).digest('hex')) throw damaged();
   };
   const sets = tables.sets.map((row) => {

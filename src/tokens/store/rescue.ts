@@ -84,7 +84,7 @@ export function openRescue(
     },
     clear: () => file?.clear(),
     saveInto: async (store, baseUrl) => {
-      const report = await saveRescued(folder, store, { baseUrl, own: file?.path });
+      const report = await saveRescued(folder, store, { baseUrl, except: file?.path });
       for (const { generation } of report.saved) {
         log.warn({ generation: generation + 1 }, 'a token pair was saved from a rescue file');
       }
@@ -94,8 +94,8 @@ export function openRescue(
           'A rescue file could not be saved into the store. It was left as it is.',
         );
       }
-      for (const { path, store: other } of report.elsewhere.filter(isNews)) {
-        log.warn({ path, store: other }, 'A rescue file of another token store was left as it is.');
+      for (const { path, store: home } of report.elsewhere.filter(isNews)) {
+        log.warn({ path, store: home }, 'A rescue file of another token store was left as it is.');
       }
       return report;
     },
@@ -153,7 +153,7 @@ export function openRescue(
   function filedAnswers(head: Head): FilledFile<'answer'>[] {
     return [...filledFiles(folder, 'answer')]
       .filter(({ label }) => label && isOf(label, head))
-      .toSorted((one, other) => timeOf(one) - timeOf(other));
+      .toSorted((a, b) => timeOf(a) - timeOf(b));
   }
 
   function isNews({ path }: { path: string }): boolean {
@@ -178,8 +178,8 @@ function timeOf({ label }: FilledFile<'answer'>): number {
   return label?.at ?? 0;
 }
 
-function isOf(one: Head, head: Head): boolean {
-  return one.set === head.set && one.generation === head.generation;
+function isOf(answer: Head, head: Head): boolean {
+  return answer.set === head.set && answer.generation === head.generation;
 }
 
 /** What cannot be unsealed is left out. */
@@ -206,19 +206,19 @@ const NOT_KEPT =
  * newest pair: should an older copy of the store be put in its place now, it would be the only copy of the pair.
  *
  * @param baseUrl of the service that the store is of; undefined: any
- * @param own the file of this process, which looks after it itself
+ * @param except the file of this process, which looks after it itself
  */
 export async function saveRescued(
   folder: RescueFolder,
   store: TokenStore,
-  { baseUrl, own }: { baseUrl?: string | undefined; own?: string | undefined },
+  { baseUrl, except }: { baseUrl?: string | undefined; except?: string | undefined },
 ): Promise<RescueReport> {
   const saved: NewPair[] = [];
   const newest: RescueReport['newest'][number][] = [];
   const failed: RescueReport['failed'][number][] = [];
   const elsewhere: RescueReport['elsewhere'][number][] = [];
   for (const { path, label, open, remove } of filledFiles(folder, 'rescue')) {
-    if (path === own) continue;
+    if (path === except) continue;
     let isOpened = false;
     try {
       // Read before the store is asked for the pair: a copy that is put in its place between the two lacks the pair.

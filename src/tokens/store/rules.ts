@@ -69,7 +69,7 @@ export function readStored(document: TokenDocument, present: Present): StoredTok
       isDatedAhead: isDatedAhead(claim, now),
     },
     unanswered: countUnanswered(document, set, live ? claim.attempt : null),
-    surplus: set.pairs.filter((one) => one.generation === generation).length - 1,
+    surplus: set.pairs.filter((kept) => kept.generation === generation).length - 1,
     refusedEarly: isRefusedEarly(document, set),
     refusesEarly: refusesEarly(document, set),
   };
@@ -123,7 +123,7 @@ export function claimSet(
   const set = currentSet(document);
   if (set?.name !== name || set.head !== generation || set.movedTo !== null) return undefined;
   const before = set.claim;
-  if (document.attempts.some((one) => one.attempt === attempt)) {
+  if (document.attempts.some((entry) => entry.attempt === attempt)) {
     // Asked again: its outcome was unknown.
     const isOurs = before?.attempt === attempt && !before.ended;
     return isOurs ? { exclusive: present.isExclusive(before) } : undefined;
@@ -143,7 +143,7 @@ export function endAttempt(
   attempt: string,
   { outcome, latencyMs }: Ending,
 ): void {
-  const begun = document.attempts.find((one) => one.attempt === attempt);
+  const begun = document.attempts.find((entry) => entry.attempt === attempt);
   const set = document.sets.find(({ name }) => name === begun?.set);
   if (!begun || !set) return;
   const isSpent = outcome === 'invalid-grant' && set.head === begun.generation;
@@ -155,7 +155,7 @@ export function endAttempt(
     set.claim = outcome === 'uncertain' ? { ...set.claim, ended: true } : null;
   }
   endEntry(document, attempt, isProved ? 'spent' : outcome, latencyMs);
-  for (const one of refused) endEntry(document, one.attempt, 'spent', one.latencyMs ?? 0);
+  for (const entry of refused) endEntry(document, entry.attempt, 'spent', entry.latencyMs ?? 0);
 }
 
 /** @param wallNow the wall clock of this machine, which `saved.at` is of, ms */
@@ -168,16 +168,16 @@ export function savePair(
   const { generation, attempt, pair, outcome, at, latencyMs } = saved;
   const set = homeSet(document, saved);
   const next = generation + 1;
-  const there = set.pairs.find(isPair(next, attempt));
-  if (there) {
-    if (there.wasHead && set.head < next) advance(document, set, next);
-    return there.wasHead;
+  const known = set.pairs.find(isPair(next, attempt));
+  if (known) {
+    if (known.wasHead && set.head < next) advance(document, set, next);
+    return known.wasHead;
   }
   const wasHead = set.head <= generation;
   // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped, or
   // the store's clock is behind now: a pair that looks past its end is never refreshed. Times that were written while the
   // store's clock was ahead show nothing.
-  const begun = document.attempts.find((one) => one.attempt === attempt);
+  const begun = document.attempts.find((entry) => entry.attempt === attempt);
   const savedAt = Math.max(
     begun ? Math.min(begun.at, now) : 0,
     Math.min(newestSavedAt(set, generation), wallNow),
@@ -199,10 +199,10 @@ function resolveRefusals(
   { generation, attempt }: NewPair,
 ): void {
   const { attempts } = document;
-  const begun = attempts.findIndex((one) => one.attempt === attempt);
-  for (const one of earlyOrSpent(document, set, generation)) {
-    const isEarly = attempts.indexOf(one) < begun;
-    endEntry(document, one.attempt, isEarly ? 'early' : 'spent', one.latencyMs ?? 0);
+  const begun = attempts.findIndex((entry) => entry.attempt === attempt);
+  for (const entry of earlyOrSpent(document, set, generation)) {
+    const isEarly = attempts.indexOf(entry) < begun;
+    endEntry(document, entry.attempt, isEarly ? 'early' : 'spent', entry.latencyMs ?? 0);
   }
 }
 
@@ -218,7 +218,7 @@ function advance({ attempts }: TokenDocument, set: TokenSet, head: number): void
 function newestSavedAt({ pairs, head }: TokenSet, generation: number): number {
   // The store may be behind: a failover may have lost the pair of the generation itself.
   const from = Math.min(generation, head);
-  const older = pairs.filter((one) => one.generation >= from && one.generation <= generation);
+  const older = pairs.filter((kept) => kept.generation >= from && kept.generation <= generation);
   return Math.max(0, ...older.map(({ savedAt }) => savedAt));
 }
 
@@ -227,7 +227,7 @@ export function holdsPair(
   { set: name, generation, attempt, pair }: NewPair,
 ): boolean {
   const next = generation + 1;
-  const set = document.sets.find((one) => one.name === name);
+  const set = document.sets.find((candidate) => candidate.name === name);
   if (set?.pairs.some(isPair(next, attempt))) return true;
   // It was dropped long ago, or it came here from another store, under another name.
   const isBehind = set === undefined || next < set.head;
@@ -282,18 +282,18 @@ export function moveIn(
   moved: MovedSet & { replica: string },
   place: string,
 ): void {
-  const { baseUrl, generation: given, pair, age, imported, fingerprints, replica } = moved;
+  const { baseUrl, generation: theirs, pair, age, imported, fingerprints, replica } = moved;
   const newest = newestGeneration(document);
   // Each move gives a higher generation: a known token of no higher one has been taken over before, and may have been
   // exchanged or moved on since. If it were refused or taken again, it would have two owners.
-  if (given <= newest && knownAs(document, pair.refreshToken) !== undefined) return;
+  if (theirs <= newest && knownAs(document, pair.refreshToken) !== undefined) return;
   const head = currentSet(document);
   if (head && !isLost(document, head) && head.movedTo === null) {
     throw new Error(
       `The store (${place}) holds a token set that is in use (generation ${head.head}). Nothing was moved; choose another store.`,
     );
   }
-  const generation = Math.max(given, newest) + 1;
+  const generation = Math.max(theirs, newest) + 1;
   const set = newSet(document, { baseUrl, head: generation });
   addRings(document, fingerprints);
   const times = { savedAt: at - age, imported, wasHead: true };
@@ -306,7 +306,7 @@ export function moveIn(
 
 /** The set of a pair: one that the store has, or one that is taken in, since it belongs here or was in use here. */
 function homeSet(document: TokenDocument, { set: name, generation, home }: NewPair): TokenSet {
-  const known = document.sets.find((one) => one.name === name);
+  const known = document.sets.find((set) => set.name === name);
   if (known) return known;
   if (!home) throw new Error(`the token store does not know the set ${name}`);
   const { baseUrl } = home;
@@ -325,14 +325,14 @@ const PAIRS_KEPT = 100;
  * it is not saved again.
  */
 function forgetSpent(document: TokenDocument, saved: TokenSet, attempt: string): void {
-  const kept = [saved, ...document.sets.filter(({ withdrawn }) => !withdrawn).slice(0, 2)];
+  const keptSets = [saved, ...document.sets.filter(({ withdrawn }) => !withdrawn).slice(0, 2)];
   for (const set of document.sets) {
-    const from = kept.includes(set) ? set.head - 1 : Number.POSITIVE_INFINITY;
+    const from = keptSets.includes(set) ? set.head - 1 : Number.POSITIVE_INFINITY;
     set.pairs = set.pairs
-      .map((one) =>
-        one.generation < from && one.attempt !== attempt ? { ...one, pair: null } : one,
+      .map((kept) =>
+        kept.generation < from && kept.attempt !== attempt ? { ...kept, pair: null } : kept,
       )
-      .filter((one) => one.pair !== null || one.generation >= set.head - PAIRS_KEPT);
+      .filter(({ pair, generation }) => pair !== null || generation >= set.head - PAIRS_KEPT);
   }
 }
 

@@ -50,9 +50,9 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
       if (kind !== SEALED || text === undefined) {
         throw new SealError('it holds no sealed tokens', true);
       }
-      const found = ring.find((one) => one.id === id);
-      if (!found) throw new SealError(missingKey(id!, ring.length));
-      return decrypt(found.key, { nonce: nonce!, tag: tag!, text }, about);
+      const named = ring.find((candidate) => candidate.id === id);
+      if (!named) throw new SealError(missingKey(id!, ring.length));
+      return decrypt(named.key, { nonce: nonce!, tag: tag!, text }, about);
     },
     isCurrent: (sealed) =>
       newest ? sealed.startsWith(`${SEALED}:${newest.id}:`) : sealed.startsWith(PLAIN),

@@ -124,8 +124,8 @@ export function currentSet({ sets }: TokenDocument): TokenSet | undefined {
 /** Undefined if its tokens were forgotten. */
 export function findHead({ pairs, head }: TokenSet): (KeptPair & { pair: TokenPair }) | undefined {
   return pairs.find(
-    (one): one is KeptPair & { pair: TokenPair } =>
-      one.wasHead && one.generation === head && one.pair !== null,
+    (kept): kept is KeptPair & { pair: TokenPair } =>
+      kept.wasHead && kept.generation === head && kept.pair !== null,
   );
 }
 
@@ -158,18 +158,18 @@ export function newSet(
 
 /** Also remembers the fingerprint of its refresh token. Replaces the same pair, whose tokens are gone. */
 export function addPair(
-  { rings: [own] }: TokenDocument,
+  { rings: [ring] }: TokenDocument,
   set: TokenSet,
   added: KeptPair & { pair: TokenPair },
 ): void {
   const at = set.pairs.findIndex(isPair(added.generation, added.attempt));
   if (at < 0) set.pairs.push(added);
   else set.pairs[at] = added;
-  own!.known[fingerprintOf(own!, added.pair.refreshToken)] ??= added.generation;
+  ring!.known[fingerprintOf(ring!, added.pair.refreshToken)] ??= added.generation;
 }
 
 export function isPair(generation: number, attempt: string) {
-  return (one: KeptPair) => one.generation === generation && one.attempt === attempt;
+  return (kept: KeptPair) => kept.generation === generation && kept.attempt === attempt;
 }
 
 /** The generation that first had this refresh token. */
@@ -213,7 +213,7 @@ export function addAttempt(document: TokenDocument, added: Omit<Attempt, 'latenc
     return isOfHead && (outcome === 'spent' || OPEN_OUTCOMES.includes(outcome));
   };
   document.attempts = attempts.filter(
-    (one, index) => index >= attempts.length - KEPT_ATTEMPTS || isNeeded(one),
+    (entry, index) => index >= attempts.length - KEPT_ATTEMPTS || isNeeded(entry),
   );
 }
 
@@ -224,10 +224,10 @@ export function endAttempt(
   outcome: Outcome,
   latencyMs: number,
 ): void {
-  document.attempts = document.attempts.map((one) =>
-    one.attempt === attempt && OPEN_OUTCOMES.includes(one.outcome)
-      ? { ...one, outcome, latencyMs: Math.round(latencyMs) }
-      : one,
+  document.attempts = document.attempts.map((entry) =>
+    entry.attempt === attempt && OPEN_OUTCOMES.includes(entry.outcome)
+      ? { ...entry, outcome, latencyMs: Math.round(latencyMs) }
+      : entry,
   );
 }
 
@@ -256,14 +256,15 @@ export function earlyOrSpent(
   generation = head,
 ): Attempt[] {
   return attempts.filter(
-    (one) => one.set === name && one.generation === generation && one.outcome === 'early-or-spent',
+    (entry) =>
+      entry.set === name && entry.generation === generation && entry.outcome === 'early-or-spent',
   );
 }
 
 /** Whether the service of a set has refused an exchange as too early: a later one of that refresh token gave a pair. */
 export function refusesEarly({ sets, attempts }: TokenDocument, { baseUrl }: TokenSet): boolean {
   return attempts.some(({ set: name, generation, outcome }) => {
-    const set = sets.find((one) => one.name === name);
+    const set = sets.find((candidate) => candidate.name === name);
     if (set?.baseUrl !== baseUrl) return false;
     // A process of an older version moved the head and left the outcome as it was.
     return outcome === 'early' || (outcome === 'early-or-spent' && generation < set.head);
@@ -277,7 +278,7 @@ export function refusesEarly({ sets, attempts }: TokenDocument, { baseUrl }: Tok
 export function isRefusedEarly(document: TokenDocument, set: TokenSet): boolean {
   if (earlyOrSpent(document, set).length > 0) return true;
   const isSpent = document.attempts.some(
-    (one) => one.set === set.name && one.generation === set.head && one.outcome === 'spent',
+    (entry) => entry.set === set.name && entry.generation === set.head && entry.outcome === 'spent',
   );
   return set.lost && !isSpent && refusesEarly(document, set);
 }

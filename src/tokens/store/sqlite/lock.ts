@@ -139,8 +139,8 @@ export function makeEmptyFile(path: string): void {
 
 /** Which file lies there now, if any. */
 export function fileAt(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.dev}/${found.ino}`;
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat && `${stat.dev}/${stat.ino}`;
 }
 
 /** Another process is at the file. The other bits of the code say what it is in the middle of. */

@@ -164,8 +164,8 @@ function repair(place: string, mode: number, notices: string[]): void {
 }
 
 function isOurs(name: string, store: string): boolean {
-  const own = ['', '-journal', '-lock'].map((end) => store + end);
-  return own.includes(name) || /^(?:rescue|answer)-.+\.json$/.test(name);
+  const names = ['', '-journal', '-lock'].map((end) => store + end);
+  return names.includes(name) || /^(?:rescue|answer)-.+\.json$/.test(name);
 }
 
 function unescaped(text: string): string {

@@ -306,8 +306,8 @@ export function checkLayout(database: DatabaseSync): number {
 
 /** A name with one bit changed may differ in case only, and a column would read as if it were not there. */
 function checkTables(database: DatabaseSync): void {
-  const found = new Set(textsOf(database));
-  const isWhole = textsOfLayout().every((text) => found.has(text));
+  const texts = new Set(textsOf(database));
+  const isWhole = textsOfLayout().every((text) => texts.has(text));
   if (!isWhole) throw new Error('the file is damaged: its tables are not those of its layout');
 }
 

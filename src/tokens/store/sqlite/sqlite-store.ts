@@ -83,9 +83,9 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     },
     read: () =>
       whenFree((isLast) => {
-        const found = usable(isLast);
+        const file = usable(isLast);
         try {
-          if (fileAt(place) === found.identity) return view(found, rules.readStored);
+          if (fileAt(place) === file.identity) return view(file, rules.readStored);
         } catch (error) {
           if (path === MEMORY || isBusy(error)) throw error;
           // Perhaps another one was written over it.
@@ -164,13 +164,13 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     return !claim.ended && !isSeen(claim) && !claimEnds.isOver(claim, now());
   }
 
-  function view<T>(found: Opened, read: (document: TokenDocument, present: Present) => T): T {
-    const { database } = found;
+  function view<T>(file: Opened, read: (document: TokenDocument, present: Present) => T): T {
+    const { database } = file;
     return inOneView(database, () => {
       // What others changed is looked at as by a start, which may refuse what this process could still use.
       const changes = changesOf(database);
-      if (found.looked !== changes) checkLayout(database);
-      found.looked = changes;
+      if (file.looked !== changes) checkLayout(database);
+      file.looked = changes;
       return read(readDocument(database, sealer), present());
     });
   }
@@ -198,9 +198,9 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
    * replaced is not to be written any more, since nobody would find it again.
    */
   function writable(isLast: boolean): Opened {
-    const found = usable(isLast);
-    const isThere = found.unwritable === undefined && fileAt(place) === found.identity;
-    if (isThere && layoutOf(found.database) === LAYOUT) return found;
+    const file = usable(isLast);
+    const isInPlace = file.unwritable === undefined && fileAt(place) === file.identity;
+    if (isInPlace && layoutOf(file.database) === LAYOUT) return file;
     try {
       const again = reopen(isLast);
       if (again.unwritable === undefined) return again;
