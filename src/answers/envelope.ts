@@ -2,17 +2,15 @@ import type { TooBig } from '../errors.ts';
 import { matches, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import {
+  INLINED_PAGE,
   MAX_ERRORS,
   ownError,
   startsWith,
   type Path,
   type UpstreamError,
 } from './answer-errors.ts';
-import { nullingPagesOf } from './nulling-pages.ts';
-import { scanner } from './scan.ts';
+import { cut, isKeptAsCame, PAUSED, scanner, Tape, type Scan } from './scan.ts';
 import { objectShape, type FieldShape, type Shape, type TypenameShape } from './shape.ts';
-import { cut, isKeptAsCame, PAUSED, Tape, type Scan } from './tape.ts';
-import { tooBigIn } from './too-big.ts';
 
 /** How the bytes of an answer become a value. */
 interface AnswerScan<T> {
@@ -245,4 +243,113 @@ function tooMany(count: number): UpstreamError {
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service reported ${count} more errors, which are left out. Request less at a time.`,
   );
+}
+
+/** Returns the keys of the inlined pages whose failure also nulled their parent. */
+export function* nullingPagesOf(
+  data: Json | undefined,
+  errors: readonly UpstreamError[],
+): Pausable<ReadonlySet<string>> {
+  const failed = errors.flatMap(({ path = [] }) => {
+    const last = path.findLastIndex((step) => INLINED_PAGE.test(String(step)));
+    return last < 0 ? [] : [{ parent: path.slice(0, last), key: String(path[last]) }];
+  });
+  return failed.length > 0 ? new Set(yield* withoutParent(data, failed, 0)) : NO_PAGES;
+}
+
+export const NO_PAGES: ReadonlySet<string> = new Set();
+
+interface FailedPage {
+  readonly parent: Path;
+  readonly key: string;
+}
+
+/** The keys of the pages whose parent is null. Each list on the way is passed once, however many pages failed in it. */
+function* withoutParent(
+  value: Json | undefined,
+  failed: readonly FailedPage[],
+  depth: number,
+): Pausable<string[]> {
+  if (!value || value.isNull) return failed.map(({ key }) => key);
+  const byStep = Map.groupBy(failed, ({ parent }) => parent[depth]);
+  byStep.delete(undefined);
+  const values = yield* valuesAt(value, [...byStep.keys()] as (string | number)[]);
+  const keys: string[] = [];
+  for (const [step, pages] of byStep) {
+    keys.push(...(yield* withoutParent(values.get(step!), pages, depth + 1)));
+  }
+  return keys;
+}
+
+/** Finds members by their keys, or elements by their indexes. */
+function* valuesAt(
+  value: Json,
+  steps: readonly (string | number)[],
+): Pausable<ReadonlyMap<string | number, Json>> {
+  if (value.kind !== 'list') return value.members(new Set(steps.map(String)));
+  const missing = new Set(steps);
+  const values = new Map<string | number, Json>();
+  let index = 0;
+  let progress = 0;
+  for (const element of value.elements()) {
+    if (missing.delete(index)) values.set(index, element);
+    if (missing.size === 0) break;
+    index += 1;
+    progress += element.length;
+    if (progress <= STEP) continue;
+    progress = 0;
+    yield;
+  }
+  return values;
+}
+
+/**
+ * Returns what says that a request without data was too big. The GraphQL specification has no form for that. What is
+ * recognized here are the codes and messages of graphql-java, graphql-ruby, graphql-php, Hot Chocolate, Absinthe,
+ * gqlgen, async-graphql, graphql-query-complexity, graphql-cost-analysis, GraphQL Armor, Apollo Router, GitHub and
+ * Shopify. A message about the depth of the operation, or about how often requests are sent, says nothing of records.
+ */
+function tooBigIn(
+  { data, errors }: { readonly data: Json | undefined; readonly errors: readonly UpstreamError[] },
+  status: number,
+): TooBig | undefined {
+  if ((data && !data.isNull) || errors.length === 0) return undefined;
+  const refusal = errors.find(isRefusalOfSize) ?? (status === 413 ? errors[0] : undefined);
+  if (refusal) return { isSaid: true, share: shareIn(refusal), message: refusal.message };
+  return status === 502 || status === 504
+    ? { isSaid: false, message: errors[0]!.message }
+    : undefined;
+}
+
+function isRefusalOfSize({ message, code, members }: UpstreamError): boolean {
+  if (CODES.test(String(code)) || TYPES.test(members)) return true;
+  const words = message.replaceAll(/https?:\S+/g, '');
+  return SIZES.test(words) && EXCESS.test(words) && !OTHER_LIMITS.test(words);
+}
+
+/** `HC0047` and `HC0081` are of Hot Chocolate. */
+const CODES =
+  /^(?:HC0047|HC0081|.*(?:TOO_(?:COMPLEX|EXPENSIVE|LARGE|BIG)|(?:COMPLEXITY|COST|NODE)_(?:LIMIT_)?EXCEEDED|COST_LIMIT).*)$/;
+/** Of GitHub, beside the message. */
+const TYPES = /"type":"MAX_NODE_LIMIT_EXCEEDED"/;
+const SIZES = /complex|\bcosts?\b|expensive|\bnodes\b|too (?:large|big|many (?:records|items))/i;
+const EXCESS = /exceed|\btoo\b|\bover\b|more than|limit|maximum|\bmax\b/i;
+const OTHER_LIMITS =
+  /\bdepth\b|\brates?\b|throttl|too many requests|quota|per (?:second|minute|hour|day)\b/i;
+
+/** A message or its extensions have the cost and the limit, in either order. */
+function shareIn({ message, members }: UpstreamError): number | undefined {
+  return shareOf(numbersIn(message)) ?? shareOf(numbersIn(members));
+}
+
+function numbersIn(text: string): readonly number[] {
+  return Array.from(text.matchAll(NUMBER), ([number]) => Number(number.replaceAll(/[,_]/g, '')));
+}
+
+/** Not a part of a word such as HC0047. */
+const NUMBER = /(?<![\w.])\d+(?:[,_]\d{3})*(?:\.\d+)?(?!\w)/g;
+
+function shareOf([one = 0, other = 0]: readonly number[]): number | undefined {
+  const share = Math.min(one, other) / Math.max(one, other);
+  return share > 0 && share < 1 ? share : undefined;
 }

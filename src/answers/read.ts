@@ -1,4 +1,6 @@
 import type { GraphQLError } from 'graphql';
+import type { Json } from '../json.ts';
+import { STEP, type Pausable } from '../pausable.ts';
 import {
   brokenValue,
   callerPath,
@@ -9,10 +11,7 @@ import {
   type Path,
   type UpstreamError,
 } from './answer-errors.ts';
-import { NEVER, scanner } from './scan.ts';
-import { cut, PAUSED, Tape, type Scan } from './tape.ts';
-import type { Json } from '../json.ts';
-import { STEP, type Pausable } from '../pausable.ts';
+import { cut, NEVER, PAUSED, scanner, Tape, type Scan } from './scan.ts';
 import {
   isLeaf,
   objectShape,

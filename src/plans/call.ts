@@ -1,7 +1,16 @@
-import type { AnswerBudget, HeldBytes } from '../memory/answer-budget.ts';
+import DataLoader from 'dataloader';
 import type { Cause } from '../cause.ts';
-import { Slots } from '../queue.ts';
+import type { AnswerBudget, HeldBytes } from '../memory/answer-budget.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
+import type { DrainBudget } from '../paging/drain.ts';
+import {
+  createPageBudget,
+  type BudgetOwner,
+  type CallerBudgets,
+  type PageBudget,
+} from '../paging/page-budget.ts';
+import { PAGES_PER_OPERATION } from '../paging/page.ts';
+import { Slots } from '../queue.ts';
 import {
   keyOf,
   ServiceRequest,
@@ -9,15 +18,6 @@ import {
   type Sender,
   type ServiceExecutor,
 } from '../service/request.ts';
-import type { DrainBudget } from '../paging/drain.ts';
-import { PAGES_PER_OPERATION } from '../paging/page.ts';
-import {
-  createPageBudget,
-  type BudgetOwner,
-  type CallerBudgets,
-  type PageBudget,
-} from '../paging/page-budget.ts';
-import { RecordLoader } from './record-loader.ts';
 
 /** The variables of a request to the gateway, as values and as the caller wrote them. */
 export interface CallVariables {
@@ -110,7 +110,7 @@ export class Call implements Requester {
   /** What was sent, by its body and key. Made on first use: many operations send a single request. */
   #requests: Map<string, Promise<unknown>> | undefined;
   #slots: Slots | undefined;
-  #records: RecordLoader | undefined;
+  #loaders: Map<string, DataLoader<string, unknown>> | undefined;
 
   /** @param whole for a delegation */
   constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts, whole?: Call) {
@@ -189,9 +189,20 @@ export class Call implements Requester {
     this.#held?.release();
   }
 
-  /** Loads records by their ids. */
-  get records(): RecordLoader {
-    return (this.#whole.#records ??= new RecordLoader());
+  /**
+   * Loads values by their keys: each key once in the whole operation, and those that are needed at the same time together.
+   *
+   * @param name of the loader, equal for equal values
+   */
+  loadAll<T>(
+    name: string,
+    keys: readonly string[],
+    load: (keys: readonly string[]) => Promise<readonly T[]>,
+  ): Promise<readonly T[]> {
+    const loaders = (this.#whole.#loaders ??= new Map());
+    const loader = (loaders.get(name) as DataLoader<string, T> | undefined) ?? new DataLoader(load);
+    loaders.set(name, loader);
+    return Promise.all(keys.map((key) => loader.load(key)));
   }
 
   /** Requests pages that are only read to find a record: see `PageBudget.forSearch`. */

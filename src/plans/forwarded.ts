@@ -8,6 +8,21 @@ import {
   type InlineFragmentNode,
   type SelectionNode,
 } from 'graphql';
+import {
+  callerPath,
+  isOfService,
+  OWN_KEYS,
+  type AnswerError,
+  type UpstreamError,
+} from '../answers/answer-errors.ts';
+import { NO_PAGES, readEnvelope, slotScanner, slotsIn, type Slot } from '../answers/envelope.ts';
+import { readValue, type DeferredReading, type Part } from '../answers/read.ts';
+import type { ShapeScope } from '../answers/shape.ts';
+import type { TooBig } from '../errors.ts';
+import type { Json } from '../json.ts';
+import { isOwnCursor } from '../paging/cursor.ts';
+import type { Pausable } from '../pausable.ts';
+import { fieldsByKey, selectionsOf, type Fragments } from '../selections.ts';
 import type { CallVariables, UpstreamRequest } from './call.ts';
 import { isPlaceholder } from './output.ts';
 import type { SizedList } from './requests/accepted-sizes.ts';
@@ -17,22 +32,6 @@ import {
   type RequestWriter,
   type WrittenOperation,
 } from './requests/request-text.ts';
-import {
-  callerPath,
-  isOfService,
-  OWN_KEYS,
-  type AnswerError,
-  type UpstreamError,
-} from '../answers/answer-errors.ts';
-import { readEnvelope, slotScanner, slotsIn, type Slot } from '../answers/envelope.ts';
-import { NO_PAGES } from '../answers/nulling-pages.ts';
-import { readValue, type DeferredReading, type Part } from '../answers/read.ts';
-import type { ShapeScope } from '../answers/shape.ts';
-import type { TooBig } from '../errors.ts';
-import type { Json } from '../json.ts';
-import { isOwnCursor } from '../paging/cursor.ts';
-import type { Pausable } from '../pausable.ts';
-import { fieldsByKey, selectionsOf, type Fragments } from '../selections.ts';
 
 /** The root fields that the service answers itself: requested together, as the caller wrote them. */
 export interface ForwardedFields {

@@ -15,16 +15,15 @@ import { incrementalAsked } from '../schema/incremental-directives.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import { fragmentsOf } from '../selections.ts';
 import { Call, type CallOrigin, type CallParts, type CallVariables } from './call.ts';
-import { createDrains, type DrainParts } from './lists/drains.ts';
+import { createDrains, type DrainParts, type WalkTelemetry } from './lists/drains.ts';
 import { createPageInlining } from './lists/nested-lists.ts';
 import { createLocalFields } from './operation/local-fields.ts';
-import { planVariant, type PlanParts } from './operation/plan-variant.ts';
 import { checkRootRules } from './operation/root-rules.ts';
 import { streamOperation } from './operation/stream-operation.ts';
-import type { Variant } from './operation/variant.ts';
-import { createAcceptedSizes } from './requests/accepted-sizes.ts';
+import { planVariant, type PlanParts, type Variant } from './operation/variant.ts';
+import type { PageTelemetry } from './pages/page.ts';
+import { createAcceptedSizes, type SizeTelemetry } from './requests/accepted-sizes.ts';
 import { nodeSelections } from './requests/node-selections.ts';
-import type { ReadingTelemetry } from './telemetry.ts';
 
 /*
  * How an operation is compiled once and answered as bytes
@@ -57,12 +56,12 @@ import type { ReadingTelemetry } from './telemetry.ts';
  *
  * An answer that the scanner does not take is read in general (answers/read.ts), with the same shape and the same
  * result: one with errors, with a value that its type does not allow, or with nested lists. Its lists and objects are
- * taken apart until the scanner takes what is inside. A placeholder stands for each derived field of a nested list. lists/nested-lists.ts fills it in, starting from the first page, which the
- * request for the parent had inlined where possible.
+ * taken apart until the scanner takes what is inside. A placeholder stands for each derived field of a nested list.
+ * lists/nested-lists.ts fills it in, starting from the first page, which the request for the parent had inlined where
+ * possible.
  *
- * Where the rooms begin: operation/plan-variant.ts, forwarded.ts, records/record-fields.ts,
- * lists/list-field.ts, pages/page-request.ts, requests/request-text.ts. A room imports only rooms that come after it,
- * and call.ts, output.ts and telemetry.ts.
+ * Where the rooms begin: operation/variant.ts, forwarded.ts, records/record-fields.ts, lists/list-field.ts,
+ * pages/page.ts, requests/request-text.ts. A room imports only rooms that come after it, call.ts and output.ts.
  */
 
 /** A compiled operation: made once, answered in every call. */
@@ -99,6 +98,8 @@ export interface Planner {
   /** Drains that run, and drains that wait for their turn. */
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
+
+export interface ReadingTelemetry extends PageTelemetry, SizeTelemetry, WalkTelemetry {}
 
 interface PlannerParts extends CallParts {
   readonly served: ServedSchema;

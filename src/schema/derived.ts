@@ -182,7 +182,7 @@ export type DerivedKind = keyof DerivedKinds;
 /**
  * A derived field. What its kind means is in tables with a row for each kind, so that a new kind does not compile until
  * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments, cost, explanation, example) and `PLANS` in
- * `plan-variant.ts` (answer).
+ * `variant.ts` (answer).
  */
 export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
   readonly [Each in Kind]: {

@@ -19,7 +19,7 @@ import {
   type ExchangeTelemetry,
   type Outcome,
 } from '../http/exchange.ts';
-import type { ReadingTelemetry } from '../plans/telemetry.ts';
+import type { ReadingTelemetry } from '../plans/planner.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
 import type { ReadAs } from '../upstream/read-response.ts';
 import type {

@@ -1,7 +1,12 @@
 /** Readers of large answers that would be easy to write without a pause. */
 import { expect, test } from 'vitest';
-import { member, readEnvelope, slotScanner, slotsIn } from '../../src/answers/envelope.ts';
-import { nullingPagesOf } from '../../src/answers/nulling-pages.ts';
+import {
+  member,
+  nullingPagesOf,
+  readEnvelope,
+  slotScanner,
+  slotsIn,
+} from '../../src/answers/envelope.ts';
 import { readValue } from '../../src/answers/read.ts';
 import { jsonIn, parseJson, withoutSpace, type Json } from '../../src/json.ts';
 import { STEP, type Pausable } from '../../src/pausable.ts';

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readValue } from '../../src/answers/read.ts';
-import { scanner } from '../../src/answers/scan.ts';
+import { cut, PAUSED, scanner, Tape } from '../../src/answers/scan.ts';
 import {
   objectShape,
   TYPE_KEY,
@@ -10,7 +10,6 @@ import {
   type LeafShape,
   type Shape,
 } from '../../src/answers/shape.ts';
-import { cut, PAUSED, Tape } from '../../src/answers/tape.ts';
 import { Json, parseJson, withoutSpace } from '../../src/json.ts';
 import { atOnce, type Pausable } from '../../src/pausable.ts';
 import { mutated } from '../support/random/mutated-bytes.ts';

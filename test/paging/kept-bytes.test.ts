@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { member, slotScanner } from '../../src/answers/envelope.ts';
 import { objectShape, TYPE_KEY, type Shape } from '../../src/answers/shape.ts';
 import { atOnce } from '../../src/pausable.ts';
-import { pageScanner, type PageForm } from '../../src/plans/pages/read-page.ts';
+import { pageScanner, type PageForm } from '../../src/plans/pages/page.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, type Reply } from '../support/imitations/scripted.ts';
 

@@ -16,7 +16,7 @@ import {
   type Output,
   type StreamedList,
 } from '../output.ts';
-import { errorsOfList, NullList } from '../pages/fetch-page.ts';
+import { errorsOfList, NullList } from '../pages/page.ts';
 import type { ListField, OpenedList } from './list-field.ts';
 
 /*

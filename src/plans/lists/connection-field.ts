@@ -7,6 +7,7 @@ import {
   type Slice,
   type SliceEnd,
 } from '../../paging/connection.ts';
+import { totalFrom } from '../../paging/counts.ts';
 import {
   CursorEncoder,
   decodeCursor,
@@ -14,7 +15,6 @@ import {
   type PlacedRecord,
 } from '../../paging/cursor.ts';
 import { drainPages, interrupted } from '../../paging/drain.ts';
-import { totalFrom } from '../../paging/counts.ts';
 import { positionOf } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Requester } from '../call.ts';
@@ -33,7 +33,7 @@ import {
   NullList,
   pageFetcher,
   type PageSource,
-} from '../pages/fetch-page.ts';
+} from '../pages/page.ts';
 import { ListInParts, type FieldStreams } from './all-field.ts';
 import type { DrainArguments, DrainedList } from './drains.ts';
 import type { ConnectionField, ConnectionShape, OpenedList } from './list-field.ts';

@@ -2,15 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
+import { createServiceCounts, createTotals } from '../../paging/counts.ts';
 import type { Position } from '../../paging/cursor.ts';
 import { walkList, type PageSizes, type Tail } from '../../paging/list-walk.ts';
-import {
-  createSharedWalks,
-  onlyReader,
-  type BeginWalk,
-  type WalkReaders,
-} from '../../paging/shared-walk.ts';
-import { createWalkSlots, walkInTurn } from '../../paging/walk-slots.ts';
 import { createLookupWalks, type LookupList } from '../../paging/look-up.ts';
 import {
   createPageIndexes,
@@ -18,16 +12,21 @@ import {
   recordsIn,
   type PageIndex,
 } from '../../paging/page-index.ts';
-import { createPace, type Pace } from '../../paging/parallel-walk.ts';
 import { createPageBudget, type CallerBudgets, type PageBudget } from '../../paging/page-budget.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
-import { createServiceCounts, createTotals } from '../../paging/counts.ts';
+import { createPace, type Pace } from '../../paging/parallel-walk.ts';
+import {
+  createSharedWalks,
+  onlyReader,
+  type BeginWalk,
+  type WalkReaders,
+} from '../../paging/shared-walk.ts';
+import { createWalkSlots, walkInTurn } from '../../paging/walk-slots.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Sender, ServiceExecutor } from '../../service/request.ts';
 import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';
 import type { ListRecord } from '../output.ts';
-import type { ReadingTelemetry } from '../telemetry.ts';
 
 export type Drains = ReturnType<typeof createDrains>;
 
@@ -95,6 +94,34 @@ export interface DrainParts {
   readonly tokenSet: () => string | undefined;
 }
 
+/** Receives what happens to walks. `cause` identifies the caller's request. */
+export interface WalkTelemetry {
+  /** @param list the upstream's field */
+  walkBegun(kind: WalkKind, list: string, cause: Cause | undefined): ReportedWalk;
+  /** @param hasIndex whether a page index lets the walk read pages in parallel */
+  walkPlanned(hasIndex: boolean): void;
+  /** A whole walk found fewer records than the service counted, at its beginning and at its end. */
+  walkFellShort(list: string, found: number, counted: number): void;
+  /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
+  positionsLookedUp(known: number, unknown: number): void;
+}
+
+/**
+ * `drain`: a caller reads the list. `search`: the positions of records in it are looked up. `count`: it is counted again
+ * in the background. A label of metrics.
+ */
+type WalkKind = 'drain' | 'search' | 'count';
+
+interface ReportedWalk {
+  /** The cause to send the walk's requests with. */
+  readonly cause: Cause | undefined;
+  /**
+   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers wanted no more; otherwise the
+   *   code of the error that ended it
+   */
+  ended(outcome: 'whole' | 'stopped' | { readonly code: unknown }): void;
+}
+
 /** Runs the walks of all callers, and keeps what they leave behind. */
 export function createDrains(
   {
@@ -103,7 +130,7 @@ export function createDrains(
     callers,
   }: {
     readonly execute: ServiceExecutor;
-    readonly telemetry: ReadingTelemetry;
+    readonly telemetry: WalkTelemetry;
     readonly callers: CallerBudgets;
   },
   parts: DrainParts,
@@ -312,8 +339,8 @@ function drainRequester(
 
 /** Reports a walk, from when its first page is requested. @param list the upstream's field */
 async function* reportedWalk<R>(
-  telemetry: ReadingTelemetry,
-  [kind, list, cause]: Parameters<ReadingTelemetry['walkBegun']>,
+  telemetry: WalkTelemetry,
+  [kind, list, cause]: Parameters<WalkTelemetry['walkBegun']>,
   begin: (cause: Cause | undefined) => WalkedPages<R>,
 ): WalkedPages<R> {
   const reported = telemetry.walkBegun(kind, list, cause);

@@ -12,6 +12,7 @@ import {
   type GraphQLObjectType,
   type SelectionNode,
 } from 'graphql';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import {
   collectFields,
   isStreamed,
@@ -20,21 +21,25 @@ import {
   type DeferUse,
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
-import type { UpstreamError } from '../../answers/answer-errors.ts';
 import type { Placeholder } from '../../answers/read.ts';
 import type { ShapeScope } from '../../answers/shape.ts';
 import { atOnce } from '../../pausable.ts';
-import type { Adapter, DerivedField, NestedAdapter } from '../../schema/derived.ts';
 import { argumentsOf } from '../../schema/derived-fields.ts';
+import type { Adapter, DerivedField, NestedAdapter } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call, CallVariables } from '../call.ts';
-import { pageFetcher, type PageSource } from '../pages/fetch-page.ts';
-import { pageRequests, pageSizesOf, type PageRequests } from '../pages/page-request.ts';
-import type { PageAnswer } from '../pages/read-page.ts';
+import {
+  pageFetcher,
+  pageRequests,
+  pageSizesOf,
+  type PageAnswer,
+  type PageRequests,
+  type PageSource,
+  type PageTelemetry,
+} from '../pages/page.ts';
 import { wayToParent, withoutId } from '../pages/way-to-parent.ts';
 import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
 import type { RequestWriter, WrittenOperation } from '../requests/request-text.ts';
-import type { ReadingTelemetry } from '../telemetry.ts';
 import type { DrainedList, Drains } from './drains.ts';
 
 /** Shared by all derived fields of a variant. */
@@ -43,7 +48,7 @@ export interface FieldParts {
   readonly operation: WrittenOperation;
   readonly writer: RequestWriter;
   readonly drains: Drains;
-  readonly telemetry: ReadingTelemetry;
+  readonly telemetry: PageTelemetry;
   readonly sizes: AcceptedSizes;
   readonly connectionMax: number;
 }

@@ -28,10 +28,14 @@ import { idOf, type DerivedField, type NestedAdapter } from '../../schema/derive
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import { isFilled, isPlaceholder, type FieldValue, type Filled, type Written } from '../output.ts';
-import { countFields, pageSizeOf } from '../pages/page-request.ts';
+import { countFields, pageSizeOf } from '../pages/page.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
-import { argumentNode, fieldNode, orTypename } from '../requests/added-fields.ts';
-import type { PagesToInline } from '../requests/request-text.ts';
+import {
+  argumentNode,
+  fieldNode,
+  orTypename,
+  type PagesToInline,
+} from '../requests/request-text.ts';
 import { selectResult } from '../requests/results.ts';
 import { readAll } from './all-field.ts';
 import { readConnection } from './connection-field.ts';

@@ -11,7 +11,7 @@ import { globalIdKey, objectShape, type FieldShape, type GlobalIds } from '../..
 import type { Json } from '../../json.ts';
 import { isIdentified } from '../../schema/derivation/lists.ts';
 import type { FieldPath, PagedField } from '../../schema/derived.ts';
-import { fieldNode } from '../requests/added-fields.ts';
+import { fieldNode } from '../requests/request-text.ts';
 
 /**
  * Selects and reads what identifies the records of a list: `id`, or the values that adapters.json names. They are

@@ -4,9 +4,8 @@ import { descend, member, OF, type Found } from '../../answers/envelope.ts';
 import { objectShape, type FieldShape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';
-import { resultReading } from '../requests/results.ts';
-import type { ReadingTelemetry } from '../telemetry.ts';
-import { argumentNode, fieldNode, variableDefinitionNode } from '../requests/added-fields.ts';
+import { argumentNode, fieldNode, variableDefinitionNode } from '../requests/request-text.ts';
+import { resultReading, type ResultTelemetry } from '../requests/results.ts';
 import { idKey } from './record-identity.ts';
 
 /** How further pages of a nested list are requested: from the root, through its parent. */
@@ -28,7 +27,7 @@ export interface WayToParent {
 export function wayToParent(
   parent: string,
   reach: Reach,
-  ...reading: [scope: Pick<ShapeScope, 'upstreamType'>, telemetry: ReadingTelemetry]
+  ...reading: [scope: Pick<ShapeScope, 'upstreamType'>, telemetry: ResultTelemetry]
 ): WayToParent {
   const steps = (reach.kind === 'id' ? [reach] : reach.steps).map(({ field, result }) => ({
     field,

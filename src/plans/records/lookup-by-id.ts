@@ -2,6 +2,7 @@ import { OperationTypeNode, type GraphQLObjectType, type SelectionNode } from 'g
 import type { UpstreamError } from '../../answers/answer-errors.ts';
 import {
   member,
+  NO_PAGES,
   readEnvelope,
   slotScanner,
   slotsIn,
@@ -9,25 +10,17 @@ import {
   type Found,
   type ScannedSlots,
 } from '../../answers/envelope.ts';
-import { NO_PAGES } from '../../answers/nulling-pages.ts';
 import { readValue } from '../../answers/read.ts';
 import { keyBytesOf, shapeOf, type Shape } from '../../answers/shape.ts';
+import type { TooBig } from '../../errors.ts';
 import type { Json } from '../../json.ts';
-import { atOnce, type Pausable } from '../../pausable.ts';
 import { PAGES_PER_OPERATION } from '../../paging/page.ts';
+import { atOnce, type Pausable } from '../../pausable.ts';
 import { Slots } from '../../queue.ts';
 import type { ByIdField } from '../../schema/derived.ts';
-import type { TooBig } from '../../errors.ts';
 import type { Call, UpstreamRequest } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
-import { PageFailure } from '../pages/fetch-page.ts';
-import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
-import {
-  argumentNode,
-  fieldNode,
-  orTypename,
-  variableDefinitionNode,
-} from '../requests/added-fields.ts';
+import { PageFailure } from '../pages/page.ts';
 import {
   RecordTooBig,
   repeated,
@@ -35,12 +28,17 @@ import {
   type SizedList,
 } from '../requests/accepted-sizes.ts';
 import {
+  argumentNode,
+  fieldNode,
+  orTypename,
   requestSparingParents,
+  variableDefinitionNode,
   writeRequest,
-  type RequestText,
   type PagesToInline,
+  type RequestText,
 } from '../requests/request-text.ts';
 import { resultReading, type ResultReading } from '../requests/results.ts';
+import type { LookupResult, RecordId, RecordLookup } from './record-references.ts';
 
 /** Ids per request. */
 const BATCH = 50;

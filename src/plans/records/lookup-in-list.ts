@@ -5,16 +5,21 @@ import { lookUp, type LookedUp } from '../../paging/look-up.ts';
 import type { FetchPage } from '../../paging/page.ts';
 import { defaultOf, type Adapter, type Entity } from '../../schema/derived.ts';
 import type { Call, Requester } from '../call.ts';
-import { holdPage, type ListRecord } from '../output.ts';
 import { walkKeys, type FieldParts } from '../lists/list-field.ts';
-import { NullList, pageFetcher, type PageSource } from '../pages/fetch-page.ts';
-import { pageRequests, pageSizesOf } from '../pages/page-request.ts';
+import { holdPage, type ListRecord } from '../output.ts';
+import {
+  NullList,
+  pageFetcher,
+  pageRequests,
+  pageSizesOf,
+  type PageSource,
+} from '../pages/page.ts';
 import {
   failedLookup,
   type LookupResult,
   type RecordId,
   type RecordLookup,
-} from '../record-loader.ts';
+} from './record-references.ts';
 
 /** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
 export function lookupInList(

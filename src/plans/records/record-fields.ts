@@ -8,25 +8,32 @@ import {
   type GraphQLField,
   type ValueNode,
 } from 'graphql';
-import type { Call, CallVariables } from '../call.ts';
-import type { FieldParts } from '../lists/list-field.ts';
-import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
-import { errorsOfList } from '../pages/fetch-page.ts';
-import type { LookupResult, RecordId, RecordLookup } from '../record-loader.ts';
 import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields } from '../../answers/collect-fields.ts';
 import { codedError } from '../../errors.ts';
 import { parseJson } from '../../json.ts';
 import type { Entity } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
+import type { Call, CallVariables } from '../call.ts';
+import type { FieldParts } from '../lists/list-field.ts';
+import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
+import { errorsOfList } from '../pages/page.ts';
 import { lookupById } from './lookup-by-id.ts';
 import { lookupInList } from './lookup-in-list.ts';
-import type { ReadReference, RecordReference } from './record-references.ts';
+import {
+  failedLookup,
+  type LookupResult,
+  type LookupResults,
+  type ReadReference,
+  type RecordId,
+  type RecordLookup,
+  type RecordReference,
+} from './record-references.ts';
 
 export type FieldPlan = (call: Call) => Promise<FieldValue>;
 
 /** A root field that returns records by their ids. */
-export interface SelectedField {
+interface SelectedField {
   readonly definition: GraphQLField<unknown, unknown>;
   readonly key: string;
   readonly nodes: readonly FieldNode[];
@@ -168,7 +175,9 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
         }
         await Promise.all(
           Array.from(byEntity, async ([entity, { indexes, ids }]) => {
-            const loaded = await call.records.load(lookupOf(entity), ids);
+            const lookup = lookupOf(entity);
+            const find = (unique: readonly RecordId[]) => findAll(lookup, unique);
+            const loaded = await call.loadAll(lookup.name, ids, find);
             for (const [at, index] of indexes.entries()) results[index] = loaded[at];
           }),
         );
@@ -185,6 +194,16 @@ function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lo
       },
     };
   };
+}
+
+async function findAll(lookup: RecordLookup, ids: readonly RecordId[]): Promise<LookupResults> {
+  try {
+    return await lookup.find(ids);
+  } catch (error) {
+    // Kept like any result, so an operation does not request it again.
+    const failed = failedLookup(error);
+    return ids.map(() => failed);
+  }
 }
 
 function writeResult(

@@ -8,10 +8,46 @@ import {
   type GraphQLInputType,
   type GraphQLOutputType,
 } from 'graphql';
+import type { UpstreamError } from '../../answers/answer-errors.ts';
 import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
+import type { Reading } from '../../answers/read.ts';
 import { Json, parseJson } from '../../json.ts';
 import type { Entity, NodeInterface } from '../../schema/derived.ts';
-import type { RecordId } from '../record-loader.ts';
+import type { ListRecord } from '../output.ts';
+
+/** An id as the upstream takes it, as JSON. */
+export type RecordId = string;
+
+/** Finds the records of one type by their ids, with one selection of their fields. */
+export interface RecordLookup {
+  /** Equal for lookups that send the same to the upstream. */
+  readonly name: string;
+  /** By how many bytes the caller's aliases lengthen each record. */
+  readonly aliasBytes: number;
+  /** @returns a result for each id, in their order; undefined for an id without a record */
+  find(ids: readonly RecordId[]): Promise<LookupResults>;
+}
+
+export type LookupResults = readonly (LookupResult | undefined)[];
+
+export type LookupResult = LoadedRecord | FailedLookup;
+
+/** It is unknown whether there is such a record. No rejected promise: thousands of those would be slow. */
+interface FailedLookup {
+  readonly failure: Error;
+}
+
+interface LoadedRecord {
+  /** Bytes if a scanner read the record. */
+  readonly record: ListRecord | Reading | Buffer;
+  readonly unplacedErrors: readonly UpstreamError[];
+}
+
+export function failedLookup(error: unknown): FailedLookup {
+  const failure =
+    error instanceof Error ? error : new Error('The lookup failed.', { cause: error });
+  return { failure };
+}
 
 /** The record that a caller refers to, or a message that says why the reference is invalid. */
 export type RecordReference = { readonly entity: Entity; readonly id: RecordId } | string;

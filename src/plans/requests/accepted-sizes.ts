@@ -78,7 +78,7 @@ export interface AcceptedSizes {
   exceedsLimit(sized: SizedList): void;
 }
 
-interface SizeTelemetry {
+export interface SizeTelemetry {
   /** A request was refused for its size. */
   tooBig(list: string): void;
   /** Pages of the list have another size from now on. */

@@ -18,7 +18,7 @@ import { globalIdKey } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import type { NodeInterface } from '../../schema/derived.ts';
 import { fragmentsOf } from '../../selections.ts';
-import { orTypename } from './added-fields.ts';
+import { orTypename } from './request-text.ts';
 
 /** Fragments on Node are written out wherever they are spread, so nested ones could grow without end. */
 const MAX_WRITTEN = 1_000;

@@ -13,8 +13,7 @@ import { TYPE_KEY, type Shape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Result } from '../../schema/derived.ts';
-import type { ReadingTelemetry } from '../telemetry.ts';
-import { fieldNode, orTypename } from './added-fields.ts';
+import { fieldNode, orTypename } from './request-text.ts';
 
 /** How what a field of the service returns is selected and read, whether it is a result (see `Result`) or not. */
 export interface ResultReading {
@@ -36,10 +35,19 @@ type ReadResult =
     }
   | { readonly kind: 'other' };
 
+export interface ResultTelemetry {
+  /**
+   * Called for each error that the service returned as data, in place of a record or a page.
+   *
+   * @param type the upstream's name @param reason the value of its first enum that has one; empty without
+   */
+  resultFailed(type: string, reason: string): void;
+}
+
 export function resultReading(
   result: Result | undefined,
   { upstreamType }: Pick<ShapeScope, 'upstreamType'>,
-  telemetry: Pick<ReadingTelemetry, 'resultFailed'>,
+  telemetry: ResultTelemetry,
 ): ResultReading {
   if (!result) return PLAIN;
   const wantedName = upstreamType(result.wanted.name);
