@@ -45,7 +45,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
       if (rescue?.stays) leaveCopy(pair);
       try {
         const isNewest = await saveOnce(pair);
-        // One that is no head may be in a store whose head was damaged: then it is read by nobody.
+        // A pair beside the head may not be read by a start.
         if (pending || !isNewest) await expectReadBack(pair);
         isSaved(pair);
         return isNewest ? 'newest' : 'second';
@@ -65,7 +65,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
       saving = firstTry.then(() => (pending === pair ? saveUntilDone(pair) : undefined));
       await firstTry;
     },
-    /** Puts a pair into the rescue file of which the store does not show, at the end, that it has it. */
+    /** At the end of the process, puts a pair into the rescue file if the store does not show that it has it. */
     leave: (pair: NewPair, cause: unknown): void => {
       if (pending) return;
       log.error({ trouble: 'unsaved', store: store.description, err: cause }, LEFT);
@@ -99,7 +99,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
     await expectReadBack(pair);
   }
 
-  /** Before the rescue file is emptied: the store may be damaged, and what is saved there cannot be read then. */
+  /** Called before the rescue file is emptied, because a damaged store may not return what it took. */
   async function expectReadBack(pair: NewPair): Promise<void> {
     if (await within(clock, readsBack(store, pair), () => SLOW_MS, 'the token store')) return;
     throw new Error('the token store took the pair, and does not return it');
@@ -123,7 +123,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
         return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
-        // Once more: the rescue file may have been removed since.
+        // Again, because the rescue file may have been removed since.
         if (putInRescueFile(pair)) return;
         log.fatal(
           { err: error },
@@ -172,13 +172,13 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
     try {
       rescue?.clear();
     } catch (error) {
-      // Saved once more by the next start, which changes nothing.
+      // The next start saves it again, which changes nothing.
       log.warn({ err: error }, 'The rescue file could not be emptied.');
     }
   }
 }
 
-/** These do not pass by themselves. */
+/** The operator has to remove these causes. */
 const LASTING: ReadonlySet<UnsavedCause> = new Set(['gone', 'sealed', 'unreadable']);
 
 const LEFT =

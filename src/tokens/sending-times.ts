@@ -33,8 +33,8 @@ const LONGEST_PAUSE_MS = 5 * 60_000;
 /** The life of an access token began after the exchange that gave it. */
 const SLACK_MS = 2_000;
 /**
- * So often the service may refuse a refresh token after the expiry, if `/auth_check` does not confirm that: the clocks of
- * its servers may differ, and this process may know the expiry wrongly. With the pauses between, that is some minutes.
+ * How often the service may refuse a refresh token after the expiry while `/auth_check` does not confirm the expiry: the
+ * clocks of its servers may differ, or the expiry known here may be wrong. With the pauses between, some minutes.
  */
 const CONTRADICTIONS = 8;
 
@@ -144,7 +144,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
     return working && isSamePair(working.tokens, tokens) ? working : undefined;
   }
 
-  /** Clocks differ, and the service may have told another life than it keeps to. */
+  /** Clocks differ, and the service may not keep to the lifetime that it stated. */
   function lookLater(tokens: HeldTokens, isContradiction = false): void {
     const expiry = expiryOf(tokens);
     const now = clock.elapsed();
@@ -160,7 +160,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
   }
 }
 
-/** How old the access token of an import is, is unknown. */
+/** The age of an imported access token is unknown. */
 function firstLook(tokens: HeldTokens): number {
   return tokens.imported && !tokens.refusedEarly ? tokens.refreshAt : expiryOf(tokens);
 }
@@ -171,13 +171,13 @@ interface WorkingToken {
   readonly looks: number;
   /** How often the refresh token was refused although the access token should have expired. */
   readonly contradictions: number;
-  /** When it is looked again, by `clock.elapsed()`. */
+  /** When the access token is checked again, by `clock.elapsed()`. */
   readonly until: number;
 }
 
 const NONE = { looks: 0, contradictions: 0 };
 
-/** What the service says of an access token; a verdict about its user says nothing of it. */
+/** The state of an access token. A verdict about its user does not show it. */
 function accessAfter(verdict: AccessVerdict): 'works' | 'expired' | 'ended' | 'unclear' {
   if (verdict.kind === 'works') return 'works';
   if (verdict.kind === 'unknown' || !verdict.detail.startsWith('token_')) return 'unclear';

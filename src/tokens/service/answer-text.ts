@@ -68,13 +68,13 @@ const LOOKS: readonly (readonly [readonly number[], string])[] = [
 
 type Unpack = (bytes: Uint8Array) => Uint8Array;
 
-// One that was cut gives what it has.
+// Truncated data is decompressed as far as possible.
 const cut = { maxOutputLength: MAX_BODY_BYTES, finishFlush: constants.Z_SYNC_FLUSH };
 const gunzip: Unpack = (bytes) => gunzipSync(bytes, cut);
 const CODINGS: Readonly<Record<string, readonly Unpack[]>> = {
   gzip: [gunzip],
   'x-gzip': [gunzip],
-  // Half of all servers mean the one, half the other.
+  // Servers use both formats under this name.
   deflate: [(bytes) => inflateSync(bytes, cut), (bytes) => inflateRawSync(bytes, cut)],
   br: [
     (bytes) =>
@@ -84,21 +84,21 @@ const CODINGS: Readonly<Record<string, readonly Unpack[]>> = {
   identity: [(bytes) => bytes],
 };
 
-/** Undefined when it cannot be unpacked, or to more than any token set. */
+/** Undefined if it cannot be decompressed, or is larger than any token set. */
 function unpacked(body: Uint8Array, codings: readonly string[]): Uint8Array | undefined {
   return codings.reduceRight<Uint8Array | undefined>((bytes, coding) => {
     for (const unpack of (bytes && CODINGS[coding]) ?? []) {
       try {
         return unpack(bytes!);
       } catch {
-        // Another way, or none.
+        // Try the next format.
       }
     }
     return undefined;
   }, body);
 }
 
-/** UTF-8, or UTF-16 where the zero of its first character says so (RFC 4627, section 3). A mark is left out. */
+/** UTF-8, or UTF-16 if the first character has a zero byte (RFC 4627, section 3). Removes a byte order mark. */
 function textOf(bytes: Uint8Array): string {
   const [first, second] = bytes;
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) {
@@ -121,7 +121,7 @@ function firstObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Behind the brace that closes the first one. */
+/** The position after the brace that closes the first one. */
 function endOfObject(text: string): number | undefined {
   let depth = 0;
   let isQuoted = false;
@@ -136,7 +136,7 @@ function endOfObject(text: string): number | undefined {
   return undefined;
 }
 
-/** In JSON of any depth, also when its end is missing, unless that is in the middle of it; or in a form. */
+/** The value of a name in a form, or in JSON at any depth. The end of the JSON may be missing, but not that of the value. */
 function namedIn(text: string, name: string): string | number | undefined {
   const json = new RegExp(`"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|\\d+(?=\\D))`).exec(text)?.[1];
   if (json === undefined) return new URLSearchParams(text.trim()).get(name) ?? undefined;

@@ -43,11 +43,11 @@ interface TokenEndpointOptions {
   baseUrl: string;
   /** Value of `User-Agent` and `Api-User-Agent`. */
   agent: string;
-  /** Tells how far away the date in a Retry-After is. */
+  /** For dates in Retry-After. */
   clock: Pick<Clock, 'now'>;
   /** URL of the proxy to go through, if there is one. */
   proxy: string | undefined;
-  /** How long an answer is waited for. */
+  /** How long to wait for an answer. */
   patienceMs?: number;
 }
 
@@ -94,9 +94,8 @@ function cameIn(error: unknown): { answer?: RawAnswer } {
 }
 
 /**
- * undici calls `onRequestStart` in the very function that writes (`writeH1`): between that call and the write
- * of a body that is text it only puts the headers together. The connect callback would be earlier, but cannot
- * tell whether a request was written at all.
+ * undici calls `onRequestStart` in the function that writes (`writeH1`): between that call and the write of a text body, it
+ * only assembles the headers. The connect callback would be earlier, but does not show whether a request was written.
  */
 function askBeforeWriting(mayWrite: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) => {
@@ -116,7 +115,7 @@ function requestOf({ pathname }: URL, agent: string, refreshToken: string) {
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
       accept: 'application/json',
-      // Without it, a server may compress as it likes.
+      // Without it, a server may compress the answer.
       'accept-encoding': 'identity',
       ...agentHeaders(agent),
     },
@@ -159,9 +158,9 @@ async function exchange(
 }
 
 /**
- * A process that was stopped finds on waking that its time is over, and perhaps that the answer has come
- * meanwhile. Timers run before sockets are read: with the grace, sockets get their turn. Not by the clock
- * that is passed in: a bent one would run ahead of a real socket.
+ * When a process that was stopped continues, its time is over, and the answer may have arrived meanwhile. Timers run before
+ * sockets are read, so the grace lets the sockets be read. Does not use the injected clock, which could run ahead of a real
+ * socket.
  */
 async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
   await delay(patienceMs, undefined, { signal, ref: false });
@@ -175,14 +174,14 @@ interface Body {
   readonly flaw?: string;
 }
 
-/** Reads as much as arrives: a complete pair is not thrown away because the end of its answer is missing. */
+/** Reads as much as arrives: a complete pair is used even if the end of its answer is missing. */
 async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
   const parts = new BodyParts({ each: Infinity });
   let flaw: string | undefined;
   try {
     for await (const part of body) {
       parts.add(part);
-      // Leaving the loop destroys the stream.
+      // Leaving the loop destroys the stream, and ends the download.
       if (parts.size > MAX_BODY_BYTES) throw new PlainError('its body is too large');
     }
   } catch (error) {

@@ -16,7 +16,7 @@ import { StoreUnreadableError } from './token-store.ts';
 
 type Row = Record<string, unknown>;
 
-/** The tables of a store of layout 1, in which its content was spread over five tables. Each in the order of its ids. */
+/** The rows of a store of layout 1, whose content was spread over five tables. Each in the order of its ids. */
 interface FirstLayout {
   readonly rings: readonly Row[];
   readonly sets: readonly Row[];
@@ -25,7 +25,7 @@ interface FirstLayout {
   readonly fingerprints: readonly Row[];
 }
 
-/** Passes: until then the store is not used. */
+/** For a StoreUnavailableError: the store is used once that exchange has ended. */
 export const OLD_PROCESS =
   'a process of an older version is refreshing the tokens, or was stopped while it did: the store is used when that has ended';
 
@@ -79,7 +79,7 @@ function damaged(): Error {
   return new StoreUnreadableError(DAMAGED);
 }
 
-/** What was left of a pair whose tokens were removed. */
+/** What remained of a pair whose tokens were removed. */
 const FORGOTTEN: TokenPair = {
   accessToken: '',
   refreshToken: '',
@@ -94,7 +94,7 @@ function setOf(row: Row): TokenSet {
   return { name, baseUrl, head, lost, movedTo, withdrawn, claim: claimOf(row), pairs: [] } as never;
 }
 
-/** SQLite had it as JSON, PostgreSQL in four columns. */
+/** SQLite kept it as JSON, PostgreSQL in four columns. */
 function claimOf(row: Row): HeldClaim | null {
   const { claim, claim_at: at, claim_until: until, claim_ended: ended } = row;
   if (claim === null) return null;

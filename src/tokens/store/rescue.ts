@@ -17,33 +17,32 @@ import {
   type TokenStore,
 } from './token-store.ts';
 
-/** Where a pair goes that cannot be saved, and what earlier processes left there. */
+/** Keeps a pair that cannot be saved, and brings what earlier processes left into the store. */
 export interface Rescue {
   /**
-   * Whether a pair stays there when it is saved. So it is for a command, which ends before a gateway has taken its
-   * pair over: should an older copy of the store be put in its place meanwhile, this is the only copy of the pair.
-   * It stays until a gateway has taken it over.
+   * Whether a pair stays there after it was saved, until a gateway has taken it over. A command ends before that: if an
+   * older copy of the store replaces it meanwhile, this is the only copy of the pair.
    */
   readonly stays: boolean;
   /** @throws when it cannot be written */
   put(pair: NewPair): void;
   clear(): void;
   /**
-   * Brings into the store what lies in rescue files of other processes, and says so in the log.
+   * Saves the pairs in rescue files of other processes into the store, and logs that.
    *
    * @param baseUrl of the service that the store is of
    */
   saveInto(store: TokenStore, baseUrl: string): Promise<RescueReport>;
   /**
-   * Removes the files whose pair this process holds, or a later one. Should an older copy of the store be put in its
-   * place, this process saves that one into it. A command, which ends soon, removes none.
+   * Removes the files with pairs that are not newer than the one that this process holds, which it would save into an
+   * older copy of the store. A command removes none, because it ends soon.
    */
   remove(newest: RescueReport['newest'], held: { set: string; generation: number }): void;
-  /** Keeps what the token endpoint answered, as it came. Never throws. */
+  /** Keeps an answer of the token endpoint as it was received. Never throws. */
   keepAnswer(unread: UnreadAnswer): void;
-  /** To the refresh token of this generation, newest first. */
+  /** The kept answers to the refresh token of this generation, newest first. */
   answersTo(head: { set: string; generation: number }): KeptAnswer[];
-  /** Takes away those to earlier refresh tokens of the set. */
+  /** Removes the kept answers to earlier refresh tokens of the set. */
   forgetAnswers(head: { set: string; generation: number }): void;
   close(): Promise<void>;
 }
@@ -55,7 +54,7 @@ export interface KeptAnswer {
 
 type Head = Pick<NewPair, 'set' | 'generation'>;
 
-/** Answers in memory, where they could not be written. */
+/** Answers kept in memory because they could not be written. */
 const MOST_UNKEPT = 8;
 /**
  * Answers to one refresh token. The first ones and the last ones matter: before the refresh token was spent there is
@@ -63,7 +62,7 @@ const MOST_UNKEPT = 8;
  */
 const MOST_KEPT = 32;
 
-/** Without room for a rescue file it goes on, and says so: the tokens are more needed than their net. */
+/** If no rescue file can be created, logs that and goes on without one. */
 export function openRescue(
   folder: RescueFolder,
   log: Logger,
@@ -144,7 +143,7 @@ export function openRescue(
     try {
       room = reserveFile(folder, 'answer');
     } catch {
-      // The disk is full, or the folder read-only: the next answer has to do without room in advance.
+      // The disk is full, or the folder is read-only. The next answer is written without reserved room.
     }
     return kept.path;
   }
@@ -182,7 +181,7 @@ function isOf(answer: Head, head: Head): boolean {
   return answer.set === head.set && answer.generation === head.generation;
 }
 
-/** What cannot be unsealed is left out. */
+/** Empty if it cannot be decrypted. */
 function opened({ path, open }: FilledFile<'answer'>): KeptAnswer[] {
   try {
     const { answer, ...unread } = open();
@@ -202,11 +201,11 @@ const NOT_KEPT =
   'Free the disk, or give the gateway a folder that it may write with TOKEN_RESCUE_DIR.';
 
 /**
- * What rescue files hold that the store does not have yet is saved there. The files are removed then, except that of the
- * newest pair: should an older copy of the store be put in its place now, it would be the only copy of the pair.
+ * Saves the pairs in rescue files that the store lacks. Removes these files, except that of the newest pair: if an older
+ * copy of the store replaces it now, that file is the only copy of the pair.
  *
  * @param baseUrl of the service that the store is of; undefined: any
- * @param except the file of this process, which looks after it itself
+ * @param except the rescue file of this process
  */
 export async function saveRescued(
   folder: RescueFolder,
@@ -221,7 +220,7 @@ export async function saveRescued(
     if (path === except) continue;
     let isOpened = false;
     try {
-      // Read before the store is asked for the pair: a copy that is put in its place between the two lacks the pair.
+      // Read first: a copy that replaces the store before the next call lacks the pair.
       const head = await store.read().catch(unreadable);
       const { storeId, set } = head ?? {};
       const identity = { description: store.description, storeId, set, baseUrl };
@@ -280,7 +279,7 @@ export interface RescueReport {
   readonly saved: readonly NewPair[];
   /** Files whose pair no later one of the store replaces. They stay until they are removed. */
   readonly newest: readonly { readonly pair: NewPair; readonly remove: () => void }[];
-  /** Files that are left as they are. */
+  /** Files that could not be saved, and were not changed. */
   readonly failed: readonly {
     readonly path: string;
     readonly why: string;
@@ -291,13 +290,13 @@ export interface RescueReport {
     /** The generation that was exchanged for it. */
     readonly generation: number | undefined;
   }[];
-  /** Files of another store, or of another service: they are none of ours. */
+  /** Files of another store, or of another service. */
   readonly elsewhere: readonly { readonly path: string; readonly store: string | undefined }[];
 }
 
 /**
- * Whether a file that could not be saved may hold the pair that comes after a head. Of a file that says nothing this
- * is believed only while an exchange of the head is uncertain.
+ * Whether a file that could not be saved may hold the pair that follows a head. An unreadable file may, while an exchange
+ * of the head is uncertain.
  */
 export function mayFollow(
   { set, generation = 0 }: Pick<RescueReport['failed'][number], 'set' | 'generation'>,
@@ -309,9 +308,9 @@ export function mayFollow(
 
 export interface WaitingPair {
   readonly path: string;
-  /** Whether it belongs into this store, or may, since it cannot be read. */
+  /** Whether it belongs to this store. Also true if its label cannot be read. */
   readonly isOurs: boolean;
-  /** Where it belongs, as far as it says so. */
+  /** The store that it belongs to, if it names one. */
   readonly store: string | undefined;
   /** Why it cannot be read. */
   readonly why: string | undefined;
@@ -320,7 +319,7 @@ export interface WaitingPair {
   readonly generation: number | undefined;
 }
 
-/** What lies in rescue files, whoever's they are, and is not in the store. */
+/** Rescue files whose pairs are not in the store, including those of other stores. */
 export async function waitingPairs(
   folder: RescueFolder,
   store: TokenStore,
@@ -342,19 +341,19 @@ export async function waitingPairs(
   return waiting;
 }
 
-/** Which store this is, as far as it is known. */
+/** Identifies a store as far as that is known. */
 export interface StoreIdentity {
   readonly description: string;
-  /** Undefined if it is empty, or is not there; so is its current set. */
+  /** Undefined, as `set` is, if the store is empty or missing. */
   readonly storeId: string | undefined;
   readonly set: string | undefined;
   readonly baseUrl: string | undefined;
 }
 
-/** Whether a pair is of this store. An empty store has nothing that shows which one it is: then its address does. */
+/** Whether a pair belongs to this store. An empty store is identified by its address. */
 function belongsTo({ set, home }: Label, store: StoreIdentity): boolean {
   if (set === store.set) return true;
-  // Then only a store that knows the set can say.
+  // Only a store with tokens can decide that.
   if (!home) return store.set !== undefined;
   const { description, storeId, baseUrl = home.baseUrl } = store;
   const isHere = storeId === undefined ? home.store === description : home.storeId === storeId;

@@ -37,9 +37,8 @@ import {
 } from './token-store.ts';
 
 /*
- * The rules of a token store: what each call of `TokenStore` does to the document. They are the same for every database.
- * Each function is called within one transaction, and no other transaction overlaps with it. What it changes is written if
- * it returns.
+ * The rules of a token store: what each call of `TokenStore` does to the document, whichever database keeps it. Each
+ * function is called within one transaction, which no other one overlaps. Its changes are written if it returns.
  */
 
 export function readStored(document: TokenDocument, present: Present): StoredTokens | null {
@@ -75,7 +74,7 @@ export function readStored(document: TokenDocument, present: Present): StoredTok
   };
 }
 
-/** For people. Without a key, so that one token looks the same in all stores; too short to give it away. */
+/** For people. Made without a key, so that a token looks the same in all stores; too short to reveal it. */
 function shownFingerprint(refreshToken: string): string {
   return createHash('sha256')
     .update('refresh token\0')
@@ -124,7 +123,7 @@ export function claimSet(
   if (set?.name !== name || set.head !== generation || set.movedTo !== null) return undefined;
   const before = set.claim;
   if (document.attempts.some((entry) => entry.attempt === attempt)) {
-    // Asked again: its outcome was unknown.
+    // Repeated, because the outcome of the first call was unknown.
     const isOurs = before?.attempt === attempt && !before.ended;
     return isOurs ? { exclusive: present.isExclusive(before) } : undefined;
   }
@@ -148,7 +147,7 @@ export function endAttempt(
   if (!begun || !set) return;
   const isSpent = outcome === 'invalid-grant' && set.head === begun.generation;
   const refused = isSpent ? earlyOrSpent(document, set) : [];
-  // Otherwise a loss that a process of an older version has recorded, which may have been too early, looks the same.
+  // Distinguishes it from a loss recorded by an older version, which may have been only an early refusal.
   const isProved = isSpent && (refused.length > 0 || refusesEarly(document, set));
   if (isSpent) set.lost = true;
   if (set.claim?.attempt === attempt) {
@@ -158,7 +157,7 @@ export function endAttempt(
   for (const entry of refused) endEntry(document, entry.attempt, 'spent', entry.latencyMs ?? 0);
 }
 
-/** @param wallNow the wall clock of this machine, which `saved.at` is of, ms */
+/** @param wallNow the wall clock of this machine, ms; `saved.at` is of the same clock */
 export function savePair(
   document: TokenDocument,
   { now }: Present,
@@ -174,9 +173,9 @@ export function savePair(
     return known.wasHead;
   }
   const wasHead = set.head <= generation;
-  // It is not older than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped, or
-  // the store's clock is behind now: a pair that looks past its end is never refreshed. Times that were written while the
-  // store's clock was ahead show nothing.
+  // Not earlier than its exchange, nor than the pair before it, even if the wall clock of this machine has jumped, or the
+  // store's clock is behind now: a pair that looks past its end is never refreshed. Times in the future are ignored,
+  // because they were written while the store's clock was ahead.
   const begun = document.attempts.find((entry) => entry.attempt === attempt);
   const savedAt = Math.max(
     begun ? Math.min(begun.at, now) : 0,
@@ -192,7 +191,7 @@ export function savePair(
   return wasHead;
 }
 
-/** A refusal was too early if an exchange that began after it gave the pair; if an earlier one did, it had spent the token. */
+/** A refusal was too early if a later exchange gave the pair. If an earlier one did, the token had been spent. */
 function resolveRefusals(
   document: TokenDocument,
   set: TokenSet,
@@ -206,7 +205,7 @@ function resolveRefusals(
   }
 }
 
-/** Moves the head forward. A claim of that very generation stays. */
+/** Moves the head forward. Keeps a claim of the new generation. */
 function advance({ attempts }: TokenDocument, set: TokenSet, head: number): void {
   const claimed = attempts.find(({ attempt }) => attempt === set.claim?.attempt)?.generation;
   set.head = head;
@@ -214,9 +213,9 @@ function advance({ attempts }: TokenDocument, set: TokenSet, head: number): void
   if (claimed !== head) set.claim = null;
 }
 
-/** When the newest pair was saved that is not newer than this generation; 0 if that is unknown. */
+/** When the newest pair up to this generation was saved; 0 if that is unknown. */
 function newestSavedAt({ pairs, head }: TokenSet, generation: number): number {
-  // The store may be behind: a failover may have lost the pair of the generation itself.
+  // A failover may have lost the pair of the generation itself.
   const from = Math.min(generation, head);
   const older = pairs.filter((kept) => kept.generation >= from && kept.generation <= generation);
   return Math.max(0, ...older.map(({ savedAt }) => savedAt));
@@ -229,7 +228,7 @@ export function holdsPair(
   const next = generation + 1;
   const set = document.sets.find((candidate) => candidate.name === name);
   if (set?.pairs.some(isPair(next, attempt))) return true;
-  // It was dropped long ago, or it came here from another store, under another name.
+  // It was dropped long ago, or its set was moved here and has another name.
   const isBehind = set === undefined || next < set.head;
   return isBehind && knownAs(document, pair.refreshToken) !== undefined;
 }
@@ -284,8 +283,8 @@ export function moveIn(
 ): void {
   const { baseUrl, generation: theirs, pair, age, imported, fingerprints, replica } = moved;
   const newest = newestGeneration(document);
-  // Each move gives a higher generation: a known token of no higher one has been taken over before, and may have been
-  // exchanged or moved on since. If it were refused or taken again, it would have two owners.
+  // Each move increases the generation, so a known token without a higher one was taken over before, and may have been
+  // exchanged or moved on since. If it were refused or taken over again, it would have two owners.
   if (theirs <= newest && knownAs(document, pair.refreshToken) !== undefined) return;
   const head = currentSet(document);
   if (head && !isLost(document, head) && head.movedTo === null) {
@@ -304,7 +303,7 @@ export function moveIn(
   addAttempt(document, { ...entry(), outcome: 'moved-in' });
 }
 
-/** The set of a pair: one that the store has, or one that is taken in, since it belongs here or was in use here. */
+/** The set of a pair. A set that the store does not know is taken in. */
 function homeSet(document: TokenDocument, { set: name, generation, home }: NewPair): TokenSet {
   const known = document.sets.find((set) => set.name === name);
   if (known) return known;
@@ -320,9 +319,8 @@ function homeSet(document: TokenDocument, { set: name, generation, home }: NewPa
 const PAIRS_KEPT = 100;
 
 /**
- * Spent tokens are worth nothing. The pair before the head is kept, which another process may still use, and so is the
- * last set that was replaced: replacing it may have been a mistake. That there was a pair stays known for long, so that
- * it is not saved again.
+ * Removes spent tokens, except the pair before the head, which another process may still use, and the last set that was
+ * replaced, possibly by mistake. Entries without tokens stay for a while, so that a pair is not saved again.
  */
 function forgetSpent(document: TokenDocument, saved: TokenSet, attempt: string): void {
   const keptSets = [saved, ...document.sets.filter(({ withdrawn }) => !withdrawn).slice(0, 2)];
@@ -343,18 +341,17 @@ export function historyIn({ attempts }: TokenDocument, limit: number): HistoryEn
 }
 
 /**
- * Whether claims have reached their end. The store's clock alone does not show that: if it was ahead at the claim, or is
- * set back after it, the end lies so far in the future that no process could ever exchange the refresh token again. So a
- * claim also ends when its own length has passed since this process first saw it, by the clock of this process, which
- * never jumps. Its holder measures from an earlier moment, before the claim, and by such a clock too, so it sends nothing
- * after that.
+ * Decides whether claims have ended. The store's clock alone is not enough: if it was ahead at the claim, or is set back
+ * later, the end of the claim is so far in the future that no process could exchange the refresh token again. So a claim
+ * also ends when its length has passed since this process first saw it, by a clock that never jumps. The holder measures
+ * from before the claim, by such a clock too, so it sends nothing after that.
  */
 interface ClaimEnds {
   /** @param now the store's clock, ms */
   isOver(claim: HeldClaim, now: number): boolean;
 }
 
-/** More claims than the sets of a store have at a time. */
+/** More than the claims that a store has at the same time. */
 const REMEMBERED = 16;
 
 /** @param elapsed time that never jumps, ms */
@@ -381,7 +378,7 @@ function lengthOf({ at, until }: HeldClaim): number {
 
 const TOLERANCE_MS = 60_000;
 
-/** Whether the end of a claim lies further ahead than that of any claim: the store's clock was set back since. */
+/** Whether a claim ends later than any claim can: the store's clock was set back since. */
 export function isDatedAhead({ ended, until }: HeldClaim, now: number): boolean {
   return !ended && until - now > CLAIM_LIFE_MS + TOLERANCE_MS;
 }

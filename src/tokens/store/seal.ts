@@ -1,18 +1,18 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
 /**
- * Encrypts what is kept at rest: AES-256-GCM, a random nonce for each text, a tag of 16 bytes. `about` is
- * authenticated with it, so that a sealed text cannot be moved to another place.
+ * Encrypts data at rest: AES-256-GCM with a random nonce for each text and a tag of 16 bytes. `about` is authenticated, so
+ * that a sealed text cannot be moved to another place.
  */
 export interface Sealer {
   seal(text: string, about: string): string;
   /** @throws SealError */
   open(sealed: string, about: string): string;
-  /** Whether it is sealed as `seal` would do it now: with the newest key, or with none when there is none. */
+  /** Whether it is sealed with the newest key, or is plain if there is no key. */
   isCurrent(sealed: string): boolean;
 }
 
-/** What a sealed text is about, so that it cannot be moved to another place. `pair` and `ring` are of layout 1. */
+/** Values for `about`. `pair` and `ring` are of layout 1. */
 export const contexts = {
   store: 'token store',
   pair: ({ name, baseUrl }: { name: string; baseUrl: string }, generation: number) =>
@@ -22,10 +22,10 @@ export const contexts = {
   ring: 'fingerprint key',
 };
 
-/** The message says what to do, and holds nothing of the text. */
+/** The message contains nothing of the text. */
 export class SealError extends Error {
   override name = 'SealError';
-  /** Whether the key is there, and what was sealed with it was changed. */
+  /** Whether the text was altered; otherwise its key is missing. */
   readonly isAltered: boolean;
   constructor(message: string, isAltered = false) {
     super(message);
@@ -38,7 +38,7 @@ const SEALED = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param keys 32 bytes each, newest first; none: texts are kept as they are, with a prefix that says so */
+/** @param keys 32 bytes each, newest first; without keys, texts stay readable and get the prefix `plain:` */
 export function createSealer(keys: readonly Uint8Array[]): Sealer {
   const ring = keys.map((key) => ({ key, id: idOf(key) }));
   const [newest] = ring;
@@ -110,7 +110,7 @@ function missingKey(id: string, keys: number): string {
     : `its tokens are encrypted with the key ${id}, which is none of those in TOKEN_STORE_KEY`;
 }
 
-/** Names a key without giving it away. */
+/** Identifies a key without revealing it. */
 function idOf(key: Uint8Array): string {
   return createHash('sha256').update('key id\0').update(key).digest('hex').slice(0, 8);
 }

@@ -21,11 +21,11 @@ import type { RawAnswer } from '../token-set.ts';
 import { contexts, openJson, sealJson, type Sealer } from './seal.ts';
 import type { NewPair } from './token-store.ts';
 
-/** The process that a file of the rescue folder belongs to. */
+/** The process that created a file of the rescue folder. */
 export interface Owner {
   readonly host: string;
   readonly pid: number;
-  /** Whether a process of this host still lives. */
+  /** Whether a process of this host is still running. */
   readonly lives: (pid: number) => boolean;
 }
 
@@ -35,7 +35,7 @@ export interface RescueFolder {
   owner: Owner;
 }
 
-/** An answer of the token endpoint that was not understood, or not wholly. */
+/** An answer of the token endpoint that was not, or not completely, understood. */
 export interface UnreadAnswer extends Pick<NewPair, 'set' | 'generation' | 'attempt' | 'at'> {
   readonly home: NonNullable<NewPair['home']>;
   readonly answer: RawAnswer;
@@ -57,15 +57,15 @@ export type FileKind = keyof Contents;
 const SEALED_PART = { rescue: 'pair', answer: 'answer' } as const;
 
 /**
- * A file that is made, filled and synced in advance, and kept open, so that it can be written on a full disk and in a
+ * A file that is created, filled and synced in advance, and kept open, so that it can be written on a full disk and in a
  * folder that became read-only.
  */
 export interface SealedFile<Kind extends FileKind> {
   readonly path: string;
-  /** On disk when it returns. Replaces what was put before. @throws when it cannot be written */
+  /** Replaces the contents. On disk when it returns. @throws if it cannot be written */
   put(contents: Contents[Kind]): void;
   clear(): void;
-  /** Removes the file if it is empty, and gives back its spare room if not. */
+  /** Removes the file if it is empty, and truncates it if not. */
   close(): void;
 }
 
@@ -74,9 +74,9 @@ const SIZE = 192 * 1024;
 const NAME = /^(?<kind>rescue|answer)-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
 
 /**
- * Also removes the empty files of this kind that processes left which were killed.
+ * Also removes the empty files of this kind that killed processes left behind.
  *
- * @throws when the folder or the file cannot be made
+ * @throws if the folder or the file cannot be created
  */
 export function reserveFile<Kind extends FileKind>(
   { directory, sealer, owner }: RescueFolder,
@@ -96,7 +96,7 @@ export function reserveFile<Kind extends FileKind>(
       expectOpen();
       const text = sealed(kind, contents, sealer);
       write(text);
-      // If the file was removed from the folder, nobody reads what is written into it.
+      // A file that was removed from the folder is never read.
       if (fstatSync(file.descriptor).nlink > 0) return;
       replace();
       write(text);
@@ -113,14 +113,14 @@ export function reserveFile<Kind extends FileKind>(
       try {
         if (bytes > 0) ftruncateSync(descriptor, bytes);
       } catch {
-        // Only its spare room stays in use.
+        // The file only stays larger than necessary.
       }
       closeSync(descriptor);
       if (bytes === 0) removeFile(path);
     },
   };
 
-  /** What is written to a closed descriptor may end up in the file or socket that has its number by then. */
+  /** The number of a closed descriptor may belong to another file or socket by now. */
   function expectOpen(): void {
     if (isClosed) throw new Error('the rescue file was closed');
   }
@@ -144,14 +144,14 @@ export function reserveFile<Kind extends FileKind>(
   }
 
   function write(text: string): void {
-    // If this fails, what was there before may be there still.
+    // If this fails, the previous contents may still be there.
     file.bytes = SIZE;
     fill(file.descriptor, text);
     file.bytes = Buffer.byteLength(text);
   }
 }
 
-/** Always the whole size: a file whose size does not change needs no new room. */
+/** Always writes the whole size: a file whose size does not change needs no more room. */
 function fill(descriptor: number, text: string): void {
   const bytes = Buffer.alloc(Math.max(SIZE, Buffer.byteLength(text)), ' ');
   bytes.write(text);
@@ -163,21 +163,21 @@ function fill(descriptor: number, text: string): void {
   fsyncSync(descriptor);
 }
 
-/** A file with something in it. */
+/** A file that is not empty. */
 export interface FilledFile<Kind extends FileKind> {
   readonly path: string;
   readonly label: Label | undefined;
-  /** @throws when it is not whole, or cannot be opened */
+  /** @throws if it is incomplete, or cannot be decrypted */
   open(): Contents[Kind];
-  /** Unless its process has written something else into it, or removed it, since it was read. */
+  /** Does nothing if its process has changed the file since it was read. */
   remove(): void;
 }
 
-/** What a file says of its contents without the key. */
+/** What can be read of a file without the key. */
 export type Label = Pick<NewPair, 'set' | 'generation' | 'home'> &
   Partial<Pick<UnreadAnswer, 'at' | 'namesPair'>>;
 
-/** Each is read when it is asked for. One that is gone by then is left out. */
+/** Reads each file when it is requested, and skips one that was removed meanwhile. */
 export function* filledFiles<Kind extends FileKind>(
   { directory, sealer }: RescueFolder,
   kind: Kind,
@@ -212,7 +212,7 @@ function textOf(path: string): string {
   return isBlank(path) ? '' : readFileSync(path, 'utf8').trim();
 }
 
-/** As most are, and all of them are looked at whenever the store is: their first byte says it. */
+/** Reads only the first byte: most files are blank, and all are checked at each sync. */
 function isBlank(path: string): boolean {
   const descriptor = openSync(path, 'r');
   try {
@@ -224,7 +224,7 @@ function isBlank(path: string): boolean {
   }
 }
 
-/** Those of other hosts are theirs to judge. */
+/** Whether its process has ended. Files of other hosts are left to those hosts. */
 function isLeftOver(path: string, { host, pid, lives }: Owner): boolean {
   const named = NAME.exec(basename(path))?.groups;
   const other = Number(named?.['pid']);
@@ -242,7 +242,7 @@ function sealed<Kind extends FileKind>(
   return JSON.stringify({ version: 1, ...contents, [part]: sealJson(secret, about, sealer) });
 }
 
-/** @throws when the text is not whole, or cannot be opened */
+/** @throws if the text is incomplete, or cannot be decrypted */
 export function unsealed<Kind extends FileKind>(
   kind: Kind,
   text: string,
@@ -262,7 +262,7 @@ export function unsealed<Kind extends FileKind>(
   return { ...label, [part]: opened } as unknown as Contents[Kind];
 }
 
-/** Undefined when it is damaged. */
+/** Undefined if it is damaged. */
 function labelOf(text: string): Label | undefined {
   try {
     const label = JSON.parse(text) as Label;
@@ -277,7 +277,7 @@ function removeUnchanged(path: string, text: string): void {
   try {
     if (textOf(path) === text) removeFile(path);
   } catch {
-    // It is looked at again the next time.
+    // The next sync tries again.
   }
 }
 
@@ -286,16 +286,16 @@ function removeFile(path: string): void {
     unlinkSync(path);
     syncFolder(dirname(path));
   } catch {
-    // It is empty or saved; the next start looks at it again.
+    // It is empty or saved. The next start tries again.
   }
 }
 
 /**
- * Gives a new file to the owner of the store, so that a gateway can use what a command left that root ran. Does nothing
- * for any other user.
+ * Gives a new file to the owner of the store, so that a gateway can use files of a command that root ran. Has no effect for
+ * other users.
  *
  * @param file its path, or a descriptor
- * @param like a file or folder that has the right owner
+ * @param like a file or folder with the owner of the store
  */
 export function giveToOwnerOf(like: string, file: string | number): void {
   const { uid, gid } = statSync(like);
@@ -305,6 +305,6 @@ export function giveToOwnerOf(like: string, file: string | number): void {
     if (typeof file === 'number') fchownSync(file, uid, gid);
     else chownSync(file, uid, gid);
   } catch {
-    // Not root: the file stays as it is.
+    // Not root.
   }
 }

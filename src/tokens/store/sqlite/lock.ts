@@ -3,24 +3,24 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
 
 /**
- * The right to exchange, among all processes on one store: a kernel lock, which ends with its process,
- * whatever ended that. It is an exclusive transaction on a database of its own, in which nothing is kept.
+ * The right to exchange, among all processes on one store: a kernel lock, which is released when its process ends, however
+ * it ends. It is an exclusive transaction on an empty database beside the store.
  *
- * The file is never opened with `fs` once it exists: closing any descriptor of a file drops all POSIX locks
- * that the process has on it.
+ * The file is never opened with `fs` once it exists: closing any descriptor of a file drops all POSIX locks that the
+ * process has on it.
  *
- * Somebody may delete the file under the one who holds it, and then the lock on the next file says nothing of him.
- * So the claim remembers which file its lock was on (`HeldClaim.lock`).
+ * If the file is deleted while a process holds the lock, another process locks a new file. So a claim records which file
+ * its lock was on (`HeldClaim.lock`).
  */
 interface ExchangeLock {
   /** The attempt that this handle holds it for. */
   readonly heldFor: string | undefined;
-  /** Waits a moment for those who only look, never for one who holds it. */
+  /** Waits a moment for processes that only look, never for the holder. */
   take(attempt: string): Promise<boolean>;
   release(attempt: string): void;
-  /** Whether anybody else holds it, or may hold it, since that cannot be seen. */
+  /** Also true if that cannot be determined. */
   isHeldByOthers(): boolean;
-  /** The number of the file that it is on, or would be on now; not given to another file while somebody holds it. */
+  /** Inode of the locked file, or of the one that would be locked now. Not reused while a process holds the lock. */
   readonly inode: string | undefined;
   close(): void;
 }
@@ -29,12 +29,12 @@ const TRIES = 5;
 const BETWEEN_TRIES_MS = 10;
 export const SQLITE_BUSY = 5;
 
-// SQLite opens a file that it may not write for reading, and then an exclusive transaction excludes nobody.
-// Only a write shows that. It is rolled back, and its journal is none on the disk, which may be full.
+// SQLite opens a file without write permission for reading, and an exclusive transaction then excludes nobody. Only a
+// write shows that. It is rolled back, with its journal in memory because the disk may be full.
 const LOCK = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE; PRAGMA user_version = 1;';
 const LOOK = 'SELECT count(*) FROM sqlite_schema';
 
-/** @param path of the lock database; undefined: nobody else is on this store */
+/** @param path of the lock database; undefined if no other process can use the store */
 export function openExchangeLock(path: string | undefined): ExchangeLock {
   let connection: Connection | undefined;
   let heldFor: string | undefined;
@@ -74,7 +74,7 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
     get inode() {
       if (path === undefined) return undefined;
       const file = heldFor === undefined ? fileAt(path) : connection?.file;
-      // The device has another number after each boot.
+      // The number of the device changes with each boot.
       return file?.split('/')[1];
     },
     close: () => {
@@ -90,19 +90,19 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
     try {
       if (!succeeds(database, LOCK)) return false;
     } catch (error) {
-      // It may be writable by the next time, but not for this connection.
+      // The file may become writable, but not for this connection.
       disconnect();
       throw error;
     }
     if (connection?.file === fileAt(place)) return true;
-    // Replaced at this very moment: what is locked is a file that nobody else can find.
+    // The file was replaced meanwhile, so no other process finds the one that is locked.
     disconnect();
     return false;
   }
 
   /**
-   * Again, when the file was taken away or replaced since, and when it was opened to look only: it may not
-   * have been writable then.
+   * Opens the file again if it was removed or replaced, or if it was opened only to look: it may not have been writable
+   * then.
    */
   function connect(place: string, toLock: boolean): DatabaseSync {
     const file = fileAt(place);
@@ -126,7 +126,7 @@ interface Connection {
   readonly toLock: boolean;
 }
 
-/** For its owner alone, from its first moment on. */
+/** Never readable by others, not even for a moment. */
 export function makeEmptyFile(path: string): void {
   if (existsSync(path)) return;
   try {
@@ -137,13 +137,13 @@ export function makeEmptyFile(path: string): void {
   }
 }
 
-/** Which file lies there now, if any. */
+/** Identifies the file that is there now; undefined if there is none. */
 export function fileAt(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && `${stat.dev}/${stat.ino}`;
 }
 
-/** Another process is at the file. The other bits of the code say what it is in the middle of. */
+/** Whether another process has the file locked. The higher bits of the code say for what. */
 export function isBusy(error: unknown): boolean {
   return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 }

@@ -17,7 +17,7 @@ import { makeEmptyFile } from './lock.ts';
 /** The type of the file system that a path is on, as `statfs` says. */
 export type FileSystemType = (path: string) => number;
 
-/** Where locks do not hold, or hold for one machine only. */
+/** File systems where locks do not work, or only within one machine. */
 const NETWORK = new Map([
   [0x6969, 'NFS'],
   [0xff534d42, 'CIFS'],
@@ -36,9 +36,9 @@ const NETWORK = new Map([
 ]);
 
 /**
- * Handed in by a program or another machine. Some of them keep their locks for one machine only, or to themselves,
- * and some call a write durable that is not (sshfs, gcsfuse, GlusterFS, ceph-fuse; folders of a host in a virtual
- * machine). The type does not say which.
+ * Provided by a program or another machine. Some of them do not share locks between machines or processes, and some
+ * report a write as durable that is not (sshfs, gcsfuse, GlusterFS, ceph-fuse; folders of a host in a virtual machine).
+ * The type does not say which.
  */
 const HANDED_IN = new Map([
   [0x65735546, 'FUSE'],
@@ -55,11 +55,11 @@ const PSEUDO = new Set([
 /** tmpfs, ramfs. */
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
-/** Who may write in such a folder may still not replace what belongs to others. */
+/** In such a folder, users cannot replace files of other users. */
 const STICKY = 0o1000;
 
 /**
- * Whether a store can be kept there at all. Asks before anything is made: a folder in /proc may hang.
+ * Checks whether a store can be kept there, before anything is created: creating a folder in /proc may hang.
  *
  * @returns what the operator should know of the place
  * @throws Error with a message for the operator
@@ -92,15 +92,15 @@ export function checkFileSystem(path: string, typeOf: FileSystemType = statfsTyp
 }
 
 /**
- * As containers do it with a single file: its journal and its lock would then lie where nobody else looks,
- * and be gone with the container.
+ * Refuses a file that is mounted by itself into a container: its journal and lock would be inside the container, where no
+ * other process finds them, and would be lost with it.
  */
 export function checkMount(path: string): void {
   let mounts: string;
   try {
     mounts = readFileSync('/proc/self/mountinfo', 'utf8');
   } catch {
-    // No Linux.
+    // Not Linux.
     return;
   }
   const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
@@ -111,9 +111,9 @@ export function checkMount(path: string): void {
 }
 
 /**
- * Where the file itself lies: by another name its lock would be another one.
+ * Resolves links, because the name of the lock depends on the path.
  *
- * @throws Error for a link that leads nowhere
+ * @throws Error for a broken link
  */
 export function placeOf(path: string): string {
   if (existsSync(path)) return realpathSync(path);
@@ -124,23 +124,23 @@ export function placeOf(path: string): string {
   return path;
 }
 
-/** SQLite itself would make it as the umask says. */
+/** Creates the file as private, before SQLite would create it with the umask. */
 export function makeStoreFile(path: string): void {
   const folder = dirname(resolve(path));
   const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
   makeEmptyFile(path);
-  // SQLite syncs the folder of the file; those that are new are in need of it too.
+  // SQLite syncs only the folder of the file, and not the new folders above it.
   const last = first === undefined ? folder : dirname(first);
   for (let made = folder; made !== last; made = dirname(made)) syncFolder(dirname(made));
 }
 
-/** Only what is certainly the store's own is changed. @returns what was, and what should be */
+/** Makes the files private, and the folder too if it contains nothing else. @returns notices for the operator */
 export function repairRights(path: string): string[] {
   const notices: string[] = [];
   for (const file of [path, `${path}-journal`, `${path}-lock`]) {
     if (existsSync(file)) repair(file, 0o600, notices);
   }
-  // A lock that root has made cannot be taken by the gateway.
+  // The gateway cannot take a lock that root created.
   giveToOwnerOf(path, `${path}-lock`);
   const folder = dirname(resolve(path));
   const foreign = readdirSync(folder).filter((name) => !isOurs(name, basename(path)));
@@ -174,7 +174,7 @@ function unescaped(text: string): string {
   );
 }
 
-/** On 32 bits the number is signed, and too large for a double once it is widened. */
+/** On 32-bit systems the number is signed, and exceeds a double once it is widened. */
 function statfsType(path: string): number {
   return Number(BigInt.asUintN(32, statfsSync(path, { bigint: true }).type));
 }

@@ -17,27 +17,27 @@ import {
 export interface OpenFile {
   readonly database: DatabaseSync;
   readonly notices: readonly string[];
-  /** Undefined when it can be written. */
+  /** Why it cannot be written; undefined if it can. */
   readonly unwritable: string | undefined;
 }
 
 interface FileOptions {
   readonly sealer: Sealer;
   readonly fileSystemType?: FileSystemType | undefined;
-  /** Whether it is only read: then nothing is made, repaired, or sealed anew. */
+  /** Creates, repairs and re-encrypts nothing. */
   readonly readOnly?: boolean | undefined;
-  /** Whether a file that is missing is made. */
+  /** Whether a missing file is created. */
   readonly create: boolean;
-  /** Whether another process is exchanging the refresh token of what the store holds. */
+  /** Whether another process is exchanging the refresh token that the store holds. */
   readonly isExchanging: (document: TokenDocument) => boolean;
-  /** Whether what could be done the next time is left, where another process has the file locked. */
+  /** Whether this is the last try: then work that can wait is skipped if another process has the file locked. */
   readonly isLast: boolean;
 }
 
-/** The driver never waits: see `whenFree`. */
+/** The driver never waits: see `whenFree` in sqlite-store.ts. */
 const timeout = 0;
 const READONLY_ROLLBACK = 776;
-/** Bytes: SQLite takes what is shorter for a new database, and writes over it. */
+/** Bytes. SQLite takes a shorter file for a new database, and overwrites it. */
 const SMALLEST = 512;
 
 /**
@@ -74,7 +74,7 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   }
 }
 
-/** Why a store that was opened to be read is not written. */
+/** Reported as the reason if a store was opened only for reading. */
 export const TO_READ = 'it was opened to be read only';
 
 function isEmptyFile(path: string): boolean {
@@ -87,11 +87,11 @@ function openMemory(sealer: Sealer): OpenFile {
   return { database, notices: [], unwritable: undefined };
 }
 
-/** Reads only: what is refused stays as it is, byte for byte. */
+/** Reads only, so that a file that is refused is not changed. */
 function look(path: string, sealer: Sealer): void {
   const stat = statSync(path);
   if (stat.isDirectory()) throw new Error('it is a folder');
-  // The lock is made after the tables, so that this is no beginning that was cut off.
+  // The lock is created after the tables, so creating the store was not interrupted.
   if (existsSync(`${path}-lock`) && statSync(path).size < SMALLEST) {
     throw new Error('the file is damaged: all that it held is gone');
   }
@@ -101,7 +101,7 @@ function look(path: string, sealer: Sealer): void {
     lookInto(path, sealer, true);
   } catch (error) {
     if ((error as { errcode?: number }).errcode !== READONLY_ROLLBACK) throw error;
-    // A process ended within a transaction: whoever reads the file next has to roll it back.
+    // A process ended within a transaction, which the next reader has to roll back.
     const unwritable = whyUnwritable(path);
     if (unwritable !== undefined) {
       throw new Error(
@@ -116,7 +116,7 @@ function look(path: string, sealer: Sealer): void {
 function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
   const database = new DatabaseSync(path, { readOnly, timeout });
   try {
-    // Another process may be making it.
+    // Another process may be creating it.
     inOneView(database, () => {
       const version = checkLayout(database);
       const [check] = database.prepare('PRAGMA integrity_check(1)').all();
@@ -152,14 +152,14 @@ function openReadOnly(path: string, unwritable: string, notices: readonly string
   return { database, notices, unwritable };
 }
 
-/** @returns what the operator should know */
+/** @returns notices for the operator */
 function prepare(database: DatabaseSync, path: string, options: FileOptions): string[] {
   const { sealer, isExchanging, isLast } = options;
   database.exec(
     'PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;',
   );
   const isReady = () => checkLayout(database) === LAYOUT && isSealedWell(database, sealer);
-  // Mostly it is, and then another process may be in the middle of a transaction.
+  // Usually it is ready, and then a transaction of another process does not matter.
   const isLeft =
     !inOneView(database, isReady) &&
     inTransaction(database, () => {
@@ -170,7 +170,7 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
       }
       const document = readDocument(database, sealer);
       const isOld = layoutOf(database) !== LAYOUT;
-      // It may not know the new key or this layout, and could not save its pair.
+      // That process may not know the new key or this layout, and could not save its pair then.
       if (isExchanging(document)) {
         if (isOld) throw new OldProcessError(OLD_PROCESS);
         return true;
@@ -188,7 +188,7 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
   ];
 }
 
-/** Passes like a lock: it is tried again. */
+/** Retried like a locked file. */
 class OldProcessError extends StoreUnavailableError {
   readonly errcode = SQLITE_BUSY;
 }
@@ -196,7 +196,7 @@ class OldProcessError extends StoreUnavailableError {
 const LEFT =
   'The tokens are not encrypted with the newest key yet, since another process is exchanging. The next start does it.';
 
-/** What can be done the next time as well does not keep the store from its work. */
+/** Work that can wait for the next start does not prevent the use of the store. */
 function tried(otherwise: string, isLast: boolean, work: () => void): string[] {
   try {
     work();
@@ -207,12 +207,12 @@ function tried(otherwise: string, isLast: boolean, work: () => void): string[] {
   }
 }
 
-/** Tokens as they were kept before may be left in free pages, and in the journal. */
+/** Removes tokens that were sealed otherwise, or not at all, from free pages and from the journal. */
 function wipe(database: DatabaseSync): void {
   database.exec('PRAGMA temp_store = MEMORY; VACUUM;');
   try {
     inTransaction(database, () => {
-      // Outside of a transaction SQLite leaves the journal without a word while another process writes.
+      // Outside of a transaction, SQLite silently keeps the journal while another process writes.
       database.exec('PRAGMA journal_mode = DELETE; DELETE FROM due;');
     });
   } finally {
@@ -220,7 +220,7 @@ function wipe(database: DatabaseSync): void {
   }
 }
 
-/** 1: its content was spread over tables. */
+/** In layout 1, the content was spread over several tables. */
 export const LAYOUT = 2;
 const FIRST_TABLES = ['token_pair', 'token_set', 'attempt', 'fingerprint', 'ring'];
 
@@ -235,8 +235,8 @@ export function createLayout(database: DatabaseSync, sealer: Sealer): void {
 }
 
 /**
- * Brings a store of layout 1 to this one. Its tables are removed, so that a process of an older version, which knows no
- * other, can neither claim nor save any more. Within a transaction, and while nobody exchanges.
+ * Converts a store of layout 1. Its tables are removed, so that a process of an older version can neither claim nor save
+ * any more. Within a transaction, while no process is exchanging.
  */
 export function replaceFirstLayout(database: DatabaseSync, sealer: Sealer): void {
   const document = readDocument(database, sealer);
@@ -304,7 +304,7 @@ export function checkLayout(database: DatabaseSync): number {
   return version;
 }
 
-/** A name with one bit changed may differ in case only, and a column would read as if it were not there. */
+/** With one bit flipped, a name may differ only in case, and its column would read as undefined. */
 function checkTables(database: DatabaseSync): void {
   const texts = new Set(textsOf(database));
   const isWhole = textsOfLayout().every((text) => texts.has(text));
@@ -313,7 +313,7 @@ function checkTables(database: DatabaseSync): void {
 
 let ofLayout: readonly string[] | undefined;
 
-/** They do not change, and to make them costs more than to compare them. */
+/** Kept, because creating the tables takes longer than comparing them. */
 function textsOfLayout(): readonly string[] {
   if (ofLayout) return ofLayout;
   const fresh = new DatabaseSync(':memory:');
@@ -340,8 +340,8 @@ const RESERVED_BYTES = 256 * 1024;
 const PAGE_BYTES = 4096;
 
 /**
- * Makes room in the file and in its journal, so that claims and saves succeed on a disk that is full: a large row that
- * is written, changed and deleted leaves its pages behind for others.
+ * Reserves room in the file and in its journal, so that claims and saves succeed on a full disk: a large row that is
+ * inserted, changed and deleted leaves free pages.
  *
  * @throws Error if the disk is full already
  */
@@ -355,7 +355,7 @@ export function reserve(database: DatabaseSync, path: string): void {
     database.prepare('INSERT INTO reserve VALUES (zeroblob(?))').run(bytes);
   });
   inTransaction(database, () => {
-    // Another process may have done the rest meanwhile.
+    // Another process may have finished this meanwhile.
     if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'reserve'").get()) return;
     // Only pages that held something are copied to the journal before they change.
     database.prepare('UPDATE reserve SET room = randomblob(?)').run(bytes);
@@ -372,7 +372,7 @@ function isReserved(database: DatabaseSync, path: string, bytes: number): boolea
 
 /** Durable when it returns; undone when it throws. */
 export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
-  // At once, and not when it writes first: then nothing was done yet where another process is in the way.
+  // Locks now and not at the first write, so that nothing was done yet if another process has the lock.
   database.exec('BEGIN IMMEDIATE');
   try {
     const result = work();
@@ -384,7 +384,7 @@ export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
   }
 }
 
-/** What is read within is of one moment. */
+/** All reads in it see the same state. */
 export function inOneView<T>(database: DatabaseSync, read: () => T): T {
   if (database.isTransaction) return read();
   database.exec('BEGIN');
@@ -395,11 +395,11 @@ export function inOneView<T>(database: DatabaseSync, read: () => T): T {
   }
 }
 
-/** A failed COMMIT may have rolled back already; and a ROLLBACK that fails must not hide the cause. */
+/** A failed COMMIT may have rolled back already, and a failed ROLLBACK must not hide the cause. */
 function undo(database: DatabaseSync): void {
   try {
     if (database.isTransaction) database.exec('ROLLBACK');
   } catch {
-    // The next one who opens the file rolls it back.
+    // The next process that opens the file rolls it back.
   }
 }

@@ -30,7 +30,7 @@ import {
 interface SqliteOptions {
   readonly sealer?: Sealer;
   readonly fileSystemType?: FileSystemType;
-  /** Opened to be read: not a byte of any file is changed. A file that is missing is an empty store. */
+  /** Changes no byte of any file. A missing file is an empty store. */
   readonly readOnly?: boolean;
   /** Wall time, ms. */
   readonly now?: () => number;
@@ -43,11 +43,11 @@ const MEMORY = ':memory:';
 /**
  * The embedded store: one file, written with `synchronous=FULL`, for any number of processes on one machine.
  * Its claim is guarded by a kernel lock, so that a restart takes over at once from a process that was killed.
- * A lock that is held is never overridden: a process that was stopped keeps it, since an outage can be
- * mended and a lost token cannot.
+ * A held lock is never overridden, not even that of a process that was stopped: an outage can be repaired, a lost token
+ * cannot.
  *
- * No call waits within the driver, which blocks: where another process has the file locked, it is tried again
- * for some seconds, and everything else in this process goes on meanwhile.
+ * No call waits within the driver, which would block the event loop: while another process has the file locked, the call
+ * is repeated for some seconds.
  *
  * @param path a file (its folder is made, 0700, when missing), or `:memory:`
  * @throws when the file cannot be opened or is not a token store; the file is left as it is. One that is locked
@@ -78,7 +78,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       return opened?.notices ?? [];
     },
     get unwritable() {
-      // Of a store that was opened to be read, this says nothing.
+      // Says nothing about a store that was opened only for reading.
       return opened?.unwritable === TO_READ ? undefined : opened?.unwritable;
     },
     read: () =>
@@ -88,7 +88,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
           if (fileAt(place) === file.identity) return view(file, rules.readStored);
         } catch (error) {
           if (path === MEMORY || isBusy(error)) throw error;
-          // Perhaps another one was written over it.
+          // Another file may have been written over it.
         }
         return view(follow(isLast), rules.readStored);
       }),
@@ -109,12 +109,12 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
       try {
         await write((document) => rules.endAttempt(document, attempt, ending));
       } finally {
-        // Also when that failed: the claim that stays says that the exchange is uncertain.
+        // Also if that failed: the claim stays, and means that the exchange is uncertain.
         lock.release(attempt);
       }
       makeRoom();
     },
-    // While it fails the lock is kept: the pair is in this process, and nobody else may exchange.
+    // While it fails, the lock is kept: this process has the pair, and no other one may exchange.
     save: async (saved) => {
       const isNewest = await write((document) => rules.savePair(document, present(), saved, now()));
       lock.release(saved.attempt);
@@ -167,7 +167,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   function view<T>(file: Opened, read: (document: TokenDocument, present: Present) => T): T {
     const { database } = file;
     return inOneView(database, () => {
-      // What others changed is looked at as by a start, which may refuse what this process could still use.
+      // Changes of other processes are checked as at a start, which may refuse what this process could still use.
       const changes = changesOf(database);
       if (file.looked !== changes) checkLayout(database);
       file.looked = changes;
@@ -194,8 +194,8 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   }
 
   /**
-   * A store that could not be written before may be writable by now; and a file that was taken away or
-   * replaced is not to be written any more, since nobody would find it again.
+   * Opens the store again if it could not be written before. A file that was removed or replaced is not written any more,
+   * because no other process would find it.
    */
   function writable(isLast: boolean): Opened {
     const file = usable(isLast);
@@ -213,7 +213,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     }
   }
 
-  /** What is read of a file that nobody else finds any more is of no use to anybody. */
+  /** Opens the file that other processes find now. */
   function follow(isLast: boolean): Opened {
     try {
       return reopen(isLast);
@@ -231,7 +231,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   }
 
   function openFile(isLast: boolean): Opened {
-    // Before it is opened: when it is replaced meanwhile, that is seen the next time.
+    // Taken before the file is opened, so that a replacement meanwhile is noticed by the next call.
     const before = fileAt(place);
     const file = openSqliteFile(place, {
       sealer,
@@ -245,31 +245,31 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     return { ...file, identity: before ?? fileAt(place) };
   }
 
-  /** What was written may have used the reserve. */
+  /** The last write may have used the reserved room. */
   function makeRoom(): void {
     if (path === MEMORY || !opened) return;
     try {
       reserve(opened.database, place);
     } catch {
-      // The disk is full, or another process writes: the next time, then.
+      // The disk is full, or another process is writing. The next write tries again.
     }
   }
 }
 
-/** The file is there, and is a token store: it is damaged, or this process lacks its key. */
+/** Whether the file is a token store that is damaged, or whose key this process lacks. */
 function isOfContent(error: unknown): boolean {
   return error instanceof SealError || error instanceof StoreUnreadableError;
 }
 
-/** Another number when another connection has written. */
+/** Changes when another connection has written. */
 function changesOf(database: DatabaseSync): unknown {
   return database.prepare('PRAGMA data_version').get()?.['data_version'];
 }
 
 interface Opened extends OpenFile {
-  /** The changes up to which everything in it was looked at. */
+  /** `changesOf` when its layout was checked. */
   looked?: unknown;
-  /** Which file it is. */
+  /** `fileAt` when it was opened. */
   readonly identity: string | undefined;
 }
 
@@ -278,12 +278,11 @@ const LONGEST_PAUSE_MS = 100;
 const PATIENCE_MS = 5_000;
 
 /**
- * Does what needs the file, as soon as no other process has it locked. The driver would wait for that within a
- * statement, and hold up everything else in this process; so every connection has the time-out 0, and it is tried
- * again from the beginning.
+ * Repeats the work until no other process has the file locked. The driver would block the event loop meanwhile, so every
+ * connection has the time-out 0.
  *
- * @param work leaves nothing behind when it throws; told when it is not tried once more
- * @throws Error when the file is still locked after five seconds
+ * @param work changes nothing if it throws; `isLast` if it is not repeated
+ * @throws Error if the file is still locked after five seconds
  */
 async function whenFree<T>(work: (isLast: boolean) => T): Promise<T> {
   const until = performance.now() + PATIENCE_MS;
