@@ -3,7 +3,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { execute, GraphQLError, parse, specifiedRules, validate } from 'graphql';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
 import type { Habits } from './habits.ts';
-import { operationCost } from './operation-cost.ts';
 import {
   contentType,
   problem,
@@ -13,7 +12,7 @@ import {
   type Stats,
 } from './route-requests.ts';
 import type { TokenOffice } from './token-office.ts';
-import { badFaithOf, noIntrospection, worded } from './validation.ts';
+import { badFaithOf, noIntrospection, operationCost, worded } from './validation.ts';
 
 interface GraphqlParts {
   schema: GraphQLSchema;

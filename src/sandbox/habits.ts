@@ -1,6 +1,6 @@
 /** Behaviour of services of this kind that the published interface does not mention. All of it is off by default. */
 export interface Habits {
-  /** The largest cost of an operation (operation-cost.ts); undefined: no limit. */
+  /** The largest cost of an operation (`operationCost`); undefined: no limit. */
   readonly maxCost?: number | undefined;
   /** How an operation that costs more is refused: by an error with status 200, or by the status of a proxy. */
   readonly tooCostly?: 'error' | 413 | 502 | 504;

@@ -1,6 +1,3 @@
-import { personOf, type Person } from './person.ts';
-import { SortKeys } from './sort-keys.ts';
-
 /**
  * Persons in the order of their sort keys. A record is only a number here: its id, name and first sort key are derived
  * from the number when they are read, so that a million records are cheap.
@@ -118,3 +115,148 @@ export class PersonList {
 function numbersFrom(start: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => start + index);
 }
+
+/**
+ * Sort keys: strings in the order of `<`, so that there is always another one between two of them. Each is a number in
+ * base 36, with 8 digits before the point, which is not written, and any number of digits after it. Each key is issued
+ * once, so that the key of a removed record never becomes that of another one.
+ */
+class SortKeys {
+  #lowest = origin;
+  #highest: number;
+  #issued = 0;
+
+  /** Reserves the keys `first(0)` to `first(count - 1)`. */
+  constructor(count: number) {
+    this.#highest = origin + count;
+  }
+
+  first(index: number): string {
+    return whole(origin + index);
+  }
+
+  /** Keys smaller than all others, in order. */
+  front(count: number): string[] {
+    this.#lowest -= count;
+    return Array.from({ length: count }, (_, index) => whole(this.#lowest + index));
+  }
+
+  /** Keys larger than all others, in order. */
+  last(count: number): string[] {
+    this.#highest += count;
+    return Array.from({ length: count }, (_, index) => whole(this.#highest - count + index));
+  }
+
+  /** Keys between two others, in order. Halving the gap each time keeps them short. */
+  between(low: string, high: string, count: number): string[] {
+    if (count === 0) return [];
+    const left = (count - 1) >>> 1;
+    const middle = midpoint(low, high) + this.#mark();
+    return [
+      ...this.between(low, middle, left),
+      middle,
+      ...this.between(middle, high, count - 1 - left),
+    ];
+  }
+
+  /** Makes a key unique. It must not end in 0, which has no meaning after the point. */
+  #mark(): string {
+    this.#issued += 1;
+    return `${this.#issued.toString(base)}i`;
+  }
+}
+
+const base = 36;
+const wholeDigits = 8;
+const origin = base ** wholeDigits / 2;
+
+function whole(number: number): string {
+  return number.toString(base).padStart(wholeDigits, '0');
+}
+
+/** Lies between the two and already differs from the larger one, so more digits keep it between them. */
+function midpoint(low: string, high: string): string {
+  let position = 0;
+  while (digitAt(low, position) === digitAt(high, position)) position += 1;
+  const prefix = high.slice(0, position);
+  const lower = digitAt(low, position);
+  const middle = (lower + digitAt(high, position)) >>> 1;
+  return middle > lower
+    ? prefix + middle.toString(base)
+    : prefix + lower.toString(base) + above(low.slice(position + 1));
+}
+
+/** Digits after the point that are larger than these. */
+function above(digits: string): string {
+  let position = 0;
+  while (digitAt(digits, position) === base - 1) position += 1;
+  const middle = (digitAt(digits, position) + base) >>> 1;
+  return digits.slice(0, position) + middle.toString(base);
+}
+
+function digitAt(key: string, position: number): number {
+  return position < key.length ? Number.parseInt(key.charAt(position), base) : 0;
+}
+
+export interface Person {
+  id: string;
+  firstName: string;
+}
+
+/** The made-up person with this number, the same every time. */
+export function personOf(number: number): Person {
+  return { id: idOf(number), firstName: firstNameOf(number) };
+}
+
+/** Looks like a random UUID. The first 32 bits are a permutation of the number, so that no two ids are equal. */
+export function idOf(number: number): string {
+  const [a, b, c, d] = [word(number, 1), word(number, 2), word(number, 3), word(number, 4)];
+  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(5)}-${c.slice(0, 4)}${d}`;
+}
+
+function word(number: number, round: number): string {
+  return scramble(number + round * 0x3c6e_f35f)
+    .toString(16)
+    .padStart(8, '0');
+}
+
+/** Each step can be reversed, so different numbers stay different. */
+function scramble(number: number): number {
+  let bits = number | 0;
+  bits = Math.imul(bits ^ (bits >>> 15), 0x2f8d_4c35);
+  bits = Math.imul(bits ^ (bits >>> 13), 0x61b9_e2a7);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}
+
+/** All names are used before one is repeated. */
+function firstNameOf(number: number): string {
+  const turn = Math.floor(number / names.length);
+  return names[(number * stride + turn * 31) % names.length] ?? '';
+}
+
+const names = [
+  'Emma, Noah, Olivia, Liam, Grace, Samuel, Hannah, Marcus, Ingrid, Tomasz, Giulia, Mateo, Aaliyah',
+  'Zoë, Renée, Jürgen, Åsa, Søren, Łukasz, Žofie, Đurđa, Ștefan, İbrahim, Çağla, Iñaki, João',
+  'François, Anaïs, Éloïse, Björn, Þórdís, Sæunn, Siobhán, Gráinne, Małgorzata, Błażej, Jiří',
+  'Šárka, Ľubomír, Győző, Zsófia, Jānis, Ģirts, Žydrūnė, Õnne, Väinö, Conceição, Sæmund, Ġorġ',
+  'Adéwálé, Ọlábísí, Kẹ́hìndé, Ṣadé, Táíwò, Sıla, Gülşah, Fañch, Ċensu, Ñusta, Ülkü, Aloÿs',
+  'Nguyệt, Đức, Thủy, Hương, Quỳnh, Trường, Phượng, Bảo Ngọc, Minh Tuấn',
+  "D'Angelo, N'Golo, M'Baye, Kaʻiulani, Keʻala, Ra'anan, O’Neil, Āwhina, Ma’afu, Ana Lucía",
+  'Anne-Marie, Jean-Luc, Karl-Heinz, Marie-Thérèse, Ji-woo, Abd-al-Aziz, Mary Ann, José María',
+  // Letters with combining accents: they look like the composed ones above, and differ in memory.
+  'Zoe\u0308, Andre\u0301s, A\u030asa, Bjo\u0308rn, Lu\u0301cia, Franc\u0327oise, Ma\u0300iri',
+  'Анна, Сергей, Екатерина, Пётр, Алёна, Йордан, Љиљана, Ђорђе, Оксана, Мар’яна, Євген, Ілля',
+  'Їванна, Тарас, Айгүл, Нұрлан, Өлзий, Цветелина, Алесь, Ўладзімір',
+  'Ελένη, Γιώργος, Αγγελική, Δημήτρης, Χριστίνα, Θεόδωρος, Ιωάννα, Ξένια, Ζωή, Αϊσέ',
+  'محمد, فاطمة, عائشة, يوسف, مريم, خالد, ليلى, إبراهيم, عبد الرحمن, شیرین, پریسا, علی\u200cرضا',
+  "נועה, אברהם, שרה, תמר, איתן, רחל, ג'ורג', מָרִים",
+  'अनन्या, राहुल, प्रिया, विक्रम, श्रेया, अर्जुन, लक्ष्मी, कृष्ण, दीपिका',
+  'অনির্বাণ, সুচিত্রা, கவிதா, முருகன், రాజేశ్వరి, ಮಂಜುನಾಥ್, സുജാത, ਹਰਪ੍ਰੀਤ, ජයන්ත',
+  'สมชาย, กนกวรรณ, ស្រីមុំ, အောင်, བསྟན་འཛིན, გიორგი, ნინო, Արամ, Անահիտ, ሰላም, አበበ, ᏎᏉᏯ',
+  '伟, 秀英, 子涵, 梓萱, 建国, 雅婷, 俊傑, 淑芬, 堃, 𬀩',
+  'さくら, 陽菜, 翔太, 健一, 結衣, ハナ, 大輔, 美咲, 蓮, りょうま',
+  '민준, 서연, 지우, 하은, 도윤, 예린, 현우, 수아',
+].flatMap((line) => line.split(', '));
+
+// It has no common divisor with the number of names, so it visits each of them, neighbours far apart.
+const stride = 89;

@@ -1,13 +1,13 @@
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import {
   pageOf,
+  sortedList,
   type CursorBehaviour,
   type Page,
   type PageArguments,
   type PagedList,
 } from './cursors.ts';
-import type { PersonList } from './person-list.ts';
-import { personOf } from './person.ts';
+import { personOf, type PersonList } from './person-list.ts';
 import { resolveWith } from './persons-schema.ts';
 import { numberedList, type Vacancy } from './vacancies.ts';
 
@@ -85,7 +85,9 @@ export function resultsSchema(
   }
 
   function personsPage(args: PageArguments, isWanted: (record: number) => boolean): object {
-    return page(recordsAmong(persons, isWanted), args, personItem);
+    return page(positionsAmong(persons, isWanted), args, (position) =>
+      personItem(persons.recordAt(position)),
+    );
   }
 
   function personItem(record: number): object {
@@ -155,32 +157,17 @@ function recordsOf(persons: PersonList): PagedList<number> {
   };
 }
 
-/** Filters the records, in the order of their list. */
-function recordsAmong(
+/** The positions of some persons, in the order of their list. */
+function positionsAmong(
   persons: PersonList,
   isWanted: (record: number) => boolean,
 ): PagedList<number> {
-  const positions: number[] = [];
-  for (let position = 0; position < persons.length; position += 1) {
-    if (isWanted(persons.recordAt(position))) positions.push(position);
-  }
-  const indexFrom = (position: number) => {
-    const index = positions.findIndex((each) => each >= position);
-    return index < 0 ? positions.length : index;
-  };
-  return {
-    length: positions.length,
-    slice: (start, end) =>
-      positions.slice(start, end).map((position) => persons.recordAt(position)),
-    recordAt: (index) => persons.recordAt(positions[index]!),
-    keyAt: (index) => persons.keyAt(positions[index]!),
-    positionAfterKey: (key) => indexFrom(persons.positionAfterKey(key)),
-    positionOf: (record) => {
-      const position = persons.positionOf(record);
-      const index = position === undefined ? -1 : positions.indexOf(position);
-      return index < 0 ? undefined : index;
-    },
-  };
+  const positions = Array.from({ length: persons.length }, (_, position) => position);
+  return sortedList(
+    positions.filter((position) => isWanted(persons.recordAt(position))),
+    (position) => persons.recordAt(position),
+    (position) => persons.keyAt(position),
+  );
 }
 
 /** A person's answer to a vacancy. It has no id: the person and the step of the workflow name it. */

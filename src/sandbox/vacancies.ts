@@ -1,4 +1,4 @@
-import type { PagedList } from './cursors.ts';
+import { sortedList, type PagedList } from './cursors.ts';
 
 /** A record of the rich schema. Its number grows with each new record, and is its id and its sort key. */
 interface Numbered {
@@ -76,21 +76,11 @@ export function madeUpApplications(vacancies: readonly Vacancy[], persons: numbe
 
 /** @param records in the order of their numbers */
 export function numberedList<T extends Numbered>(records: readonly T[]): PagedList<T> {
-  const firstFrom = (number: number) => {
-    const index = records.findIndex((record) => record.number >= number);
-    return index < 0 ? records.length : index;
-  };
-  return {
-    length: records.length,
-    slice: (start, end) => records.slice(start, end),
-    recordAt: (position) => records[position]!.number,
-    keyAt: (position) => records[position]!.number.toString(36),
-    positionAfterKey: (key) => firstFrom(Number.parseInt(key, 36) + 1),
-    positionOf: (number) => {
-      const position = firstFrom(number);
-      return records[position]?.number === number ? position : undefined;
-    },
-  };
+  return sortedList(
+    records,
+    ({ number }) => number,
+    ({ number }) => number.toString(36).padStart(8, '0'),
+  );
 }
 
 const positions = [
