@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { walkList, type WalkableList } from '../../src/paging/list-walk.ts';
 import { createPace } from '../../src/paging/parallel-walk.ts';
 import { createPageIndexes } from '../../src/paging/page-index.ts';
+import type { FetchPage } from '../../src/paging/page.ts';
 import {
   HeldRequests,
   ModelList,
@@ -147,6 +148,33 @@ test('a walk finds its position after a thousand pages before it were removed at
   expect(world.list.ids().filter((id) => !walked.has(id))).toEqual([]);
 });
 
+test('a page that was requested ahead of a gap ends as soon as the walk is back at a page of its index', async () => {
+  const world = startWorld(new ModelList('keyset', 200, 10), 2);
+  await world.walk([0]);
+  world.list.apply({ do: 'insert', at: 100, count: 60 });
+  let ended = 0;
+  const fetchPage: FetchPage<Letter> = (request, signal) =>
+    world.held.fetchPage(request, signal).catch((error: unknown) => {
+      ended += 1;
+      throw error;
+    });
+  const { signal } = new AbortController();
+  const walk = walkList({ ...world.walkable, fetchPage }, { position: null, signal });
+  const endedBefore: number[] = [];
+  const state = { isOver: false };
+  const walking = (async () => {
+    for await (const _ of walk) endedBefore.push(ended);
+  })().finally(() => {
+    state.isOver = true;
+  });
+  for (let turn = 0; !state.isOver; turn += 1) {
+    await setImmediate();
+    if (turn % 4 === 0 && world.held.waiting > 0) world.held.answerOne(0);
+  }
+  await walking;
+  expect(endedBefore.at(-1)).toBe(1);
+});
+
 interface History {
   length: number;
   limit: number;
@@ -174,6 +202,7 @@ function startWorld(list: ModelList, concurrency: number, maxRecords = 1_000) {
   return {
     list,
     held,
+    walkable,
     /** Answers the requests in the order of the choices. */
     walk: async (choices: readonly number[], meanwhile: readonly Meanwhile[] = []) => {
       const state = { isOver: false };
