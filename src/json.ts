@@ -56,7 +56,7 @@ export class Json {
     return this.bytes[this.start] === LETTER_N;
   }
 
-  /** Whether it has neither elements nor members: true of all that is no list or object. */
+  /** Whether it has neither elements nor members, as all values except lists and objects. */
   get isEmpty(): boolean {
     const { bytes, start } = this;
     const open = bytes[start]!;
@@ -208,8 +208,8 @@ const INVALID = new Error('not JSON');
 const TOO_DEEP = new Error('too deep');
 
 /**
- * The end of a list or an object is remembered if so many bytes of it would have to be passed to find it: those in inner
- * ones whose end is remembered do not count. So deep nesting takes no more memory than the same text without it.
+ * Bytes. The end of a list or an object is remembered if more bytes than this would have to be passed to find it. Those
+ * in inner ones whose end is remembered do not count, so deep nesting takes no more memory than flat text.
  */
 const LARGE = 1024;
 
@@ -490,7 +490,7 @@ function losesNumber(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** JavaScript holds all whole numbers with so many digits. */
+/** JavaScript holds all whole numbers of up to this many digits. */
 const SAFE_DIGITS = 15;
 const [PLUS, MINUS, POINT, LARGE_E, SMALL_E, ZERO, NINE] = [43, 45, 46, 69, 101, 48, 57];
 

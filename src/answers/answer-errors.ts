@@ -28,12 +28,12 @@ export function isOfService(error: AnswerError): error is UpstreamError {
 
 /** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
-  const own = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN_KEYS));
-  if (own < 0) return path;
-  const renamed = RENAMED.exec(String(path[own]));
-  if (!renamed) return path.slice(0, own);
+  const added = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN_KEYS));
+  if (added < 0) return path;
+  const renamed = RENAMED.exec(String(path[added]));
+  if (!renamed) return path.slice(0, added);
   const [head, length] = renamed;
-  return [...path.slice(0, own), String(path[own]).slice(head.length + Number(length) + 1)];
+  return [...path.slice(0, added), String(path[added]).slice(head.length + Number(length) + 1)];
 }
 
 /**
@@ -62,7 +62,7 @@ export function brokenValue(what: string, expected: string): GraphQLError {
   );
 }
 
-/** Errors per answer. Each is copied, placed and written, and all other requests wait meanwhile. */
+/** Errors per answer. Each is copied, placed and written without a pause, and all other requests wait. */
 export const MAX_ERRORS = 3_000;
 
 /** Stands for all broken values behind the first MAX_ERRORS. */

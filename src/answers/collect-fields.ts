@@ -152,7 +152,7 @@ export function conditionOf(
   directives: readonly DirectiveNode[] = [],
   name: string,
 ): boolean | null | undefined {
-  if (!directives.some((one) => one.name.value === name)) return undefined;
+  if (!directives.some((node) => node.name.value === name)) return undefined;
   const value = argumentOf(directives, name, 'if');
   if (value?.kind === Kind.VARIABLE) return condition(value.name.value);
   return value?.kind !== Kind.BOOLEAN || value.value;
@@ -180,7 +180,9 @@ function isApplicable(
   if (on === undefined || on === type.name) return true;
   const condition = schema.getType(on);
   if (isObjectType(condition)) return false;
-  // The type may be of another schema, and graphql 17 goes by identity.
-  const own = schema.getType(type.name);
-  return isAbstractType(condition) && isObjectType(own) && schema.isSubType(condition, own);
+  // The type may be of another schema, and graphql 17 compares types by identity.
+  const sameType = schema.getType(type.name);
+  return (
+    isAbstractType(condition) && isObjectType(sameType) && schema.isSubType(condition, sameType)
+  );
 }

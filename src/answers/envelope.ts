@@ -28,7 +28,7 @@ export function envelopeScanner<T>({
   scan: scanData,
   take,
 }: AnswerScan<T>): (bytes: Buffer) => Pausable<T | undefined> {
-  // For answers that are scanned without a pause, so that no other answer can use it meanwhile.
+  // For answers that are scanned without a pause: two of them never use it at the same time.
   const shared = new Tape();
   return function* scanned(bytes) {
     const tape = bytes.length > STEP ? new Tape() : shared;
@@ -114,7 +114,7 @@ export function member(key: string, shape: Shape): Slot {
 const scanAnything = scanner({ kind: 'any', nullable: true, type: '' });
 const DATA_KEY = Buffer.from('"data":');
 const EXTENSIONS_KEY = Buffer.from('"extensions":');
-/** How services write that there are none: the specification asks to leave the key out (section 7.1). */
+/** How services report no errors: the specification asks to leave the key out (section 7.1). */
 const NO_ERRORS = [Buffer.from('"errors":null'), Buffer.from('"errors":[]')];
 
 /** An answer that is read in general, taken apart. */
@@ -148,8 +148,8 @@ export function* readEnvelope(answer: Json, status: number): Pausable<Envelope> 
 
 const MEMBERS: ReadonlySet<string> = new Set(['data', 'errors', 'extensions']);
 
-/** A value within an answer, with its errors. Their paths begin at the value. */
-export interface Found {
+/** A value within an answer of the service, with its errors. Their paths begin at the value. */
+export interface ServiceValue {
   readonly value: Json | undefined;
   readonly errors: readonly UpstreamError[];
 }
@@ -159,7 +159,7 @@ export function slotsIn(
   { data, errors }: Pick<Envelope, 'data' | 'errors'>,
   keys: readonly string[],
 ): {
-  readonly slots: readonly Found[];
+  readonly slots: readonly ServiceValue[];
   /** The errors that belong to none of them. */
   readonly unplaced: readonly UpstreamError[];
 } {
@@ -176,7 +176,7 @@ export function slotsIn(
 }
 
 /** Finds the value at a path below. Errors with another path, or without one, are kept with an empty path. */
-export function descend({ value, errors }: Found, path: readonly string[]): Found {
+export function descend({ value, errors }: ServiceValue, path: readonly string[]): ServiceValue {
   let inner = value;
   for (const step of path) inner = inner?.get(step);
   return {
@@ -245,7 +245,7 @@ function tooMany(count: number): UpstreamError {
   );
 }
 
-/** Returns the keys of the inlined pages whose failure also nulled their parent. */
+/** Returns the keys of the inlined pages whose failure also nulled their parent. Exported for a test of its pauses. */
 export function* nullingPagesOf(
   data: Json | undefined,
   errors: readonly UpstreamError[],
@@ -349,7 +349,7 @@ function numbersIn(text: string): readonly number[] {
 /** Not a part of a word such as HC0047. */
 const NUMBER = /(?<![\w.])\d+(?:[,_]\d{3})*(?:\.\d+)?(?!\w)/g;
 
-function shareOf([one = 0, other = 0]: readonly number[]): number | undefined {
-  const share = Math.min(one, other) / Math.max(one, other);
+function shareOf([first = 0, second = 0]: readonly number[]): number | undefined {
+  const share = Math.min(first, second) / Math.max(first, second);
   return share > 0 && share < 1 ? share : undefined;
 }

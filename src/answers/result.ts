@@ -39,7 +39,8 @@ export function createResult(answer: WholeAnswer, hold: HoldValues = () => {}): 
 }
 
 /**
- * Called before the values of `data` are made, but not for later payloads, which have a page each. What it throws is thrown where they are read.
+ * Called before the values of `data` are made, but not for later payloads, which have a page each. Its errors are thrown
+ * where the values are read.
  *
  * @param bytes how much memory they will need beside the bytes, estimated
  */
@@ -91,8 +92,8 @@ export function writeResult(result: object, mask: Mask): Pieces {
   return text;
 }
 
-/** What plugins want of the HTTP response. */
-interface WantedHttp {
+/** The HTTP status and headers that plugins ask for. */
+interface RequestedHttp {
   status: number | undefined;
   readonly headers: Record<string, string>;
 }
@@ -103,26 +104,26 @@ interface WantedHttp {
  *
  * @param isJson whether the response is `application/json`: there, errors with `spec` do not change the status
  */
-export function httpOf(result: object, isJson: boolean): WantedHttp {
-  const wanted: WantedHttp = { status: undefined, headers: {} };
+export function httpOf(result: object, isJson: boolean): RequestedHttp {
+  const requested: RequestedHttp = { status: undefined, headers: {} };
   const extensions = seen(result, 'extensions');
   const errors = seen(result, 'errors');
-  if (isObject(extensions)) addHttp(extensions, wanted, false);
-  if (!Array.isArray(errors)) return wanted;
+  if (isObject(extensions)) addHttp(extensions, requested, false);
+  if (!Array.isArray(errors)) return requested;
   for (const error of errors as readonly unknown[]) {
     if (!isObject(error) || origins.has(error) || !isObject(error['extensions'])) continue;
-    addHttp(error['extensions'], wanted, isJson);
+    addHttp(error['extensions'], requested, isJson);
   }
-  return wanted;
+  return requested;
 }
 
-function addHttp(extensions: Json, wanted: WantedHttp, isJson: boolean): void {
+function addHttp(extensions: Json, requested: RequestedHttp, isJson: boolean): void {
   const { http } = extensions;
   if (!isObject(http)) return;
-  Object.assign(wanted.headers, http['headers']);
+  Object.assign(requested.headers, http['headers']);
   const { status, spec } = http;
   if (typeof status !== 'number' || (isJson && spec)) return;
-  wanted.status = Math.max(status, wanted.status ?? 0);
+  requested.status = Math.max(status, requested.status ?? 0);
 }
 
 type Pieces = (string | Buffer)[];
@@ -221,7 +222,7 @@ function resultOf(members: readonly NamedMember[]): ExecutionResult {
   for (const [name, { get }] of members) {
     Object.defineProperty(result, name, {
       get,
-      // As of a plain property: an object that inherits from the result gets its own.
+      // As with a plain property: an object that inherits from the result gets a separate value.
       set(this: object, value: unknown) {
         const plain = { value, writable: true, enumerable: true, configurable: true };
         Object.defineProperty(this, name, plain);
@@ -239,7 +240,7 @@ function memberOf(result: object, name: string): Member | undefined {
   return (Object.getOwnPropertyDescriptor(result, name)?.get as Getter | undefined)?.[MEMBER];
 }
 
-/** Returns a value, unless nobody has read it and so nobody has changed it. */
+/** Returns a value that may have been changed; undefined if it was never read. */
 function seen(result: object, name: string): unknown {
   const member = memberOf(result, name);
   return !member || member.isMade ? valueOf(result, name) : undefined;
@@ -313,7 +314,7 @@ function thrownError({ thrown, path }: Exclude<AnswerError, UpstreamError>): Gra
   if (!(originalError instanceof GraphQLError)) {
     return new GraphQLError(message, { path, originalError });
   }
-  // Each result has its own, since several callers may wait for what was thrown, and plugins add extensions.
+  // A new error for each result: several callers may wait for the same one, and plugins add extensions.
   const { nodes, extensions } = originalError;
   return new GraphQLError(message, {
     nodes: nodes ?? null,

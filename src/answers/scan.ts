@@ -504,7 +504,7 @@ function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
 }
 
 /**
- * Whether the bytes as they came are kept for this part of them: nothing is cut out of it, and extensions, which stay in
+ * Whether the received bytes are kept for this part of them: nothing is cut out of it, and extensions, which stay in
  * memory with it, are not larger than it is.
  */
 export function isKeptAsCame([start, end]: readonly [number, number], tape: Tape): boolean {

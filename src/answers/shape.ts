@@ -227,11 +227,11 @@ function fieldsOf(
       const sentKey = globalIdKey(id, type.name, key);
       fields.push({ key, sentKey, shape, isSilent: false, nameLength: name.length, deferred });
     } else {
-      const its =
+      const fieldType =
         id && name === scope.globalIds?.recordId
           ? id
           : (definitions[name] ?? INTROSPECTION[name]!).type;
-      const shape = shapeOfField(scope, its, nodes);
+      const shape = shapeOfField(scope, fieldType, nodes);
       fields.push({ key, shape, isSilent: false, nameLength: name.length, deferred });
     }
   }

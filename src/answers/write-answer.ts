@@ -103,9 +103,9 @@ export class OpenParts {
   /** To be called with each payload that is sent. */
   sent({ pending = [], incremental = [], ended = [] }: Payload): void {
     for (const of of pending) this.#parts.set(of.id, { of, index: of.from });
-    for (const one of incremental) {
-      const { of, index = 0, count = 0 } = one;
-      if (isLast(one)) this.#parts.delete(of.id);
+    for (const increment of incremental) {
+      const { of, index = 0, count = 0 } = increment;
+      if (isLast(increment)) this.#parts.delete(of.id);
       else this.#parts.set(of.id, { of, index: index + count });
     }
     for (const { id } of ended) this.#parts.delete(id);

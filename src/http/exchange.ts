@@ -400,7 +400,7 @@ const NO_PARAMS: Params = {};
 const NO_VARIABLES: CallVariables = {
   values: {},
   text: () => undefined,
-  given: () => undefined,
+  uncoerced: () => undefined,
 };
 
 export interface Reply {

@@ -286,7 +286,7 @@ class DeclaredVariables implements CallVariables {
     return Object.hasOwn(this.#given, name) ? JSON.stringify(this.#given[name]) : undefined;
   }
 
-  given(name: string): unknown {
+  uncoerced(name: string): unknown {
     const written = this.#written?.get(name);
     if (written === undefined)
       return Object.hasOwn(this.#given, name) ? this.#given[name] : undefined;

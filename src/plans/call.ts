@@ -23,13 +23,13 @@ import {
 export interface CallVariables {
   /** Coerced to their types. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** As JSON; undefined for a variable that was not given. */
+  /** As JSON; undefined for a variable without a value. */
   text(name: string): string | undefined;
   /**
-   * Not coerced: a number is a `Json` if `values` may have lost how it was written. Undefined for a variable that was not
-   * given.
+   * Not coerced: a number is a `Json` if `values` may have lost how it was written. Undefined for a variable without a
+   * value.
    */
-  given(name: string): unknown;
+  uncoerced(name: string): unknown;
 }
 
 /** The caller that requests are sent for. A walk that several callers share is sent for the one who started it. */
@@ -78,7 +78,7 @@ export interface CallOrigin {
   readonly context?: object | undefined;
 }
 
-/** What all calls share. */
+/** Shared by all calls. */
 export interface CallParts {
   readonly execute: ServiceExecutor;
   readonly callers: CallerBudgets;
@@ -271,7 +271,7 @@ export class Call implements Requester {
     budget.spend(request.pages);
     const send = () => slots.run(() => this.#execute(request), { signal });
     if (slots.isFree) return send();
-    // Each alias may have a request of its own with the same large variables.
+    // Each alias may have another request with the same large variables.
     const bytes = Buffer.byteLength(request.body);
     try {
       if (!memory.add(bytes, bytes)) throw memory.refusal();

@@ -169,23 +169,23 @@ interface Coercion {
 
 class DelegatedVariables implements CallVariables {
   readonly values: CallVariables['values'];
-  readonly #given: Readonly<Record<string, unknown>>;
+  readonly #uncoerced: Readonly<Record<string, unknown>>;
 
   /** @param values coerced */
-  constructor(values: CallVariables['values'], given: Readonly<Record<string, unknown>>) {
+  constructor(values: CallVariables['values'], uncoerced: Readonly<Record<string, unknown>>) {
     this.values = values;
-    this.#given = given;
+    this.#uncoerced = uncoerced;
   }
 
   text(name: string): string | undefined {
-    return Object.hasOwn(this.#given, name) ? JSON.stringify(this.#given[name]) : undefined;
+    return Object.hasOwn(this.#uncoerced, name) ? JSON.stringify(this.#uncoerced[name]) : undefined;
   }
 
-  given(name: string): unknown {
+  uncoerced(name: string): unknown {
     const text = this.text(name);
-    if (text === undefined || !losesWriting(text)) return this.#given[name];
+    if (text === undefined || !losesWriting(text)) return this.#uncoerced[name];
     const json = parseJson(text);
-    return json instanceof Json ? json.value : this.#given[name];
+    return json instanceof Json ? json.value : this.#uncoerced[name];
   }
 }
 
@@ -195,8 +195,8 @@ type InProcessExecutor = (
 ) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
 
 /**
- * Also executes what has no caller: operations of the program around the gateway. They need no scope, and each has a
- * context of its own. Together they have the budget of one caller.
+ * Also executes operations without a caller: those of the program around the gateway. They need no scope, and each has
+ * a separate context. Together they have the budget of one caller.
  */
 export function inProcess(
   { executor }: Pick<PlansExecutor, 'executor'>,
@@ -220,11 +220,11 @@ export function inProcess(
 /** The prefixes of callers with a credential, and the addresses of others, are different. */
 const OWNER = { name: 'in-process', mayDrain: true };
 
-/** Those of the operation are given to the plans executor, which coerces them. */
+/** The plans executor gets those of the operation, and coerces them. */
 const NO_VARIABLES: CallVariables = {
   values: {},
   text: () => undefined,
-  given: () => undefined,
+  uncoerced: () => undefined,
 };
 
 async function* untilRead(

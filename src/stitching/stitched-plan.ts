@@ -97,7 +97,7 @@ const BYTES_OF_CHARACTER = 120;
 function givenOf({ variables }: Call, names: readonly string[]): Record<string, unknown> {
   const given: Record<string, unknown> = {};
   for (const name of names) {
-    const value = variables.given(name);
+    const value = variables.uncoerced(name);
     if (value !== undefined) given[name] = exactly(value);
   }
   return given;

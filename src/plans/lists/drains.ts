@@ -101,7 +101,7 @@ export interface WalkTelemetry {
   /** @param hasIndex whether a page index lets the walk read pages in parallel */
   walkPlanned(hasIndex: boolean): void;
   /** A whole walk found fewer records than the service counted, at its beginning and at its end. */
-  walkFellShort(list: string, found: number, counted: number): void;
+  walkFellShort(list: string, met: number, counted: number): void;
   /** Of the records that were looked up by id: how many had a position in the page index, and how many had none. */
   positionsLookedUp(known: number, unknown: number): void;
 }
@@ -248,8 +248,8 @@ export function createDrains(
   }
 
   function walkableNow(list: DrainedList) {
-    const onShort = (found: number, counted: number) =>
-      telemetry.walkFellShort(list.field, found, counted);
+    const onShort = (met: number, counted: number) =>
+      telemetry.walkFellShort(list.field, met, counted);
     return { ...list, indexes, pace, counts, totals, onShort };
   }
 

@@ -285,7 +285,7 @@ type FirstPage = (
 type Lists = (node: FieldNode, scope: InliningScope) => FieldNode[];
 
 function firstOfAll(limit: unknown, after: unknown) {
-  // A cursor may point into the middle of a page, so that list is read by requests of its own.
+  // A cursor may point into the middle of a page, so that list is read by separate requests.
   if (isGiven(after)) return undefined;
   if (typeof limit !== 'number') return { first: undefined };
   return limit > 0 ? { first: limit } : undefined;

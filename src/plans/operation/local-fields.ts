@@ -56,11 +56,11 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
     sizeCalculation: (pieces, key) =>
       pieces.reduce((size, piece) => size + piece.length, 2 * key.length),
   });
-  /** Values that are being written. Each promise is resolved when its value is kept, or when nobody writes it any more. */
+  /** Values that are being written. Each promise is resolved when the writing ends, whether the value is kept or not. */
   const begun = new Map<string, Promise<void>>();
   let planned = 0;
   let turn: Promise<void> = Promise.resolve();
-  const ownTurn = () => (turn = turn.then(() => nextTurn()));
+  const waitForTurn = () => (turn = turn.then(() => nextTurn()));
   let sdlPiece: Buffer | undefined;
 
   return {
@@ -106,7 +106,7 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
         pieces.push(piece);
         size += piece.length;
         await call.hold(piece, piece.length);
-        await ownTurn();
+        await waitForTurn();
         call.signal.throwIfAborted();
       }
       if (size >= SMALLEST_KEPT) kept.set(keptAs, pieces.map(alone));

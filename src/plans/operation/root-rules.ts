@@ -117,7 +117,7 @@ function ofService({
   readonly directives?: readonly DirectiveNode[] | undefined;
 }): DirectiveNode | undefined {
   return directives.find(
-    (one) => one.name.value !== 'skip' && one.name.value !== 'include' && !isIncremental(one),
+    (node) => node.name.value !== 'skip' && node.name.value !== 'include' && !isIncremental(node),
   );
 }
 

@@ -26,7 +26,7 @@ import {
   NO_PAGES,
   OF,
   readEnvelope,
-  type Found,
+  type ServiceValue,
 } from '../../answers/envelope.ts';
 import { readValue, type Reading } from '../../answers/read.ts';
 import { cut, isKeptAsCame, scanner, type Tape } from '../../answers/scan.ts';
@@ -162,7 +162,7 @@ export function pageFetcher(
   const { sized } = requests;
   let inlined = inlinedPage;
   return async ({ first, after }, signal) => {
-    // Nobody would wait for the request any more, so its failure would be an unhandled rejection.
+    // After the abort nobody awaits the request, so its failure would be an unhandled rejection.
     signal.throwIfAborted();
     let answer = after === null ? inlined : undefined;
     if (answer) {
@@ -173,14 +173,14 @@ export function pageFetcher(
       }
     } else if (unreachable) answer = unreachable;
     else {
-      const send = ({ records, pages: wanted, isPart, isRepeated, trialMs }: Attempt) => {
+      const send = ({ records, pages: inlining, isPart, isRepeated, trialMs }: Attempt) => {
         // Leaving out a variable leaves out its argument, so the upstream's default applies.
         const page = { first: records, after, parentId, isPart };
         const write = (pages: PagesToInline) => {
           const request = requests.request(variables, page, pages);
           return isRepeated ? repeated(request, trialMs) : request;
         };
-        return requestSparingParents(requester, write, wanted);
+        return requestSparingParents(requester, write, inlining);
       };
       const accepted = await unlessAborted(sizes.request(sized, first ?? pageSize, send), signal);
       telemetry.pageRead(requester.cause);
@@ -196,7 +196,7 @@ export function pageFetcher(
     after: string | null,
   ): Page<ListRecord> {
     const page = pageIn(answer, after);
-    // Without a word of the service, a page that lacks a few records says nothing.
+    // Unless the service says how large its pages are, a page that lacks a few records proves nothing.
     const isCut = page.hasNextPage && 2 * sizeOf(page) < records;
     const limit = page.limit ?? (isCut ? sizeOf(page) : records);
     if (limit < records) {
@@ -229,8 +229,8 @@ function pageIn({ page, errors, isNull }: PageAnswer, after: string | null): Pag
 }
 
 /**
- * Gives records that are null because a field of theirs failed the identity that they have all the same: for their
- * cursors. Their pages are requested once more for that; a page that was read is given even if that fails.
+ * Adds the identities of records that are null because one of their fields failed: their cursors need them. Their pages
+ * are requested once more, without these fields. If that fails too, the page is returned as it was read.
  */
 export function namingFailed(
   fetchPage: FetchPage<ListRecord>,
@@ -392,15 +392,15 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
     request: (variables, { first, after, parentId, isPart = false }, pages = 'all') => {
       const written = pages === 'all' ? whole : write(pages);
       const values: Record<string, unknown> = {};
-      const own: Record<string, string> = {};
-      if (first !== undefined) own[FIRST] = String((values[FIRST] = first));
-      if (after !== null) own[AFTER] = JSON.stringify((values[AFTER] = after));
-      if (parentId !== undefined) own[PARENT_ID] = parentId;
+      const added: Record<string, string> = {};
+      if (first !== undefined) added[FIRST] = String((values[FIRST] = first));
+      if (after !== null) added[AFTER] = JSON.stringify((values[AFTER] = after));
+      if (parentId !== undefined) added[PARENT_ID] = parentId;
       return {
         kind: 'query',
         field: written.field,
         key: written.key(variables),
-        body: written.body(variables, own),
+        body: written.body(variables, added),
         pages: isPart
           ? (written.pages(variables, { [FIRST]: LARGEST_PAGE }) * (first ?? 1)) / LARGEST_PAGE
           : written.pages(variables, values),
@@ -412,10 +412,10 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
           : scan,
         read: function* read(answer, status) {
           const { data: value, errors, nullingPages, tooBig } = yield* readEnvelope(answer, status);
-          const found = way
+          const ofList = way
             ? way.descend({ value, errors }, { key: adapter.name, parentId })
             : descend({ value, errors }, [adapter.name]);
-          return { ...(yield* readPage(form, found)), nullingPages, tooBig };
+          return { ...(yield* readPage(form, ofList)), nullingPages, tooBig };
         },
       };
     },
@@ -433,7 +433,7 @@ export function pageSizeOf({ first }: Adapter): number | undefined {
   return isRequiredArgument(first) ? LARGEST_PAGE : undefined;
 }
 
-/** The sizes to request pages in, where the service wants to be told one. */
+/** The sizes to request pages in, where the service requires one. */
 export function pageSizesOf(adapter: Adapter): PageSizes | undefined {
   const usual = pageSizeOf(adapter);
   return usual === undefined ? undefined : { usual, largest: LARGEST_TRIED };
@@ -586,7 +586,7 @@ const QUOTES = 2;
 
 /**
  * Copies the records if something has to be cut out of them, or if the extensions are larger than they are; otherwise
- * refers to the bytes as they came.
+ * refers to the received bytes.
  */
 function* identified(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<PageBytes> {
   const count = tape.counts[0]!;
@@ -628,7 +628,7 @@ function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing)
   };
 }
 
-/** In a function of its own: functions made beside each other share what they refer to, here the bytes as they came. */
+/** A separate function, because closures of one scope keep alive all that any of them refers to: the received bytes. */
 function contentsOfCopy(
   copy: Pick<PageBytes, 'bytes' | 'at'>,
   texts: readonly (string | null)[],
@@ -748,7 +748,7 @@ function textAt(bytes: Buffer, start: number, end: number): string {
 /** Reads a page in general, whatever its form, and gives each record its own errors. */
 function* readPage(
   { adapter, identity, shapes, result, keys }: PageForm,
-  answered: Found,
+  answered: ServiceValue,
 ): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
   const read = result.read(answered);
   // All types of a result but the page are errors.
@@ -756,7 +756,7 @@ function* readPage(
     const failed = read.kind === 'failure' ? read.errors : answered.errors;
     return { page: undefined, isNull: false, errors: failed };
   }
-  const { value, errors: all } = read.found;
+  const { value, errors: all } = read.answered;
   // Only the gateway asked for the count.
   const errors = all.filter(({ path }) => path?.[0] !== COUNT_KEY || value?.isNull !== false);
   const nullable = isNullableType(adapter.field.type) && value?.isNull === true;

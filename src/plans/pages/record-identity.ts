@@ -45,8 +45,8 @@ export function identifying(
   const values = paths.length;
   if (values === 0) return NO_IDENTITY;
   if (isObjectType(nodeType)) {
-    const own = valuesOf(nodeType, paths, (index) => (values === 1 ? KEY : `${KEY}${index}`));
-    return { ...own, values, silentFields: () => own.silentFields };
+    const identity = valuesOf(nodeType, paths, (index) => (values === 1 ? KEY : `${KEY}${index}`));
+    return { ...identity, values, silentFields: () => identity.silentFields };
   }
   const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [];
   const ofType = new Map(
@@ -67,8 +67,8 @@ export function identifying(
     silentFields: ({ name }) => ofType.get(name)?.silentFields ?? [],
     values,
     of: (record) => {
-      for (const one of ofType.values()) {
-        const identity = one.of(record);
+      for (const { of: identityOf } of ofType.values()) {
+        const identity = identityOf(record);
         if (identity !== null) return identity;
       }
       return null;

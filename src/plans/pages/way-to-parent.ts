@@ -1,6 +1,6 @@
 import type { FieldNode, VariableDefinitionNode } from 'graphql';
 import { ownError } from '../../answers/answer-errors.ts';
-import { descend, member, OF, type Found } from '../../answers/envelope.ts';
+import { descend, member, OF, type ServiceValue } from '../../answers/envelope.ts';
 import { objectShape, type FieldShape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Reach } from '../../schema/derived.ts';
@@ -19,9 +19,9 @@ export interface WayToParent {
   isReached(id: string | undefined, parentId: string | undefined): boolean;
   /** Finds the list in an answer; an error if the parent cannot be reached any more. */
   descend(
-    answer: Found,
+    answer: ServiceValue,
     list: { readonly key: string; readonly parentId: string | undefined },
-  ): Found;
+  ): ServiceValue;
 }
 
 export function wayToParent(
@@ -40,7 +40,7 @@ export function wayToParent(
     wrap: (list, id) => {
       const selections = [list, ...(hasId ? [fieldNode('id', { alias: idKey(parent) })] : [])];
       const below = inner.reduceRight<readonly FieldNode[]>(
-        (wanted, { field, result }) => [fieldNode(field, { selections: result.select(wanted) })],
+        (inside, { field, result }) => [fieldNode(field, { selections: result.select(inside) })],
         selections,
       );
       const args = reach.kind === 'id' ? { args: [argumentNode(reach.argument.name, id)] } : {};
@@ -52,39 +52,39 @@ export function wayToParent(
       const id = hasId
         ? member(idKey(parent), { kind: 'any', nullable: true, type: 'ID' })
         : undefined;
-      const wanted = objectShape(OF, id ? [list, id] : [list]);
+      const parentShape = objectShape(OF, id ? [list, id] : [list]);
       const below = inner.reduceRight(
         (shape, { field, result }) => objectShape(OF, [member(field, result.shape(shape))]),
-        wanted,
+        parentShape,
       );
       return { root: member(root!.field, root!.result.shape(below)), id };
     },
     isReached,
     descend: (answer, { key, parentId }) => {
-      let found = answer;
+      let reached = answer;
       for (const { field, result } of steps) {
-        const read = result.read(descend(found, [field]));
+        const read = result.read(descend(reached, [field]));
         if (read.kind === 'other') return gone(parent);
         if (read.kind === 'failure') {
           return read.isMissing ? gone(parent) : { value: undefined, errors: read.errors };
         }
-        ({ found } = read);
+        reached = read.answered;
       }
-      const isNull = found.value === undefined || found.value.isNull;
-      if (isNull && found.errors.length === 0) return gone(parent);
-      if (!isNull && !isReached(found.value?.get(idKey(parent))?.raw, parentId)) {
+      const isNull = reached.value === undefined || reached.value.isNull;
+      if (isNull && reached.errors.length === 0) return gone(parent);
+      if (!isNull && !isReached(reached.value?.get(idKey(parent))?.raw, parentId)) {
         return another(
           parent,
           steps.map(({ field }) => field),
         );
       }
-      return descend(found, [key]);
+      return descend(reached, [key]);
     },
   };
 }
 
 /** The error of a parent that came without the id to request it by. */
-export function withoutId(parent: string): Found {
+export function withoutId(parent: string): ServiceValue {
   return failed(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service returned this ${parent} without an id, so the further pages of its list cannot be requested.`,
@@ -96,14 +96,14 @@ function isSameId(id: string | undefined, other: string | undefined): boolean {
   return id?.replaceAll('"', '') === other?.replaceAll('"', '');
 }
 
-function gone(parent: string): Found {
+function gone(parent: string): ServiceValue {
   return failed(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service no longer has this ${parent}, so the rest of its list cannot be read. Request its parent again.`,
   );
 }
 
-function another(parent: string, path: readonly string[]): Found {
+function another(parent: string, path: readonly string[]): ServiceValue {
   return failed(
     'BAD_USER_INPUT',
     `Only the ${parent} at ${path.join('.')} can be reached again, and this is another one. ` +
@@ -111,6 +111,6 @@ function another(parent: string, path: readonly string[]): Found {
   );
 }
 
-function failed(code: ErrorCode, message: string): Found {
+function failed(code: ErrorCode, message: string): ServiceValue {
   return { value: undefined, errors: [ownError(code, message, [])] };
 }

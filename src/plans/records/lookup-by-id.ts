@@ -7,7 +7,7 @@ import {
   slotScanner,
   slotsIn,
   type Envelope,
-  type Found,
+  type ServiceValue,
   type ScannedSlots,
 } from '../../answers/envelope.ts';
 import { readValue } from '../../answers/read.ts';
@@ -48,7 +48,7 @@ const FEW = 6;
 const WHOLE: Attempt = { records: undefined, pages: 'all', isPart: false, isRepeated: false };
 
 /** The answer for one id: bytes where the scanner took the record, null without one, otherwise what is read in general. */
-type Answered = Buffer | Found | null;
+type Answered = Buffer | ServiceValue | null;
 
 /** The answer to a batch. */
 interface BatchAnswer {
@@ -258,7 +258,7 @@ function* readBatch(answer: Json, count: number, status: number): Pausable<Batch
 }
 
 /** An error that belongs to no record may explain any null, so it goes to each that has none; or to the first record. */
-function valuesIn(envelope: Envelope, keys: readonly string[]): readonly Found[] {
+function valuesIn(envelope: Envelope, keys: readonly string[]): readonly ServiceValue[] {
   const { slots, unplaced } = slotsIn(envelope, keys);
   if (unplaced.length === 0) return slots;
   const placed = unplaced.map((error) => ({ ...error, path: [] }));
@@ -268,7 +268,7 @@ function valuesIn(envelope: Envelope, keys: readonly string[]): readonly Found[]
   );
 }
 
-function isUnexplained({ value, errors }: Found): boolean {
+function isUnexplained({ value, errors }: ServiceValue): boolean {
   return isNone(value) && errors.length === 0;
 }
 
@@ -276,12 +276,14 @@ function isNone(value: Json | undefined): boolean {
   return value === undefined || value.isNull;
 }
 
-function areAlike([one, other]: readonly (Answered | Error)[]): boolean {
-  const [reason, otherReason] = [one, other].map((each) =>
-    !each || each instanceof Error || Buffer.isBuffer(each) || !isNone(each.value)
-      ? undefined
-      : each.errors[0]?.message,
-  );
+function areAlike(two: readonly (Answered | Error)[]): boolean {
+  const [reason, otherReason] = two
+    .slice(0, 2)
+    .map((each) =>
+      !each || each instanceof Error || Buffer.isBuffer(each) || !isNone(each.value)
+        ? undefined
+        : each.errors[0]?.message,
+    );
   return reason !== undefined && reason === otherReason;
 }
 
@@ -306,7 +308,7 @@ function resultOf(
   if (read.kind === 'failure') {
     return read.isMissing ? undefined : { failure: new PageFailure(read.errors) };
   }
-  const { value, errors } = read.found;
+  const { value, errors } = read.answered;
   if (value?.isNull && errors.length === 0) return undefined;
   // The record as a whole failed: its errors are reported at the path of the field.
   const isFailed = isNone(value) && errors.length > 0;

@@ -53,7 +53,7 @@ export function recordField(
 ): FieldPlan {
   const { key } = selected;
   const lookUp = lookups(parts, selected);
-  const argumentIn = givenArgument(parts, selected, argument);
+  const argumentIn = uncoercedArgument(parts, selected, argument);
   const path = [key];
   return async (call) => {
     try {
@@ -69,7 +69,7 @@ export function recordField(
 
 /** Per operation, of all its fields of this kind together. */
 const MAX_REFERENCES = 10_000;
-/** So many references cost one page, in addition to the pages that are read for them. */
+/** The number of references that cost one page, in addition to the pages that are read for them. */
 const REFERENCES_PER_PAGE = 100;
 
 /**
@@ -83,7 +83,7 @@ export function recordsField(
 ): FieldPlan {
   const { key } = selected;
   const lookUp = lookups(parts, selected);
-  const argumentIn = givenArgument(parts, selected, argument);
+  const argumentIn = uncoercedArgument(parts, selected, argument);
   return async (call) => {
     try {
       const values = asList(argumentIn(call.variables));
@@ -268,10 +268,10 @@ function tooMany() {
 }
 
 /**
- * Makes a function that reads an argument that must not be null, as it was given. It is not coerced to its type, because
- * numbers would lose digits: where they may, they are `Json`.
+ * Makes a function that reads an argument that must not be null. Its value is not coerced to its type, because numbers
+ * would lose digits: where they may, they are `Json`.
  */
-function givenArgument(
+function uncoercedArgument(
   { operation }: FieldParts,
   { definition, nodes }: SelectedField,
   argument: string,
@@ -294,7 +294,7 @@ function givenArgument(
     switch (from.kind) {
       case Kind.VARIABLE: {
         const { value: name } = from.name;
-        const passed = variables.given(name);
+        const passed = variables.uncoerced(name);
         const byDefault = passed === undefined ? defaults.get(name) : undefined;
         return byDefault ? valueIn(byDefault, variables) : passed;
       }

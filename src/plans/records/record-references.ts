@@ -53,7 +53,7 @@ export function failedLookup(error: unknown): FailedLookup {
 export type RecordReference = { readonly entity: Entity; readonly id: RecordId } | string;
 
 /**
- * Reads a reference, as `givenArgument` returns it. Messages repeat nothing of it except the name of its type. Returns a
+ * Reads a reference, as `uncoercedArgument` returns it. Messages repeat nothing of it except the name of its type. Returns a
  * message instead of throwing an error: a body of one megabyte can hold half a million references.
  */
 export type ReadReference = (reference: unknown) => RecordReference;

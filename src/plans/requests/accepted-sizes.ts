@@ -42,7 +42,7 @@ export interface Attempt {
   /** Undefined: as many as the service gives. */
   readonly records: number | undefined;
   readonly pages: PagesToInline;
-  /** Whether fewer records are requested than were wanted. */
+  /** Whether fewer records are requested than are needed. */
   readonly isPart: boolean;
   /** Whether the attempt before was charged for, and brought nothing. */
   readonly isRepeated: boolean;
@@ -61,17 +61,17 @@ export interface Accepted<T> {
 }
 
 export interface AcceptedSizes {
-  /** The most records that are requested at a time; undefined: as many as are wanted. */
+  /** The most records that are requested at a time; undefined: as many as are needed. */
   of(sized: SizedList): number | undefined;
   /**
-   * Requests as many of the wanted records as the service accepts.
+   * Requests as many of the needed records as the service accepts.
    *
-   * @param wanted undefined: as many as the service gives
+   * @param needed undefined: as many as the service gives
    * @throws OPERATION_TOO_COMPLEX where it refuses a single one, and what `send` throws
    */
   request<T extends SizedAnswer>(
     sized: SizedList,
-    wanted: number | undefined,
+    needed: number | undefined,
     send: (attempt: Attempt) => Promise<T>,
   ): Promise<Accepted<T>>;
   /** To be called where the service gave fewer records than this size: it is no limit. */
@@ -101,9 +101,9 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
 
   return {
     of: (sized) => known(sized)?.size ?? sized.begin,
-    request: async (sized, wanted, send) => {
+    request: async (sized, needed, send) => {
       const size = known(sized) ?? (sized.begin === undefined ? undefined : keep(sized));
-      const first = attemptOf(size, wanted, Infinity);
+      const first = attemptOf(size, needed, Infinity);
       let failure: Failure;
       try {
         const answer = await send(first);
@@ -115,7 +115,7 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
       } catch (error) {
         failure = failureFrom(error);
       }
-      return requestLess(sized, wanted, send, { failed: first, failure });
+      return requestLess(sized, needed, send, { failed: first, failure });
     },
     exceedsLimit: (sized) => {
       const size = known(sized);
@@ -139,7 +139,7 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
 
   async function requestLess<T extends SizedAnswer>(
     sized: SizedList,
-    wanted: number | undefined,
+    needed: number | undefined,
     send: (attempt: Attempt) => Promise<T>,
     first: { readonly failed: Attempt; readonly failure: Failure },
   ): Promise<Accepted<T>> {
@@ -173,7 +173,7 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
       } else if (clock.elapsed() > until) return settled(failure, failed);
       // Each attempt requests less than the one before, whatever other operations have learned since.
       const most = failed.pages === size.pages ? Math.max(1, records - 1) : Infinity;
-      const less = { ...attemptOf(size, wanted, most), isRepeated: true };
+      const less = { ...attemptOf(size, needed, most), isRepeated: true };
       try {
         const answer = await send(less);
         if (!answer.tooBig) {
@@ -247,11 +247,11 @@ function trialOf({ hasInlinedPages }: SizedList): Attempt {
   return { records: 1, pages, isPart: true, isRepeated: true, trialMs: TRIAL_MS };
 }
 
-function attemptOf(size: AcceptedSize | undefined, wanted: number | undefined, most: number) {
+function attemptOf(size: AcceptedSize | undefined, needed: number | undefined, most: number) {
   const largest = Math.min(size?.size ?? Infinity, most);
-  const isPart = largest < (wanted ?? Infinity);
+  const isPart = largest < (needed ?? Infinity);
   return {
-    records: isPart ? largest : wanted,
+    records: isPart ? largest : needed,
     pages: size?.pages ?? 'all',
     isPart,
     isRepeated: false,

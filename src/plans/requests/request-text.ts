@@ -46,8 +46,8 @@ import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
 export interface RequestText {
   /** The root field that it selects; the first one of several. */
   readonly field: string;
-  /** @param own the values of the variables that the gateway adds, as JSON */
-  body(variables: CallVariables, own?: OwnVariables): string;
+  /** @param added the values of the variables that the gateway adds, as JSON */
+  body(variables: CallVariables, added?: AddedVariables): string;
   /** Names how the answer is read, where the body does not say it: see `whatIsRead`. Mostly empty. */
   key(variables: CallVariables): string;
   /** Equal for requests that differ only in the variables that the gateway adds, such as two pages of a list. */
@@ -57,10 +57,10 @@ export interface RequestText {
   /** Whether it has first pages of nested lists. */
   readonly hasInlinedPages: boolean;
   /** Cost in pages. */
-  pages(variables: CallVariables, own?: Readonly<Record<string, unknown>>): number;
+  pages(variables: CallVariables, added?: Readonly<Record<string, unknown>>): number;
 }
 
-type OwnVariables = Readonly<Record<string, string>>;
+type AddedVariables = Readonly<Record<string, string>>;
 
 /**
  * All first pages of nested lists, or none; all but those with these keys; or `safe`: only those whose type may be null.
@@ -132,12 +132,12 @@ export function writeRequest(
   const key = isAsSent ? () => '' : keyOf(whatIsRead(selected, scope));
   return {
     field: firstField(document),
-    body: (variables, own = NONE) => `${open}${members(used, variables, own)}}}`,
+    body: (variables, added = NONE) => `${open}${members(used, variables, added)}}}`,
     key,
     selection: () => (selection ??= hash('sha256', withoutName(open, name?.value), 'base64')),
     hasInlinedPages: inlined !== selected,
     name: (variables) => `${open}${members(used, variables, NONE)}${key(variables)}`,
-    pages: ({ values }, own = NONE) => cost({ ...values, ...own }),
+    pages: ({ values }, added = NONE) => cost({ ...values, ...added }),
   };
 }
 
@@ -157,7 +157,7 @@ function keyOf(read: DocumentNode): RequestText['key'] {
 }
 
 /** Writes the values of these variables as members of a JSON object. */
-function members(names: Iterable<string>, variables: CallVariables, added: OwnVariables): string {
+function members(names: Iterable<string>, variables: CallVariables, added: AddedVariables): string {
   let written = '';
   for (const variable of names) {
     const value = Object.hasOwn(added, variable) ? added[variable] : variables.text(variable);
@@ -232,7 +232,7 @@ function onlyDefined(document: DocumentNode, used: ReadonlySet<string>): Documen
  */
 export async function requestSparingParents<T extends InliningAnswer>(
   requester: Pick<Requester, 'request'>,
-  write: (wanted: PagesToInline) => UpstreamRequest<T>,
+  write: (pages: PagesToInline) => UpstreamRequest<T>,
   pages: PagesToInline = 'all',
 ): Promise<T> {
   let answer = await requester.request(write(pages));

@@ -8,25 +8,25 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { OWN_KEYS, type UpstreamError } from '../../answers/answer-errors.ts';
-import type { Found } from '../../answers/envelope.ts';
+import type { ServiceValue } from '../../answers/envelope.ts';
 import { TYPE_KEY, type Shape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Result } from '../../schema/derived.ts';
 import { fieldNode, orTypename } from './request-text.ts';
 
-/** How what a field of the service returns is selected and read, whether it is a result (see `Result`) or not. */
+/** How the value of a field of the service is selected and read, whether it is a result (see `Result`) or not. */
 export interface ResultReading {
   /** @param selections of what is wanted */
   select(selections: readonly SelectionNode[]): readonly SelectionNode[];
   /** Returns the shape of a value that is wanted. Errors and other types do not match it. */
   shape(wanted: Shape): Shape;
-  read(found: Found): ReadResult;
+  read(value: ServiceValue): ReadResult;
 }
 
 /** What the service returned: what is wanted, which may be null; an error; or a type that stands for null. */
 type ReadResult =
-  | { readonly kind: 'wanted'; readonly found: Found }
+  | { readonly kind: 'wanted'; readonly answered: ServiceValue }
   | {
       readonly kind: 'failure';
       /** Whether it says that there is no such record. */
@@ -67,15 +67,16 @@ export function resultReading(
       of: (name) => (name === wantedName && of.kind === 'object' ? of : undefined),
       common: () => (of.kind === 'object' ? of.fields : []),
     }),
-    read: (found) => {
-      const name = found.value?.get(TYPE_KEY)?.string ?? wantedName;
+    read: (answered) => {
+      const { value, errors } = answered;
+      const name = value?.get(TYPE_KEY)?.string ?? wantedName;
       if (otherNames.has(name)) return { kind: 'other' };
       const failure = failures.get(name);
       // The general reading reports a type that the schema snapshot does not have.
-      if (!failure) return { kind: 'wanted', found };
-      const { isMissing, error, reason } = failure(found.value!);
+      if (!failure) return { kind: 'wanted', answered };
+      const { isMissing, error, reason } = failure(value!);
       telemetry.resultFailed(name, reason);
-      return { kind: 'failure', isMissing, errors: [error, ...found.errors] };
+      return { kind: 'failure', isMissing, errors: [error, ...errors] };
     },
   };
 }
@@ -113,7 +114,7 @@ function plainFields(type: GraphQLObjectType) {
 const PLAIN: ResultReading = {
   select: (selections) => selections,
   shape: (wanted) => wanted,
-  read: (found) => ({ kind: 'wanted', found }),
+  read: (answered) => ({ kind: 'wanted', answered }),
 };
 
 function on({ name }: GraphQLObjectType, selections: readonly SelectionNode[]): SelectionNode {
@@ -178,7 +179,7 @@ interface Text {
 function wordsOf(texts: readonly Text[]): Text | undefined {
   return (
     first(WORDS, (pattern) => texts.find(({ name, isEnum }) => !isEnum && pattern.test(name))) ??
-    texts.find((one) => one.text !== '' && !isCode(one))
+    texts.find((text) => text.text !== '' && !isCode(text))
   );
 }
 
@@ -248,10 +249,10 @@ function errorOf({
   };
 }
 
-function first<T, U>(all: readonly T[], find: (one: T) => U | undefined): U | undefined {
-  for (const one of all) {
-    const found = find(one);
-    if (found !== undefined) return found;
+function first<T, U>(all: readonly T[], find: (element: T) => U | undefined): U | undefined {
+  for (const element of all) {
+    const result = find(element);
+    if (result !== undefined) return result;
   }
   return undefined;
 }
