@@ -37,7 +37,8 @@ export type RequestOrigin = Pick<Sender, 'caller' | 'cause'>;
 
 /** Sends requests on behalf of an operation or a walk. */
 export interface Requester extends RequestOrigin {
-  request<T>(request: UpstreamRequest<T>): Promise<T>;
+  /** @param signal of the page's reader. A request that others may wait for goes on when it is aborted. */
+  request<T>(request: UpstreamRequest<T>, signal?: AbortSignal): Promise<T>;
 }
 
 /** One request of an operation to the service. */

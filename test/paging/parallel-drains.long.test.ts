@@ -248,14 +248,15 @@ async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
 async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOptions = {}) {
   const gateway = await startGatewayOverFake(upstream, options);
   const load = { now: 0, most: 0, requests: 0 };
-  const counted: Reply = async (...given) => {
+  const counted: Reply = async (response, ...given) => {
     load.now += 1;
     load.requests += 1;
-    load.most = Math.max(load.most, load.now);
-    // All other requests sent by now arrive before this one is answered.
+    // A request also ends when the gateway aborts it.
+    response.once('close', () => (load.now -= 1));
+    // All other requests sent by now arrive before this one is answered, and aborted ones have ended.
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
-    await honest(...given);
-    load.now -= 1;
+    load.most = Math.max(load.most, load.now);
+    await honest(response, ...given);
   };
   gateway.upstream.answer(counted);
   return {

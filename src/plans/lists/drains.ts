@@ -324,12 +324,12 @@ function drainRequester(
 ): Requester {
   return {
     ...origin,
-    request: async (request) => {
+    request: async (request, ofPage = signal) => {
       spend(request.pages);
-      signal.throwIfAborted();
+      ofPage.throwIfAborted();
       const paced = pace.begin();
       const onPressure = paced.pressed;
-      const sender: Sender = { ...origin, signal, priority: 'drain', onPressure };
+      const sender: Sender = { ...origin, signal: ofPage, priority: 'drain', onPressure };
       const answer = await sendRequest(execute, request, sender);
       paced.arrived();
       return answer;

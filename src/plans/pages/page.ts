@@ -180,7 +180,10 @@ export function pageFetcher(
           const request = requests.request(variables, page, pages);
           return isRepeated ? repeated(request, trialMs) : request;
         };
-        return requestSparingParents(requester, write, inlining);
+        // Other pages wait for the outcome of a trial.
+        const ofPage = trialMs === undefined ? signal : undefined;
+        const request: Requester['request'] = (page) => requester.request(page, ofPage);
+        return requestSparingParents({ request }, write, inlining);
       };
       const accepted = await unlessAborted(sizes.request(sized, first ?? pageSize, send), signal);
       telemetry.pageRead(requester.cause);
