@@ -7,8 +7,12 @@ import {
   type GraphQLCompositeType,
   type GraphQLSchema,
   getNamedType,
+  GraphQLIncludeDirective,
+  GraphQLSkipDirective,
   isLeafType,
   Kind,
+  type DirectiveNode,
+  type InlineFragmentNode,
   type FieldNode,
   type OperationDefinitionNode,
   type SelectionNode,
@@ -101,12 +105,33 @@ export function withPrivateKeys(
           const alias = { kind: Kind.NAME, value: `${key}${SUFFIX}` } as const;
           const parent = types.getParentType();
           const isAdded = parent && isOneOf(schema, parent, node.name.value, added);
-          if (!isAdded || !node.selectionSet) return { ...node, alias };
-          return { ...node, alias, selectionSet: inFragment(node.selectionSet) };
+          if (!isAdded || !node.selectionSet) return withoutConditions({ ...node, alias });
+          return withoutConditions({ ...node, alias, selectionSet: inFragment(node.selectionSet) });
         },
       },
     }),
   );
+}
+
+/**
+ * Moves `@skip` and `@include` of a field to a fragment around it. Of two equal fields, graphql-tools keeps the first
+ * one: without a fragment `{ id @skip(if: true) id }` would have no `id`.
+ */
+function withoutConditions(field: FieldNode): FieldNode | InlineFragmentNode {
+  const { directives = [] } = field;
+  const conditions = directives.filter(isCondition);
+  if (conditions.length === 0) return field;
+  const others = directives.filter((directive) => !isCondition(directive));
+  const selections = [{ ...field, directives: others }];
+  return {
+    kind: Kind.INLINE_FRAGMENT,
+    directives: conditions,
+    selectionSet: { kind: Kind.SELECTION_SET, selections },
+  };
+}
+
+function isCondition({ name: { value } }: DirectiveNode): boolean {
+  return value === GraphQLSkipDirective.name || value === GraphQLIncludeDirective.name;
 }
 
 /**

@@ -163,4 +163,32 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: 1_378_033_106,
   },
+  // The pair of a 503 had replaced an earlier one when the document was deleted, and the earlier one was missed.
+  {
+    replicas: 3,
+    life: 120,
+    revokesOnRefresh: false,
+    refusesEarly: null,
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [],
+    steps: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'save committed', effect: 'kill', delayMs: 0, forMs: 200_000 },
+        oddity: 'no connection',
+      },
+      {
+        after: 40_000,
+        do: 'trap',
+        trap: { point: 'connect', effect: 'kill', delayMs: 0, forMs: 2_000 },
+        oddity: 'pair with status 503',
+      },
+      { after: 2_000, do: 'meet', oddity: 'cut after it was processed' },
+      { after: 40_000, do: 'damage', what: 'the document is deleted' },
+    ],
+    seed: -1_925_417_081,
+  },
 ];

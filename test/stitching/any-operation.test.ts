@@ -136,6 +136,22 @@ test('any operation has the same answer with own fields as without, and their re
   expect(compared).toBeGreaterThan(RUNS);
 });
 
+test('a field that is selected twice is answered if one of the two is not skipped', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverSandbox(
+    { schema },
+    { snapshot: fullSdl, additions, config: { maxAliases: 1_000, maxDepth: 30 } },
+  );
+  const query = `query ($yes: Boolean!) {
+    own @skip(if: $yes)
+    own
+    allApplicants(limit: 2) { ... on Named { id @skip(if: $yes) id } }
+  }`;
+  expect(await gateway.ask(query, { yes: true })).toMatchObject({
+    data: { own: 'root', allApplicants: [{ id: 1 }, { id: 2 }] },
+  });
+});
+
 function errorsOf({ errors = [] }: Answer<unknown>) {
   return errors.map(({ message, path }) => `${path?.join('.')}: ${message}`).toSorted();
 }
