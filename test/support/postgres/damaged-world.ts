@@ -86,10 +86,16 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
       throw error;
     });
     let ended: Promise<void> | undefined;
-    const stop = () => (ended ??= keeper.stop().then(end));
+    const stop = () => {
+      // A pair that cannot be saved is tried for five seconds.
+      hurry();
+      return (ended ??= keeper.stop().then(end));
+    };
     ends.defer(() => stop());
 
     const receive = async () => {
+      // A process asks all others for their news before its first claim, and waits two seconds for answers.
+      hurry();
       const token = await keeper.accessToken();
       keeper.accepted(token);
       const next = await keeper.afterRefusal(token, 'token_expired');
@@ -127,8 +133,6 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
       receive,
       settles: () => eventually(() => expect(rescuedIn(directory)).toEqual([])),
       refresh: async () => {
-        // A process asks all others for their news before its first claim, and waits two seconds for answers.
-        hurry();
         await receive();
         // A save that takes longer than a second goes on.
         await eventually(async () => {
@@ -204,6 +208,7 @@ function clockThatHurries() {
       sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / factor, signal),
     },
     hurry: () => {
+      if (factor === 5) return;
       [at, from] = [elapsed(), systemClock.elapsed()];
       factor = 5;
     },
