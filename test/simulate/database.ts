@@ -332,6 +332,8 @@ export class SimulatedServer {
     if (purpose !== 'read') await time.sleep(chance.between(1, 15));
     const at = this.interruptions.findIndex((one) => one.purpose === purpose);
     const what = at < 0 ? undefined : this.interruptions.splice(at, 1)[0]!.what;
+    // A replica whose call fails may be too late for the others.
+    if (what !== undefined) observer.onDisturbance(session.by);
     const isCut = this.isDown || session.by.isCutOff || session.epoch !== this.#epoch;
     if (isCut || what === 'not committed' || what === 'hangs') {
       this.#abort(session);

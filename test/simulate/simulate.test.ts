@@ -26,7 +26,7 @@ test('a seed gives the same history, line by line', async () => {
 
 /** The seed from which a flaw is looked for, where the first histories from seed 1 do not meet it. */
 const FIRST: Readonly<Record<string, string>> = {
-  'ask-nobody': '635',
+  'ask-nobody': '790',
   'drop-failed-saves': '10',
   'forget-early-refusals': '11',
   'send-again-without-answer': '20',
