@@ -16,6 +16,7 @@ import {
 } from 'graphql';
 import { expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import type { ErrorCode } from '../../src/errors.ts';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
 import { servedOnce } from '../support/gateway/served-once.ts';
@@ -118,6 +119,8 @@ test('any operation has the same answer with own fields as without, and their re
       const plain = await gateway.ask<Parent>(query, variables);
       const text = print(withOwnFields(served.schema, query));
       const stitched = await gateway.ask<Parent>(text, variables);
+      // With own fields, an operation may read 10,000 members of objects: limits.test.ts.
+      if (hasCode(stitched, 'OPERATION_TOO_COMPLEX')) return;
       const found: unknown[] = [];
       if (!plain.data || !stitched.data) {
         // Each root field is a request of its own then, and each may fail.
@@ -151,6 +154,10 @@ test('a field that is selected twice is answered if one of the two is not skippe
     data: { own: 'root', allApplicants: [{ id: 1 }, { id: 2 }] },
   });
 });
+
+function hasCode({ errors = [] }: Answer<unknown>, code: ErrorCode) {
+  return errors.some(({ extensions }) => extensions?.['code'] === code);
+}
 
 function errorsOf({ errors = [] }: Answer<unknown>) {
   return errors.map(({ message, path }) => `${path?.join('.')}: ${message}`).toSorted();
