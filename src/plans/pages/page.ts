@@ -182,7 +182,7 @@ export function pageFetcher(
         };
         // Other pages wait for the outcome of a trial.
         const ofPage = trialMs === undefined ? signal : undefined;
-        const request: Requester['request'] = (page) => requester.request(page, ofPage);
+        const request: Requester['request'] = (ofRecords) => requester.request(ofRecords, ofPage);
         return requestSparingParents({ request }, write, inlining);
       };
       const accepted = await unlessAborted(sizes.request(sized, first ?? pageSize, send), signal);
