@@ -18,6 +18,7 @@ import { expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import type { Additions } from '../../src/stitching/additions.ts';
+import { isOwnCursor } from '../../src/paging/cursor.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
 import { servedOnce } from '../support/gateway/served-once.ts';
 import { fullScalar, fullSdl, fullService } from '../support/imitations/honest.ts';
@@ -130,7 +131,7 @@ test('any operation has the same answer with own fields as without, and their re
       }
       const left = withoutAdded(stitched.data, found);
       compared += found.length;
-      expect([text, left]).toEqual([text, plain.data]);
+      expect([text, left]).toEqual([text, withoutAdded(plain.data, [])]);
       expect(found.filter((one) => !own.has(String(one)))).toEqual([]);
       expect(errorsOf(stitched)).toEqual(errorsOf(plain));
     }),
@@ -154,6 +155,14 @@ test('a field that is selected twice is answered if one of the two is not skippe
     data: { own: 'root', allApplicants: [{ id: 1 }, { id: 2 }] },
   });
 });
+
+/** The list and the identity that a cursor names. */
+function recordAt(cursor: string): unknown {
+  // Between a version byte and a checksum of four bytes.
+  const json = Buffer.from(cursor, 'base64url').subarray(1, -4).toString();
+  const [list, , , , , identity] = JSON.parse(json) as unknown[];
+  return { list, identity };
+}
 
 function hasCode({ errors = [] }: Answer<unknown>, code: ErrorCode) {
   return errors.some(({ extensions }) => extensions?.['code'] === code);
@@ -185,6 +194,8 @@ function withOwnFields(schema: GraphQLSchema, query: string) {
 
 function withoutAdded(value: unknown, found: unknown[]): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutAdded(one, found));
+  // Two operations may have read the record in pages of another size, and their cursors say so.
+  if (typeof value === 'string' && isOwnCursor(value)) return recordAt(value);
   if (typeof value !== 'object' || value === null) return value;
   const { [OWN]: own, [RATED]: rating, ...rest } = value as Record<string, unknown>;
   if (own !== undefined) found.push(own);
