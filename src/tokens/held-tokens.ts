@@ -173,6 +173,14 @@ export function savedPairOf(stored: StoredTokens, store: string, now: number): R
 }
 
 /**
+ * The pair, to be saved again. The wall clock may have been set since it was refreshed: by a clock that is a year ahead, the
+ * next start would take a pair with its earlier time for a year old, and its refresh token for expired.
+ */
+export function pairToSave({ saved, bornAt }: HeldTokens, clock: Clock): Required<NewPair> {
+  return { ...saved, at: clock.now() - (clock.elapsed() - bornAt) };
+}
+
+/**
  * What changes for a pair that is held already, from what the store now holds.
  *
  * @param forgotten unanswered exchanges that the store no longer knows of

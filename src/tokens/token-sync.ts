@@ -10,6 +10,7 @@ import {
   lossOf,
   mayHaveSuccessor,
   nextPair,
+  pairToSave,
   replayAt,
   savedPairOf,
   unansweredOf,
@@ -153,7 +154,7 @@ export function createTokenSync(parts: TokenSyncParts) {
         const stored = await readOrRestore(newest);
         if (stored) expectOurs(stored);
       } catch (error) {
-        saver.leave(newest.saved, error);
+        saver.leave(pairToSave(newest, clock), error);
       }
     },
   };
@@ -292,7 +293,7 @@ export function createTokenSync(parts: TokenSyncParts) {
       if (saver.pending || !isHeld(newest)) return;
       storeLosses += 1;
       forgotten = unansweredOf(newest.state);
-      await saver.saveAgain(newest.saved, loss, cause);
+      await saver.saveAgain(pairToSave(newest, clock), loss, cause);
     };
     try {
       const { stored, loss } = await compare(newest);

@@ -191,4 +191,24 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: -1_925_417_081,
   },
+  // The wall clock jumped by a year before a pair went to the rescue file because the store had lost it: the file had the
+  // time of before the jump, and the next start took the refresh token for expired.
+  {
+    replicas: 2,
+    life: 120,
+    revokesOnRefresh: false,
+    refusesEarly: 'with status 403',
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [{ after: 0, do: 'meet', oddity: 'late answer' }],
+    steps: [
+      { after: 20_000, do: 'clock', by: 0, ms: 31_536_000_000 },
+      { after: 0, do: 'damage', what: 'the document is deleted' },
+      { after: 0, do: 'meet', oddity: 'no connection' },
+      { after: 200, do: 'restoreBackup', lost: 2 },
+      { after: 0, do: 'damage', what: 'the document is deleted' },
+    ],
+    seed: -643_107_750,
+  },
 ];
