@@ -52,8 +52,8 @@ export interface GatewayParts {
   readonly trustedDocuments?: unknown;
   /** Plugins for Yoga and Envelop, inside those of the gateway. */
   readonly plugins?: readonly Plugin[] | undefined;
-  /** The id of a record that exists, for the examples of GraphiQL. */
-  readonly knownId?: string | undefined;
+  /** Set in front of the sandbox inside, whose records are made up. */
+  readonly sandbox?: { readonly idOfPerson: string } | undefined;
   /** The proxy for a URL; undefined: none. */
   readonly proxyFor?: (url: string) => string | undefined;
   /** Where the pages of callers are counted, for several processes; undefined: here. */
@@ -154,7 +154,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   });
   for (const warning of served.warnings) log.warn(warning);
   let isStopping = false;
-  const origin = createOrigin(config, log);
+  const origin = createOrigin({ ...config, isSandbox: parts.sandbox !== undefined }, log);
   const paths = createPaths(() => tokens.present && !isStopping);
   const graphiql = createGraphiql({
     enabled: config.graphiql,
@@ -162,9 +162,10 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       apiKeys: config.auth.apiKeys.length > 0,
       tokens: config.auth.jwt !== undefined,
     },
+    isSandbox: parts.sandbox !== undefined,
     examples: examples(describeLists(served), {
       isRouterOnly: config.auth?.routerCallers !== undefined,
-      knownId: parts.knownId,
+      knownId: parts.sandbox?.idOfPerson,
     }),
   });
   const errors = createErrorPolicy({ memory, log });

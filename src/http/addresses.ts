@@ -17,19 +17,22 @@ interface OriginSettings extends NamedServer, CorsSettings {
   /** Undefined: callers need no credential. */
   readonly auth: object | undefined;
   readonly trustProxy: boolean;
+  /** Whether pages of this machine may read answers, which contain only made-up people. */
+  readonly isSandbox: boolean;
 }
 
 /** Where requests may come from: by which host names, from which web pages, and from which address. */
 export function createOrigin(settings: OriginSettings, log: Logger) {
-  const { host, allowedHosts, corsOrigins, trustProxy } = settings;
+  const { host, allowedHosts, trustProxy } = settings;
   const needsCredential = settings.auth !== undefined;
   if (!allowedHosts && !isLoopback(host) && !needsCredential) log.warn(HOSTS_ARE_NOT_LISTED);
-  const { corsHeaders, preflights } = cors(settings, log);
+  const isListed = listedOrigins(settings);
+  const { corsHeaders, preflights } = cors(settings, isListed, log);
   return {
     corsHeaders,
     knownHosts: knownHosts(gatewayHosts(settings, needsCredential)),
     preflights,
-    crossSite: crossSite(corsOrigins),
+    crossSite: crossSite(isListed),
     findBudgetOwner: findBudgetOwner(trustProxy),
   };
 }
@@ -121,6 +124,25 @@ function plain(host: string): string {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
 }
 
+type IsListed = (origin: string | undefined) => boolean;
+
+/** The origins whose pages may read answers. */
+function listedOrigins({ corsOrigins, isSandbox }: OriginSettings): IsListed {
+  return (origin) =>
+    origin !== undefined &&
+    (corsOrigins.includes(origin) || (isSandbox && isOfThisMachine(origin)));
+}
+
+/** Whether a page of this origin comes from a server on the machine of its reader, which no attacker can imitate. */
+function isOfThisMachine(origin: string): boolean {
+  return isOrigin(origin) && isLoopback(plain(new URL(origin).host));
+}
+
+/** Whether a browser could have written this as the origin of a page. */
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}
+
 interface CorsSettings {
   /** The origins whose pages may read answers, as browsers write them. */
   readonly corsOrigins: readonly string[];
@@ -136,7 +158,8 @@ interface CorsSettings {
  * its credential in a header that it sets itself. Otherwise a browser would add what it stores for this host.
  */
 function cors(
-  { corsOrigins, corsHeaders: additional }: CorsSettings,
+  { corsOrigins, isSandbox, corsHeaders: additional }: OriginSettings,
+  isListed: IsListed,
   log: Logger,
 ): {
   /** Adds to every answer which origin may read it. */
@@ -144,13 +167,11 @@ function cors(
   /** Answers preflights. */
   readonly preflights: Stage;
 } {
-  const isListed = (origin: string | undefined) =>
-    origin !== undefined && corsOrigins.includes(origin);
   const report = reportOnce(log);
   const allowed = allowedPreflight([...SENDABLE, ...additional]);
   return {
     corsHeaders: (exchange) => {
-      if (corsOrigins.length === 0) return undefined;
+      if (corsOrigins.length === 0 && !isSandbox) return undefined;
       const { replyHeaders } = exchange;
       // Also without an origin: a cache must not return that answer to a page.
       replyHeaders['vary'] = 'Origin';
@@ -182,8 +203,7 @@ function isPreflight(exchange: Exchange): boolean {
 function reportOnce(log: Logger): (origin: string, requestId: string) => void {
   const reported = new Set<string>();
   return (origin, requestId) => {
-    const isOrigin = URL.canParse(origin) && new URL(origin).origin === origin;
-    if (!isOrigin || reported.has(origin) || reported.size >= MOST_REPORTED) return;
+    if (!isOrigin(origin) || reported.has(origin) || reported.size >= MOST_REPORTED) return;
     reported.add(origin);
     log.warn(
       { requestId, origin },
@@ -232,9 +252,9 @@ const OTHER_ORIGIN = errorReply(403, codedError('FORBIDDEN', UNLISTED_ORIGIN));
  * A page can send a GET without a preflight, even by an image or a link. So a GET must have a header that a browser
  * sends to another origin only after a preflight allowed it. The content type of a POST is such a header.
  */
-function crossSite(origins: readonly string[]): Stage {
+function crossSite(isListed: IsListed): Stage {
   return (exchange) => {
-    if (isOfAnotherSite(exchange) && !origins.includes(exchange.header('origin') ?? '')) {
+    if (isOfAnotherSite(exchange) && !isListed(exchange.header('origin'))) {
       throw codedError('FORBIDDEN', UNLISTED_ORIGIN, { extensions: { http: { status: 403 } } });
     }
     if (exchange.method !== 'GET' || isPreflighted(exchange)) return undefined;

@@ -116,7 +116,7 @@ export function gatewayParts(
     trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
     plugins: added?.plugins,
     additions: added,
-    knownId: service === undefined ? FIRST_PERSON_OF_SANDBOX : undefined,
+    sandbox: service === undefined ? { idOfPerson: FIRST_PERSON_OF_SANDBOX } : undefined,
     proxyFor: machine.proxyFor,
     clock: systemClock,
     log,

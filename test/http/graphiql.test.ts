@@ -1,5 +1,6 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { parse, print } from 'graphql';
 import { createSchema } from 'graphql-yoga';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -8,6 +9,7 @@ import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/gr
 import type { Stage } from '../../src/http/exchange.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { handlerFor } from '../support/gateway/stages.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
 
@@ -117,10 +119,13 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
 
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
     await documentation.getByText('Error fetching schema').waitFor();
+    await page.locator('.graphiql-execute-button').click();
+    await result().getByText('"UNAUTHENTICATED"').waitFor();
     await field.fill(KEY);
     await field.press('Enter');
     await documentation.getByText('Query', { exact: true }).waitFor();
     await page.getByText('Sent with every request of this page').waitFor();
+    await result().getByText('"UNAUTHENTICATED"').waitFor({ state: 'detached' });
 
     expect(await tabs().allTextContents()).toEqual(TABS);
     for (const [tab, shown] of [
@@ -137,7 +142,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
       expect(await result().textContent()).not.toContain('errors');
     }
 
-    await page.waitForFunction(() => JSON.stringify(localStorage).includes('LastPersons'));
+    await stored('tabState', /LastPersons/);
     const kept = await page.evaluate(() =>
       JSON.stringify([localStorage, sessionStorage, document.cookie, location.href]),
     );
@@ -195,9 +200,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     await editor().click();
     await page.keyboard.press('Control+Home');
     await page.keyboard.insertText('# about Ada\n');
-    await page.waitForFunction(() =>
-      localStorage.getItem('Recruiting graphiql:tabState')?.includes('about Ada'),
-    );
+    await stored('tabState', /about Ada/);
     expect(page.url()).toBe(server.url);
 
     await page.reload();
@@ -221,11 +224,82 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     expect(await tabs().allTextContents()).toEqual(TABS);
   });
 
+  test('GraphiQL shows the examples of the schema that is served, and keeps the tabs of each schema', async () => {
+    const others = examples([{ field: 'countries', selection: 'code' }]);
+    const other = handlerFor(schema, {
+      first: [createGraphiql({ enabled: true, examples: others }).page],
+    });
+    const usualHandler = handlerFor(schema, { first: [usualPage] });
+    let handler = usualHandler;
+    await using server = await listen((request, response) => handler(request, response));
+    await page.goto(`${server.origin}/graphql`);
+    await editor().getByText('Welcome!').waitFor();
+    await editor().click();
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.insertText('# about Ada\n');
+    await stored('tabState', /about Ada/);
+
+    handler = other;
+    await page.reload();
+    await tabs().getByText('Countries').waitFor();
+    expect(await tabs().allTextContents()).toEqual(['Welcome', 'Countries']);
+
+    handler = usualHandler;
+    await page.reload();
+    await editor().getByText('about Ada').waitFor();
+    expect(await tabs().allTextContents()).toEqual(TABS);
+  });
+
+  test.each([1280, 1100])(
+    'no line of an example is hidden behind the buttons of the editor, in a window of %i pixels',
+    async (width) => {
+      await page.setViewportSize({ width, height: 1000 });
+      await using server = await serve();
+      await page.goto(server.url);
+      for (const tab of TABS) {
+        await open(tab);
+        const ends = await line(/\S/).evaluateAll((lines) =>
+          lines.map((each) => each.firstElementChild!.getBoundingClientRect().right),
+        );
+        const buttons = await page.locator('.graphiql-execute-button').boundingBox();
+        expect(ends.length).toBeGreaterThan(5);
+        expect(Math.max(...ends)).toBeLessThan(buttons!.x);
+      }
+    },
+  );
+
+  test('the bars above GraphiQL follow its theme, or else the one of the browser', async () => {
+    await using server = await serve({
+      isSandbox: true,
+      credentials: { apiKeys: true, tokens: false },
+    });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.goto(server.url);
+    await page.getByText('the people are made up').waitFor();
+    expect(await brightnessOfBars()).toEqual([
+      ['dark', 'bright'],
+      ['dark', 'bright'],
+    ]);
+    await chooseTheme('Light');
+    expect(await brightnessOfBars()).toEqual([
+      ['bright', 'dark'],
+      ['bright', 'dark'],
+    ]);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await chooseTheme('Dark');
+    expect(await brightnessOfBars()).toEqual([
+      ['dark', 'bright'],
+      ['dark', 'bright'],
+    ]);
+    expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBe(800);
+    await page.emulateMedia({ colorScheme: null });
+  });
+
   test('GraphiQL shows the same tabs after a reload, although nothing was typed', async () => {
     await using server = await serve();
     await page.goto(server.url);
     await editor().getByText('Welcome!').waitFor();
-    await page.waitForFunction(() => localStorage.getItem('Recruiting graphiql:tabState'));
+    await stored('tabState', /Welcome!/);
     await page.reload();
     await editor().getByText('Welcome!').waitFor();
     expect(await tabs().allTextContents()).toEqual(TABS);
@@ -281,9 +355,17 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
 
   async function open(tab: string): Promise<void> {
     await tabs().getByText(tab, { exact: true }).click();
+    await stored('query', new RegExp(`query ${tab}\\b`));
+  }
+
+  /** Waits until the storage of the page has this text. */
+  async function stored(item: 'tabState' | 'query', text: RegExp): Promise<void> {
     await page.waitForFunction(
-      (text) => new RegExp(text).test(localStorage.getItem('Recruiting graphiql:query') ?? ''),
-      `query ${tab}\\b`,
+      ([key, pattern]) =>
+        Object.keys(localStorage).some(
+          (each) => each.endsWith(key) && pattern.test(localStorage.getItem(each)!),
+        ),
+      [`graphiql:${item}`, text] as const,
     );
   }
 
@@ -297,6 +379,25 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
 
   function result(): Locator {
     return page.locator('.graphiql-response .view-lines');
+  }
+
+  /** Of the background and the text of each bar. */
+  async function brightnessOfBars(): Promise<unknown> {
+    return page.locator('.bar').evaluateAll((bars) =>
+      bars.map((bar) => {
+        const { backgroundColor, color } = getComputedStyle(bar);
+        return [backgroundColor, color].map((each) => {
+          const [red = 0, green = 0, blue = 0] = each.match(/\d+/g)!.map(Number);
+          return red + green + blue > 3 * 128 ? 'bright' : 'dark';
+        });
+      }),
+    );
+  }
+
+  async function chooseTheme(name: 'Light' | 'Dark'): Promise<void> {
+    await page.getByRole('button', { name: 'Open settings dialog' }).click();
+    await page.getByRole('button', { name, exact: true }).click();
+    await page.keyboard.press('Escape');
   }
 
   async function typeInto(tool: 'Headers' | 'Variables', text: string): Promise<void> {
@@ -328,6 +429,15 @@ describe('the page', () => {
         errors: [{ message: 'The request has no "query". Send the text of an operation.' }],
       });
     }
+  });
+
+  test('the page says that the people of the sandbox are made up, and no page of a service does', async () => {
+    await using sandbox = await startSandboxInside();
+    await using service = await startGatewayOverSandbox();
+    const open = { headers: { accept: browserAccepts } };
+    const made = await sandbox.fetch('/graphql', open);
+    expect(await made.text()).toContain('the people are made up');
+    expect(await (await service.fetch('/graphql', open)).text()).not.toContain('made up');
   });
 
   test('the page is sent compressed, and only once', async () => {
@@ -369,9 +479,10 @@ describe('examples', () => {
       'query PersonsConnection($first: Int, $after: String) { personsConnection(first: $first, after: $after) { totalCount edges { cursor node { id firstName } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }',
       'query LastPersons { personsConnection(last: 3) { totalCount edges { cursor node { id firstName } } pageInfo { hasPreviousPage startCursor } } }',
       'query Person($id: ID!) { person(id: $id) { id firstName } }',
-      'query Entities { _entities(representations: [{__typename: "Person", id: "1"}]) { __typename ... on Person { id firstName } } }',
+      'query Entities($id: ID!) { _entities(representations: [{__typename: "Person", id: $id}]) { __typename ... on Person { id firstName } } }',
     ]);
     expect(JSON.parse(made[2]?.variables ?? '')).toEqual({ first: 120, after: null });
+    expect(JSON.parse(made[5]?.variables ?? '')).toEqual({ id: '1' });
   });
 
   test('the examples leave out what is only for routers, and use the names and types that are served', () => {
@@ -397,11 +508,17 @@ describe('examples', () => {
     expect(JSON.parse(made[4]?.variables ?? '')).toEqual({ id: 1 });
   });
 
-  test('each example begins with a comment that fits the editor', () => {
-    for (const { query } of examples([persons, { field: 'vacancies', selection: 'id' }])) {
-      const comment = query.split('\n').filter((line) => line.startsWith('#'));
-      expect(comment.length).toBeGreaterThan(1);
-      for (const line of comment) expect(line.length).toBeLessThanOrEqual(50);
+  test('each example begins with a comment, and all of its lines fit the editor', () => {
+    const withLongNames = {
+      ...persons,
+      all: { field: 'allInterviewParticipants', limit: 'limit' },
+      connection: { ...persons.connection, field: 'interviewParticipantsConnection' },
+    };
+    for (const list of [persons, withLongNames]) {
+      for (const { query } of examples([list, { field: 'vacancies', selection: 'id' }])) {
+        expect(query).toMatch(/^# .*\n# /);
+        for (const line of query.split('\n')) expect(line.length).toBeLessThanOrEqual(42);
+      }
     }
   });
 
@@ -433,7 +550,7 @@ describe('examples', () => {
 });
 
 function body(query: string): string {
-  const text = query.replaceAll(/^#.*$/gm, '').replaceAll(/\s+/g, ' ').trim();
+  const text = print(parse(query)).replaceAll(/\s+/g, ' ').trim();
   // graphql 17 prints spaces inside the braces of a value.
   return text.replaceAll(/\[\{ (.*?) \}\]/g, '[{$1}]');
 }

@@ -99,7 +99,7 @@ function drained({ field, limit }: NonNullable<ExampleList['all']>, selection: s
   return example(
     `Welcome! Press the play button (or Ctrl-Enter) to run this query. The icon at the top left opens the documentation.
 
-    ${field} is the list in one answer, sent as the pages of the service arrive. Leave out ${limit} for all of it; above 500 records, a key needs the scope "drain". The other tabs show other ways to read it.`,
+    ${field} is the list in one answer, sent as the pages of the service arrive. For all of it, leave out ${limit}; above 500 records, a key needs the scope "drain".`,
     `query ${capitalized(field)} { ${field}(${limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
   );
 }
@@ -199,15 +199,15 @@ function entityLookup(
   selection: string,
   knownId: string,
 ): Example {
-  const id = JSON.stringify(someId(idType, knownId));
   return example(
-    'What the router of a supergraph sends: records by their ids, in the order of the representations. Copy ids from the result of another tab.',
-    `query Entities {
-      _entities(representations: [{ __typename: "${type}", id: ${id} }]) {
+    'What the router of a supergraph sends: records by their ids, in the order of the representations. Copy an id from the result of another tab into the variables below.',
+    `query Entities($id: ${idType}) {
+      _entities(representations: [{ __typename: "${type}", id: $id }]) {
         __typename
         ... on ${type} { ${selection} }
       }
     }`,
+    { id: someId(idType, knownId) },
   );
 }
 
@@ -217,7 +217,7 @@ function someId(idType: string, knownId: string): string | number {
 
 function example(text: string, query: string, variables?: object): Example {
   return {
-    query: `${comment(text)}\n\n${print(parse(query))}\n`,
+    query: `${comment(text)}\n\n${print(parse(query)).split('\n').map(inColumns).join('\n')}\n`,
     ...(variables && { variables: JSON.stringify(variables, null, 2) }),
   };
 }
@@ -244,7 +244,30 @@ function wrapped(paragraph: string): string[] {
 }
 
 // The width of the query editor on a laptop's screen, without its buttons.
-const editorColumns = 50;
+const editorColumns = 42;
+
+/** Breaks a line of an operation, which may have arguments and a directive, as far as its names fit. */
+function inColumns(line: string): string {
+  if (line.length <= editorColumns) return line;
+  const indent = /^ */.exec(line)![0];
+  const directive = line.indexOf(' @', indent.length);
+  if (directive >= 0) {
+    return [line.slice(0, directive), `${indent}  ${line.slice(directive + 1)}`]
+      .map(inColumns)
+      .join('\n');
+  }
+  const [brackets] = /[([{]+/.exec(line) ?? [];
+  if (brackets === undefined) return line;
+  const from = line.indexOf(brackets) + brackets.length;
+  const to = line.search(new RegExp(`[)\\]}]{${brackets.length}}[^)\\]}]*$`));
+  if (to < from) return line;
+  const parts = line
+    .slice(from, to)
+    .trim()
+    .split(/, (?![^([{]*[)\]}])/);
+  const inside = parts.map((part) => inColumns(`${indent}  ${part}`));
+  return [line.slice(0, from), ...inside, indent + line.slice(to)].join('\n');
+}
 
 function capitalized(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);

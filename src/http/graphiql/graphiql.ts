@@ -12,7 +12,6 @@ interface AcceptedCredentials {
 
 interface CredentialBar {
   readonly html: string;
-  readonly style: string;
   /** Has to run before GraphiQL starts, which sends its first request at once. */
   readonly script: string;
 }
@@ -33,12 +32,11 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials): CredentialBar 
     accepted: 'Sent with every request of this page. Gone when the page is closed or reloaded.',
   };
   return {
-    html: `<div class="credential" data-state="missing">
+    html: `<div class="bar credential" data-state="missing">
       <label for="credential">${kind.charAt(0).toUpperCase()}${kind.slice(1)}</label>
       <input id="credential" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" />
       <output for="credential">${messages.missing}</output>
     </div>`,
-    style,
     script: `
 {
   const bar = document.querySelector('.credential');
@@ -81,37 +79,29 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials): CredentialBar 
   }
 
   function show(state) {
+    if (state === 'accepted' && bar.dataset.state !== state) removeRefusals();
     bar.dataset.state = state;
     bar.querySelector('output').textContent = messages[state];
+  }
+
+  // GraphiQL itself would show the refusal of an earlier request until another operation is sent.
+  function removeRefusals() {
+    for (const model of monaco.editor.getModels()) {
+      const isRefusal = model.getValue().includes('"UNAUTHENTICATED"');
+      if (isRefusal && model.uri.path.endsWith('response.json')) model.setValue('');
+    }
   }
 }
 `,
   };
 }
 
-const style = `
-body { display: flex; flex-direction: column; }
-#root { flex: 1; min-height: 0; }
-#root .graphiql-container { height: 100%; }
-.credential {
-  display: flex; gap: 12px; align-items: center; padding: 8px 16px;
-  font: 14px system-ui, sans-serif; background: #f3f4f8; color: #3b4b68; border-bottom: 1px solid #d9dce5;
-}
-.credential input {
-  width: 22em; padding: 6px 8px; font: inherit; color: inherit; background: #fff; border: 1px solid #b4bac8;
-  border-radius: 4px; -webkit-text-security: disc;
-}
-.credential[data-state='missing'] input { border-color: #d60690; }
-.credential[data-state='refused'] input, .credential[data-state='refused'] output { border-color: #c4183c; color: #c4183c; }
-.graphiql-dark .credential { background: #1b2235; color: #b7c2d7; border-color: #2d3754; }
-.graphiql-dark .credential input { background: #212a3f; border-color: #4a5878; }
-.graphiql-dark .credential[data-state='refused'] output { color: #ff8a9f; }
-`;
-
 export type GraphiqlOptions = {
   readonly enabled: boolean;
   /** Undefined: callers need no credential. */
   readonly credentials?: AcceptedCredentials | undefined;
+  /** Whether the page says that the people are made up. */
+  readonly isSandbox?: boolean;
   readonly examples: readonly Example[];
 };
 
@@ -160,6 +150,8 @@ function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Re
 }
 
 const TITLE = 'Recruiting';
+const MADE_UP =
+  'This is the sandbox: the people are made up. To serve your recruiting service, start the gateway with RECRUITING_URL.';
 
 type Page = {
   html: Buffer<ArrayBuffer>;
@@ -168,7 +160,7 @@ type Page = {
   policy: string;
 };
 
-async function render({ examples, credentials }: GraphiqlOptions): Promise<Page> {
+async function render({ examples, credentials, isSandbox }: GraphiqlOptions): Promise<Page> {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
   const bar = credentials && credentialBar(credentials);
@@ -181,10 +173,11 @@ async function render({ examples, credentials }: GraphiqlOptions): Promise<Page>
     <title>${TITLE}</title>
     <link rel="icon" href="${icon}" />
     <style>${parts.css}</style>
-    <style>${layout}${bar?.style ?? ''}</style>
+    <style>${layout}${style}</style>
   </head>
   <body>
     <noscript>GraphiQL needs JavaScript.</noscript>
+    ${isSandbox ? `<p class="bar">${MADE_UP}</p>` : ''}
     ${bar?.html ?? ''}
     <div id="root"></div>
     ${scripts.map((script) => `<script>${script}</script>`).join('\n    ')}
@@ -205,17 +198,17 @@ function library(parts: typeof import('@graphql-yoga/render-graphiql/graphiql'))
   return `
 const workers = ${asScript({ editorWorkerService, json, graphql })};
 self.MonacoEnvironment = {
-  globalAPI: false,
+  globalAPI: true,
   getWorkerUrl: (module, label) =>
     URL.createObjectURL(new Blob([workers[label]], { type: 'application/javascript' })),
 };
 ${parts.js}`;
 }
 
-// Corrects three faults of the packaged page: it writes what is typed into the address, and so into access logs at the
-// next reload; it shares its storage, including the tabs, with every other GraphiQL at the same address; and it keeps the
-// query and the variables of the active tab also beside the tabs, but not before something is typed: until then it opened
-// an empty tab at each reload, and on a slow machine at the first visit.
+// Corrects four faults of the packaged page: it writes what is typed into the address, and so into access logs at the
+// next reload; it shares its storage with every other GraphiQL at the same address; it shows the tabs of the schema that
+// was served there before; and it keeps the query and the variables of the active tab also beside the tabs, but not
+// before something is typed: until then it opened an empty tab at each reload, and on a slow machine at the first visit.
 function start(examples: readonly Example[]): string {
   const settings = {
     title: TITLE,
@@ -224,17 +217,19 @@ function start(examples: readonly Example[]): string {
   };
   return `
 const prefix = '${TITLE} ';
+const isOfTabs = (key) => /^graphiql:(tabState|query|variables)$/.test(key);
+const stored = (key) => prefix + (isOfTabs(key) ? '${schemaOf(examples)} ' : '') + key;
 const ofActiveTab = (member) => {
-  const { tabs = [], activeTabIndex } = JSON.parse(localStorage.getItem(prefix + 'graphiql:tabState') ?? '{}');
+  const { tabs = [], activeTabIndex } = JSON.parse(localStorage.getItem(stored('graphiql:tabState')) ?? '{}');
   return tabs[activeTabIndex]?.[member];
 };
 const storage = {
   getItem: (key) => {
     const [, member] = /^graphiql:(query|variables)$/.exec(key) ?? [];
-    return (member && ofActiveTab(member)) ?? localStorage.getItem(prefix + key);
+    return (member && ofActiveTab(member)) ?? localStorage.getItem(stored(key));
   },
-  setItem: (key, value) => localStorage.setItem(prefix + key, value),
-  removeItem: (key) => localStorage.removeItem(prefix + key),
+  setItem: (key, value) => localStorage.setItem(stored(key), value),
+  removeItem: (key) => localStorage.removeItem(stored(key)),
   clear() {
     for (const key of Object.keys(localStorage)) {
       if (key.startsWith(prefix)) localStorage.removeItem(key);
@@ -247,6 +242,15 @@ YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), {
   onEditQuery() {},
 });
 `;
+}
+
+/** Distinguishes schemas by their examples, whatever the comments say: other schemas keep the tabs of their callers. */
+function schemaOf(examples: readonly Example[]): string {
+  const operations = examples.map(({ query, variables }) => [
+    query.replaceAll(/^#.*$/gm, ''),
+    variables,
+  ]);
+  return sha256(JSON.stringify(operations)).slice(0, 12);
 }
 
 const protection = {
@@ -273,10 +277,33 @@ function contentSecurityPolicy(scripts: readonly string[]): string {
   ].join('; ');
 }
 
-// The second rule fixes the position of the tabs: whenever fonts or the window size change their widths, GraphiQL
+// light-dark() follows the theme that was chosen in GraphiQL, or else the one of the browser, as GraphiQL does.
+const style = `
+.bar {
+  padding: 8px 16px; font: 14px system-ui, sans-serif; color-scheme: light dark;
+  color: light-dark(#3b4b68, #b7c2d7); background: light-dark(#f3f4f8, #1b2235);
+  border-bottom: 1px solid light-dark(#d9dce5, #2d3754);
+}
+.graphiql-light .bar { color-scheme: light; }
+.graphiql-dark .bar { color-scheme: dark; }
+.credential { display: flex; gap: 12px; align-items: center; }
+.credential input {
+  width: 22em; padding: 6px 8px; font: inherit; color: inherit; background: light-dark(#fff, #212a3f);
+  border: 1px solid light-dark(#b4bac8, #4a5878); border-radius: 4px; -webkit-text-security: disc;
+}
+.credential[data-state='missing'] input { border-color: light-dark(#d60690, #ff5794); }
+.credential[data-state='refused'] input { border-color: light-dark(#c4183c, #ff8a9f); }
+.credential[data-state='refused'] output { color: light-dark(#c4183c, #ff8a9f); }
+`;
+
+// The last rule fixes the position of the tabs: whenever fonts or the window size change their widths, GraphiQL
 // prepares to move them, and moves them under the next click, which then misses.
 const layout = `
-html, body, #root { height: 100%; margin: 0; }
+html, body { height: 100%; margin: 0; }
+body { display: flex; flex-direction: column; }
+#root { flex: 1; min-height: 0; }
+#root .graphiql-container { height: 100%; }
+.bar { margin: 0; }
 .graphiql-tab { transform: none !important; }
 `;
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startSandboxInside } from '../../support/gateway/sandbox-inside.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 
@@ -115,6 +116,60 @@ describe('any other origin', () => {
     expect(await response.text()).toContain('CORS_ORIGINS');
   });
 });
+
+describe('pages of this machine', () => {
+  const LOOPBACK = ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
+  const QUERY = { query: '{ allPersons(limit: 1) { id } }' };
+
+  test.each([
+    ...LOOPBACK.map((origin) => [origin, 'same-site'] as const),
+    ['https://people.localhost', 'cross-site'] as const,
+  ])('may read the sandbox: %s', async (origin, site) => {
+    await using sandbox = await startSandboxInside();
+    const as = fromPage(origin, site);
+    const allowed = await sandbox.fetch('/graphql', as(PREFLIGHT));
+    expect(allowed.status).toBe(204);
+    const answer = await sandbox.fetch('/graphql', as(post(QUERY)));
+    expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
+    expect(answer.headers.get('vary')).toContain('Origin');
+    expect(await answer.json()).toMatchObject({ data: { allPersons: [{}] } });
+  });
+
+  test.each([
+    'https://evil.example',
+    'http://localhost.evil.example',
+    'http://127.0.0.1.evil.example',
+    'http://192.168.1.7:3000',
+    'null',
+    'http://localhost:3000/',
+    'app://localhost',
+  ])('other pages may not: %s', async (origin) => {
+    await using sandbox = await startSandboxInside();
+    const as = fromPage(origin, 'cross-site');
+    const responses = await Promise.all(
+      [PREFLIGHT, post(QUERY)].map((init) => sandbox.fetch('/graphql', as(init))),
+    );
+    for (const response of responses) {
+      expect(response.status).toBe(403);
+      expect(corsOf(response)).toEqual({});
+    }
+  });
+
+  test.each(LOOPBACK)('may not read a service, unless they are listed: %s', async (origin) => {
+    await using service = await startFront();
+    const response = await fetch(`${service.url}/graphql`, asPage(origin, PREFLIGHT));
+    expect(response.status).toBe(403);
+    expect(corsOf(response)).toEqual({});
+  });
+});
+
+function fromPage(origin: string, site: string): (init: RequestInit) => RequestInit {
+  return (init) => {
+    const headers = new Headers(init.headers);
+    headers.set('sec-fetch-site', site);
+    return asPage(origin, { ...init, headers });
+  };
+}
 
 function preflight(origin: string): Promise<Response> {
   return askAs(origin, PREFLIGHT);
