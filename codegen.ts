@@ -16,6 +16,20 @@ const snapshot = readFile(schemaPath);
 const served = servedOffline(snapshot, settings, overrides);
 const withNode = servedOffline(snapshot, { ...settings, nodeInterface: true }, overrides);
 
+/** The documents of an example, with the types of their variables and results. */
+function typesOf(example: string, config: object = {}): CodegenConfig['generates'] {
+  const folder = `examples/${example}`;
+  return {
+    [`${folder}/generated/`]: {
+      schema: servedSdl(served),
+      documents: [`${folder}/*.ts`],
+      preset: 'client',
+      presetConfig: { fragmentMasking: false },
+      config: { useTypeImports: true, importExtension: '.ts', ...config },
+    },
+  };
+}
+
 /** A plugin of our own. */
 const SUBGRAPH = 'subgraph-sdl';
 
@@ -34,13 +48,10 @@ const config: CodegenConfig = {
       config: { includeDirectives: true },
     },
     'schema/subgraph.graphql': { schema: servedSdl(served), plugins: [SUBGRAPH] },
-    'examples/typed-documents/generated/': {
-      schema: servedSdl(served),
-      documents: 'examples/typed-documents/*.ts',
-      preset: 'client',
-      presetConfig: { fragmentMasking: false },
-      config: { documentMode: 'string', useTypeImports: true, importExtension: '.ts' },
-    },
+    ...typesOf('typed-documents', { documentMode: 'string' }),
+    ...typesOf('apollo'),
+    ...typesOf('urql'),
+    ...typesOf('tanstack-query'),
   },
 };
 

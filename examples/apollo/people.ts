@@ -1,28 +1,14 @@
-import { ApolloClient, gql, HttpLink, InMemoryCache, type TypedDocumentNode } from '@apollo/client';
+import { ApolloClient, HttpLink, InMemoryCache } from '@apollo/client';
+import { Defer20220824Handler } from '@apollo/client/incremental';
+import { SetContextLink } from '@apollo/client/link/context';
 import { relayStylePagination } from '@apollo/client/utilities';
+import { graphql } from './generated/gql.ts';
+import type { PeopleQueryVariables } from './generated/graphql.ts';
 
-export interface People {
-  personsConnection: {
-    edges: { cursor: string; node: { id: string; firstName: string | null } }[];
-    pageInfo: {
-      hasNextPage: boolean;
-      hasPreviousPage: boolean;
-      startCursor: string | null;
-      endCursor: string | null;
-    };
-  };
-}
-
-export interface Page {
-  first?: number;
-  after?: string | null;
-  last?: number;
-  before?: string | null;
-}
-
-export const PEOPLE: TypedDocumentNode<People, Page> = gql`
+export const PEOPLE = graphql(`
   query People($first: Int, $after: String, $last: Int, $before: String) {
     personsConnection(first: $first, after: $after, last: $last, before: $before) {
+      totalCount
       edges {
         cursor
         node {
@@ -38,19 +24,45 @@ export const PEOPLE: TypedDocumentNode<People, Page> = gql`
       }
     }
   }
-`;
+`);
 
-/** `relayStylePagination` joins the pages that `fetchMore` requests to one list. */
-export function createClient(url: string): ApolloClient {
+/** The whole list, which grows with each part that arrives. */
+export const EVERYBODY = graphql(`
+  query Everybody {
+    allPersons @stream(initialCount: 50) {
+      id
+      firstName
+    }
+  }
+`);
+
+/**
+ * `relayStylePagination` joins the pages that `fetchMore` requests to one list.
+ *
+ * @param credential the header of the signed-in user, `{ authorization: 'Bearer …' }`, which every request gets
+ */
+export function createClient(url: string, credential: () => Record<string, string>): ApolloClient {
+  const withCredential = new SetContextLink(({ headers }) => ({
+    headers: { ...headers, ...credential() },
+  }));
   return new ApolloClient({
-    link: new HttpLink({ uri: url }),
+    link: withCredential.concat(new HttpLink({ uri: url })),
     cache: new InMemoryCache({
       typePolicies: { Query: { fields: { personsConnection: relayStylePagination() } } },
     }),
+    // Without a handler, Apollo Client does not accept streams. The assertion is needed only under
+    // exactOptionalPropertyTypes.
+    incrementalHandler:
+      new Defer20220824Handler() as ApolloClient.Options['incrementalHandler'] & {},
   });
 }
 
 /** Watches the list: as with `useQuery`, `fetchMore` adds a page at either end. */
-export function watchPeople(client: ApolloClient, page: Page) {
+export function watchPeople(client: ApolloClient, page: PeopleQueryVariables) {
   return client.watchQuery({ query: PEOPLE, variables: page });
+}
+
+/** Watches the whole list: as with `useQuery`, `data` has more people after each part. */
+export function watchEverybody(client: ApolloClient) {
+  return client.watchQuery({ query: EVERYBODY });
 }

@@ -7,12 +7,18 @@ import {
   type GraphQLResponse,
 } from 'relay-runtime';
 
-/** @param url of the gateway's `/graphql` */
-export function createEnvironment(url: string): Environment {
+/**
+ * @param url of the gateway's `/graphql`
+ * @param credential the header of the signed-in user, `{ authorization: 'Bearer …' }`, which every request gets
+ */
+export function createEnvironment(
+  url: string,
+  credential: () => Record<string, string>,
+): Environment {
   const send: FetchFunction = async ({ text }, variables) => {
     const response = await fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...credential() },
       body: JSON.stringify({ query: text, variables }),
     });
     return (await response.json()) as GraphQLResponse;

@@ -18,11 +18,22 @@ const PEOPLE = graphql(`
 
 export type Person = NonNullable<PeopleQuery['personsConnection']>['nodes'][number];
 
-/** Reads the whole list, page by page. @param url of the gateway's `/graphql` */
-export async function* readPeople(url: string, first: number): AsyncGenerator<Person> {
+/** Where the gateway is, and who asks it. */
+export interface Gateway {
+  /** Of its `/graphql`. */
+  readonly url: string;
+  /** The header of the caller, `{ authorization: 'Bearer …' }`, which every request gets. */
+  readonly credential: () => Record<string, string>;
+}
+
+/** Reads the whole list, page by page. */
+export async function* readPeople(gateway: Gateway, first: number): AsyncGenerator<Person> {
   let after: string | null = null;
   for (;;) {
-    const { personsConnection: people }: PeopleQuery = await send(url, PEOPLE, { first, after });
+    const { personsConnection: people }: PeopleQuery = await send(gateway, PEOPLE, {
+      first,
+      after,
+    });
     if (!people) return;
     yield* people.nodes;
     if (!people.pageInfo.hasNextPage) return;
@@ -32,13 +43,17 @@ export async function* readPeople(url: string, first: number): AsyncGenerator<Pe
 
 /** Sends an operation. Its document determines the types of the variables and of the result. */
 async function send<Data, Variables>(
-  url: string,
+  { url, credential }: Gateway,
   document: TypedDocumentString<Data, Variables>,
   variables: Variables,
 ): Promise<Data> {
   const response = await fetch(url, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...credential(),
+    },
     body: JSON.stringify({ query: document, variables }),
   });
   const { data, errors } = (await response.json()) as {

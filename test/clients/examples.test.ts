@@ -1,40 +1,68 @@
-import { CombinedGraphQLErrors } from '@apollo/client';
-import { filter, firstValueFrom } from 'rxjs';
+import { CombinedGraphQLErrors, NetworkStatus } from '@apollo/client';
+import { Client, fetchExchange } from '@urql/core';
+import { print } from 'graphql';
+import { filter, firstValueFrom, tap } from 'rxjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadPartial, withPatience } from '../../examples/apollo/errors.ts';
+import type { PeopleQuery, PeopleQueryVariables } from '../../examples/apollo/generated/graphql.ts';
 import * as apollo from '../../examples/apollo/people.ts';
+import { peoplePages, type GraphQLClient } from '../../examples/tanstack-query/people.ts';
 import { readPeople, type Person } from '../../examples/typed-documents/people.ts';
 import * as urql from '../../examples/urql/people.ts';
+import { systemClock, type Clock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 
-let gateway: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
-let server: Awaited<ReturnType<typeof listen>>;
+const KEY = 'key-of-an-example';
+const credential = () => ({ 'x-api-key': KEY });
+const auth = {
+  apiKeys: [entryFor(KEY, 'example', 'read', 'drain')],
+  jwt: undefined,
+  routerCallers: undefined,
+};
+
+let gateway: Awaited<ReturnType<typeof startServed>>;
 let url: string;
 beforeAll(async () => {
-  gateway = await startGatewayOverSandbox({ persons: 137 });
-  server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  url = `${server.url}/graphql`;
+  gateway = await startServed();
+  url = gateway.url;
 });
-afterAll(async () => {
-  await server.close();
-  await gateway[Symbol.asyncDispose]();
-});
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+/** A gateway with 137 people on a port, which answers only callers with the key. */
+async function startServed(config: TestGatewayOptions['config'] = {}, clock: Clock = systemClock) {
+  const started = await startGatewayOverSandbox(
+    { persons: 137 },
+    { config: { auth, ...config }, clock },
+  );
+  const server = await listen(started.gateway.handler, { host: '127.0.0.1', port: 0 });
+  return {
+    ...started,
+    url: `${server.url}/graphql`,
+    [Symbol.asyncDispose]: async () => {
+      await server.close();
+      await started[Symbol.asyncDispose]();
+    },
+  };
+}
 
 test("urql's relayPagination joins the pages of a list, forward", async () => {
-  const client = urql.createClient(url);
+  const client = urql.createClient(url, credential);
   let people = await urql.loadPeople(client, { first: 60 });
-  while (people.personsConnection.pageInfo.hasNextPage) {
-    const { endCursor } = people.personsConnection.pageInfo;
+  while (people.pageInfo.hasNextPage) {
+    const { endCursor } = people.pageInfo;
     people = await urql.loadPeople(client, { first: 60, after: endCursor });
   }
   expect(idsOf(people)).toEqual(everybody());
 });
 
 test("urql's relayPagination joins the pages of a list, backward", async () => {
-  const client = urql.createClient(url);
+  const client = urql.createClient(url, credential);
   let people = await urql.loadPeople(client, { last: 60 });
-  while (people.personsConnection.pageInfo.hasPreviousPage) {
-    const { startCursor } = people.personsConnection.pageInfo;
+  while (people.pageInfo.hasPreviousPage) {
+    const { startCursor } = people.pageInfo;
     people = await urql.loadPeople(client, { last: 60, before: startCursor });
   }
   expect(idsOf(people)).toEqual(everybody());
@@ -44,13 +72,12 @@ test.each([
   ['forward', { first: 60 }],
   ['backward', { last: 60 }],
 ])("Apollo Client's relayStylePagination joins the pages of a list, %s", async (_, size) => {
-  const client = apollo.createClient(url);
+  const client = apollo.createClient(url, credential);
   const watched = apollo.watchPeople(client, size);
   await firstValueFrom(watched.pipe(filter(({ loading }) => !loading)));
-  const people = () => watched.getCurrentResult().data as apollo.People;
+  const people = () => (watched.getCurrentResult().data as PeopleQuery).personsConnection!;
   for (;;) {
-    const { hasNextPage, hasPreviousPage, endCursor, startCursor } =
-      people().personsConnection.pageInfo;
+    const { hasNextPage, hasPreviousPage, endCursor, startCursor } = people().pageInfo;
     if ('first' in size ? !hasNextPage : !hasPreviousPage) break;
     const cursor = 'first' in size ? { after: endCursor } : { before: startCursor };
     await watched.fetchMore({ variables: { ...size, ...cursor } });
@@ -60,7 +87,7 @@ test.each([
 });
 
 test('Apollo Client reports the code of an error', async () => {
-  const client = apollo.createClient(url);
+  const client = apollo.createClient(url, credential);
   const failing = client.query({ query: apollo.PEOPLE, variables: { after: 'damaged' } });
   const error = await failing.catch((reason: unknown) => reason);
   expect(CombinedGraphQLErrors.is(error)).toBe(true);
@@ -68,18 +95,139 @@ test('Apollo Client reports the code of an error', async () => {
   client.stop();
 });
 
+test('Apollo Client shows the whole list as it grows', async () => {
+  const client = apollo.createClient(url, credential);
+  const lengths: number[] = [];
+  const { data } = await firstValueFrom(
+    apollo.watchEverybody(client).pipe(
+      tap((each) => lengths.push(each.data?.allPersons?.length ?? 0)),
+      filter(({ networkStatus }) => networkStatus === NetworkStatus.ready),
+    ),
+  );
+  expect(data?.allPersons?.map((person) => person.id)).toEqual(everybody());
+  expect(lengths).toContain(50);
+  client.stop();
+});
+
+test('with errorPolicy "all", Apollo Client shows the edges beside a total that cannot be counted', async () => {
+  await using limited = await startServed({ drainMaxItems: 60 });
+  const client = apollo.createClient(limited.url, credential);
+  const { data, failed } = await loadPartial(client, { first: 20 });
+  expect(data?.personsConnection).toMatchObject({ totalCount: null });
+  expect(data?.personsConnection?.edges).toHaveLength(20);
+  expect(failed).toEqual(['personsConnection.totalCount: DRAIN_LIMIT_EXCEEDED']);
+  client.stop();
+});
+
+test('a request of Apollo Client that is refused for a while is sent again after retryAfter, and no other is', async () => {
+  await using busy = await startBusy();
+  const client = apollo.createClient(busy.url, credential);
+  const times: number[] = [];
+  const send = (page: PeopleQueryVariables) => () => {
+    times.push(performance.now());
+    const sent = client.query({
+      query: apollo.PEOPLE,
+      variables: page,
+      fetchPolicy: 'network-only',
+    });
+    return sent.finally(() => busy.clock.jump(SECOND));
+  };
+  const { data } = await withPatience(send({ first: 1 }));
+  expect(data?.personsConnection?.edges).toHaveLength(1);
+  expect(times).toHaveLength(2);
+  expect(times[1]! - times[0]!).toBeGreaterThan(900);
+
+  await expect(withPatience(send({ after: 'damaged' }))).rejects.toThrow(/cursor/);
+  expect(times).toHaveLength(3);
+  client.stop();
+});
+
+test('the options for TanStack Query retry a request that is refused for a while after retryAfter, and no other', async () => {
+  await using busy = await startBusy();
+  const { retry, retryDelay, queryFn } = peoplePages(graphqlRequest(busy.url), 1);
+  const { signal } = new AbortController();
+  const failureOf = async (pageParam: string | null) => {
+    try {
+      return await queryFn({ pageParam, signal });
+    } catch (error) {
+      return error as Error;
+    }
+  };
+  const refused = (await failureOf(null)) as Error;
+  expect([0, 3].map((failures) => retry(failures, refused))).toEqual([true, false]);
+  expect(retryDelay(0, refused)).toBe(SECOND);
+  const damaged = (await failureOf('damaged')) as Error;
+  expect(damaged.message).toContain('cursor');
+  expect(retry(0, damaged)).toBe(false);
+});
+
+test('the options for TanStack Query read the list page by page', async () => {
+  const { queryFn, getNextPageParam, initialPageParam } = peoplePages(graphqlRequest(url));
+  const ids: string[] = [];
+  let pageParam: string | null | undefined = initialPageParam;
+  while (pageParam !== undefined) {
+    const page = await queryFn({ pageParam, signal: new AbortController().signal });
+    ids.push(...page.personsConnection!.nodes.map(({ id }) => id));
+    pageParam = getNextPageParam(page);
+  }
+  expect(ids).toEqual(everybody());
+});
+
+test('urql needs preferGetMethod: false, because a GET without a credential is refused', async () => {
+  await using open = await startServed({ auth: undefined });
+  const client = new Client({ url: open.url, exchanges: [fetchExchange] });
+  const { error } = await client.query('{ persons(first: 1) { items { id } } }', {});
+  expect(error?.message).toContain('apollo-require-preflight');
+});
+
+/** Sends what a `GraphQLClient` of graphql-request sends, and throws errors of the same form. */
+function graphqlRequest(at: string): GraphQLClient {
+  return {
+    request: async ({ document, variables, signal }) => {
+      const response = await fetch(at, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...credential() },
+        body: JSON.stringify({ query: print(document), variables }),
+        signal,
+      });
+      const answer = (await response.json()) as { data: never; errors?: { message: string }[] };
+      if (!answer.errors) return answer.data;
+      throw Object.assign(new Error(answer.errors[0]!.message), { response: answer });
+    },
+  };
+}
+
 test('typed documents read the list page by page', async () => {
   const people: Person[] = [];
-  for await (const person of readPeople(url, 60)) people.push(person);
+  for await (const person of readPeople({ url, credential }, 60)) people.push(person);
   expect(people).toEqual(
     gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
   );
 });
 
+/** Its caller has used up all pages but gets another one after each second of its clock. The total is kept. */
+async function startBusy() {
+  const clock = new ManualClock();
+  const busy = await startServed({ pagesPerMinute: 60 }, clock);
+  const spend = async (query: string): Promise<string> => {
+    const response = await fetch(busy.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...credential() },
+      body: JSON.stringify({ query }),
+    });
+    return response.text();
+  };
+  await spend('{ personsConnection { totalCount } }');
+  for (let page = 0; page <= 60; page += 1) {
+    if ((await spend('{ persons(first: 1) { items { id } } }')).includes('RATE_LIMITED')) break;
+  }
+  return { ...busy, clock };
+}
+
 function everybody(): string[] {
   return gateway.sandbox.persons.all().map(({ id }) => id);
 }
 
-function idsOf({ personsConnection }: urql.People): string[] {
-  return personsConnection.edges.map(({ node }) => node.id);
+function idsOf({ edges }: { edges: readonly { node: { id: string } }[] }): string[] {
+  return edges.map(({ node }) => node.id);
 }

@@ -3,6 +3,7 @@ import { printSchema } from 'graphql';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
 import { openBrowser } from '../support/clients/browser.ts';
 import { bundleRelayPage, compileRelay, compileRelayApp } from '../support/clients/relay-app.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
@@ -23,15 +24,21 @@ test('the artifacts of examples/relay are those that the compiler writes', () =>
 });
 
 test('examples/relay pages through a list in both directions, and requests one person again', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 137 }, { config });
+  const apiKeys = [entryFor('key-of-the-page', 'page', 'read')];
+  const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+  const credential = { 'x-api-key': 'key-of-the-page' };
+  await using gateway = await startGatewayOverSandbox(
+    { persons: 137 },
+    { config: { ...config, auth } },
+  );
   const bundle = await bundleRelayPage('test/clients/relay/people-page.js');
   const names = gateway.sandbox.persons.all().map(({ firstName }) => firstName);
 
-  await using forward = await open(bundle, gateway, { size: { first: 60 } });
+  await using forward = await open(bundle, gateway, { credential, size: { first: 60 } });
   for (const count of [60, 120]) await loadMore(forward.page, { list: 0, from: count, by: 60 });
   expect(await shown(forward.page, 137)).toEqual(names);
 
-  await using backward = await open(bundle, gateway, { size: { last: 60 } });
+  await using backward = await open(bundle, gateway, { credential, size: { last: 60 } });
   for (const count of [60, 120])
     await loadMore(backward.page, { list: 0, from: count, by: 60, backward: true });
   expect(await shown(backward.page, 137)).toEqual(names);

@@ -109,10 +109,12 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   },
 };
 
-/** Blocks that need a program or an account that the tests do not have. */
+/** Blocks that need a program, a package or an account that the tests do not have. */
 const NOT_RUN: Record<string, readonly string[]> = {
   // Docker. test/deploy/image.test.ts builds and starts what the Dockerfile says, without it.
   'docs/running.md': ['docker build --tag', 'docker buildx'],
+  // Packages that this project does not have. test/clients/examples.test.ts runs the options that it uses.
+  'examples/README.md': ['useInfiniteQuery(peoplePages(client))'],
   // Accounts at Apollo, Hive and Cosmo, and their command lines.
   'docs/supergraph.md': [
     'rover subgraph',

@@ -175,7 +175,7 @@ function inProject(file: string, settings: Settings): Program {
 
 /** Those of clients are checked with the settings of their compilers. */
 function isForNode(path: string): boolean {
-  return !/^examples\/(apollo|relay|typed-documents|urql)/.test(path);
+  return !/^examples\/(apollo|relay|tanstack-query|typed-documents|urql)/.test(path);
 }
 
 async function pack(): Promise<Packed> {

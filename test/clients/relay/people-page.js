@@ -18,5 +18,6 @@ function Person({ person }) {
   return h('li', { onClick }, data.firstName);
 }
 
-const { gateway, size } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-show(createEnvironment(gateway), h(People, { variables: size }));
+const { gateway, credential, size } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+const environment = createEnvironment(gateway, () => credential);
+show(environment, h(People, { variables: size }));

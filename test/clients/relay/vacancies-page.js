@@ -58,4 +58,7 @@ function Vacancy({ index, vacancy }) {
 }
 
 const { gateway } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-show(createEnvironment(gateway), h(Vacancies));
+show(
+  createEnvironment(gateway, () => ({})),
+  h(Vacancies),
+);
