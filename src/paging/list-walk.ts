@@ -35,7 +35,7 @@ export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   /** Called for each walk with whether an index lets it read pages ahead. */
   readonly onIndex?: (hasIndex: boolean) => void;
   readonly counts?: ServiceCounts;
-  /** Undefined: its walk may be too long ago for a total. */
+  /** Where the number of records is kept, if the walk is of the whole list. */
   readonly totals?: Pick<Totals, 'begin'>;
   /** Called when a whole walk found fewer records than the service counted at its beginning and at its end. */
   readonly onShort?: (found: number, counted: number) => void;
@@ -68,6 +68,8 @@ export interface UnfinishedWalk<R extends Identified> {
   progress?: Progress<R>;
   /** Undefined as well if a part did not begin behind the one before. */
   builder?: IndexBuilder | undefined;
+  /** Takes the number of records at the end: the total is as old as the first part. */
+  onCounted?: ((total: number) => void) | undefined;
 }
 
 export interface Tail {
@@ -140,7 +142,7 @@ function walkFrom<R extends Identified>(
   const sizeNow = list.sizeNow?.();
   const limitNow = () => leastOf(indexes.limitOf(field), list.sizeNow?.());
   const limit = limitNow();
-  const { progress, builder } = partOf(unfinished, after, indexes);
+  const { progress, builder, onCounted } = partOf(unfinished, after, list);
   const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
   const isKnown =
     index !== undefined &&
@@ -150,7 +152,6 @@ function walkFrom<R extends Identified>(
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.
   const leavesIndex = builder !== undefined && wanted === undefined && !late;
-  const onCounted = leavesIndex ? list.totals?.begin(key) : undefined;
   const onEnd = (ended: boolean) => {
     if (!leavesIndex) return;
     if (ended) {
@@ -187,13 +188,15 @@ function walkFrom<R extends Identified>(
 function partOf<R extends Identified>(
   unfinished: UnfinishedWalk<R> = {},
   after: string | null,
-  { maxRecords }: PageIndexes,
+  { key, indexes, totals }: WalkableList<R>,
 ) {
-  if (after === null) unfinished.builder = new IndexBuilder(maxRecords);
-  else if (unfinished.builder?.end !== after) unfinished.builder = undefined;
+  if (after === null) {
+    unfinished.builder = new IndexBuilder(indexes.maxRecords);
+    unfinished.onCounted = totals?.begin(key);
+  } else if (unfinished.builder?.end !== after) unfinished.builder = undefined;
   else return unfinished as Required<UnfinishedWalk<R>>;
   const progress = (unfinished.progress = new Progress<R>());
-  return { progress, builder: unfinished.builder };
+  return { progress, builder: unfinished.builder, onCounted: unfinished.onCounted };
 }
 
 /** An index of half a list is better than none, or than one of less. */

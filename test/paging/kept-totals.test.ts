@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
@@ -114,6 +116,7 @@ describe('a total is renewed by', () => {
     ['a drain', '{ allPersons { id } }'],
     ['a stream', '{ allPersons @stream { id } }'],
     ['reading from the end', '{ personsConnection(last: 1) { nodes { id } } }'],
+    ['looking for an unknown id', '{ person(id: "unknown") { id } }'],
   ])('%s', async (_, query) => {
     await using world = await startKept();
     const response = await world.fetch('/graphql', {
@@ -124,6 +127,28 @@ describe('a total is renewed by', () => {
     await response.text();
     expect(await requestsOf(world, () => totalOf(world))).toBe(0);
     expect(await totalOf(world)).toBe(137);
+  });
+
+  test('an export', async () => {
+    await using world = await startKept();
+    await using door = await listeningGateway(world);
+    const { code } = await runHere(['export', 'persons', '--url', door.url]);
+    expect(code).toBe(0);
+    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+    expect(await totalOf(world)).toBe(137);
+  });
+
+  test('a lookup that continues an earlier one, as of the time when that began', async () => {
+    await using world = await startKept({ totalCountSeconds: 15 }, 1_000);
+    const look = (id: string) => world.ask('query ($id: ID!) { person(id: $id) { id } }', { id });
+    const met = await requestsOf(world, () => look(world.sandbox.persons.all()[400]!.id));
+    expect(met).toBeLessThan(15);
+    world.clock.jump(14 * SECOND);
+    await look('unknown');
+    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
+    world.clock.jump(SECOND);
+    expect(await totalOf(world)).toBe(1_000);
+    await countsEnded(world, 'whole', 1);
   });
 
   test('no part of the list', async () => {
@@ -146,6 +171,17 @@ describe('a total is renewed by', () => {
     world.upstream.answer(honest);
     expect(await totalOf(world)).toBe(137);
   });
+});
+
+test('each page of a table with a total is one request, however often it is asked for', async () => {
+  await using world = await startKept({}, 2_000);
+  const table = '{ personsConnection(first: 20) { totalCount edges { node { id } } } }';
+  const page = async () => expect((await world.ask(table)).errors).toBeUndefined();
+  expect(await requestsOf(world, page)).toBeGreaterThan(40);
+  for (let time = 0; time < 20; time += 1) {
+    world.clock.jump(6 * SECOND);
+    expect(await requestsOf(world, page)).toBe(1);
+  }
 });
 
 test('a connection that has the whole list counts its own edges', async () => {

@@ -206,6 +206,7 @@ export function createDrains(
     lookup: (list: LookupSource): Pick<LookupList<never>, 'shared' | 'walks' | 'onPositions'> => {
       forgetOtherSets();
       const indexesNow = indexes;
+      const totalsNow = totals;
       const { caller } = list.origin;
       return {
         shared: {
@@ -217,7 +218,8 @@ export function createDrains(
               const requester = drainRequester(execute, pace, readers, { caller, cause });
               const fetchIdentities = list.identities(requester);
               const fetched = { fetchPage: fetchIdentities, fetchIdentities };
-              const walkable = { ...list, indexes: indexesNow, pace, ...fetched, onIndex };
+              const known = { indexes: indexesNow, totals: totalsNow };
+              const walkable = { ...list, ...known, pace, ...fetched, onIndex };
               return walkList(walkable, { position, unfinished, signal: readers.signal });
             }),
         },
