@@ -129,7 +129,7 @@ function forward(
   selection: string,
 ): Example {
   return example(
-    `${field} is a Relay connection: every edge has its own cursor, and first may be more than a page of the service. totalCount reads the whole list once to count it.
+    `${field} is a Relay connection: every edge has its own cursor, and first may be more than a page of the service. totalCount counts the whole list, and is then kept for some minutes.
 
     For the next edges, put the endCursor into "after" in the variables below.`,
     `query ${capitalized(field)}($first: Int, $after: String) {
