@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../../src/http/listen.ts';
+import { startSandboxInside } from '../../support/gateway/sandbox-inside.ts';
 import { openBrowser } from '../../support/clients/browser.ts';
 import { startFront, type Front } from '../front.ts';
 import { attack } from './hostile-page.ts';
@@ -65,6 +67,32 @@ test('a page of a listed origin can use POST and GET, and can read refusals', as
     expect.stringContaining('apollo-require-preflight'),
     expect.stringContaining('"data":{"me":{"id":1}}'),
   ]);
+});
+
+test('a page of another port of this machine can read the sandbox, and a hostile page cannot', async () => {
+  await using sandbox = await startSandboxInside();
+  const server = await listen(sandbox.handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const read = async ({ name, query }: { name: string; query: string }) => {
+    const page = await open(siteOf(name));
+    return page.evaluate(
+      async ([url, text]) => {
+        const init = {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: 'Bearer of-nobody' },
+          body: JSON.stringify({ query: text }),
+        };
+        return fetch(url, init).then(
+          (response) => response.text(),
+          () => 'the browser refused',
+        );
+      },
+      [`${server.url}/graphql`, query] as const,
+    );
+  };
+  const query = '{ allPersons(limit: 1) { firstName } }';
+  expect(await read({ name: 'localhost', query })).toContain('"firstName":"Emma"');
+  expect(await read({ name: 'evil.example', query })).toBe('the browser refused');
 });
 
 test('GraphiQL can be opened by a link on any page, and no cache confuses its answers', async () => {

@@ -1,9 +1,10 @@
 import { readConfig } from '../../../src/config.ts';
+import type { Gateway } from '../../../src/gateway.ts';
 import { thisMachine } from '../../../src/setup/machine.ts';
 import { openGateway, openUpstream, type Setup } from '../../../src/setup/open-gateway.ts';
 import { recordingLog } from './recording-log.ts';
 
-interface SandboxInside extends AsyncDisposable {
+interface SandboxInside extends AsyncDisposable, Pick<Gateway, 'handler'> {
   fetch(path: string, init?: RequestInit): Promise<Response>;
 }
 
@@ -18,6 +19,7 @@ export async function startSandboxInside(): Promise<SandboxInside> {
   };
   const { handler } = await openGateway(await openUpstream(setup), setup);
   return {
+    handler,
     fetch: async (path, init) => handler.fetch(new Request(`http://localhost${path}`, init)),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
