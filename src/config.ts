@@ -25,6 +25,8 @@ import {
 } from './config/values.ts';
 import { OperatorMistakes } from './errors.ts';
 
+export { withFieldScopes } from './config/auth.ts';
+
 /** The settings of a gateway, read from the environment and checked. */
 export type Config = Readonly<ReturnType<typeof toConfig>>;
 
@@ -177,6 +179,11 @@ const SETTINGS = {
       .transform((text): 'off' | 'all' | readonly string[] =>
         text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/),
       ),
+  ],
+  /** What a caller without the scope of a field gets: an error instead of an answer, or null with an error. */
+  fieldScopes: [
+    'FIELD_SCOPES',
+    z.enum(['reject', 'null'], choice('reject or null', 'reject')).default('reject'),
   ],
   /** Whether records have global ids, by which `node(id)` returns them. */
   nodeInterface: ['NODE_INTERFACE', onOrOff('on').default('off').transform(isOn)],

@@ -3,7 +3,7 @@ import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import { createAnswerBudget } from './memory/answer-budget.ts';
 import type { Clock } from './clock.ts';
-import { VERSION, type Config } from './config.ts';
+import { VERSION, withFieldScopes, type Config } from './config.ts';
 import { createAdmission } from './http/auth/admission.ts';
 import { createDelivery } from './http/delivery.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
@@ -20,7 +20,9 @@ import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
 import { createPlansExecutor, inProcess, type PlansExecutorParts } from './plans/executor.ts';
 import { createPlanner } from './plans/planner.ts';
+import { scopedPlan } from './plans/scoped-plan.ts';
 import { describeLists } from './schema/describe-lists.ts';
+import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { watchLiveSchema } from './schema/live/compare-live.ts';
 import { RequestMemory } from './memory/byte-limit.ts';
@@ -96,11 +98,10 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
   const { snapshot } = served;
-  const added = withAdditions(
-    served,
-    parts.additions,
-    delegations(served.schema, (request) => plans.delegate(request)),
-  );
+  const added = withAdditions(served, parts.additions, {
+    executor: delegations(served.schema, (request) => plans.delegate(request)),
+    callerOf: (context) => planner.callWith(context)?.origin.caller,
+  });
   /** What callers see. */
   const offered = added ?? served;
   const budget = createAnswerBudget(config.answerBytes, clock);
@@ -121,7 +122,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     memory,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
-  const admission = await createAdmission(config.auth, { proxyFor, clock, log });
+  const auth = withFieldScopes(config.auth, served.scopes.names);
+  const admission = await createAdmission(auth, { proxyFor, clock, log });
   const trusted =
     parts.trustedDocuments === undefined
       ? undefined
@@ -153,6 +155,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     onChecked: telemetry.schemaWatch(),
   });
   for (const warning of served.warnings) log.warn(warning);
+  if (!auth && served.scopes.names.size > 0) log.warn(SCOPES_WITHOUT_CALLERS);
   let isStopping = false;
   const origin = createOrigin({ ...config, isSandbox: parts.sandbox !== undefined }, log);
   const paths = createPaths(() => tokens.present && !isStopping);
@@ -171,14 +174,20 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const errors = createErrorPolicy({ memory, log });
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
   const maxBytes = added ? operationBytes / 2 : operationBytes;
+  const { fieldScopes: onMissing } = config;
   const operations = createOperations({
     ...config,
     schema: offered.schema,
     maxBytes,
-    compile: (planned, grown) =>
-      added?.touches(planned)
-        ? stitchedPlan(added, planner.admit, planned, grown)
-        : planner.plan(planned, grown),
+    scopedUses: scopedUsesIn(offered.schema, served.scopes),
+    compile: (planned, grown) => {
+      if (!added?.touches(planned)) {
+        return scopedPlan(planned, { onMissing, grown, compile: planner.plan, takesOut: true });
+      }
+      const compile: typeof planner.plan = (document, more) =>
+        stitchedPlan(added, planner.admit, document, more);
+      return scopedPlan(planned, { onMissing, grown, compile, takesOut: false });
+    },
   });
   // Operations of delegations: their size depends on the operation that delegates.
   const delegated = createOperations({
@@ -188,7 +197,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     introspection,
     schema: served.schema,
     maxBytes,
-    compile: planner.plan,
+    scopedUses: scopedUsesIn(served.schema, served.scopes),
+    compile: (planned, grown) =>
+      scopedPlan(planned, { onMissing, grown, compile: planner.plan, takesOut: true }),
   });
   const executing: Omit<PlansExecutorParts, 'schema' | 'find'> = {
     planner,
@@ -242,6 +253,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
         admission.enforceScopes,
         operation.concealSdl,
         operation.refuseInvalid,
+        // Behind validation: it reads the types of fields.
+        operation.enforceFieldScopes,
       ],
       // Inside the stages of the gateway: they see only admitted requests.
       plugins: parts.plugins ?? [],
@@ -277,6 +290,10 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     },
   };
 }
+
+const SCOPES_WITHOUT_CALLERS =
+  'adapters.json has scopes, but callers need no credential, so everyone has every scope. ' +
+  'Set AUTH_API_KEYS or AUTH_JWKS_URL, or let what is in front of the gateway decide who may read these fields.';
 
 /**
  * Joins the parts that a request to the service needs, without a gateway around them: for the gateways of others.

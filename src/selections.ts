@@ -4,6 +4,7 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type FragmentSpreadNode,
+  type GraphQLError,
   type InlineFragmentNode,
   type SelectionNode,
 } from 'graphql';
@@ -89,4 +90,50 @@ export function walkFields<State>(
     }
     walkFields(fragment.selectionSet.selections, inner, walk, entered);
   }
+}
+
+/** What a field of an operation needs. */
+export interface Need {
+  readonly scope: string;
+  /** What needs it, for messages: `The field Person.contacts`. */
+  readonly subject: string;
+}
+
+/** A field of an operation that needs scopes. */
+export interface ScopedUse {
+  readonly node: FieldNode;
+  readonly needs: readonly Need[];
+}
+
+/** A field that the caller may not read: it is not sent, and is null with an error. */
+export interface Refused {
+  /** Its key in the answer. */
+  readonly key: string;
+  readonly name: string;
+  readonly error: GraphQLError;
+}
+
+const REFUSED = Symbol('refused');
+
+/**
+ * Replaces a field that the caller may not read by a `__typename` under a key of the gateway, so that what is sent stays
+ * valid wherever the field was selected. Its arguments and selections are left out.
+ *
+ * @param sentKey different for fields that are read in different ways: callers who send the same share the answer
+ */
+export function refuseField(field: FieldNode, sentKey: string, error: GraphQLError): FieldNode {
+  const { alias, name, directives = [] } = field;
+  const refused: Refused = { key: (alias ?? name).value, name: name.value, error };
+  const node: FieldNode = {
+    kind: Kind.FIELD,
+    alias: { kind: Kind.NAME, value: sentKey },
+    name: { kind: Kind.NAME, value: '__typename' },
+    directives: directives.filter(({ name: { value } }) => value === 'skip' || value === 'include'),
+  };
+  // Copies of the node keep it.
+  return Object.assign(node, { [REFUSED]: refused });
+}
+
+export function refusalOf(node: FieldNode): Refused | undefined {
+  return (node as { readonly [REFUSED]?: Refused })[REFUSED];
 }

@@ -74,6 +74,7 @@ const arrows: Record<string, readonly string[]> = {
   'compile-cache.js': [],
   'selections.ts': [],
   'sync-folder.ts': [],
+  'words.ts': [],
 };
 const everybody = [
   'cause.ts',
@@ -84,6 +85,7 @@ const everybody = [
   'pausable.ts',
   'queue.ts',
   'selections.ts',
+  'words.ts',
 ];
 const files = globSync('src/**/*.{ts,js}');
 

@@ -73,6 +73,14 @@ export function moreBroken(): UpstreamError {
   );
 }
 
+/** Stands for all fields behind the first MAX_ERRORS that the caller may not read. */
+export function moreRefused(): UpstreamError {
+  return ownError(
+    'FORBIDDEN',
+    'This answer has more fields for which this credential lacks a scope. They are null without an error of their own.',
+  );
+}
+
 /** Replaces unexpected errors; every error that the service did not send goes through it. */
 export type Mask = (error: unknown) => Error;
 

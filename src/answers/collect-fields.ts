@@ -10,7 +10,13 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import { walkFields, type FieldWalk, type Fragments } from '../selections.ts';
+import {
+  refusalOf,
+  walkFields,
+  type FieldWalk,
+  type Fragments,
+  type Refused,
+} from '../selections.ts';
 
 /** What decides which selections of an operation count. */
 export interface SelectionScope {
@@ -32,6 +38,8 @@ export interface CollectedField {
   readonly nodes: readonly FieldNode[];
   /** The `@defer` that it is under; undefined if any of its nodes is under none. */
   readonly deferred: DeferUse | undefined;
+  /** Set if the caller may not read the field, by any of its nodes: `nodes` are those that are sent instead. */
+  readonly refused?: Refused | undefined;
 }
 
 export interface DeferUse {
@@ -58,7 +66,12 @@ export function collectFields(
 ): CollectedFields {
   const fields = new Map<
     string,
-    { key: string; nodes: FieldNode[]; deferred: DeferUse | undefined }
+    {
+      readonly key: string;
+      nodes: FieldNode[];
+      deferred: DeferUse | undefined;
+      refused: Refused | undefined;
+    }
   >();
   const undeferred = new Set<string>();
   let isRefused = false;
@@ -84,13 +97,18 @@ export function collectFields(
     keyOf: ({ deferred }) => deferred !== undefined,
     field: (node, { deferred }) => {
       if (isLeftOut(node)) return;
-      const key = (node.alias ?? node.name).value;
+      const refused = refusalOf(node);
+      const key = refused?.key ?? (node.alias ?? node.name).value;
       const field = fields.get(key);
-      if (!field) fields.set(key, { key, nodes: [node], deferred });
-      else {
-        field.nodes.push(node);
-        field.deferred &&= deferred;
+      if (!field) {
+        fields.set(key, { key, nodes: [node], deferred, refused });
+        return;
       }
+      field.deferred &&= deferred;
+      if (refused && !field.refused) {
+        field.refused = refused;
+        field.nodes = [node];
+      } else if (!field.refused || refused) field.nodes.push(node);
     },
   };
   walkFields(selections, { deferred: undefined }, walk);

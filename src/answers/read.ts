@@ -6,6 +6,7 @@ import {
   callerPath,
   MAX_ERRORS,
   moreBroken,
+  moreRefused,
   startsWith,
   type AnswerError,
   type Path,
@@ -22,6 +23,7 @@ import {
   type ListShape,
   type ObjectShape,
   type PlaceholderShape,
+  type RefusedShape,
   type Shape,
 } from './shape.ts';
 
@@ -97,8 +99,8 @@ class Reader {
   #progress = 0;
   readonly #errors: readonly UpstreamError[];
   readonly #broken: AnswerError[] = [];
-  /** Whether errors beyond MAX_ERRORS were dropped. */
-  #hasMore = false;
+  /** Stands for errors beyond MAX_ERRORS, which are dropped. */
+  #more: UpstreamError | undefined;
   /** Errors that belong to a placeholder or to deferred fields. */
   readonly #taken = new Set<UpstreamError>();
   readonly #path: (string | number)[] = [];
@@ -116,7 +118,7 @@ class Reader {
       ...error,
       path: error.path && callerPath(error.path),
     }));
-    return [...passedOn, ...this.#broken, ...(this.#hasMore ? [moreBroken()] : [])];
+    return [...passedOn, ...this.#broken, ...(this.#more ? [this.#more] : [])];
   }
 
   deferred(): readonly DeferredReading[] {
@@ -286,7 +288,8 @@ class Reader {
       open = ',';
       this.#path.push(sentKey);
       let isThere = true;
-      if (field.kind === 'placeholder') this.#placeholder(field, value);
+      if (field.kind === 'refused') isThere = this.#refused(field);
+      else if (field.kind === 'placeholder') this.#placeholder(field, value);
       else if (field.kind === 'typename') isThere = this.#typename(field, members.get(key));
       else if (isLeaf(field)) isThere = this.#leaf(field, members.get(sentKey));
       else isThere = yield* this.read(field, members.get(sentKey));
@@ -337,6 +340,12 @@ class Reader {
     return true;
   }
 
+  #refused({ error, nullable }: RefusedShape): boolean {
+    this.#refuse(error, moreRefused);
+    if (nullable) this.#text += 'null';
+    return nullable;
+  }
+
   #placeholder(shape: PlaceholderShape, parent: Json): void {
     const { idKey, pageKey } = shape;
     const path = [...this.#path];
@@ -361,10 +370,10 @@ class Reader {
     return this.#refuse(brokenValue(what, expected));
   }
 
-  #refuse(thrown: GraphQLError): false {
+  #refuse(thrown: GraphQLError, more = moreBroken): false {
     if (this.#broken.length < MAX_ERRORS) {
       this.#broken.push({ thrown, path: [...callerPath(this.#path)] });
-    } else this.#hasMore = true;
+    } else this.#more ??= more();
     return false;
   }
 }

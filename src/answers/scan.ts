@@ -217,7 +217,7 @@ function fieldScanner(
   const open = `${isFirst ? '{' : ','}${JSON.stringify(sentKey)}:`;
   const head = Buffer.from(open);
   const length = head.length;
-  if (shape.kind === 'placeholder' || deferred) return NEVER;
+  if (shape.kind === 'placeholder' || shape.kind === 'refused' || deferred) return NEVER;
   if (shape.kind === 'typename') {
     const all = Buffer.from(open + JSON.stringify(shape.upstream));
     const isRenamed = shape.upstream !== shape.served;

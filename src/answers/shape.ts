@@ -79,7 +79,7 @@ export interface FieldShape {
   readonly key: string;
   /** The key in the service's answer, if it is another one. */
   readonly sentKey?: string | undefined;
-  readonly shape: Shape | TypenameShape | PlaceholderShape;
+  readonly shape: Shape | TypenameShape | PlaceholderShape | RefusedShape;
   /** Selected for the gateway's own use, and cut out of the answer. */
   readonly isSilent: boolean;
   /** Set for the field that identifies the records of a list: the type of the record. */
@@ -94,6 +94,12 @@ export interface TypenameShape {
   readonly kind: 'typename';
   readonly upstream: string;
   readonly served: string;
+}
+
+/** A field that the caller may not read: always null, with this error. */
+export interface RefusedShape extends OfType {
+  readonly kind: 'refused';
+  readonly error: GraphQLError;
 }
 
 /** A derived field, which the upstream does not have: it is filled in when the object around it has been read. */
@@ -210,7 +216,14 @@ function fieldsOf(
   const definitions = 'getFields' in type ? type.getFields() : {};
   const id = scope.globalIds?.ids.get(type.name);
   const fields: FieldShape[] = [];
-  for (const { key, nodes, deferred } of collected.values()) {
+  for (const { key, nodes, deferred, refused } of collected.values()) {
+    if (refused) {
+      const fieldType = definitions[refused.name]!.type;
+      const of = { nullable: !isNonNullType(fieldType), type: String(fieldType) };
+      const shape = { ...of, kind: 'refused', error: refused.error } as const;
+      fields.push({ key, shape, isSilent: false, deferred });
+      continue;
+    }
     const name = nodes[0]!.name.value;
     const placeholder = isObjectType(type) ? scope.placeholderAt(type, key, nodes) : undefined;
     if (placeholder) {

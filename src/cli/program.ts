@@ -1,7 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { FEDERATION_VERSIONS, VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
-import { nearestWord } from '../config/environment.ts';
+import { nearestWord } from '../words.ts';
 import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
 
 interface CommandEntry {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { OperatorMistakes } from '../errors.ts';
 import { secureUrl } from './values.ts';
 
 const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
@@ -135,6 +136,40 @@ interface ApiKeyEntry {
   readonly scopes: readonly string[];
 }
 
+const KEY_SCOPE = /^[!#-*\-.-9;-[\]-~]+$/;
+
+/** A mistake if one of the scopes means nothing. @param fieldScopes those of adapters.json */
+export function unknownScope(
+  scopes: readonly string[],
+  fieldScopes: Iterable<string>,
+): string | undefined {
+  const known = [...SCOPE_NAMES, ...fieldScopes];
+  return scopes.every((scope) => known.includes(scope))
+    ? undefined
+    : `has a scope other than ${known.join(', ')}; several scopes are joined by +`;
+}
+
+/**
+ * Lets callers have the scopes of fields, too.
+ *
+ * @param fieldScopes those of adapters.json
+ * @throws OperatorMistakes for an API key with a scope that means nothing
+ */
+export function withFieldScopes(
+  auth: ReturnType<typeof toAuth>,
+  fieldScopes: ReadonlySet<string>,
+): ReturnType<typeof toAuth> {
+  if (!auth) return undefined;
+  const { apiKeys, jwt, routerCallers = [] } = auth;
+  const known = [...fieldScopes, ...scopesOf(routerCallers)];
+  const mistakes = apiKeys.flatMap(({ scopes }, index) => {
+    const mistake = unknownScope(scopes, new Set(known));
+    return mistake === undefined ? [] : [`entry ${index + 1} ${mistake}.`];
+  });
+  if (mistakes.length > 0) throw new OperatorMistakes('AUTH_API_KEYS', mistakes);
+  return { ...auth, jwt: jwt && { ...jwt, scopes: [...new Set([...jwt.scopes, ...known])] } };
+}
+
 /** The mistakes in an entry, each a predicate whose subject is the entry. They quote nothing of it. */
 export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
   const mistakes: string[] = [];
@@ -148,9 +183,9 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
       'has a hash that is not SHA-256 in 64 hex digits; the command `keys new` creates one',
     );
   }
-  if (scopes.some((scope) => !SCOPE_NAMES.includes(scope))) {
+  if (scopes.some((scope) => !KEY_SCOPE.test(scope))) {
     mistakes.push(
-      `has a scope other than ${SCOPE_NAMES.join(', ')}; several scopes are joined by +`,
+      'has a scope that is empty, or has a blank or a comma; several scopes are joined by +',
     );
   } else if (!scopes.includes('read') && !scopes.includes('write')) {
     // Every operation needs one of these two scopes.

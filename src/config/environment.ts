@@ -1,3 +1,5 @@
+import { distance } from '../words.ts';
+
 /** Secrets, which can also be given as NAME_FILE: the path of a file that contains the value. */
 export const SECRETS = [
   'TOKEN_LINK',
@@ -117,27 +119,4 @@ function isNear(name: string, known: string): boolean {
   if (words.length < 2 || Math.abs(name.length - known.length) > 12) return false;
   if (known.startsWith(`${name}_`)) return known.split('_').length === words.length + 1;
   return Math.abs(name.length - known.length) <= 2 && distance(name, known) <= 2;
-}
-
-/** The nearest of these words, if it differs by at most two letters. */
-export function nearestWord(word: string, words: readonly string[]): string | undefined {
-  const [nearest] = words
-    .map((other) => ({ other, away: distance(word, other) }))
-    .filter(({ other, away }) => away <= 2 && away < other.length / 2)
-    .toSorted((a, b) => a.away - b.away);
-  return nearest?.other;
-}
-
-/** The Levenshtein distance, computed row by row. */
-function distance(word: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 0; i < word.length; i += 1) {
-    const next = [i + 1];
-    for (let j = 0; j < other.length; j += 1) {
-      const replaced = row[j]! + (word[i] === other[j] ? 0 : 1);
-      next.push(Math.min(replaced, row[j + 1]! + 1, next[j]! + 1));
-    }
-    row = next;
-  }
-  return row.at(-1)!;
 }

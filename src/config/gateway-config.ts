@@ -3,7 +3,7 @@ import type { Plugin } from 'graphql-yoga';
 import { z } from 'zod';
 import { OperatorMistakes } from '../errors.ts';
 import type { Additions } from '../stitching/additions.ts';
-import { nearestWord } from './environment.ts';
+import { nearestWord } from '../words.ts';
 
 /** What a company adds to the gateway: the default export of gateway.config.ts. */
 export interface GatewayConfig {

@@ -12,6 +12,7 @@ import { tooComplex } from '../operations/limits.ts';
 import type { Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import type { CallVariables } from '../plans/call.ts';
+import { missingNeeds, missingScope, type OnMissingScope } from '../plans/scoped-plan.ts';
 import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
 import { type Exchange, type Params, type Stage, noMemory, bytesOf } from './exchange.ts';
 import { createLoopTurns } from './loop-turns.ts';
@@ -28,12 +29,14 @@ interface OperationParts<Plan> {
   /** Whether other operations are refused, except those of routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
+  /** What a caller without the scope of a field gets. */
+  readonly fieldScopes: OnMissingScope;
   readonly clock: Clock;
 }
 
 /** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
 export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
-  const { operations, schema, introspection, memory, isRouter } = parts;
+  const { operations, schema, introspection, memory, isRouter, fieldScopes } = parts;
   const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
     /** Reads the parameters of the request. */
@@ -86,6 +89,17 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       if (errors.length > 0) throw new AggregateError(errors);
       // Validation does not report a missing root type: without one it knows none of the fields.
       if (!schema.getRootType(type)) throw withoutRootType(type);
+      return undefined;
+    },
+
+    /**
+     * Refuses an operation with a field whose scope the caller lacks. Plans do so too, for every way to them; here it is
+     * before everything that plugins may have kept of another caller's answer.
+     */
+    enforceFieldScopes: ({ caller, operation }) => {
+      if (fieldScopes !== 'reject') return undefined;
+      const [missing] = missingNeeds(operation!.scopedUses, caller);
+      if (missing) throw missingScope(missing);
       return undefined;
     },
 

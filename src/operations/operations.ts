@@ -18,6 +18,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
+import type { ScopedUse } from '../selections.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -28,6 +29,11 @@ interface OperationRules<Plan> extends Limits {
   readonly introspection: boolean;
   /** Bytes of memory that all kept documents may take, with their errors and plans. */
   readonly maxBytes: number;
+  /** Finds the fields of an operation that need scopes. Default: none does. */
+  readonly scopedUses?: (
+    document: DocumentNode,
+    operation: OperationDefinitionNode,
+  ) => readonly ScopedUse[];
   /** @param grown called with the bytes that the plan keeps from now on, or drops (negative) */
   readonly compile?: (
     operation: Omit<CheckedOperation, 'plan'>,
@@ -99,6 +105,7 @@ export class CheckedOperation<Plan = unknown> {
   readonly isIncremental: boolean;
   readonly #of: CheckedDocument<Plan>;
   #routerFields: readonly string[] | undefined;
+  #scopedUses: readonly ScopedUse[] | undefined;
   #plan: { readonly made: Plan } | undefined;
 
   constructor(operation: OperationDefinitionNode, of: CheckedDocument<Plan>) {
@@ -117,6 +124,12 @@ export class CheckedOperation<Plan = unknown> {
   get routerFields(): readonly string[] {
     const { schema } = this.#of.rules;
     return (this.#routerFields ??= findRouterFields(schema, this.document, this.operation));
+  }
+
+  /** The fields that need scopes, of an operation that is valid. */
+  get scopedUses(): readonly ScopedUse[] {
+    const { scopedUses } = this.#of.rules;
+    return (this.#scopedUses ??= scopedUses?.(this.document, this.operation) ?? []);
   }
 
   /**

@@ -203,8 +203,15 @@ interface GraphQL17Default {
   readonly default?: { readonly value?: unknown; readonly literal?: ConstValueNode } | undefined;
 }
 
-/** What adapters.json decides about one paged field. */
-export interface FieldOverride {
+/** What adapters.json says about who may read a type, a field or an argument. */
+export interface Guard {
+  readonly scope?: string | undefined;
+  /** For contracts of a supergraph: they decide nothing here. */
+  readonly tags?: readonly string[] | undefined;
+}
+
+/** What adapters.json decides about one field. All but the guard is for paged fields. */
+export interface FieldOverride extends Guard {
   readonly skip?: boolean | undefined;
   readonly all?: string | undefined;
   readonly connection?: string | undefined;
@@ -220,7 +227,7 @@ export interface FieldOverride {
 }
 
 /** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */
-export interface TypeOverride {
+export interface TypeOverride extends Guard {
   /** The root field that returns a record by its id; null: no field does. */
   readonly byId?: string | null | undefined;
   /** The root list in which records are looked up; null: no list is used. */

@@ -10,6 +10,9 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
+  Kind,
+  type FieldNode,
+  type GraphQLField,
   type GraphQLList,
   type GraphQLOutputType,
   type GraphQLSchema,
@@ -23,7 +26,9 @@ import {
 } from 'graphql';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { PlannedDocument } from '../plans/planner.ts';
+import { missingNeeds, missingScopeAt } from '../plans/scoped-plan.ts';
 import type { Entity } from '../schema/derived.ts';
+import { needsIn, type FieldScopes } from '../schema/field-scopes.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import {
   documentsOf,
@@ -155,6 +160,49 @@ function isIterableObject(value: unknown): value is Iterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
+/**
+ * Refuses fields whose scope the caller lacks, whoever answers them: a resolver of the company, or another service that
+ * has the same type.
+ */
+function guardFields(
+  schema: GraphQLSchema,
+  scopes: FieldScopes,
+  callerOf: ExecutionParts['callerOf'],
+): void {
+  if (scopes.names.size === 0) return;
+  const needsOf = needsIn(schema, scopes);
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type) || isIntrospectionType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      if (needsOf(type, withEveryArgument(field)).length === 0) continue;
+      const { resolve = defaultFieldResolver } = field;
+      field.resolve = (parent, args, context, info) => {
+        const uses = info.fieldNodes.map((node) => ({ node, needs: needsOf(type, node) }));
+        const [missing] = missingNeeds(uses, callerOf(context as object));
+        if (missing) throw missingScopeAt(missing);
+        return resolve(parent, args, context, info);
+      };
+    }
+  }
+}
+
+function withEveryArgument({ name, args }: GraphQLField<unknown, unknown>): FieldNode {
+  const given = args.map((argument) => ({
+    kind: Kind.ARGUMENT as const,
+    name: { kind: Kind.NAME as const, value: argument.name },
+    value: { kind: Kind.NULL as const },
+  }));
+  return { kind: Kind.FIELD, name: { kind: Kind.NAME, value: name }, arguments: given };
+}
+
+/** What operations are executed with. */
+interface ExecutionParts {
+  /** Executes operations of the served schema. */
+  readonly executor: Executor;
+  /** The caller of the operation with this context; undefined if it needs no credential. */
+  readonly callerOf: (context: object) => { readonly scopes: ReadonlySet<string> } | undefined;
+}
+
 /** The served schema with what a company adds. */
 export interface ServedWithAdditions extends ServedSchema {
   /** The fields that resolvers of the company answer, as `Type.field`. */
@@ -167,14 +215,13 @@ export interface ServedWithAdditions extends ServedSchema {
  * Stitches what a company adds to the served schema, which is one subschema among others: its records are merged with
  * those of other subschemas by its entities, in batches.
  *
- * @param executor of the served schema; undefined: no operation is ever executed
  * @returns undefined if nothing is added
  * @throws OperatorMistake
  */
 export function withAdditions(
   served: ServedSchema,
   additions: Additions = {},
-  executor: Executor = neverExecuted,
+  { executor, callerOf }: ExecutionParts = NEVER_EXECUTED,
 ): ServedWithAdditions | undefined {
   const { source = 'What is added to the schema' } = additions;
   const added: AddedParts = {
@@ -190,6 +237,7 @@ export function withAdditions(
   refuse(source, mistakesAfter(served.schema, schema, added));
   const fields = fieldsOf(added);
   limitLists(schema, fields);
+  guardFields(schema, served.scopes, callerOf);
   const replaced = new Set([...fields].filter((field) => isServed(served.schema, field)));
   return {
     ...served,
@@ -282,8 +330,11 @@ function isServed(schema: GraphQLSchema, coordinate: string): boolean {
   return type !== undefined && 'getFields' in type && field in type.getFields();
 }
 
-const neverExecuted: Executor = () => {
-  throw new OperatorMistake('This schema was made to be looked at. It cannot be executed.');
+const NEVER_EXECUTED: ExecutionParts = {
+  executor: () => {
+    throw new OperatorMistake('This schema was made to be looked at. It cannot be executed.');
+  },
+  callerOf: () => undefined,
 };
 
 function once<T>(make: () => T): () => T {

@@ -21,7 +21,7 @@ import type { DeferredReading } from '../../answers/read.ts';
 import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
 import { argumentsOf } from '../../schema/derived-fields.ts';
 import type { DerivedField, DerivedKind, Entity, NodeInterface } from '../../schema/derived.ts';
-import type { Fragments } from '../../selections.ts';
+import { refusalOf, type Fragments } from '../../selections.ts';
 import type { Call, Requester } from '../call.ts';
 import {
   forwardedFields,
@@ -220,7 +220,8 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
       scope,
       operation: written,
       selections,
-      isSent: (node) => (isDeferred ? nodes.has(node) : isForwardable(node.name.value)),
+      isSent: (node) =>
+        isDeferred ? nodes.has(node) : !refusalOf(node) && isForwardable(node.name.value),
       fields: forwarded.map((field) => forwardedShape(scope, root, field)),
     });
   }
@@ -286,14 +287,18 @@ function rootField(
   { operation, shared, root }: RootFieldScope,
   collected: CollectedField,
 ): RootField {
-  const { key, nodes } = collected;
-  const name = nodes[0]!.name.value;
+  const { key, nodes, refused } = collected;
+  const name = refused?.name ?? nodes[0]!.name.value;
   const definition =
     root.getFields()[name] ?? (name === '__schema' ? SchemaMetaFieldDef : undefined);
   const field = { key, collected, isNullable: !definition || !isNonNullType(definition.type) };
+  const nulled = (thrown: GraphQLError): RootField => {
+    const value = { parts: undefined, errors: [{ thrown, path: [key] }] };
+    return { ...field, kind: 'read', read: () => value };
+  };
+  if (refused) return nulled(refused.error);
   if (operation.operation === OperationTypeNode.MUTATION && definition && !isAllowed(parts, name)) {
-    const refused = { parts: undefined, errors: [{ thrown: refusedMutation(name), path: [key] }] };
-    return { ...field, kind: 'read', read: () => refused };
+    return nulled(refusedMutation(name));
   }
   if (name === '__typename') return { ...field, isNullable: false, kind: 'forwarded' };
   if (operation.operation !== OperationTypeNode.QUERY) return { ...field, kind: 'forwarded' };

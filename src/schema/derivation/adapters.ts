@@ -1,7 +1,9 @@
 import {
   isInterfaceType,
+  isIntrospectionType,
   isNonNullType,
   isObjectType,
+  isSpecifiedScalarType,
   specifiedScalarTypes,
   type GraphQLSchema,
   isAbstractType,
@@ -11,9 +13,11 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import { OperatorMistake } from '../../errors.ts';
+import { nearestWord } from '../../words.ts';
 import {
   type Adapter,
   type FieldOverride,
+  type Guard,
   type PagedField,
   type TypeOverrides,
   idOf,
@@ -256,6 +260,8 @@ function checkOverrides(
     .filter(({ verdict }) => 'paged' in verdict)
     .map(({ parent, name }) => `${parent.name}.${name}`);
   for (const [key, field] of fields) {
+    if (hasGuard(field)) mistakes.push(...mistakesOfGuardedField(schema, key, field));
+    if (isGuardOnly(field)) continue;
     const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
     if (!list || 'why' in list.verdict) {
       mistakes.push(unknownList(key, lists, paged));
@@ -276,12 +282,20 @@ function checkOverrides(
     }
   }
   for (const [name, type] of types) {
+    if (hasGuard(type)) {
+      const ofGuard = mistakesOfGuardedType(schema, name, type);
+      mistakes.push(...ofGuard);
+      if (ofGuard.length > 0 || isGuardOnly(type)) continue;
+    }
     const found = mistakesOfType(schema, name, type, { lists, connected });
     mistakes.push(...found);
     if (found.length > 0) types.delete(name);
   }
   return { overrides: { fields, types }, mistakes };
 }
+
+/** Those of every gateway: docs/authentication.md. */
+const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
 
 const NAME = z
   .string()
@@ -292,7 +306,32 @@ const PATH = z
   .regex(/^[_A-Za-z]\w*(\.[_A-Za-z]\w*)*$/, 'must be names of fields joined by dots')
   .transform((path): FieldPath => path.split('.'));
 
+/** As OAuth writes it (RFC 6749, 3.3), without what separates the scopes of an API key. */
+const SCOPE = z
+  .string()
+  .regex(
+    /^[!#-*\-.-[\]-~]+$/,
+    'must be a scope: printable ASCII without space, comma, +, " and \\',
+  );
+const GUARD = {
+  scope: SCOPE.refine((scope) => !OPERATION_SCOPES.has(scope), {
+    message:
+      'must not be read, drain, write or router, which say what operations a caller may send',
+  }).optional(),
+  tags: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^[_A-Za-z][\w/-]{0,127}$/,
+          'must be letters, digits, _, - and /, beginning with a letter',
+        ),
+    )
+    .min(1)
+    .optional(),
+};
 const FIELD = z.strictObject({
+  ...GUARD,
   skip: z.boolean().optional(),
   all: NAME.optional(),
   connection: NAME.optional(),
@@ -304,6 +343,7 @@ const FIELD = z.strictObject({
   after: NAME.optional(),
 });
 const TYPE = z.strictObject({
+  ...GUARD,
   byId: NAME.nullable().optional(),
   list: NAME.nullable().optional(),
   connection: NAME.optional(),
@@ -315,15 +355,17 @@ const FILE = z.strictObject({
 });
 
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
-const KEYS: Readonly<Record<string, string>> = {
-  '': keysOf(FILE),
-  fields: keysOf(FIELD),
-  types: keysOf(TYPE),
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  '': Object.keys(FILE.shape),
+  fields: Object.keys(FIELD.shape),
+  types: Object.keys(TYPE.shape),
 };
 
-function keysOf({ shape }: z.ZodObject): string {
-  const keys = Object.keys(shape).map((key) => `"${key}"`);
-  return `${keys.slice(0, -1).join(', ')} and ${keys.at(-1)}`;
+function listed(names: readonly string[]): string {
+  const quoted = names.map((name) => `"${name}"`);
+  return quoted.length < 2
+    ? quoted.join()
+    : `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
 }
 
 interface ReadOverrides {
@@ -344,9 +386,20 @@ function readOverrides(json: unknown): ReadOverrides {
     const place = issue.path.join('.');
     if (issue.code !== 'unrecognized_keys') return `${place || 'The file'}: ${issue.message}.`;
     const unknown = issue.keys.map((key) => `"${key}"`).join(', ');
-    return `${place || 'The file'}: ${unknown} is unknown. Write ${KEYS[String(issue.path[0] ?? '')]}.`;
+    const known = KEYS[String(issue.path[0] ?? '')]!;
+    const meant = issue.keys.map((key) => nearestWord(key, known));
+    return meant.every((name) => name !== undefined)
+      ? `${place || 'The file'}: ${unknown} is unknown. Was ${listed(meant)} meant?`
+      : `${place || 'The file'}: ${unknown} is unknown. Write ${listed(known)}.`;
   });
   return { fields: entriesOf(fields, FIELD), types: entriesOf(types, TYPE), mistakes };
+}
+
+/** The scopes that adapters.json gives to types, fields and arguments, whatever the schema. */
+export function scopesIn(json: unknown): readonly string[] {
+  const { fields, types } = readOverrides(json);
+  const scopes = [...fields.values(), ...types.values()].map(({ scope }) => scope);
+  return [...new Set(scopes)].filter((scope) => scope !== undefined);
 }
 
 /** The entries that can be read, even if others cannot: all mistakes are reported together. */
@@ -355,6 +408,81 @@ function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry
   return new Map(
     entries.map(([key, entry]) => [key, shape.safeParse(entry).data ?? ({} as Entry)]),
   );
+}
+
+function hasGuard({ scope, tags }: Guard): boolean {
+  return scope !== undefined || tags !== undefined;
+}
+
+/** Whether an entry says only who may read a field. It need not be a list then. */
+function isGuardOnly({ scope, tags, ...others }: FieldOverride | TypeOverride): boolean {
+  return (
+    hasGuard({ scope, tags }) &&
+    Object.values(others).every((value: unknown) => value === undefined)
+  );
+}
+
+/** A field of an interface has the scopes of its types' fields: those who select `... on` a type must not get around it. */
+function mistakesOfGuardedField(schema: GraphQLSchema, key: string, { scope }: Guard): string[] {
+  const place = `fields.${key}`;
+  const parts = COORDINATE.exec(key)?.groups;
+  if (!parts) {
+    return [
+      `${place}: this is not a field. Write Type.field, or Type.field(argument:) for an argument.`,
+    ];
+  }
+  const { type: typeName = '', field: fieldName = '', argument } = parts;
+  const type = schema.getType(typeName);
+  const fieldTypes = Object.values(schema.getTypeMap()).filter(
+    (each) => (isObjectType(each) || isInterfaceType(each)) && !isIntrospectionType(each),
+  );
+  if (!isObjectType(type) && !isInterfaceType(type)) {
+    const known = fieldTypes.map(({ name }) => name);
+    return [`${place}: there is no type ${typeName} with fields. ${wasMeant(typeName, known)}`];
+  }
+  if (scope !== undefined && isInterfaceType(type)) {
+    const fields = schema.getPossibleTypes(type).map(({ name }) => `${name}.${fieldName}`);
+    return [
+      `${place}.scope: ${typeName} is an interface. Write the scope at the fields of its types: ${fields.join(', ')}.`,
+    ];
+  }
+  const fields = type.getFields();
+  const field = fields[fieldName];
+  if (!field) {
+    return [
+      `${place}: the service has no field ${typeName}.${fieldName}. ${wasMeant(fieldName, Object.keys(fields))} ` +
+        'Fields that the gateway derives have the scopes of the field that they are derived from.',
+    ];
+  }
+  if (argument === undefined || field.args.some(({ name }) => name === argument)) return [];
+  const known = field.args.map(({ name }) => name);
+  return [
+    `${place}: ${typeName}.${fieldName} has no argument ${argument}. ${wasMeant(argument, known)}`,
+  ];
+}
+
+/** As the specification writes schema coordinates. */
+const COORDINATE = /^(?<type>\w+)\.(?<field>\w+)(\((?<argument>\w+):\))?$/;
+
+function wasMeant(word: string, known: readonly string[]): string {
+  const meant = nearestWord(word, known);
+  if (meant !== undefined) return `Was ${meant} meant?`;
+  return known.length > 0 && known.length <= 20
+    ? `Write one of ${known.join(', ')}.`
+    : 'Correct the name, or remove it.';
+}
+
+function mistakesOfGuardedType(schema: GraphQLSchema, name: string, { scope }: Guard): string[] {
+  const type = schema.getType(name);
+  if (!type || isSpecifiedScalarType(type) || isIntrospectionType(type)) {
+    const known = Object.keys(schema.getTypeMap()).filter((each) => !each.startsWith('__'));
+    return [`types.${name}: the service has no such type. ${wasMeant(name, known)}`];
+  }
+  if (scope === undefined || isObjectType(type)) return [];
+  const instead = isAbstractType(type)
+    ? `Write it at its types: ${schema.getPossibleTypes(type).join(', ')}.`
+    : 'Write it at the fields or arguments that have this type.';
+  return [`types.${name}.scope: only object types and fields have scopes. ${instead}`];
 }
 
 function unknownList(key: string, lists: readonly FoundList[], paged: readonly string[]): string {
@@ -546,6 +674,8 @@ export interface AdapterPlan {
   readonly reports: readonly ListReport[];
   /** What adapters.json decides about types. */
   readonly types: TypeOverrides;
+  /** What adapters.json says about fields and arguments, by their coordinates. */
+  readonly fields: ReadonlyMap<string, FieldOverride>;
 }
 
 /**
@@ -580,7 +710,7 @@ export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unk
   });
   const all = [...mistakes, ...given.mistakes];
   if (all.length > 0) throw new OverridesError(all);
-  return { adapters, nested, warnings: given.warnings, reports, types: overrides.types };
+  return { adapters, nested, warnings: given.warnings, reports, ...overrides };
 }
 
 type Choice =

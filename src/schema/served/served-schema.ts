@@ -20,6 +20,7 @@ import { planEntities, type EntityReport, planNodes, withNodes } from '../deriva
 import { findLists } from '../derivation/lists.ts';
 import type { Adapter, DerivedField, Entity, NestedAdapter, NodeInterface } from '../derived.ts';
 import { derivedFields, derivedSdl, GLOBAL_ID } from '../derived-fields.ts';
+import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
 import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
@@ -68,6 +69,8 @@ export interface ServedSchema {
   readonly nodes: NodeInterface | undefined;
   /** All fields that the gateway adds to the service's schema. */
   readonly derived: readonly DerivedField[];
+  /** The scopes that fields need, and their tags. */
+  readonly scopes: FieldScopes;
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
@@ -129,6 +132,8 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     ? planNodes(upstream, { adapters, entities, names })
     : NO_NODES;
   const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities, nodes });
+  const guards = [plan.types, plan.fields];
+  const scopes = fieldScopes({ guards, schema: upstream, root, derived });
   const pageInfo = names.type(RELAY_PAGE_INFO);
   const stitched = stitchSchemas({
     subschemas: [subschema],
@@ -148,6 +153,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
       nodes,
       derived,
       pageInfo,
+      scopes,
       version: parts.federationVersion ?? '2.3',
     });
   const ownSdl = once(() => sdlOf(schema));
@@ -163,6 +169,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     entities,
     nodes,
     derived,
+    scopes,
     subgraphSdl: (offered) => (offered ? sdlOf(offered) : ownSdl()),
     reports: [...plan.reports, ...(nodes ? withNodes(found.reports, nodes) : found.reports)],
     warnings: [

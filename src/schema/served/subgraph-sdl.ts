@@ -24,6 +24,7 @@ import {
   type ConstArgumentNode,
   type InterfaceTypeDefinitionNode,
   type ObjectTypeDefinitionNode,
+  type TypeDefinitionNode,
 } from 'graphql';
 import {
   isPage,
@@ -35,6 +36,7 @@ import {
   type NodeInterface,
 } from '../derived.ts';
 import { sizeOf, type ListSize } from '../derived-fields.ts';
+import type { FieldScopes } from '../field-scopes.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
 
 /**
@@ -196,6 +198,7 @@ interface SubgraphParts {
   readonly nodes: NodeInterface | undefined;
   readonly derived: readonly DerivedField[];
   readonly pageInfo: string;
+  readonly scopes: FieldScopes;
   readonly version: FederationVersion;
 }
 
@@ -205,7 +208,7 @@ interface SubgraphParts {
  */
 export function subgraphSdl(
   schema: GraphQLSchema,
-  { entities, nodes, derived, pageInfo, version }: SubgraphParts,
+  { entities, nodes, derived, pageInfo, scopes, version }: SubgraphParts,
 ): string {
   // Subgraphs that know only the service's ids refer to records by them.
   const ids = nodes ? ['id', nodes.recordId] : ['id'];
@@ -218,6 +221,16 @@ export function subgraphSdl(
   const costs =
     version === '2.9' ? costDirectives(schema, derived, [pageInfo, ...keys.keys()]) : undefined;
   const root = schema.getQueryType()?.name;
+  const tagsAt = (place: string) =>
+    (scopes.marks.get(place)?.tags ?? []).map((name) => directive('tag', { name }));
+  // An argument has none: the directive is for fields and types.
+  const guardsAt = (place: string) => {
+    const required = scopes.marks.get(place)?.scopes ?? [];
+    return [
+      ...(required.length > 0 ? [directive('requiresScopes', { scopes: [required] })] : []),
+      ...tagsAt(place),
+    ];
+  };
   const withCosts = <Node extends ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode>(
     node: Node,
   ): Node => ({
@@ -227,14 +240,28 @@ export function subgraphSdl(
       directives: [
         ...(field.directives ?? []),
         ...(costs?.ofField(node.name.value, field.name.value) ?? []),
+        ...guardsAt(`${node.name.value}.${field.name.value}`),
       ],
+      arguments: (field.arguments ?? []).map((argument) => ({
+        ...argument,
+        directives: [
+          ...(argument.directives ?? []),
+          ...tagsAt(`${node.name.value}.${field.name.value}(${argument.name.value}:)`),
+        ],
+      })),
     })),
+  });
+  const tagged = <Node extends TypeDefinitionNode>(node: Node): Node => ({
+    ...node,
+    directives: [...(node.directives ?? []), ...guardsAt(node.name.value)],
   });
   const document = visit(parse(printSchema(lexicographicSortSchema(schema))), {
     DirectiveDefinition: () => null,
-    ScalarTypeDefinition: ({ name }) => (isRouterType(name.value) ? null : false),
-    UnionTypeDefinition: ({ name }) => (isRouterType(name.value) ? null : false),
-    InterfaceTypeDefinition: withCosts,
+    ScalarTypeDefinition: (node) => (isRouterType(node.name.value) ? null : tagged(node)),
+    UnionTypeDefinition: (node) => (isRouterType(node.name.value) ? null : tagged(node)),
+    EnumTypeDefinition: tagged,
+    InputObjectTypeDefinition: tagged,
+    InterfaceTypeDefinition: (node) => tagged(withCosts(node)),
     ObjectTypeDefinition: (node) => {
       const name = node.name.value;
       if (isRouterType(name)) return null;
@@ -245,6 +272,7 @@ export function subgraphSdl(
           ...(keys.get(name) ?? []),
           ...(name === pageInfo ? [SHAREABLE] : []),
           ...(costs?.ofType(name) ?? []),
+          ...guardsAt(name),
         ],
         fields: (node.fields ?? []).filter(
           (field) => name !== root || !isRouterField(field.name.value),
@@ -255,24 +283,37 @@ export function subgraphSdl(
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
   );
-  return `${hasOneOf ? `${LINKS[version]}\n${ONE_OF}` : LINKS[version]}\n${print(document)}\n`;
+  const link = linkOf(version, scopes);
+  return `${hasOneOf ? `${link}\n${ONE_OF}` : link}\n${print(document)}\n`;
 }
 
 function isRouterType(name: string): boolean {
   return ROUTER_TYPES.includes(name);
 }
 
-const LINKS: Readonly<Record<FederationVersion, string>> = {
-  '2.3': `extend schema
-  @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable"])
-`,
-  '2.9': `extend schema
+function linkOf(version: FederationVersion, { names, marks }: FieldScopes): string {
+  const imports = [
+    '@key',
+    '@shareable',
+    ...(version === '2.9' ? ['@cost', '@listSize'] : []),
+    ...(names.size > 0 ? ['@requiresScopes'] : []),
+    ...([...marks.values()].some(({ tags }) => tags.length > 0) ? ['@tag'] : []),
+  ].map((name) => `"${name}"`);
+  // The first version that has @requiresScopes.
+  const linked = version === '2.3' && names.size > 0 ? '2.5' : version;
+  const url = `https://specs.apollo.dev/federation/v${linked}`;
+  return imports.length === 2
+    ? `extend schema
+  @link(url: "${url}", import: [${imports.join(', ')}])
+`
+    : `extend schema
   @link(
-    url: "https://specs.apollo.dev/federation/v2.9"
-    import: ["@key", "@shareable", "@cost", "@listSize"]
+    url: "${url}"
+    import: [${imports.join(', ')}]
   )
-`,
-};
+`;
+}
+
 /** Unlike the other built-in directives of GraphQL, composition refuses it without a definition. */
 const ONE_OF = `directive @oneOf on INPUT_OBJECT
 `;

@@ -83,6 +83,7 @@ export function handlerFor(
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,
+    fieldScopes: 'reject',
     clock: systemClock,
   });
   const answer = async (exchange: Exchange): Promise<Reply | undefined> => {

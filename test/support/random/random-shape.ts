@@ -102,7 +102,8 @@ export function randomAnswer(shape: Shape, choose: Choose): string {
 
 function membersOf({ fields }: ObjectShape, choose: Choose): string[] {
   return fields.map(({ key, sentKey = key, shape }) => {
-    if (shape.kind === 'placeholder') throw new Error('Nothing is filled in here.');
+    if (shape.kind === 'placeholder' || shape.kind === 'refused')
+      throw new Error('Nothing is filled in here.');
     const value = shape.kind === 'typename' ? `"${shape.upstream}"` : randomAnswer(shape, choose);
     return `${JSON.stringify(sentKey)}:${value}`;
   });

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { everyHook } from '../../support/gateway/every-hook.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { as, keys, peopleSdl, peopleService, scopes, SECRET } from './people.ts';
+
+/** Each operation reads personal data on another way. */
+const WAYS: readonly [way: string, query: string, variables?: Record<string, unknown>][] = [
+  ['a field of the service', '{ me { id email } }'],
+  ['an alias', '{ me { id name: email } }'],
+  ['an object with personal data below it', '{ me { contacts { city } } }'],
+  ['a non-null field', '{ me { id phone } }'],
+  ['a page', '{ people(first: 3) { items { id email } } }'],
+  ['a record of a record', '{ people(first: 3) { items { boss { email } } } }'],
+  ['an inline fragment', '{ me { ... { email } } }'],
+  ['a fragment on the type', '{ me { ...F } } fragment F on Person { id email }'],
+  [
+    'a fragment in a fragment',
+    '{ me { ...F } } fragment F on Person { ...G } fragment G on Person { email }',
+  ],
+  ['a fragment on an interface', '{ me { ... on Named { nick } } }'],
+  ['an interface', '{ named { nick } }'],
+  ['an interface, behind a fragment on the type', '{ named { ... on Person { nick } } }'],
+  [
+    'one key for fields of several types',
+    '{ named { ... on Person { x: email } ... on Team { x: name } } }',
+  ],
+  ['a union', '{ anything { ... on Person { email } ... on Team { name } } }'],
+  ['a union through an interface', '{ anything { ... on Named { nick } } }'],
+  ['a fragment on the root', '{ ... on Query { me { email } } }'],
+  ['a list that is drained', '{ allPeople(limit: 3) { id email } }'],
+  ['a connection', '{ peopleConnection(first: 3) { nodes { id email } } }'],
+  ['edges', '{ peopleConnection(first: 3) { edges { cursor node { email } } } }'],
+  ['a connection from its end', '{ peopleConnection(last: 3) { edges { node { email } } } }'],
+  ['a record by its id', '{ person(id: "p2") { id email } }'],
+  ['a nested page', '{ team(id: "t1") { members { items { email } } } }'],
+  ['a nested list that is drained', '{ team(id: "t1") { allMembers { id email } } }'],
+  ['a nested connection', '{ teams { items { membersConnection { nodes { email } } } } }'],
+  ['an entity', entities('... on Person { id email }'), { of: [ref('Person', 'p2')] }],
+  [
+    'an entity of a list field',
+    entities('... on Team { lead { email } }'),
+    { of: [ref('Team', 't1')] },
+  ],
+  [
+    'an entity in a named fragment',
+    `${entities('...F')} fragment F on Person { email }`,
+    { of: [ref('Person', 'p2')] },
+  ],
+  [
+    'a condition that a variable decides',
+    'query ($yes: Boolean!) { me { email @include(if: $yes) } }',
+    { yes: true },
+  ],
+  ['two nodes that merge', '{ me { contacts { city } } me { contacts { address } } }'],
+  ['a filter', '{ people(email: "SECRET mail 1") { items { name } } }'],
+  [
+    'a filter in a variable',
+    'query ($e: String) { people(email: $e) { items { name } } }',
+    { e: 'SECRET mail 1' },
+  ],
+  ['a filter of a drained list', '{ allPeople(email: "SECRET mail 1") { name } }'],
+  ['a filter of a connection', '{ peopleConnection(email: "SECRET mail 1") { totalCount } }'],
+  [
+    'a filter of a nested list',
+    '{ team(id: "t1") { allMembers(email: "SECRET mail 1") { name } } }',
+  ],
+  ['a type', '{ salaries { items { id } } }'],
+  ['a type below a record', '{ me { salary { amount } } }'],
+  ['a type whose name is all that is read', '{ me { salary { __typename } } }'],
+  ['a list of a type, drained', '{ allSalaries { amount } }'],
+  ['a connection of a type', '{ salariesConnection { nodes { amount } } }'],
+  ['the number of records of a type', '{ salariesConnection { totalCount } }'],
+  [
+    'an entity of a type',
+    entities('... on Salary { amount }'),
+    { of: [ref('Salary', 'SECRET-s1')] },
+  ],
+  ['a list field', '{ secrets { items { text } } }'],
+  ['a list field, drained', '{ allSecrets { text } }'],
+  ['a list field, as a connection', '{ secretsConnection { edges { cursor } } }'],
+  ['a record that is looked up in such a list', '{ note(id: "n1") { text } }'],
+  ['the result of a mutation', 'mutation { rename(id: "p1", name: "Bo") { name email } }'],
+];
+
+/** Some answers say nothing secret by themselves: their callers know what they asked for. */
+const SILENT = /^(a filter|the number|a list field, as|a type whose)/;
+
+function entities(selection: string): string {
+  return `query ($of: [_Any!]!) { _entities(representations: $of) { __typename ${selection} } }`;
+}
+
+function ref(type: string, id: string) {
+  return { __typename: type, id };
+}
+
+const LANES = [
+  ['without plugins', []],
+  ['with a plugin that sees every step', [everyHook()]],
+] as const;
+
+describe.each(LANES)('%s', (_, plugins) => {
+  const worlds = { reject: undefined, null: undefined } as Record<
+    'reject' | 'null',
+    GatewayOverFake | undefined
+  >;
+  const { schema } = peopleService();
+  beforeAll(async () => {
+    for (const fieldScopes of ['reject', 'null'] as const) {
+      worlds[fieldScopes] = await startGatewayOverFake(
+        { schema },
+        {
+          snapshot: peopleSdl,
+          overrides: scopes,
+          config: { auth: keys, fieldScopes, mutations: 'all' },
+          plugins: [...plugins],
+        },
+      );
+    }
+  });
+  afterAll(async () => {
+    for (const world of Object.values(worlds)) await world?.[Symbol.asyncDispose]();
+  });
+
+  test.each(WAYS)('a caller with the scopes reads %s', async (way, query, variables) => {
+    for (const world of Object.values(worlds)) {
+      const answer = await world!.ask(query, variables, as('all'));
+      expect(answer.errors).toBeUndefined();
+      if (!SILENT.test(way)) expect(JSON.stringify(answer.data)).toContain(SECRET);
+    }
+  });
+
+  test.each(WAYS)('reject refuses the whole operation: %s', async (_way, query, variables) => {
+    const { upstream, ask } = worlds.reject!;
+    const before = upstream.received.length;
+    const answer = await ask(query, variables, as('few'));
+    expect(answer).toEqual({
+      errors: [
+        {
+          message: expect.stringMatching(
+            /^The (field|type|argument) \S+ needs the scope "(pii|pay)", which this credential does not have\./,
+          ),
+          extensions: { code: 'FORBIDDEN' },
+        },
+      ],
+    });
+    expect(upstream.received.length).toBe(before);
+  });
+
+  test.each(WAYS)('null answers null with an error there: %s', async (_way, query, variables) => {
+    const { upstream, ask } = worlds.null!;
+    const before = upstream.received.length;
+    const answer = await ask(query, variables, as('few'));
+    expect(JSON.stringify(answer)).not.toContain(SECRET);
+    expect(answer.errors!.length).toBeGreaterThan(0);
+    for (const { path, message, extensions } of answer.errors!) {
+      expect(extensions).toEqual({ code: 'FORBIDDEN' });
+      expect(message).toMatch(/needs the scope "(pii|pay)"/);
+      expect(valueAt(answer.data, path!)).toBeNull();
+    }
+    for (const { body } of upstream.received.slice(before)) {
+      // Names in keys are those of the caller.
+      const sent = body.replaceAll(/_rsRefused\w+/g, '');
+      expect(sent).not.toMatch(/email|phone|contacts|nick|amount|salary\b|secrets|SECRET/);
+    }
+  });
+});
+
+/** The value at a path, or the null that is nearest to it. */
+function valueAt(data: unknown, path: readonly (string | number)[]): unknown {
+  let value = data;
+  for (const step of path) {
+    if (value === null) return null;
+    value = (value as Record<string, unknown>)[step];
+  }
+  return value;
+}
