@@ -56,6 +56,8 @@ export interface GatewayParts {
   readonly plugins?: readonly Plugin[] | undefined;
   /** Set in front of the sandbox inside, whose records are made up. */
   readonly sandbox?: { readonly idOfPerson: string } | undefined;
+  /** Whether others send requests, and not only the program around this. Default: true. */
+  readonly hasCallers?: boolean | undefined;
   /** The proxy for a URL; undefined: none. */
   readonly proxyFor?: (url: string) => string | undefined;
   /** Where the pages of callers are counted, for several processes; undefined: here. */
@@ -155,7 +157,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     onChecked: telemetry.schemaWatch(),
   });
   for (const warning of served.warnings) log.warn(warning);
-  if (!auth && served.scopes.names.size > 0) log.warn(SCOPES_WITHOUT_CALLERS);
+  if (!auth && served.scopes.names.size > 0 && parts.hasCallers !== false) {
+    log.warn(SCOPES_WITHOUT_CREDENTIALS);
+  }
   let isStopping = false;
   const origin = createOrigin({ ...config, isSandbox: parts.sandbox !== undefined }, log);
   const paths = createPaths(() => tokens.present && !isStopping);
@@ -291,7 +295,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   };
 }
 
-const SCOPES_WITHOUT_CALLERS =
+const SCOPES_WITHOUT_CREDENTIALS =
   'adapters.json has scopes, but callers need no credential, so everyone has every scope. ' +
   'Set AUTH_API_KEYS or AUTH_JWKS_URL, or let what is in front of the gateway decide who may read these fields.';
 

@@ -219,7 +219,7 @@ async function ownGateway(
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
   if (!hasService && !quiet) stderr.write(SANDBOX_NOTICE);
-  const setup = { config, added, machine: terminal, log, closeAtEnd };
+  const setup = { config, added, machine: terminal, log, closeAtEnd, hasCallers: false };
   const upstream = await openUpstream(setup);
   const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });
   return {

@@ -185,7 +185,7 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
   }
   if (scopes.some((scope) => !KEY_SCOPE.test(scope))) {
     mistakes.push(
-      'has a scope that is empty, or has a blank or a comma; several scopes are joined by +',
+      'has a scope that is empty, or contains spaces, commas or colons; several scopes are joined by +',
     );
   } else if (!scopes.includes('read') && !scopes.includes('write')) {
     // Every operation needs one of these two scopes.

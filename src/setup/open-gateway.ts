@@ -24,6 +24,8 @@ export interface Setup {
   readonly added?: CheckedConfig | undefined;
   readonly machine: Machine;
   readonly log: Logger;
+  /** Whether others send requests. Default: true. */
+  readonly hasCallers?: boolean;
   readonly closeAtEnd: CloseAtEnd;
 }
 
@@ -107,7 +109,13 @@ export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
 /** Reads the files that the settings name. @throws OperatorMistake */
 export function gatewayParts(
   config: Config & { readonly recruitingUrl: string },
-  { config: { recruitingUrl: service }, added, machine, log }: Omit<Setup, 'closeAtEnd'>,
+  {
+    config: { recruitingUrl: service },
+    added,
+    machine,
+    log,
+    hasCallers,
+  }: Omit<Setup, 'closeAtEnd'>,
 ): GatewayParts {
   return {
     config,
@@ -117,6 +125,7 @@ export function gatewayParts(
     plugins: added?.plugins,
     additions: added,
     sandbox: service === undefined ? { idOfPerson: FIRST_PERSON_OF_SANDBOX } : undefined,
+    hasCallers,
     proxyFor: machine.proxyFor,
     clock: systemClock,
     log,

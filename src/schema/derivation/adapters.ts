@@ -331,7 +331,6 @@ const GUARD = {
     .optional(),
 };
 const FIELD = z.strictObject({
-  ...GUARD,
   skip: z.boolean().optional(),
   all: NAME.optional(),
   connection: NAME.optional(),
@@ -341,13 +340,14 @@ const FIELD = z.strictObject({
   count: NAME.nullable().optional(),
   member: NAME.optional(),
   after: NAME.optional(),
+  ...GUARD,
 });
 const TYPE = z.strictObject({
-  ...GUARD,
   byId: NAME.nullable().optional(),
   list: NAME.nullable().optional(),
   connection: NAME.optional(),
   edge: NAME.optional(),
+  ...GUARD,
 });
 const FILE = z.strictObject({
   fields: z.record(z.string(), FIELD).optional(),
@@ -355,17 +355,15 @@ const FILE = z.strictObject({
 });
 
 /** The keys allowed at each depth, to suggest in place of an unknown one. */
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  '': Object.keys(FILE.shape),
-  fields: Object.keys(FIELD.shape),
-  types: Object.keys(TYPE.shape),
+const KEYS: Readonly<Record<string, string>> = {
+  '': keysOf(FILE),
+  fields: keysOf(FIELD),
+  types: keysOf(TYPE),
 };
 
-function listed(names: readonly string[]): string {
-  const quoted = names.map((name) => `"${name}"`);
-  return quoted.length < 2
-    ? quoted.join()
-    : `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
+function keysOf({ shape }: z.ZodObject): string {
+  const keys = Object.keys(shape).map((key) => `"${key}"`);
+  return `${keys.slice(0, -1).join(', ')} and ${keys.at(-1)}`;
 }
 
 interface ReadOverrides {
@@ -386,11 +384,7 @@ function readOverrides(json: unknown): ReadOverrides {
     const place = issue.path.join('.');
     if (issue.code !== 'unrecognized_keys') return `${place || 'The file'}: ${issue.message}.`;
     const unknown = issue.keys.map((key) => `"${key}"`).join(', ');
-    const known = KEYS[String(issue.path[0] ?? '')]!;
-    const meant = issue.keys.map((key) => nearestWord(key, known));
-    return meant.every((name) => name !== undefined)
-      ? `${place || 'The file'}: ${unknown} is unknown. Was ${listed(meant)} meant?`
-      : `${place || 'The file'}: ${unknown} is unknown. Write ${listed(known)}.`;
+    return `${place || 'The file'}: ${unknown} is unknown. Write ${KEYS[String(issue.path[0] ?? '')]}.`;
   });
   return { fields: entriesOf(fields, FIELD), types: entriesOf(types, TYPE), mistakes };
 }
