@@ -183,7 +183,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     ...config,
     schema: offered.schema,
     maxBytes,
-    scopedUses: scopedUsesIn(offered.schema, served.scopes),
+    scopedUses: scopedUsesIn(offered.schema, offered.scopes),
     compile: (planned, grown) => {
       if (!added?.touches(planned)) {
         return scopedPlan(planned, { onMissing, grown, compile: planner.plan, takesOut: true });

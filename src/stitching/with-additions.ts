@@ -3,6 +3,7 @@ import { stitchSchemas } from '@graphql-tools/stitch';
 import { isPromise, type IResolvers, type Executor } from '@graphql-tools/utils';
 import {
   defaultFieldResolver,
+  getOperationAST,
   getNullableType,
   isInterfaceType,
   isIntrospectionType,
@@ -28,7 +29,7 @@ import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { PlannedDocument } from '../plans/planner.ts';
 import { missingNeeds, missingScopeAt } from '../plans/scoped-plan.ts';
 import type { Entity } from '../schema/derived.ts';
-import { needsIn, type FieldScopes } from '../schema/field-scopes.ts';
+import { needsIn, scopedUsesIn, type FieldScopes } from '../schema/field-scopes.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import {
   documentsOf,
@@ -160,6 +161,31 @@ function isIterableObject(value: unknown): value is Iterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
+/** Gives an own field the scopes of the fields that its resolver requires: what it returns is made of them. */
+function withRequiredScopes(
+  schema: GraphQLSchema,
+  scopes: FieldScopes,
+  resolvers: readonly IResolvers[],
+): FieldScopes {
+  if (scopes.names.size === 0) return scopes;
+  const usesIn = scopedUsesIn(schema, scopes);
+  const marks = new Map(scopes.marks);
+  for (const [type, fields] of resolvers.flatMap((map) => Object.entries(map))) {
+    for (const [field, resolver] of Object.entries(fields)) {
+      const { selectionSet } = resolver as { readonly selectionSet?: unknown };
+      if (typeof selectionSet !== 'string') continue;
+      const document = parse(`{ ...Required } fragment Required on ${type} ${selectionSet}`);
+      const uses = usesIn(document, getOperationAST(document)!);
+      const required = uses.flatMap(({ needs }) => needs.map(({ scope }) => scope));
+      if (required.length === 0) continue;
+      const place = `${type}.${field}`;
+      const { scopes: own = [], tags = [] } = marks.get(place) ?? {};
+      marks.set(place, { scopes: [...new Set([...own, ...required])], tags });
+    }
+  }
+  return { ...scopes, marks };
+}
+
 /**
  * Refuses fields whose scope the caller lacks, whoever answers them: a resolver of the company, or another service that
  * has the same type.
@@ -237,13 +263,15 @@ export function withAdditions(
   refuse(source, mistakesAfter(served.schema, schema, added));
   const fields = fieldsOf(added);
   limitLists(schema, fields);
-  guardFields(schema, served.scopes, callerOf);
+  const scopes = withRequiredScopes(schema, served.scopes, added.resolvers);
+  guardFields(schema, scopes, callerOf);
   const replaced = new Set([...fields].filter((field) => isServed(served.schema, field)));
   return {
     ...served,
     schema,
     fields,
-    subgraphSdl: once(() => served.subgraphSdl(schema)),
+    scopes,
+    subgraphSdl: once(() => served.subgraphSdl({ schema, scopes })),
     touches: ({ document, operation }) => {
       const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
       return validate(served.schema, own).length > 0 || selectsField(served.schema, own, replaced);

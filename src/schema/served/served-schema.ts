@@ -75,8 +75,8 @@ export interface ServedSchema {
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
   readonly warnings: readonly string[];
-  /** The SDL from which a supergraph is composed. @param offered default: `schema` */
-  readonly subgraphSdl: (offered?: GraphQLSchema) => string;
+  /** The SDL from which a supergraph is composed. @param offered default: this */
+  readonly subgraphSdl: (offered?: Pick<ServedSchema, 'schema' | 'scopes'>) => string;
 }
 
 /** The mutations that callers may use: none, all, or these fields of the upstream. */
@@ -147,16 +147,16 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const schema = nodes ? withGlobalIds(stitched, nodes) : stitched;
   schema.description = snapshot.description;
   assertValidSchema(schema);
-  const sdlOf = (offered: GraphQLSchema) =>
-    subgraphSdl(offered, {
+  const sdlOf = (offered: Pick<ServedSchema, 'schema' | 'scopes'>) =>
+    subgraphSdl(offered.schema, {
       entities,
       nodes,
       derived,
       pageInfo,
-      scopes,
+      scopes: offered.scopes,
       version: parts.federationVersion ?? '2.3',
     });
-  const ownSdl = once(() => sdlOf(schema));
+  const ownSdl = once(() => sdlOf({ schema, scopes }));
   return {
     schema,
     upstream,

@@ -1,0 +1,184 @@
+import { buildSchema, execute, parse, type OperationDefinitionNode } from 'graphql';
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import { delegateToSchema } from '@graphql-tools/delegate';
+import { expect, test } from 'vitest';
+import type { Additions } from '../../src/stitching/additions.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
+
+const { schema } = peopleService();
+
+/** Another service, which has the same personal data of the same persons. */
+function directory() {
+  const sdl = `
+    type Query { personsById(ids: [ID!]!): [Person]! entries: [Entry!]! }
+    type Entry { id: ID! person: Person named: HasMail }
+    interface HasMail { email: String }
+    type Person implements HasMail { id: ID! email: String room: String }
+  `;
+  const own = buildSchema(sdl);
+  const person = (id: string) => ({
+    __typename: 'Person',
+    id,
+    email: `${SECRET} directory ${id}`,
+    room: `room of ${id}`,
+  });
+  const rootValue = {
+    personsById: ({ ids }: { ids: string[] }) => ids.map(person),
+    entries: () => [{ id: 'e1', person: person('p1'), named: person('p1') }],
+  };
+  return {
+    schema: own,
+    executor: ({ document, variables }: ExecutionRequest) =>
+      execute({ schema: own, document, rootValue, variableValues: variables as never }) as never,
+    merge: {
+      Person: {
+        selectionSet: '{ id }',
+        fieldName: 'personsById',
+        key: ({ id }: { id: string }) => id,
+        argsFromKeys: (ids: readonly string[]) => ({ ids }),
+      },
+    },
+  };
+}
+
+const additions: Additions = {
+  typeDefs: `
+    extend type Query { own: String! boss: Person mailOf(id: ID!): String }
+    extend type Person { shout: String initials: String loud: String! }
+  `,
+  resolvers: {
+    Query: {
+      own: () => 'own',
+      boss: () => ({ __typename: 'Person', id: 'p1', email: `${SECRET} own`, name: 'Ada' }),
+      mailOf: async (_parent, { id }: { id: string }, context, info) => {
+        const found = (await delegateToSchema({
+          schema: servedIn(info),
+          operation: 'query' as never,
+          fieldName: 'person',
+          args: { id },
+          context,
+          info,
+          selectionSet: firstSelectionSet('{ id email }'),
+          skipTypeMerging: true,
+          returnType: info.schema.getType('Person') as never,
+        })) as { email?: string } | null;
+        if (found instanceof Error) throw found;
+        return found?.email ?? null;
+      },
+    },
+    Person: {
+      // Requires what the caller may not read.
+      shout: {
+        selectionSet: '{ email }',
+        resolve: ({ email }: { email?: string }) => `shout ${email}`,
+      },
+      loud: {
+        selectionSet: '{ phone }',
+        resolve: ({ phone }: { phone?: string }) => `loud ${phone}`,
+      },
+      initials: {
+        selectionSet: '{ name }',
+        resolve: ({ name }: { name: string }) => name[0],
+      },
+    },
+  },
+  subschemas: [directory()],
+};
+
+function servedIn(info: { schema: { extensions: unknown } }) {
+  const { stitchingInfo } = info.schema.extensions as {
+    stitchingInfo: { subschemaMap: Map<object, never> };
+  };
+  return [...stitchingInfo.subschemaMap.keys()][0] as never;
+}
+
+function firstSelectionSet(text: string) {
+  const [definition] = parse(text).definitions;
+  return (definition as OperationDefinitionNode).selectionSet;
+}
+
+const WAYS: readonly [way: string, query: string][] = [
+  ['a field beside an own field', '{ own me { email } }'],
+  ['a field below an own field', '{ boss { name email } }'],
+  ['a field of a record with an own field', '{ me { initials email } }'],
+  ['a field that another service has too', '{ me { room email } }'],
+  ['a field that only another service is asked for', '{ entries { person { email } } }'],
+  ['an interface of another service', '{ entries { named { email } } }'],
+  ['a fragment on it', '{ entries { named { ... on HasMail { mail: email } } } }'],
+  ['a list', '{ own allPeople(limit: 2) { id email } }'],
+  ['a connection', '{ own peopleConnection(first: 2) { edges { node { initials email } } } }'],
+  [
+    'an entity',
+    '{ own _entities(representations: [{ __typename: "Person", id: "p1" }]) { ... on Person { email } } }',
+  ],
+  ['a filter', '{ own allPeople(email: "SECRET mail 1") { name } }'],
+  ['a type', '{ own me { salary { amount } } }'],
+  ['a field that an own field requires', '{ me { name shout } }'],
+  ['a field that an own field requires in a list', '{ allPeople(limit: 2) { shout } }'],
+  ['a non-null field that an own field requires', '{ me { loud } }'],
+];
+/** Only the resolver knows what it needs. */
+const DELEGATED: (typeof WAYS)[number] = [
+  'a field that a resolver delegates for',
+  '{ mailOf(id: "p2") }',
+];
+
+for (const fieldScopes of ['reject', 'null'] as const) {
+  for (const [lane, plugins] of [
+    ['', []],
+    [', with a plugin', [everyHook()]],
+  ] as const) {
+    const start = () =>
+      startGatewayOverFake(
+        { schema },
+        {
+          snapshot: peopleSdl,
+          overrides: scopes,
+          additions,
+          plugins: [...plugins],
+          config: { auth: keys, fieldScopes },
+        },
+      );
+
+    test.each([...WAYS, DELEGATED])(
+      `${fieldScopes}${lane}: a caller without the scope cannot read %s`,
+      async (way, query) => {
+        await using world = await start();
+        const all = await world.ask(query, {}, as('all'));
+        expect(all.errors).toBeUndefined();
+        if (way !== 'a filter') expect(JSON.stringify(all.data)).toContain(SECRET);
+        const before = world.upstream.received.length;
+        const few = await world.ask(query, {}, as('few'));
+        expect(JSON.stringify(few)).not.toContain(SECRET);
+        const sent = world.upstream.received.slice(before).map(({ body }) => body);
+        for (const body of sent) {
+          expect(body.replaceAll(/_rsRefused\w+/g, '')).not.toMatch(/email|phone|amount|SECRET/);
+        }
+        const codes = new Set((few.errors ?? []).map(({ extensions }) => extensions?.['code']));
+        if (fieldScopes === 'reject' && query !== DELEGATED[1]) {
+          expect(few.data).toBeUndefined();
+          expect(sent).toEqual([]);
+        }
+        if (fieldScopes === 'reject' || query !== DELEGATED[1]) {
+          expect(codes).toEqual(new Set(['FORBIDDEN']));
+        }
+      },
+    );
+  }
+}
+
+test('an own field that requires nothing with a scope is answered', async () => {
+  await using world = await startGatewayOverFake(
+    { schema },
+    {
+      snapshot: peopleSdl,
+      overrides: scopes,
+      additions,
+      config: { auth: keys, fieldScopes: 'reject' },
+    },
+  );
+  const answer = await world.ask('{ own me { initials room } }', {}, as('few'));
+  expect(answer).toEqual({ data: { own: 'own', me: { initials: 'A', room: 'room of p1' } } });
+});
