@@ -9,6 +9,13 @@ import { as, keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/sc
 
 const { schema } = peopleService();
 
+const person = (id: string) => ({
+  __typename: 'Person',
+  id,
+  email: `${SECRET} directory ${id}`,
+  room: `room of ${id}`,
+});
+
 /** Another service, which has the same personal data of the same persons. */
 function directory() {
   const sdl = `
@@ -18,12 +25,6 @@ function directory() {
     type Person implements HasMail { id: ID! email: String room: String }
   `;
   const own = buildSchema(sdl);
-  const person = (id: string) => ({
-    __typename: 'Person',
-    id,
-    email: `${SECRET} directory ${id}`,
-    room: `room of ${id}`,
-  });
   const rootValue = {
     personsById: ({ ids }: { ids: string[] }) => ids.map(person),
     entries: () => [{ id: 'e1', person: person('p1'), named: person('p1') }],

@@ -175,7 +175,7 @@ describe('null', () => {
     ['@defer', '{ me { name ... @defer { email contacts { city } } } }'],
     ['@defer around an object', '{ teams { items { name ... @defer { lead { email name } } } } }'],
     ['@stream', '{ allPeople(limit: 55) @stream { id email } }'],
-    ['@stream of a list that is refused', '{ allSecrets @stream { text } }'],
+    ['@stream of a list that is refused', '{ allSalaries @stream { amount } }'],
   ])('%s sends null with an error, and nothing else', async (_, query) => {
     const read = async (key: 'all' | 'few') => {
       const response = await nulling.fetch('/graphql', {

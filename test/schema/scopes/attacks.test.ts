@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { everyHook } from '../../support/gateway/every-hook.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
-import { as, keys, peopleSdl, peopleService, scopes, SECRET } from './people.ts';
+import { as, keys, peopleSdl, peopleService, scopes, scopesOfList, SECRET } from './people.ts';
 
 /** Each operation reads personal data on another way. */
 const WAYS: readonly [way: string, query: string, variables?: Record<string, unknown>][] = [
@@ -75,11 +75,19 @@ const WAYS: readonly [way: string, query: string, variables?: Record<string, unk
     entities('... on Salary { amount }'),
     { of: [ref('Salary', 'SECRET-s1')] },
   ],
+  ['the result of a mutation', 'mutation { rename(id: "p1", name: "Bo") { name email } }'],
+];
+
+const LIST_WAYS: typeof WAYS = [
   ['a list field', '{ secrets { items { text } } }'],
   ['a list field, drained', '{ allSecrets { text } }'],
   ['a list field, as a connection', '{ secretsConnection { edges { cursor } } }'],
   ['a record that is looked up in such a list', '{ note(id: "n1") { text } }'],
-  ['the result of a mutation', 'mutation { rename(id: "p1", name: "Bo") { name email } }'],
+  [
+    'an entity that is looked up in such a list',
+    entities('... on Note { text }'),
+    { of: [ref('Note', 'n1')] },
+  ],
 ];
 
 /** Some answers say nothing secret by themselves: their callers know what they asked for. */
@@ -98,7 +106,16 @@ const LANES = [
   ['with a plugin that sees every step', [everyHook()]],
 ] as const;
 
-describe.each(LANES)('%s', (_, plugins) => {
+const WORLDS = LANES.flatMap(([lane, plugins]) =>
+  (
+    [
+      ['fields, types and arguments', scopes, WAYS],
+      ['a list', scopesOfList, LIST_WAYS],
+    ] as const
+  ).map(([what, overrides, ways]) => [`${what}, ${lane}`, { plugins, overrides, ways }] as const),
+);
+
+describe.each(WORLDS)('%s', (_, { plugins, overrides, ways }) => {
   const worlds = { reject: undefined, null: undefined } as Record<
     'reject' | 'null',
     GatewayOverFake | undefined
@@ -110,7 +127,7 @@ describe.each(LANES)('%s', (_, plugins) => {
         { schema },
         {
           snapshot: peopleSdl,
-          overrides: scopes,
+          overrides,
           config: { auth: keys, fieldScopes, mutations: 'all' },
           plugins: [...plugins],
         },
@@ -121,7 +138,7 @@ describe.each(LANES)('%s', (_, plugins) => {
     for (const world of Object.values(worlds)) await world?.[Symbol.asyncDispose]();
   });
 
-  test.each(WAYS)('a caller with the scopes reads %s', async (way, query, variables) => {
+  test.each(ways)('a caller with the scopes reads %s', async (way, query, variables) => {
     for (const world of Object.values(worlds)) {
       const answer = await world!.ask(query, variables, as('all'));
       expect(answer.errors).toBeUndefined();
@@ -129,7 +146,7 @@ describe.each(LANES)('%s', (_, plugins) => {
     }
   });
 
-  test.each(WAYS)('reject refuses the whole operation: %s', async (_way, query, variables) => {
+  test.each(ways)('reject refuses the whole operation: %s', async (_way, query, variables) => {
     const { upstream, ask } = worlds.reject!;
     const before = upstream.received.length;
     const answer = await ask(query, variables, as('few'));
@@ -146,7 +163,7 @@ describe.each(LANES)('%s', (_, plugins) => {
     expect(upstream.received.length).toBe(before);
   });
 
-  test.each(WAYS)('null answers null with an error there: %s', async (_way, query, variables) => {
+  test.each(ways)('null answers null with an error there: %s', async (_way, query, variables) => {
     const { upstream, ask } = worlds.null!;
     const before = upstream.received.length;
     const answer = await ask(query, variables, as('few'));

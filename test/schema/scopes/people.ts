@@ -80,10 +80,14 @@ export const scopes = {
     'Person.nick': { scope: 'pii' },
     'Query.people(email:)': { scope: 'pii', tags: ['pii'] },
     'Team.members(email:)': { scope: 'pii' },
-    'Query.secrets': { scope: 'pii' },
     'Mutation.mail': { scope: 'pii' },
   },
   types: { Salary: { scope: 'pay', tags: ['pay'] } },
+};
+
+/** A list itself needs a scope, and so does everything that is read through it. The keys need the other scope to exist. */
+export const scopesOfList = {
+  fields: { 'Query.secrets': { scope: 'pii' }, 'Team.nick': { scope: 'pay' } },
 };
 
 /** In every value that needs a scope, and nowhere else. */

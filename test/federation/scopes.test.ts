@@ -1,0 +1,138 @@
+import { writeFileSync } from 'node:fs';
+import { buildASTSchema, parse, print, type ObjectTypeDefinitionNode } from 'graphql';
+import { describe, expect, test } from 'vitest';
+import { peopleSdl, scopes, scopesOfList } from '../schema/scopes/people.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { compose } from '../support/supergraph/composition.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+async function subgraphSdl(
+  overrides: object,
+  env: Record<string, string> = {},
+  snapshot = peopleSdl,
+) {
+  using folder = temporaryFolder();
+  writeFileSync(folder.file('upstream.graphql'), snapshot);
+  writeFileSync(folder.file('adapters.json'), JSON.stringify(overrides));
+  const { code, stdout, stderr } = await runHere(['schema', 'print', '--subgraph'], {
+    RECRUITING_SCHEMA: folder.file('upstream.graphql'),
+    ...env,
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return stdout;
+}
+
+/** Every directive of scopes and tags, by the coordinate where it is. */
+function marksIn(sdl: string): Record<string, string> {
+  const marks: Record<string, string> = {};
+  const note = (
+    place: string,
+    { directives = [] }: Pick<ObjectTypeDefinitionNode, 'directives'>,
+  ) => {
+    const own = directives.filter(({ name }) => ['requiresScopes', 'tag'].includes(name.value));
+    if (own.length > 0) marks[place] = own.map((node) => print(node)).join(' ');
+  };
+  for (const definition of parse(sdl).definitions) {
+    if (!('name' in definition) || !definition.name) continue;
+    const type = definition.name.value;
+    note(type, definition as ObjectTypeDefinitionNode);
+    for (const field of (definition as ObjectTypeDefinitionNode).fields ?? []) {
+      note(`${type}.${field.name.value}`, field);
+      for (const argument of field.arguments ?? []) {
+        note(`${type}.${field.name.value}(${argument.name.value}:)`, argument);
+      }
+    }
+  }
+  return marks;
+}
+
+const PII = '@requiresScopes(scopes: [["pii"]])';
+const PAY = '@requiresScopes(scopes: [["pay"]]) @tag(name: "pay")';
+
+describe('the SDL of the subgraph', () => {
+  test('has the scopes and tags of fields, and derived fields have those of what they are derived from', async () => {
+    const sdl = await subgraphSdl(scopes);
+    expect(sdl).toContain(
+      '@link(\n    url: "https://specs.apollo.dev/federation/v2.5"\n    import: ["@key", "@shareable", "@requiresScopes", "@tag"]',
+    );
+    expect(marksIn(sdl)).toEqual({
+      'Person.email': `${PII} @tag(name: "pii")`,
+      'Person.phone': `${PII} @tag(name: "pii") @tag(name: "contact")`,
+      'Person.contacts': PII,
+      'Person.nick': PII,
+      // Arguments have no scopes in Federation.
+      'Query.people(email:)': '@tag(name: "pii")',
+      'Query.allPeople(email:)': '@tag(name: "pii")',
+      'Query.peopleConnection(email:)': '@tag(name: "pii")',
+      'Mutation.mail': PII,
+      Salary: PAY,
+      'Query.allSalaries': PAY,
+      'Query.salariesConnection': PAY,
+    });
+  });
+
+  test('has the scope of a list at everything that is read through it', async () => {
+    expect(marksIn(await subgraphSdl(scopesOfList))).toEqual({
+      'Team.nick': '@requiresScopes(scopes: [["pay"]])',
+      'Query.secrets': PII,
+      'Query.allSecrets': PII,
+      'Query.secretsConnection': PII,
+      'Query.note': PII,
+    });
+  });
+
+  test.each([
+    ['2.3', {}],
+    ['2.9, with costs', { FEDERATION_VERSION: '2.9' }],
+    ['with a global id', { NODE_INTERFACE: 'on' }],
+  ])('composes: %s', async (_, env) => {
+    const sdl = await subgraphSdl(scopes, env);
+    const { errors, supergraphSdl } = compose([
+      { name: 'recruiting', sdl, url: 'http://localhost/graphql' },
+    ]);
+    expect(errors?.map(String)).toBeUndefined();
+    const { Person: type } = buildASTSchema(parse(supergraphSdl!), {
+      assumeValid: true,
+    }).getTypeMap();
+    const person = print(type!.astNode!);
+    expect(person).toMatch(
+      /email: String.*@requiresScopes\(scopes: \[\["pii"\]\]\).*@tag\(name: "pii"\)|email: String.*@tag\(name: "pii"\).*@requiresScopes/,
+    );
+  });
+
+  test('uses served names with a prefix, in adapters.json too', async () => {
+    const overrides = {
+      fields: {
+        'RecruitingPerson.email': { scope: 'pii' },
+        'Query.recruitingPeople': { scope: 'pii' },
+      },
+    };
+    const marks = marksIn(await subgraphSdl(overrides, { SCHEMA_PREFIX: 'Recruiting' }));
+    expect(marks).toEqual({
+      'RecruitingPerson.email': PII,
+      'Query.recruitingPeople': PII,
+      'Query.recruitingAllPeople': PII,
+      'Query.recruitingPeopleConnection': PII,
+      'Query.recruitingPerson': PII,
+    });
+  });
+
+  test('has only tags, and the version of Federation that was set, without scopes', async () => {
+    const overrides = {
+      fields: { 'Person.email': { tags: ['pii'] }, 'Named.nick': { tags: ['pii'] } },
+      types: { Named: { tags: ['public'] }, Anything: { tags: ['public'] } },
+    };
+    const sdl = await subgraphSdl(overrides);
+    expect(sdl).toContain(
+      'url: "https://specs.apollo.dev/federation/v2.3"\n    import: ["@key", "@shareable", "@tag"]',
+    );
+    expect(marksIn(sdl)).toEqual({
+      'Person.email': '@tag(name: "pii")',
+      'Named.nick': '@tag(name: "pii")',
+      Named: '@tag(name: "public")',
+      Anything: '@tag(name: "public")',
+    });
+    const { errors } = compose([{ name: 'recruiting', sdl, url: 'http://localhost/graphql' }]);
+    expect(errors).toBeUndefined();
+  });
+});
