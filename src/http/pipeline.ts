@@ -15,6 +15,7 @@ import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import { OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { OperationPlan } from '../plans/planner.ts';
+import { missingNeeds, missingScope } from '../plans/scoped-plan.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
 import { conversationIn, inTurn, plugin, type GatewayPlugin } from './handler.ts';
 import type { Delivery, Results } from './delivery.ts';
@@ -250,6 +251,9 @@ class Passage {
     const hasData = Symbol.asyncIterator in results || 'data' in results;
     // Data that a plugin has kept from another caller: this one may not have it.
     if (exchange.refusal && hasData) return errors.refuse(exchange, exchange.refusal.error);
+    // Answers of this caller have an error at each field that it may not read, and caches keep none with errors.
+    const [missing] = exchange.isExecuted || !hasData ? [] : missingNeedsOf(exchange);
+    if (missing) return errors.refuse(exchange, missingScope(missing));
     const { errors: refused, extensions } = hasData ? {} : results;
     if (hasData || (exchange.isExecuted && refused?.length !== 0)) {
       return delivery.replyOf(results, exchange) ?? errors.notAcceptable(exchange);
@@ -319,6 +323,11 @@ class Replied extends Error {
     super('Nothing was executed: the gateway has replied already.');
     this.reply = reply;
   }
+}
+
+/** What fields of the operation need that the caller does not have. */
+function missingNeedsOf({ operation, caller }: Exchange) {
+  return operation ? missingNeeds(operation.scopedUses, caller) : [];
 }
 
 /** @throws errors that are not for callers */

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { entryFor } from '../../support/gateway/api-key.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { peopleSdl, peopleService, scopes, SECRET } from '../../schema/scopes/people.ts';
+import { startIssuer, type Issuer } from './issuer.ts';
+
+const { schema } = peopleService();
+const KEYS = {
+  apiKeys: [
+    entryFor('router', 'router', 'read', 'drain', 'pii', 'pay'),
+    entryFor('blind', 'blind', 'read', 'drain', 'router'),
+  ],
+  routerCallers: ['key:router', 'scope:router'],
+};
+
+let issuer: Issuer;
+let world: GatewayOverFake;
+beforeAll(async () => {
+  issuer = await startIssuer();
+  world = await startGatewayOverFake(
+    { schema },
+    {
+      snapshot: peopleSdl,
+      overrides: scopes,
+      config: { auth: { ...KEYS, jwt: issuer.jwt }, fieldScopes: 'reject' },
+    },
+  );
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await issuer[Symbol.asyncDispose]();
+});
+
+const ENTITY =
+  '{ _entities(representations: [{ __typename: "Person", id: "p2" }]) { ... on Person { email } } }';
+
+async function read(headers: Record<string, string>, query = '{ me { email } }') {
+  const { data, errors } = await world.ask(query, {}, { headers });
+  if (errors) return errors.map(({ extensions }) => extensions?.['code']);
+  return JSON.stringify(data).includes(SECRET);
+}
+
+test.each([
+  ['scope', { scope: 'read pii' }, true],
+  ['scp, as a list', { scope: 'read', scp: ['pii'] }, true],
+  ['another scope of fields', { scope: 'read pay' }, ['FORBIDDEN']],
+  ['none', { scope: 'read' }, ['FORBIDDEN']],
+  ['the scope in capitals', { scope: 'read PII' }, ['FORBIDDEN']],
+  ['the scope of the field alone', { scope: 'pii' }, ['FORBIDDEN']],
+] as const)('a token has the scopes of fields in its claims: %s', async (_, claims, expected) => {
+  const authorization = `Bearer ${await issuer.token(claims)}`;
+  expect(await read({ authorization })).toEqual(expected);
+});
+
+test.each([
+  ['a router with the scope, for every client', { 'x-api-key': 'router' }, true],
+  ['a router without it, for none', { 'x-api-key': 'blind' }, ['FORBIDDEN']],
+])('entities are read by %s', async (_, headers, expected) => {
+  expect(await read(headers, ENTITY)).toEqual(expected);
+});
+
+test('a router that passes on the token of its client reads only what both of them may read', async () => {
+  const withToken = async (scope: string) => ({
+    'x-api-key': 'router',
+    authorization: `Bearer ${await issuer.token({ scope })}`,
+  });
+  expect(await read(await withToken('read pii'), ENTITY)).toBe(true);
+  expect(await read(await withToken('read'), ENTITY)).toEqual(['FORBIDDEN']);
+  const blind = { ...(await withToken('read pii')), 'x-api-key': 'blind' };
+  expect(await read(blind)).toEqual(['FORBIDDEN']);
+  // The argument too, which no directive of Federation protects.
+  const filter = '{ people(email: "SECRET mail 1") { items { id } } }';
+  expect(await read(await withToken('read pii'), filter)).toBe(false);
+  expect(await read(await withToken('read'), filter)).toEqual(['FORBIDDEN']);
+});

@@ -1,0 +1,131 @@
+import { writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { runHere } from '../../support/gateway/run-here.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { peopleSdl, scopes } from './people.ts';
+
+async function run(command: readonly string[], overrides: unknown) {
+  using folder = temporaryFolder();
+  writeFileSync(folder.file('upstream.graphql'), peopleSdl);
+  writeFileSync(folder.file('adapters.json'), JSON.stringify(overrides));
+  return await runHere([...command], { RECRUITING_SCHEMA: folder.file('upstream.graphql') });
+}
+
+const PII = { scope: 'pii' };
+
+test.each<[string, object, string]>([
+  [
+    'a misspelled type',
+    { fields: { 'Persn.email': PII } },
+    'fields.Persn.email: there is no type Persn with fields. Was Person meant?',
+  ],
+  [
+    'a misspelled field',
+    { fields: { 'Person.emial': PII } },
+    'fields.Person.emial: the service has no field Person.emial. Was email meant?',
+  ],
+  [
+    'a misspelled argument',
+    { fields: { 'Query.people(emall:)': PII } },
+    'fields.Query.people(emall:): Query.people has no argument emall. Was email meant?',
+  ],
+  [
+    'a name that is like no other',
+    { fields: { 'Contacts.zip': { tags: ['pii'] } } },
+    'fields.Contacts.zip: the service has no field Contacts.zip. Write one of address, city.',
+  ],
+  [
+    'a derived field',
+    { fields: { 'Query.allPeople': PII } },
+    'Fields that the gateway derives have the scopes of the field that they are derived from.',
+  ],
+  [
+    'something that is not a field',
+    { fields: { email: PII } },
+    'fields.email: this is not a field. Write Type.field, or Type.field(argument:) for an argument.',
+  ],
+  [
+    'an argument without its colon',
+    { fields: { 'Query.people(email)': PII } },
+    'fields.Query.people(email): this is not a field.',
+  ],
+  [
+    'a field of an interface',
+    { fields: { 'Named.nick': PII } },
+    'fields.Named.nick.scope: Named is an interface. Write the scope at the fields of its types: Person.nick, Team.nick.',
+  ],
+  [
+    'an interface',
+    { types: { Named: PII } },
+    'types.Named.scope: only object types and fields have scopes. Write it at its types: Person, Team.',
+  ],
+  [
+    'a union',
+    { types: { Anything: PII } },
+    'types.Anything.scope: only object types and fields have scopes. Write it at its types: Person, Team.',
+  ],
+  [
+    'a type that does not exist',
+    { types: { Salery: PII } },
+    'types.Salery: the service has no such type. Was Salary meant?',
+  ],
+  [
+    'a misspelled key',
+    { fields: { 'Person.email': { scop: 'pii' } } },
+    'fields.Person.email: "scop" is unknown. Write "skip", "all", "connection", "size", "page", "identity", "count", "member", "after", "scope" and "tags".',
+  ],
+  [
+    'a scope with a space',
+    { fields: { 'Person.email': { scope: 'p ii' } } },
+    'fields.Person.email.scope: must be a scope',
+  ],
+  [
+    'a scope of operations',
+    { fields: { 'Person.email': { scope: 'read' } } },
+    'fields.Person.email.scope: must not be read, drain, write or router',
+  ],
+  ['no tag', { types: { Person: { tags: [] } } }, 'types.Person.tags: '],
+  [
+    'settings of lists at another field',
+    { fields: { 'Person.email': { scope: 'pii', all: 'mails' } } },
+    'fields.Person.email: there is no such list. Write one of Query.people,',
+  ],
+  [
+    'settings of lists at an argument',
+    { fields: { 'Query.people(email:)': { scope: 'pii', skip: true } } },
+    'fields.Query.people(email:): there is no such list.',
+  ],
+])('%s is refused at the start, with what to write instead', async (_, overrides, mistake) => {
+  const { code, stdout, stderr } = await run(['schema', 'print'], overrides);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(mistake);
+});
+
+test('all mistakes are reported together', async () => {
+  const { stderr } = await run(['schema', 'print'], {
+    fields: { 'Persn.email': PII, 'Person.emial': PII, 'Query.people': { count: 'none' } },
+    types: { Salery: PII },
+  });
+  expect(stderr).toMatch(/adapters\.json, beside the schema snapshot, has 4 mistakes:/);
+});
+
+test('the schema that callers see does not change with scopes and tags', async () => {
+  const [withScopes, without] = await Promise.all([
+    run(['schema', 'print'], scopes),
+    run(['schema', 'print'], {}),
+  ]);
+  expect(withScopes).toEqual(without);
+});
+
+test('keys new makes keys with the scopes of fields, and names them', async () => {
+  const { code, stdout } = await run(['keys', 'new', 'payroll', '--scopes', 'read+pii'], scopes);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/payroll:[\da-f]{64}:read\+pii\n/);
+  expect(stdout).toMatch(/ x pii +the fields to which adapters\.json gives this scope/);
+  expect(stdout).toMatch(/ - pay +the fields/);
+  const misspelled = await run(['keys', 'new', 'payroll', '--scopes', 'read+pi'], scopes);
+  expect(misspelled.code).toBe(2);
+  expect(misspelled.stderr).toContain(
+    'The key has a scope other than read, drain, write, router, pii, pay;',
+  );
+});
