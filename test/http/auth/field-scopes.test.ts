@@ -34,6 +34,10 @@ afterAll(async () => {
 const ENTITY =
   '{ _entities(representations: [{ __typename: "Person", id: "p2" }]) { ... on Person { email } } }';
 
+async function withToken(scope: string) {
+  return { 'x-api-key': 'router', authorization: `Bearer ${await issuer.token({ scope })}` };
+}
+
 async function read(headers: Record<string, string>, query = '{ me { email } }') {
   const { data, errors } = await world.ask(query, {}, { headers });
   if (errors) return errors.map(({ extensions }) => extensions?.['code']);
@@ -60,10 +64,6 @@ test.each([
 });
 
 test('a router that passes on the token of its client reads only what both of them may read', async () => {
-  const withToken = async (scope: string) => ({
-    'x-api-key': 'router',
-    authorization: `Bearer ${await issuer.token({ scope })}`,
-  });
   expect(await read(await withToken('read pii'), ENTITY)).toBe(true);
   expect(await read(await withToken('read'), ENTITY)).toEqual(['FORBIDDEN']);
   const blind = { ...(await withToken('read pii')), 'x-api-key': 'blind' };
