@@ -81,6 +81,33 @@ describe('the SDL of the subgraph', () => {
     });
   });
 
+  test('has the scopes of pages, counts and identities at the fields that read them', async () => {
+    const snapshot = peopleSdl.replace('type PersonPage {', 'type PersonPage {\n    total: Int!');
+    const overrides = {
+      fields: {
+        'PersonPage.total': { scope: 'count' },
+        'SalaryPage.items': { scope: 'pay' },
+        'Note.id': { scope: 'pii' },
+      },
+    };
+    const scope = (name: string) => `@requiresScopes(scopes: [["${name}"]])`;
+    expect(marksIn(await subgraphSdl(overrides, { NODE_INTERFACE: 'on' }, snapshot))).toEqual({
+      'PersonPage.total': scope('count'),
+      'Query.peopleConnection': scope('count'),
+      'Team.membersConnection': scope('count'),
+      'SalaryPage.items': scope('pay'),
+      'Query.allSalaries': scope('pay'),
+      'Query.salariesConnection': scope('pay'),
+      'Query.salary': scope('pay'),
+      'Query.node': scope('pay'),
+      'Query.nodes': scope('pay'),
+      'Note.id': PII,
+      'Note.recordId': PII,
+      'Query.allSecrets': PII,
+      'Query.secretsConnection': PII,
+    });
+  });
+
   test.each([
     ['2.3', {}],
     ['2.9, with costs', { FEDERATION_VERSION: '2.9' }],
