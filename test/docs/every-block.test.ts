@@ -37,6 +37,11 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
     'docs/authentication.md': ['portal:<sha256'],
   },
   'test/docs/configurations.test.ts: the adapters.json': { 'docs/schema.md': ['"everybody"'] },
+  'test/federation/scopes.test.ts: the adapters.json of the documentation': {
+    'docs/authentication.md': ['keys new payroll'],
+    'docs/schema.md': ['"Person.contacts"'],
+    'docs/supergraph.md': ['contacts: Contacts'],
+  },
   'test/docs/configurations.test.ts: the configurations of routers': {
     'docs/supergraph.md': [
       '# supergraph.yaml',

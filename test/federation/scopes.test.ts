@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { buildASTSchema, parse, print, type ObjectTypeDefinitionNode } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { peopleSdl, scopes, scopesOfList } from '../schema/scopes/people.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { compose } from '../support/supergraph/composition.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -46,8 +47,9 @@ function marksIn(sdl: string): Record<string, string> {
   return marks;
 }
 
-const PII = '@requiresScopes(scopes: [["pii"]])';
-const PAY = '@requiresScopes(scopes: [["pay"]]) @tag(name: "pay")';
+const scope = (name: string) => `@requiresScopes(scopes: [["${name}"]])`;
+const PII = scope('pii');
+const PAY = `${scope('pay')} @tag(name: "pay")`;
 
 describe('the SDL of the subgraph', () => {
   test('has the scopes and tags of fields, and derived fields have those of what they are derived from', async () => {
@@ -90,7 +92,6 @@ describe('the SDL of the subgraph', () => {
         'Note.id': { scope: 'pii' },
       },
     };
-    const scope = (name: string) => `@requiresScopes(scopes: [["${name}"]])`;
     expect(marksIn(await subgraphSdl(overrides, { NODE_INTERFACE: 'on' }, snapshot))).toEqual({
       'PersonPage.total': scope('count'),
       'Query.peopleConnection': scope('count'),
@@ -162,4 +163,21 @@ describe('the SDL of the subgraph', () => {
     const { errors } = compose([{ name: 'recruiting', sdl, url: 'http://localhost/graphql' }]);
     expect(errors).toBeUndefined();
   });
+});
+
+test('the adapters.json of the documentation gives the documented SDL, and its scopes to keys', async () => {
+  const overrides = blockWith('docs/schema.md', '"Person.contacts"');
+  const snapshot = peopleSdl.replace('people(', 'persons(');
+  const [field] = blockWith('docs/supergraph.md', 'contacts: Contacts').split('\n');
+  expect(await subgraphSdl(JSON.parse(overrides) as object, {}, snapshot)).toContain(field);
+
+  using folder = temporaryFolder();
+  writeFileSync(folder.file('adapters.json'), overrides);
+  const command = blockWith('docs/authentication.md', 'keys new payroll');
+  const [, args = ''] = /^npm start -- (.*)$/m.exec(command)!;
+  const { code, stdout } = await runHere(args.split(' '), {
+    RECRUITING_SCHEMA: folder.file('upstream.graphql'),
+  });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/payroll:[\da-f]{64}:read\+drain\+pii/);
 });

@@ -329,3 +329,26 @@ describe('with NODE_INTERFACE', () => {
     expect(few.errors![0]!.extensions).toEqual({ code: 'FORBIDDEN' });
   });
 });
+
+test.each(['reject', 'null'] as const)('%s: a prefix changes nothing', async (fieldScopes) => {
+  const overrides = {
+    fields: { 'RecruitingPerson.email': { scope: 'pii' } },
+    types: { RecruitingSalary: { scope: 'pay' } },
+  };
+  await using world = await start(fieldScopes, {
+    overrides,
+    config: { schemaPrefix: 'Recruiting' },
+  });
+  const query = '{ recruitingAllPeople(limit: 1) { name email salary { id } } }';
+  const all = await world.ask(query, {}, as('all'));
+  expect(JSON.stringify(all.data)).toMatch(/SECRET mail 1.*SECRET-s1/);
+  const few = await world.ask(query, {}, FEW);
+  expect(few.data).toEqual(
+    fieldScopes === 'null'
+      ? { recruitingAllPeople: [{ name: 'Ada 1', email: null, salary: null }] }
+      : undefined,
+  );
+  expect(new Set(few.errors!.map(({ extensions }) => extensions?.['code']))).toEqual(
+    new Set(['FORBIDDEN']),
+  );
+});
