@@ -1,7 +1,8 @@
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
-import { exportOperation } from '../export/export-operation.ts';
+import { openChanges, type Changes } from '../export/changes.ts';
+import { exportOperation, type ExportOperation } from '../export/export-operation.ts';
 import {
   checkFolder,
   openExportFile,
@@ -15,6 +16,7 @@ import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
+import { OperatorMistake } from '../errors.ts';
 import { CommandError, commandLog, USAGE_ERROR, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
@@ -24,6 +26,7 @@ interface ExportOptions {
   readonly format: FormatName;
   readonly limit?: number;
   readonly output?: string;
+  readonly changesSince?: string;
   readonly gzip: boolean;
   readonly resume: boolean;
   readonly force: boolean;
@@ -45,7 +48,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (resume && path === undefined) {
     throw new CommandError('--resume continues a file. Name it with --output.', USAGE_ERROR);
   }
-  if (path !== undefined) checkFolder(path);
+  checkChanges(options);
+  for (const file of [path, options.changesSince]) if (file !== undefined) checkFolder(file);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -63,6 +67,9 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const { header } = format;
   const isGzip = options.gzip || path?.endsWith('.gz') === true;
   const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
+  const changes = changesOf(options, operation, source);
+  if (changes) closeAtEnd(changes);
+  if (changes?.left !== undefined) say(`The changes of the last run are whole in ${changes.left}.`);
   const output =
     path === undefined
       ? streamOutput(terminal.stdout, { header, isGzip, signal })
@@ -73,14 +80,19 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           isGzip,
           begun: {
             operation: operation.text(limit),
-            format: isGzip ? `${options.format} with gzip` : options.format,
+            format: [changes ? 'changes' : options.format, ...(isGzip ? ['gzip'] : [])].join(
+              ' with ',
+            ),
             source,
+            since: changes?.since,
           },
+          keepsWhole: changes !== undefined,
           clock: systemClock,
           onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
         });
   if (output === 'whole') {
-    say(`${path} is whole already. Export it again with --force.`);
+    const next = changes ? 'Apply its changes, and remove it.' : 'Export it again with --force.';
+    say(`${path} is whole already. ${next}`);
     return 0;
   }
   closeAtEnd(output);
@@ -94,6 +106,11 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const progress = exportProgress(stderr, { clock: systemClock, from, isQuiet });
   const needed = () => (limit ?? Infinity) - output.progress.records;
   let fault: string | undefined;
+  let reported: Awaited<ReturnType<Changes['finish']>> | undefined;
+  const hasFewer = () => {
+    const { counted, records } = output.progress;
+    return counted !== undefined && records < Math.min(counted, limit ?? Infinity);
+  };
   try {
     const pages = exportedPages({
       gateway,
@@ -104,9 +121,11 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       signal,
       onWait: ({ message }, seconds) => progress.say(`${message} Trying again in ${seconds} s.`),
     });
-    for await (const page of pages) {
+    for await (const page of output.ending ? [] : pages) {
       const records = output.newOf(page).slice(0, needed());
-      await output.write(format.write(records.map(({ value }) => value)), {
+      const changed = changes?.of(records, output);
+      await output.write(changed?.lines ?? format.write(records.map(({ value }) => value)), {
+        digests: changed?.digests,
         ids: records.map(({ id }) => id),
         faults: page.faults.length,
         after: page.resumeAfter,
@@ -116,7 +135,9 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       const length = Math.min(page.listLength ?? page.counted ?? Infinity, limit ?? Infinity);
       progress.show(output.progress, length === Infinity ? undefined : length);
     }
-    await output.finish();
+    if (changes)
+      reported = await changes.finish(output, output.progress.faults === 0 && !hasFewer());
+    else await output.finish();
   } catch (error) {
     progress.end(output.progress);
     if (error instanceof ReaderLeft) return NOT_WHOLE;
@@ -124,15 +145,18 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   }
   const { records, faults, counted } = output.progress;
   const where = path === undefined ? '' : ` in ${path}`;
-  say(`${count(records)} records${where}. ${progress.end(output.progress)}`);
-  const hasFewer = counted !== undefined && records < Math.min(counted, limit ?? Infinity);
-  if (hasFewer) stderr.write(fewerThan(counted, options.allowFewer));
+  const what = reported
+    ? `${count(records)} records, ${count(reported.upserts)} changed and ${count(reported.deletes)} deleted,`
+    : `${count(records)} records`;
+  say(`${what}${where}. ${progress.end(output.progress)}`);
+  if (hasFewer()) stderr.write(fewerThan(counted!, options.allowFewer));
   if (faults > 0) {
     stderr.write(
       `${count(faults)} values could not be read, and are null${fault === undefined ? '' : `: ${fault}`}\n`,
     );
   }
-  if (hasFewer && !options.allowFewer) return WITH_FEWER;
+  if (reported && (faults > 0 || hasFewer())) stderr.write(WITHOUT_DELETIONS);
+  if (hasFewer() && !options.allowFewer) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
 }
 
@@ -151,13 +175,47 @@ function notWhole(
   signal: AbortSignal,
 ): string {
   const why = signal.aborted ? STOPPED : error.message;
-  if (records === 0) return why;
+  if (records === 0 || error instanceof OperatorMistake) return why;
   const written = `${why} ${count(records)} records were written`;
   if (path === undefined) return `${written}. An export with --output can be resumed.`;
   return why.includes('--resume')
     ? why
     : `${written} to ${path}.part. Run the same command with --resume to continue.`;
 }
+
+/** @throws CommandError for options with which changes cannot be told */
+function checkChanges({ changesSince, output, limit, format }: ExportOptions): void {
+  if (changesSince === undefined) return;
+  const mistake =
+    output === undefined
+      ? 'The changes of a run must be applied all or not at all. Write them to a file with --output.'
+      : limit !== undefined
+        ? 'Whether a record was deleted shows only in the whole list. Remove --limit.'
+        : format !== 'ndjson'
+          ? 'Changes are written as NDJSON. Remove --format.'
+          : undefined;
+  if (mistake !== undefined) throw new CommandError(mistake, USAGE_ERROR);
+}
+
+function changesOf(
+  { changesSince }: ExportOptions,
+  operation: ExportOperation,
+  source: string,
+): Changes | undefined {
+  if (changesSince === undefined) return undefined;
+  if (!operation.hasId || !operation.keys.includes('id')) {
+    throw new CommandError(
+      operation.hasId
+        ? 'Changes are applied by the id of a record. Add id to --fields.'
+        : 'The records of this list have no id, so their changes cannot be told. Export the list without --changes-since.',
+      USAGE_ERROR,
+    );
+  }
+  return openChanges(changesSince, { source, operation: operation.text(undefined) });
+}
+
+const WITHOUT_DELETIONS =
+  'Deletions were not looked for, because the list could not be read whole.\n';
 
 interface Source {
   readonly gateway: Gateway;

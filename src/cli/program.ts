@@ -107,6 +107,10 @@ const COMMANDS: Record<string, CommandEntry> = {
         '--output <file>',
         'write to this file, compressed if its name ends with .gz; otherwise to the standard output',
       ),
+      option(
+        '--changes-since <state>',
+        'write only what has changed since the last run with this state, which is kept in a file',
+      ),
       option('--gzip', 'compress, whatever the name of the file', false),
       option('--resume', 'continue an export to this file that was interrupted', false),
       option(

@@ -48,6 +48,8 @@ export interface ExportOperation {
   window(first: number | undefined): string | undefined;
   /** The response keys of a record. */
   readonly keys: readonly string[];
+  /** Whether the records have an id, which is then selected as ID_KEY. */
+  readonly hasId: boolean;
 }
 
 /** The key of the list in the answer. */
@@ -80,6 +82,7 @@ export async function exportOperation(
   return {
     list: name,
     keys: keysOf(selection),
+    hasId,
     text: (limit) => {
       const most = limit === undefined ? undefined : `${names.limit}: ${limit}`;
       const given = [args, `${names.after}: $after`, most];

@@ -1,5 +1,13 @@
-import { accessSync, constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, resolve as absolute } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
@@ -52,10 +60,24 @@ export interface ExportOutput {
   newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
   /** Writes the lines of a page. @throws OutputFailure */
   write(lines: string, page: AddedPage): Promise<void>;
+  /** Of the records that were written. */
+  readonly digests: ExportState['digests'];
+  /** How the list ended, if it was read to its end before. */
+  readonly ending: ExportState['ending'];
   /** Everything was written. @throws OutputFailure */
-  finish(): Promise<void>;
+  finish(closing?: Closing): Promise<void>;
   /** Keeps what can be resumed. */
   close(): Promise<void>;
+}
+
+/** What an export of changes does when the list was read to its end. */
+interface Closing {
+  readonly ending: NonNullable<ExportState['ending']>;
+  /** Written unless an earlier run has. */
+  readonly lines: string;
+  /** Called when everything is on the disk, before the file gets its name. @param path of the file */
+  readonly onSynced: (path: string) => void;
+  readonly onPublished: () => void;
 }
 
 /** The file cannot be written, or the output is closed. */
@@ -83,6 +105,8 @@ interface ExportFileOptions {
   readonly resume: boolean;
   /** Whether files that are there may be replaced. With `resume`: unless they can be continued. */
   readonly force: boolean;
+  /** Whether `force` replaces only what an interrupted export has left: a whole file has changes to apply. */
+  readonly keepsWhole: boolean;
   readonly clock: Clock;
   /** Called before an export begins anew that was to be continued. @param reason a sentence */
   readonly onBeginAnew: (reason: string) => void;
@@ -112,13 +136,14 @@ export function checkFolder(path: string): void {
 
 /** @returns `whole` if there is nothing left to resume @throws OperatorMistake, OutputFailure */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
-  const { resume, force } = options;
+  const { resume, force, keepsWhole } = options;
+  const replaces = force && !keepsWhole;
   const path = targetOf(options.path);
   const statePath = stateOf(path);
   const isThere = existsSync(path);
   const isBegun = isTaken(partOf(path)) || isTaken(statePath);
   if (resume) {
-    if (isThere && !isBegun && !force) return 'whole';
+    if (isThere && !isBegun && !replaces) return 'whole';
     try {
       if (isBegun) return await continued(path, options);
     } catch (error) {
@@ -127,6 +152,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     }
   }
   if (isBusyState(statePath)) throw isBusyError(path);
+  if (isThere && keepsWhole) throw notApplied(path);
   if (!force && (isThere || isBegun)) throw alreadyThere(path, isBegun);
   for (const file of [partOf(path), ...filesOf(statePath)]) removeFile(file);
   return beginExport(path, openState(path), options);
@@ -158,7 +184,7 @@ async function continued(
     return await openedFile(path, state, options);
   } catch (error) {
     if (state.isOpen) state.close();
-    throw failureOf(error, path);
+    throw failureOf(error, partOf(path));
   }
 }
 
@@ -169,7 +195,7 @@ function beginExport(
   state: ExportState,
   options: ExportFileOptions,
 ): Promise<ExportOutput> {
-  state.begin({ ...options.begun, replaces: options.force });
+  state.begin({ ...options.begun, replaces: options.force && !options.keepsWhole });
   return openedFile(path, state, options);
 }
 
@@ -177,7 +203,7 @@ function beginExport(
 async function openedFile(
   path: string,
   state: ExportState,
-  { header, isGzip, force, clock }: ExportFileOptions,
+  { header, isGzip, force, keepsWhole, clock }: ExportFileOptions,
 ): Promise<ExportOutput> {
   const statePath = stateOf(path);
   const bytes = state.lengths[0] ?? 0;
@@ -187,7 +213,7 @@ async function openedFile(
     if (!opened) throw isShorter(path);
   } catch (error) {
     state.close();
-    throw failureOf(error, path);
+    throw failureOf(error, partOf(path));
   }
   const file = opened;
   let hasHeader = bytes > 0;
@@ -197,6 +223,10 @@ async function openedFile(
   return {
     get progress() {
       return state.progress;
+    },
+    digests: state.digests,
+    get ending() {
+      return state.ending;
     },
     newOf: (page) => state.newOf(page),
     write: (lines, page) =>
@@ -210,21 +240,29 @@ async function openedFile(
           file.unflushed >= COMMIT_CHARACTERS;
         if (isDue) await commit();
       }),
-    finish: () =>
+    finish: (closing) =>
       guarded(async () => {
-        await append('');
+        if (!state.ending) {
+          await append(closing?.lines ?? '');
+          // Nothing is awaited in between: the same commit keeps the last lines, and that they are the last ones.
+          if (closing) state.end(closing.ending);
+        }
         await commit();
-        if (existsSync(path) && !state.begun!.replaces && !force) throw appeared(path);
+        const isReplaceable = !keepsWhole && (state.begun!.replaces || force);
+        if (existsSync(path) && !isReplaceable)
+          throw keepsWhole ? notApplied(path) : appeared(path);
         // Another user who can write to the folder may have replaced the file.
         if (await file.isReplaced()) throw replaced(path);
         state.finish([await file.flush()]);
+        closing?.onSynced(absolute(path));
         await file.publish();
         syncFolder(dirname(path));
+        closing?.onPublished();
         state.close();
         rmSync(statePath, { force: true });
       }),
     close: async () => {
-      const isNothing = state.isOpen && state.progress.records === 0;
+      const isNothing = state.isOpen && state.progress.records === 0 && !state.ending;
       // What was committed before can be resumed if this fails.
       if (state.isOpen) await commit().catch(() => {});
       if (state.isOpen) state.close();
@@ -250,9 +288,28 @@ async function openedFile(
     try {
       await work();
     } catch (error) {
-      throw failureOf(error, path);
+      throw failureOf(error, partOf(path));
     }
   }
+}
+
+/**
+ * Gives a whole file of changes its name, if the run that wrote it was ended before it could.
+ *
+ * @param since what the run began with @throws OperatorMistake
+ */
+export function publishLeft(path: string, since: string): boolean {
+  const part = partOf(path);
+  if (!isOwnFile(part) || !isOwnFile(stateOf(path))) return false;
+  const state = openState(path);
+  const isWhole = state.isFinished && state.begun?.since === since;
+  state.close();
+  if (!isWhole) return false;
+  if (isTaken(path)) throw notApplied(path);
+  renameSync(part, path);
+  syncFolder(dirname(path));
+  for (const file of filesOf(stateOf(path))) removeFile(file);
+  return true;
 }
 
 function stateOf(path: string): string {
@@ -260,7 +317,7 @@ function stateOf(path: string): string {
 }
 
 /** A database, and what SQLite writes beside it. */
-function filesOf(statePath: string): string[] {
+export function filesOf(statePath: string): string[] {
   return ['', '-wal', '-shm', '-journal'].map((ending) => statePath + ending);
 }
 
@@ -279,8 +336,9 @@ function openState(path: string): ExportState {
     if (!isTaken(statePath)) createPrivateFile(statePath);
     return openExportState(statePath);
   } catch (error) {
-    if (isBusy(error)) throw isBusyError(path);
-    throw isUnreadable(error) ? unreadable(statePath) : failureOf(error, path);
+    const failure = databaseFailure(error);
+    if (failure === 'busy') throw isBusyError(path);
+    throw failure === 'unreadable' ? unreadable(statePath) : failureOf(error, partOf(path));
   }
 }
 
@@ -291,7 +349,7 @@ function isBusyState(statePath: string): boolean {
     openExportState(statePath).close();
     return false;
   } catch (error) {
-    return isBusy(error);
+    return databaseFailure(error) === 'busy';
   }
 }
 
@@ -299,14 +357,12 @@ function isBusyError(path: string): OperatorMistake {
   return new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
 }
 
-function isBusy(error: unknown): boolean {
-  return sqliteCode(error) === SQLITE_BUSY;
-}
-
-function isUnreadable(error: unknown): boolean {
-  return (
-    error instanceof OtherLayout || [SQLITE_CORRUPT, SQLITE_NOTADB].includes(sqliteCode(error))
-  );
+/** What prevents a database from being opened; undefined for other errors. */
+export function databaseFailure(error: unknown): 'busy' | 'unreadable' | undefined {
+  if (error instanceof OtherLayout) return 'unreadable';
+  const code = sqliteCode(error);
+  if (code === SQLITE_BUSY) return 'busy';
+  return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(code) ? 'unreadable' : undefined;
 }
 
 /** The upper bits of the code say more, such as what another process is in the middle of. */
@@ -319,13 +375,14 @@ const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
 function checkSame(begun: Begun, now: Omit<Begun, 'replaces'>, path: string): void {
-  const keys = ['source', 'format', 'operation'] as const;
+  const keys = ['source', 'format', 'operation', 'since'] as const;
   const other = keys.find((key) => begun[key] !== now[key]);
   if (other === undefined) return;
   const was = {
     source: `from ${begun.source}, and this one is from ${now.source}`,
     format: `as ${begun.format}, and this one is ${now.format}`,
     operation: 'with another field, --fields, --args or --limit, or the schema has changed',
+    since: 'with another state of --changes-since, or before a later run',
   }[other];
   throw new NotResumable(
     `The export to ${path} was begun ${was}.`,
@@ -355,6 +412,12 @@ function appeared(path: string): OutputFailure {
   );
 }
 
+function notApplied(path: string): OperatorMistake {
+  return new OperatorMistake(
+    `${path} has changes of an earlier run. Apply them and remove the file, then run the same command with --resume.`,
+  );
+}
+
 function replaced(path: string): OutputFailure {
   return new OutputFailure(
     `${path}.part was replaced while the export wrote it. Export again with --force, into a folder that nobody else ` +
@@ -369,18 +432,19 @@ function isShorter(path: string): NotResumable {
   );
 }
 
-function failureOf(error: unknown, path: string): Error {
+/** @param file that cannot be written */
+export function failureOf(error: unknown, file: string): Error {
   if (error instanceof OperatorMistake || error instanceof OutputFailure) return error;
   const { code, errcode } = error as { code?: string; errcode?: number };
   if (FULL.includes(code) || errcode === SQLITE_FULL) {
     return new OutputFailure(
-      `${path}.part cannot grow, because the disk is full. Free some space, and run the same command with --resume.`,
+      `${file} cannot grow, because the disk is full. Free some space, and run the same command with --resume.`,
       { cause: error },
     );
   }
   const reason = errcode === undefined ? (code ?? 'unknown error') : (error as Error).message;
   return new OutputFailure(
-    `${path}.part cannot be written (${reason}). Check that the folder exists, and that this user may write to it; ` +
+    `${file} cannot be written (${reason}). Check that the folder exists, and that this user may write to it; ` +
       'then run the same command with --resume.',
     { cause: error },
   );
@@ -412,6 +476,8 @@ export function streamOutput(
     get progress() {
       return state.progress;
     },
+    digests: state.digests,
+    ending: undefined,
     newOf: (page) => state.newOf(page),
     write: async (lines, page) => {
       pending += lines;

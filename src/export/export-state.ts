@@ -11,6 +11,10 @@ export interface ExportState {
   add(page: AddedPage): void;
   /** Keeps what was added, whatever happens from now on. @param lengths of the files, which were flushed before */
   commit(lengths: readonly number[]): void;
+  /** The next commit keeps that the list was read to its end, and that the files have all that follows its records. */
+  end(ending: Ending): void;
+  /** Undefined until then. */
+  readonly ending: Ending | undefined;
   /** Keeps that the files are whole. */
   finish(lengths: readonly number[]): void;
   readonly isFinished: boolean;
@@ -18,8 +22,20 @@ export interface ExportState {
   readonly lengths: readonly number[];
   /** Leaves out records that an earlier page had, unless the page begins exactly behind the page before. */
   newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
+  /** The digests of records that were added with their pages. */
+  readonly digests: Digests;
   readonly isOpen: boolean;
   close(): void;
+}
+
+/** By id. An id that was added twice has its last digest. */
+interface Digests extends Iterable<readonly [id: string, digest: string]> {
+  get(id: string): string | undefined;
+}
+
+interface Ending {
+  /** Whether a record that was not met was not in the list. */
+  readonly isProof: boolean;
 }
 
 /** Must not change until the export is whole. */
@@ -29,6 +45,8 @@ export interface Begun {
   readonly format: string;
   /** Where the records come from: the address of the gateway or of the service. */
   readonly source: string;
+  /** The version of the state with which the records are compared; undefined for an export of all records. */
+  readonly since?: string | undefined;
   /** Whether a file of that name may be replaced. */
   readonly replaces: boolean;
 }
@@ -50,6 +68,8 @@ export interface AddedPage {
   readonly after: string;
   /** How many records the service said that the list has. */
   readonly counted: number | undefined;
+  /** By id, for an export of changes. */
+  readonly digests?: ReadonlyMap<string, string> | undefined;
 }
 
 export interface PageToCheck<R> {
@@ -68,13 +88,14 @@ const OPEN = `
   BEGIN EXCLUSIVE;
 `;
 /** Changes with the tables: a state of another version cannot be continued. */
-const LAYOUT = 2;
+const LAYOUT = 3;
 const CREATE = `
-  CREATE TABLE export (begun TEXT NOT NULL, lengths TEXT NOT NULL, finished INTEGER NOT NULL);
+  CREATE TABLE export (begun TEXT NOT NULL, lengths TEXT NOT NULL, finished INTEGER NOT NULL, ending TEXT);
   CREATE TABLE page (
     number INTEGER PRIMARY KEY, records INTEGER NOT NULL, faults INTEGER NOT NULL, after TEXT NOT NULL, ids TEXT NOT NULL
   );
   CREATE TABLE counted (first INTEGER NOT NULL);
+  CREATE TABLE digest (id TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
   PRAGMA user_version = ${LAYOUT};
 `;
 
@@ -99,9 +120,13 @@ export function openExportState(path: string): ExportState {
   const insert = database.prepare(
     'INSERT INTO page (records, faults, after, ids) VALUES (?, ?, ?, ?)',
   );
+  const addDigest = database.prepare('INSERT OR REPLACE INTO digest VALUES (?, ?)');
+  const digestOfId = database.prepare('SELECT digest FROM digest WHERE id = ?');
   const row = database.prepare('SELECT * FROM export').get();
   let begun = row && (JSON.parse(String(row['begun'])) as Begun);
   const committed = row ? (JSON.parse(String(row['lengths'])) as number[]) : [];
+  const ended = row?.['ending'];
+  let ending = typeof ended === 'string' ? (JSON.parse(ended) as Ending) : undefined;
   let progress = (database
     .prepare(
       'SELECT number AS pages, records, faults, after FROM page ORDER BY number DESC LIMIT 1',
@@ -124,14 +149,18 @@ export function openExportState(path: string): ExportState {
     isFinished: row?.['finished'] === 1,
     lengths: committed,
     begin: (options) => {
-      database.exec('DELETE FROM export; DELETE FROM page; DELETE FROM counted');
-      database.prepare("INSERT INTO export VALUES (?, '[]', 0)").run(JSON.stringify(options));
+      database.exec(
+        'DELETE FROM export; DELETE FROM page; DELETE FROM counted; DELETE FROM digest',
+      );
+      database.prepare("INSERT INTO export VALUES (?, '[]', 0, NULL)").run(JSON.stringify(options));
       begun = options;
+      ending = undefined;
       progress = NOTHING;
       firstCount = lastCount = undefined;
       commit([]);
     },
-    add: ({ ids, faults, after, counted }) => {
+    add: ({ ids, faults, after, counted, digests = [] }) => {
+      for (const [id, digest] of digests) addDigest.run(id, digest);
       lastCount = counted;
       if (firstCount === undefined && counted !== undefined) {
         database.prepare('INSERT INTO counted VALUES (?)').run((firstCount = counted));
@@ -146,6 +175,21 @@ export function openExportState(path: string): ExportState {
       insert.run(records, progress.faults, after, JSON.stringify(ids));
     },
     commit,
+    get ending() {
+      return ending;
+    },
+    end: (next) => {
+      ending = next;
+      database.prepare('UPDATE export SET ending = ?').run(JSON.stringify(next));
+    },
+    digests: {
+      get: (id) => digestOfId.get(id)?.['digest'] as string | undefined,
+      *[Symbol.iterator]() {
+        for (const { id, digest } of database.prepare('SELECT * FROM digest').iterate()) {
+          yield [String(id), String(digest)] as const;
+        }
+      },
+    },
     finish: (lengths) => {
       database.exec('UPDATE export SET finished = 1');
       commit(lengths);

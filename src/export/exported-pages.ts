@@ -18,11 +18,13 @@ export interface ExportedPage {
   readonly isResumed: boolean;
 }
 
-interface ExportedRecord {
+export interface ExportedRecord {
   /** Null if the record has none. */
   readonly id: string | null;
   /** An object; null for a record that the service could not give. */
   readonly value: Json;
+  /** Whether the service may not have given one of its values. */
+  readonly isFaulty: boolean;
 }
 
 interface ExportedPagesOptions {
@@ -187,7 +189,10 @@ function* windowOf(payload: Json): Generator<PageOfOperation, void, undefined> {
   const last = edges.at(-1)?.get('cursor')?.string;
   if (last === undefined) return;
   yield {
-    records: edges.map((edge) => recordOf(edge.get('node')!)),
+    records: recordsOf(
+      edges.map((edge) => edge.get('node')!),
+      payload,
+    ),
     resumeAfter: last,
     listLength: undefined,
     counted: undefined,
@@ -213,7 +218,7 @@ function pageOf(increment: Json, items: Json): PageOfOperation {
     return Number.isInteger(number) ? number : undefined;
   };
   return {
-    records: Array.from(items.elements(), recordOf),
+    records: recordsOf(Array.from(items.elements()), increment),
     resumeAfter,
     listLength: wholeOf('listLength'),
     counted: wholeOf('counted'),
@@ -228,8 +233,24 @@ function faultsOf(answer: Json): string[] {
   );
 }
 
-function recordOf(value: Json): ExportedRecord {
-  return { id: idOf(value), value };
+function recordsOf(values: readonly Json[], answer: Json): ExportedRecord[] {
+  const isFaulty = faultyRecords(answer);
+  return values.map((value, at) => ({ id: idOf(value), value, isFaulty: isFaulty(at) }));
+}
+
+/** The path of an error has the position of its record in the list; that of an increment, of its first record. */
+function faultyRecords(answer: Json): (at: number) => boolean {
+  const first = positionIn(answer.get('path')) ?? 0;
+  const positions = Array.from(answer.get('errors')?.elements() ?? [], (error) =>
+    positionIn(error.get('path')),
+  );
+  const isAll = positions.includes(undefined);
+  return (at) => isAll || positions.includes(first + at);
+}
+
+function positionIn(path: Json | undefined): number | undefined {
+  const position = Array.from(path?.elements() ?? []).find(({ kind }) => kind === 'number');
+  return position && Number(position.raw);
 }
 
 const TOO_OLD =

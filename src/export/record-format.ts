@@ -34,7 +34,7 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
 }
 
 /** The record as the service wrote it, without the id that only the export selected. */
-function jsonLine(record: Json): string {
+export function jsonLine(record: Json): string {
   const text =
     record.kind === 'object'
       ? `{${Array.from(record.members())

@@ -283,6 +283,7 @@ function pages(
     operation: {
       list: 'allPersons',
       keys: ['id'],
+      hasId: true,
       text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
       window: (first) => `{ window: ${first} }`,
     },
