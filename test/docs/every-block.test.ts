@@ -79,6 +79,12 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/export/failures.test.ts: the recipes of the README': {
     'README.md': ['# One record a line'],
   },
+  'test/export/changes-applied.test.ts: the statements of docs/export.md': {
+    'docs/export.md': ['\\copy line', 'read_json(', 'MERGE INTO persons'],
+  },
+  'test/export/changes-applied.test.ts: the commands of docs/export.md': {
+    'docs/export.md': ['--file apply.sql'],
+  },
   'test/export/scheduled.test.ts: the line for cron': {
     'docs/export.md': ['17 2 * * *'],
   },
