@@ -1,8 +1,15 @@
+import { basename, dirname, join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { openChanges, type Changes } from '../export/changes.ts';
-import { exportOperation, type ExportOperation } from '../export/export-operation.ts';
+import {
+  exportOperation,
+  ID_KEY,
+  PARENT_KEY,
+  type ExportOperation,
+} from '../export/export-operation.ts';
+import type { Json } from '../json.ts';
 import {
   checkFolder,
   openExportFile,
@@ -27,6 +34,7 @@ interface ExportOptions {
   readonly limit?: number;
   readonly output?: string;
   readonly changesSince?: string;
+  readonly child: readonly string[];
   readonly gzip: boolean;
   readonly resume: boolean;
   readonly force: boolean;
@@ -49,6 +57,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw new CommandError('--resume continues a file. Name it with --output.', USAGE_ERROR);
   }
   checkChanges(options);
+  if (options.child.length > 0 && path === undefined) {
+    throw new CommandError(
+      '--child writes more than one file. Name the first one with --output.',
+      USAGE_ERROR,
+    );
+  }
   for (const file of [path, options.changesSince]) if (file !== undefined) checkFolder(file);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
@@ -58,13 +72,16 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       : distantGateway(options.url, options, terminal);
   closeAtEnd(gateway);
   const { field, fields, args } = options;
-  const operation = await exportOperation({ field, fields, args }, gateway, signal).catch(
-    (error: unknown) => {
-      throw signal.aborted ? new CommandError(STOPPED) : error;
-    },
-  );
+  const operation = await exportOperation(
+    { field, fields, args, children: options.child },
+    gateway,
+    signal,
+  ).catch((error: unknown) => {
+    throw signal.aborted ? new CommandError(STOPPED) : error;
+  });
   const format = recordFormat(options.format, operation.keys);
   const { header } = format;
+  const below = childFiles(path, operation, options.format);
   const isGzip = options.gzip || path?.endsWith('.gz') === true;
   const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
   const changes = changesOf(options, operation, source);
@@ -77,6 +94,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           ...options,
           path,
           header,
+          others: below,
           isGzip,
           begun: {
             operation: operation.text(limit),
@@ -124,7 +142,9 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     for await (const page of output.ending ? [] : pages) {
       const records = output.newOf(page).slice(0, needed());
       const changed = changes?.of(records, output);
-      await output.write(changed?.lines ?? format.write(records.map(({ value }) => value)), {
+      const values = records.map(({ value }) => value);
+      const lines = changed?.lines ?? format.write(values);
+      await output.write([lines, ...below.map(({ linesOf }) => linesOf(values))], {
         digests: changed?.digests,
         ids: records.map(({ id }) => id),
         faults: page.faults.length,
@@ -144,7 +164,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw new CommandError(notWhole(error as Error, output, options, signal), NOT_WHOLE);
   }
   const { records, faults, counted } = output.progress;
-  const where = path === undefined ? '' : ` in ${path}`;
+  const where =
+    path === undefined ? '' : ` in ${[path, ...below.map((each) => each.path)].join(', ')}`;
   const what = reported
     ? `${count(records)} records, ${count(reported.upserts)} changed and ${count(reported.deletes)} deleted,`
     : `${count(records)} records`;
@@ -158,6 +179,49 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (reported && (faults > 0 || hasFewer())) stderr.write(WITHOUT_DELETIONS);
   if (hasFewer() && !options.allowFewer) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
+}
+
+interface ChildFile {
+  readonly path: string;
+  readonly header: string;
+  /** The elements of the lists of these records. @throws OperatorMistake if it is not a list */
+  linesOf(records: readonly Json[]): string;
+}
+
+/** `persons.csv.gz` has its history in `persons.history.csv.gz`. */
+function childFiles(
+  path: string | undefined,
+  { children }: ExportOperation,
+  formatName: FormatName,
+): readonly ChildFile[] {
+  if (path === undefined) return [];
+  const folder = dirname(path);
+  const [, stem = '', ending = ''] =
+    /^(.+?)((?:\.(?:ndjson|jsonl|json|csv|txt))?(?:\.gz)?)$/i.exec(basename(path)) ?? [];
+  const names = children.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined)
+    throw new CommandError(`--child ${twice} is given twice. Remove one.`, USAGE_ERROR);
+  return children.map(({ name, key, keys }) => {
+    const format = recordFormat(formatName, [PARENT_KEY, ...keys]);
+    return {
+      path: join(folder, `${stem}.${name}${ending}`),
+      header: format.header,
+      linesOf: (records) =>
+        records
+          .map((record) => {
+            const list = record.get(key);
+            if (list === undefined || list.isNull) return '';
+            if (list.kind !== 'list')
+              throw new OperatorMistake(
+                `${name} is not a list. Give --child the name of its all… field.`,
+              );
+            const elements = Array.from(list.elements()).filter((each) => !each.isNull);
+            return format.writeBelow(record.get(ID_KEY)!, elements);
+          })
+          .join(''),
+    };
+  });
 }
 
 function fewerThan(counted: number, isAllowed: boolean): string {
@@ -184,7 +248,7 @@ function notWhole(
 }
 
 /** @throws CommandError for options with which changes cannot be told */
-function checkChanges({ changesSince, output, limit, format }: ExportOptions): void {
+function checkChanges({ changesSince, output, limit, format, child }: ExportOptions): void {
   if (changesSince === undefined) return;
   const mistake =
     output === undefined
@@ -193,7 +257,9 @@ function checkChanges({ changesSince, output, limit, format }: ExportOptions): v
         ? 'Whether a record was deleted shows only in the whole list. Remove --limit.'
         : format !== 'ndjson'
           ? 'Changes are written as NDJSON. Remove --format.'
-          : undefined;
+          : child.length > 0
+            ? 'Changes are written to one file. Name the list in --fields, and remove --child.'
+            : undefined;
   if (mistake !== undefined) throw new CommandError(mistake, USAGE_ERROR);
 }
 

@@ -33,6 +33,18 @@ interface ExportSelection {
   readonly fields: string | undefined;
   /** The filters of the list as in GraphQL, such as `status: OPEN`. */
   readonly args: string | undefined;
+  /** Lists below a record, as in GraphQL, such as `history { at stage }`, or only their names. */
+  readonly children?: readonly string[] | undefined;
+}
+
+/** A list below each record, which is exported to a file of its own. */
+export interface ExportedChild {
+  /** As it was given. */
+  readonly name: string;
+  /** The key of the list in each record. */
+  readonly key: string;
+  /** The response keys of its elements. */
+  readonly keys: readonly string[];
 }
 
 /** The operation that exports a list. */
@@ -50,12 +62,20 @@ export interface ExportOperation {
   readonly keys: readonly string[];
   /** Whether the records have an id, which is then selected as ID_KEY. */
   readonly hasId: boolean;
+  readonly children: readonly ExportedChild[];
 }
 
 /** The key of the list in the answer. */
 export const LIST_KEY = 'records';
 /** The key of the id in each record, whatever else is selected. */
 export const ID_KEY = '_exportId';
+/** The keys of child lists begin with it. */
+const CHILD_KEY = '_exportChild';
+
+/** Whether only the export selected it. */
+export function isOwnKey(key: string): boolean {
+  return key === ID_KEY || key.startsWith(CHILD_KEY);
+}
 
 /**
  * Makes the operation from the gateway's schema. If introspection is off, as in production, `fields` is required.
@@ -63,7 +83,7 @@ export const ID_KEY = '_exportId';
  * @throws OperatorMistake, GatewayFailure
  */
 export async function exportOperation(
-  { field, fields, args }: ExportSelection,
+  { field, fields, args, children = [] }: ExportSelection,
   gateway: Gateway,
   signal: AbortSignal,
 ): Promise<ExportOperation> {
@@ -77,12 +97,16 @@ export async function exportOperation(
   const connection = list ? list.connection : usualConnection(field);
   const selection = selectionOf(name, fields ?? list!.selection, args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
-  const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
+  const below = children.map((text, at) => childOf(text, `${CHILD_KEY}${at}`, list));
+  if (below.length > 0 && !hasId) throw new OperatorMistake(PARENT_WITHOUT_ID);
+  const added = [...(hasId ? [`${ID_KEY}: id`] : []), ...below.map(({ selected }) => selected)];
+  const record = print(selection).replace('{', `{ ${added.join(' ')}`);
   await checkValid(`${name}${args === undefined ? '' : `(${args})`}`, record, gateway, signal);
   return {
     list: name,
     keys: keysOf(selection),
     hasId,
+    children: below,
     text: (limit) => {
       const most = limit === undefined ? undefined : `${names.limit}: ${limit}`;
       const given = [args, `${names.after}: $after`, most];
@@ -101,6 +125,73 @@ export async function exportOperation(
       );
     },
   };
+}
+
+const PARENT_WITHOUT_ID =
+  'The records of this list have no id, so their lists cannot be exported to files of their own. Remove --child, and ' +
+  'name the lists in --fields.';
+
+/** @param list undefined if the gateway does not show its schema @throws OperatorMistake */
+function childOf(
+  text: string,
+  key: string,
+  list: ExportableList | undefined,
+): ExportedChild & { readonly selected: string } {
+  const node = onlyField(`{ ${text} }`);
+  if (!node || node.alias || node.directives?.length) throw new OperatorMistake(CHILD_NOT_GRAPHQL);
+  const name = node.name.value;
+  const field = list && listBelow(list.record, name);
+  const selectionSet =
+    node.selectionSet ??
+    (field &&
+      onlyField(`{ list { ${plainSelection(field.element, list.schema)} } }`)?.selectionSet);
+  if (!selectionSet)
+    throw new OperatorMistake(NO_SCHEMA.replace('--fields "id …"', `--child "${name} { … }"`));
+  const keys = keysOf(selectionSet);
+  if (keys.includes(PARENT_KEY)) {
+    throw new OperatorMistake(
+      `${PARENT_KEY} is the column for the id of the record. Give the field of ${name} an alias: "other: ${PARENT_KEY}".`,
+    );
+  }
+  const selected = print({
+    ...node,
+    alias: { kind: Kind.NAME, value: key },
+    name: { kind: Kind.NAME, value: field?.name ?? name },
+    selectionSet,
+  });
+  return { name, key, keys, selected };
+}
+
+/** The key of the record's id in each element of a child list. */
+export const PARENT_KEY = 'parentId';
+
+const CHILD_NOT_GRAPHQL =
+  '--child takes one list of a record, as in GraphQL, without an alias: --child history, or --child "history { at stage }".';
+
+/** A list below a record: the field itself, or the `all…` field of a paged one. @throws OperatorMistake */
+function listBelow(
+  record: GraphQLCompositeType,
+  name: string,
+): { readonly name: string; readonly element: GraphQLCompositeType } {
+  const fields = fieldsOf(record);
+  const listed = fields.flatMap((field) => {
+    const element = getNamedType(field.type);
+    const isList = isListType(getNullableType(field.type)) && isCompositeType(element);
+    return isList ? [{ name: field.name, element }] : [];
+  });
+  const isPaged = fields.some(
+    (field) => field.name === name && fieldType(getNamedType(field.type), 'items'),
+  );
+  const meant =
+    listed.find((field) => field.name === name) ??
+    listed.find((field) => isPaged && withoutAll(field.name) === name.toLowerCase());
+  if (meant) return meant;
+  const names = listed.map((field) => field.name).join(', ');
+  throw new OperatorMistake(
+    names === ''
+      ? `The records have no list of objects, such as ${name}, so --child cannot be used.`
+      : `${name} is not a list of objects in each record. Choose one of these for --child: ${names}.`,
+  );
 }
 
 const NO_SCHEMA =
@@ -186,6 +277,8 @@ const NO_FRAGMENTS: Fragments = new Map();
 /** An `all…` field of a gateway. */
 interface ExportableList {
   readonly name: string;
+  readonly record: GraphQLCompositeType;
+  readonly schema: GraphQLSchema;
   /** As in GraphQL, the fields of a record that need neither a selection nor an argument. */
   readonly selection: string;
   readonly hasId: boolean;
@@ -231,7 +324,7 @@ async function readLists(
     const selection = plainSelection(record, schema);
     const hasId = plainFields(record).some((field) => field.name === 'id');
     const connection = connectionOf(name, record, lists);
-    return [{ name, selection, hasId, names: { after, limit }, connection }];
+    return [{ name, record, schema, selection, hasId, names: { after, limit }, connection }];
   });
 }
 

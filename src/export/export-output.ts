@@ -39,6 +39,7 @@ import {
  *
  *     people.csv.part         what was written so far, then people.csv
  *     people.csv.part.state   for each page: the cursor behind it, its ids; for each commit: the length of the file
+ *     people.history.csv.part the same for each list below the records; renamed before people.csv
  *
  * A page is appended to the file first, and to the state afterwards. Every second, or 2,000 records, the file is
  * flushed to the disk (fsync), and then the state is committed. So what the state says is in the file, at every moment
@@ -58,8 +59,8 @@ export interface ExportOutput {
   /** What earlier runs have written, and this one. */
   readonly progress: ExportProgress;
   newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
-  /** Writes the lines of a page. @throws OutputFailure */
-  write(lines: string, page: AddedPage): Promise<void>;
+  /** Writes the lines of a page to each file. @throws OutputFailure */
+  write(lines: readonly string[], page: AddedPage): Promise<void>;
   /** Of the records that were written. */
   readonly digests: ExportState['digests'];
   /** How the list ended, if it was read to its end before. */
@@ -96,8 +97,16 @@ class NotResumable extends OperatorMistake {
   }
 }
 
+interface OutputFile {
+  readonly path: string;
+  /** What it begins with. */
+  readonly header: string;
+}
+
 interface ExportFileOptions {
   readonly path: string;
+  /** Files that are written, continued and replaced together with the first one. */
+  readonly others: readonly OutputFile[];
   readonly begun: Omit<Begun, 'replaces'>;
   /** What a file begins with. */
   readonly header: string;
@@ -139,13 +148,15 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
   const { resume, force, keepsWhole } = options;
   const replaces = force && !keepsWhole;
   const path = targetOf(options.path);
+  const files = [path, ...options.others.map((other) => targetOf(other.path))];
   const statePath = stateOf(path);
   const isThere = existsSync(path);
-  const isBegun = isTaken(partOf(path)) || isTaken(statePath);
+  const isBegun = [...files.map(partOf), statePath].some(isTaken);
+  const taken = files.find((file) => existsSync(file));
   if (resume) {
     if (isThere && !isBegun && !replaces) return 'whole';
     try {
-      if (isBegun) return await continued(path, options);
+      if (isBegun) return await continued(files, options);
     } catch (error) {
       if (!force || !(error instanceof NotResumable)) throw error;
       options.onBeginAnew(error.reason);
@@ -153,19 +164,21 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
   }
   if (isBusyState(statePath)) throw isBusyError(path);
   if (isThere && keepsWhole) throw notApplied(path);
-  if (!force && (isThere || isBegun)) throw alreadyThere(path, isBegun);
-  for (const file of [partOf(path), ...filesOf(statePath)]) removeFile(file);
-  return beginExport(path, openState(path), options);
+  if (!force && (taken !== undefined || isBegun))
+    throw alreadyThere(isBegun ? path : taken!, isBegun);
+  for (const file of [...files.map(partOf), ...filesOf(statePath)]) removeFile(file);
+  return beginExport(files, openState(path), options);
 }
 
 /** Continues what an earlier run has left. @throws NotResumable, OperatorMistake, OutputFailure */
 async function continued(
-  path: string,
+  files: readonly string[],
   options: ExportFileOptions,
 ): Promise<ExportOutput | 'whole'> {
+  const path = files[0]!;
   const part = partOf(path);
   try {
-    for (const file of [part, ...filesOf(stateOf(path))]) adoptFile(file);
+    for (const file of [...files.map(partOf), ...filesOf(stateOf(path))]) adoptFile(file);
   } catch (error) {
     throw error instanceof NotOurs ? new NotResumable(error.message, BEGIN_ANEW) : error;
   }
@@ -178,10 +191,10 @@ async function continued(
     // Only the removal of the state was missing.
     return openExportFile(options);
   }
-  if (isRenamed || !state.begun) return beginExport(path, state, options);
+  if (isRenamed || !state.begun) return beginExport(files, state, options);
   try {
     checkSame(state.begun, options.begun, path);
-    return await openedFile(path, state, options);
+    return await openedFiles(files, state, options);
   } catch (error) {
     if (state.isOpen) state.close();
     throw failureOf(error, partOf(path));
@@ -191,34 +204,44 @@ async function continued(
 const BEGIN_ANEW = 'Begin anew with --force.';
 
 function beginExport(
-  path: string,
+  files: readonly string[],
   state: ExportState,
   options: ExportFileOptions,
 ): Promise<ExportOutput> {
   state.begin({ ...options.begun, replaces: options.force && !options.keepsWhole });
-  return openedFile(path, state, options);
+  return openedFiles(files, state, options);
 }
 
 /** Closes the state if it fails. */
-async function openedFile(
-  path: string,
+async function openedFiles(
+  paths: readonly string[],
   state: ExportState,
-  { header, isGzip, force, keepsWhole, clock }: ExportFileOptions,
+  { header, others, isGzip, force, keepsWhole, clock }: ExportFileOptions,
 ): Promise<ExportOutput> {
+  const path = paths[0]!;
   const statePath = stateOf(path);
-  const bytes = state.lengths[0] ?? 0;
-  let opened: PartFile | undefined;
-  try {
-    opened = await openPartFile(path, { bytes, isGzip });
-    if (!opened) throw isShorter(path);
-  } catch (error) {
-    state.close();
-    throw failureOf(error, partOf(path));
+  const headers = [header, ...others.map((other) => other.header)];
+  const files: PartFile[] = [];
+  for (const [at, each] of paths.entries()) {
+    const bytes = state.lengths[at] ?? 0;
+    try {
+      // The files of a whole export get their names one after the other, the first one at last.
+      if (state.isFinished && !isTaken(partOf(each)) && existsSync(each))
+        renameSync(each, partOf(each));
+      const opened = await openPartFile(each, { bytes, isGzip });
+      if (!opened) throw isShorter(each);
+      files.push(opened);
+    } catch (error) {
+      state.close();
+      for (const file of files) await file.close();
+      throw failureOf(error, partOf(each));
+    }
   }
-  const file = opened;
-  let hasHeader = bytes > 0;
+  const hasHeader = paths.map((_, at) => (state.lengths[at] ?? 0) > 0);
   let committedAt = clock.elapsed();
   let uncommitted = 0;
+  /** Whether some files have the lines of a page, and others do not. */
+  let isTorn = false;
 
   return {
     get progress() {
@@ -237,25 +260,29 @@ async function openedFile(
         const isDue =
           clock.elapsed() - committedAt >= COMMIT_MS ||
           uncommitted >= COMMIT_RECORDS ||
-          file.unflushed >= COMMIT_CHARACTERS;
+          files.some((file) => file.unflushed >= COMMIT_CHARACTERS);
         if (isDue) await commit();
       }),
     finish: (closing) =>
       guarded(async () => {
         if (!state.ending) {
-          await append(closing?.lines ?? '');
+          await append([closing?.lines ?? '']);
           // Nothing is awaited in between: the same commit keeps the last lines, and that they are the last ones.
           if (closing) state.end(closing.ending);
         }
         await commit();
         const isReplaceable = !keepsWhole && (state.begun!.replaces || force);
-        if (existsSync(path) && !isReplaceable)
-          throw keepsWhole ? notApplied(path) : appeared(path);
+        const there = paths.find((each) => existsSync(each));
+        if (there !== undefined && !isReplaceable) {
+          throw keepsWhole ? notApplied(there) : appeared(there);
+        }
         // Another user who can write to the folder may have replaced the file.
-        if (await file.isReplaced()) throw replaced(path);
-        state.finish([await file.flush()]);
+        for (const [at, file] of files.entries()) {
+          if (await file.isReplaced()) throw replaced(paths[at]!);
+        }
+        state.finish(await flushed());
         closing?.onSynced(absolute(path));
-        await file.publish();
+        for (const file of files.toReversed()) await file.publish();
         syncFolder(dirname(path));
         closing?.onPublished();
         state.close();
@@ -264,22 +291,34 @@ async function openedFile(
     close: async () => {
       const isNothing = state.isOpen && state.progress.records === 0 && !state.ending;
       // What was committed before can be resumed if this fails.
-      if (state.isOpen) await commit().catch(() => {});
+      if (state.isOpen && !isTorn) await commit().catch(() => {});
       if (state.isOpen) state.close();
-      await file.close();
+      for (const file of files) await file.close();
       // The files of an export that never began must not prevent the next one.
-      if (isNothing) for (const left of [partOf(path), statePath]) rmSync(left, { force: true });
+      if (!isNothing) return;
+      for (const left of [...paths.map(partOf), statePath]) rmSync(left, { force: true });
     },
   };
 
-  async function append(lines: string): Promise<void> {
-    const text = hasHeader ? lines : header + lines;
-    if (text !== '') await file.append(text);
-    hasHeader = true;
+  async function append(lines: readonly string[]): Promise<void> {
+    for (const [at, file] of files.entries()) {
+      isTorn = at > 0;
+      const text = `${hasHeader[at] ? '' : headers[at]}${lines[at] ?? ''}`;
+      if (text !== '') await file.append(text);
+      hasHeader[at] = true;
+    }
+    isTorn = false;
+  }
+
+  /** @returns the lengths of the files */
+  async function flushed(): Promise<number[]> {
+    const lengths: number[] = [];
+    for (const file of files) lengths.push(await file.flush());
+    return lengths;
   }
 
   async function commit(): Promise<void> {
-    state.commit([await file.flush()]);
+    state.commit(await flushed());
     committedAt = clock.elapsed();
     uncommitted = 0;
   }
@@ -479,7 +518,7 @@ export function streamOutput(
     digests: state.digests,
     ending: undefined,
     newOf: (page) => state.newOf(page),
-    write: async (lines, page) => {
+    write: async ([lines], page) => {
       pending += lines;
       state.add(page);
       if (!isGzip || pending.length >= MEMBER_CHARACTERS) await send();

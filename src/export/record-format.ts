@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Json } from '../json.ts';
-import { ID_KEY } from './export-operation.ts';
+import { isOwnKey, PARENT_KEY } from './export-operation.ts';
 
 export type FormatName = 'ndjson' | 'csv';
 
@@ -10,6 +10,8 @@ interface RecordFormat {
   readonly header: string;
   /** @returns the lines of these records, each with its line break */
   write(records: readonly Json[]): string;
+  /** @param parent the id of the record that has these as a list @returns their lines, with that id first */
+  writeBelow(parent: Json, records: readonly Json[]): string;
 }
 
 /** @param keys the response keys of a record, in the order of columns */
@@ -18,28 +20,30 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
     return {
       header: '',
       write: (records) => records.map((record) => `${jsonLine(record)}\n`).join(''),
+      writeBelow: (parent, records) =>
+        records.map((record) => `${jsonLine(record, parent)}\n`).join(''),
     };
   }
   const columns = new Set(keys);
+  const rows = (records: readonly Json[], parent?: Json) =>
+    records.map((record) => {
+      const members = record.members(columns);
+      return keys.map((key) => cell(parent && key === PARENT_KEY ? parent : members.get(key)));
+    });
   return {
     header: csv([keys]),
-    write: (records) =>
-      csv(
-        records.map((record) => {
-          const members = record.members(columns);
-          return keys.map((key) => cell(members.get(key)));
-        }),
-      ),
+    write: (records) => csv(rows(records)),
+    writeBelow: (parent, records) => csv(rows(records, parent)),
   };
 }
 
-/** The record as the service wrote it, without the id that only the export selected. */
-export function jsonLine(record: Json): string {
+/** The record as the service wrote it, without what only the export selected. */
+export function jsonLine(record: Json, parent?: Json): string {
+  const members = Array.from(record.members()).filter(([key]) => !isOwnKey(key));
+  const all = parent ? [[PARENT_KEY, parent] as const, ...members] : members;
   const text =
     record.kind === 'object'
-      ? `{${Array.from(record.members())
-          .flatMap(([key, { raw }]) => (key === ID_KEY ? [] : [`${JSON.stringify(key)}:${raw}`]))
-          .join(',')}}`
+      ? `{${all.map(([key, { raw }]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
       : record.raw;
   // In JSON, a line break stands only between values: in strings it is escaped.
   return text.replaceAll(/[\r\n]+\s*/g, '');

@@ -284,6 +284,7 @@ function pages(
       list: 'allPersons',
       keys: ['id'],
       hasId: true,
+      children: [],
       text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
       window: (first) => `{ window: ${first} }`,
     },
