@@ -141,7 +141,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     });
     for await (const page of output.ending ? [] : pages) {
       const records = output.newOf(page).slice(0, needed());
-      const changed = changes?.of(records, output);
+      const changed = changes?.of(records);
       const values = records.map(({ value }) => value);
       const lines = changed?.lines ?? format.write(values);
       await output.write([lines, ...below.map(({ linesOf }) => linesOf(values))], {

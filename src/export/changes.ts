@@ -44,8 +44,8 @@ export interface Changes {
   readonly since: string;
   /** A file of the last run that has got its name only now. */
   readonly left: string | undefined;
-  /** The changes of these records, and their digests. @param output what this export has written before */
-  of(records: readonly ExportedRecord[], output: Digested): Compared;
+  /** The changes of these records, each of which is given once, and their digests. */
+  of(records: readonly ExportedRecord[]): Compared;
   /**
    * Writes the deletions, keeps the state, and gives the file its name.
    *
@@ -83,7 +83,7 @@ export function openChanges(path: string, list: ChangesList): Changes {
   return {
     since: state.version ?? NO_VERSION,
     left,
-    of: (records, { digests: written }) => {
+    of: (records) => {
       const digests = new Map<string, string>();
       let lines = '';
       for (const { value, isFaulty } of records) {
@@ -91,7 +91,7 @@ export function openChanges(path: string, list: ChangesList): Changes {
         const id = idOfRecord(value);
         if (id === undefined) throw new OperatorMistake(WITHOUT_ID);
         if (digests.has(id)) throw new OperatorMistake(NOT_UNIQUE);
-        const before = written.get(id) ?? state.get(id);
+        const before = state.get(id);
         // A value that could not be read is no change.
         const digest = isFaulty ? before : state.digestOf(id, value);
         if (digest === undefined) continue;

@@ -26,11 +26,12 @@ import {
 } from '../support/imitations/honest.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { whenWritten } from '../support/when-written.ts';
 
 const SDL = `
   scalar Json
   type Query { persons(first: Int, after: String, status: String): PersonPage! }
-  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! total: Int }
   type Person { id: ID! firstName: String data: Json }
   type PageInfo { hasNextPage: Boolean! endCursor: String }
 `;
@@ -55,12 +56,14 @@ async function changingWorld(initial: readonly Person[] = persons(12)) {
     onPage: () => {},
     /** Ids of persons whose name the service cannot give. */
     unreadable: new Set<string>(),
+    /** How many records the service counts; null if it does not count them. */
+    total: null as number | null,
   };
   const schema = makeExecutableSchema(SDL, {
     Query: {
       persons: (_: unknown, args: PageArgs) => {
         service.onPage();
-        return pageOf([...service.list], args, PAGE);
+        return { ...pageOf([...service.list], args, PAGE), total: service.total };
       },
     },
     Person: {
@@ -82,9 +85,10 @@ async function changingWorld(initial: readonly Person[] = persons(12)) {
     return runHere([...command, '--url', door.url, ...args], {}, [], { stop: stop.signal });
   };
   /** Fails a page, and stops the export when it has written the records before: then it waits to try again. */
-  const failAndStop = (): never => {
+  const failAndStop = (page: number, output = file): never => {
     const stopping = stop;
-    setTimeout(() => stopping.abort(), 30);
+    if (page === 1) stopping.abort();
+    else void whenWritten(output).then(() => stopping.abort());
     throw failure('The service is going down.');
   };
   /** Stops an export before a page of the service. */
@@ -92,7 +96,7 @@ async function changingWorld(initial: readonly Person[] = persons(12)) {
     let pages = 0;
     service.onPage = () => {
       pages += 1;
-      if (pages >= page) failAndStop();
+      if (pages >= page) failAndStop(page);
     };
     const done = await run(...args);
     service.onPage = () => {};
@@ -329,6 +333,37 @@ test('a value that the service cannot give is no change, and deletions wait for 
   expect(await world.next()).toEqual([{ op: 'delete', id: 'p9' }]);
 });
 
+test('a walk with fewer records than the service counts deletes nothing', async () => {
+  await using world = await changingWorld();
+  await world.next();
+  const { service } = world;
+  const [gone] = service.list.splice(9, 1);
+  service.total = 12;
+  for (const args of [[], ['--allow-fewer']]) {
+    expect(await world.run(...args)).toMatchObject({
+      code: args.length > 0 ? 0 : 4,
+      stderr: expect.stringContaining('Deletions were not looked for'),
+    });
+    expect(take(world.file)).toEqual([]);
+  }
+  service.total = 11;
+  expect(await world.next()).toEqual([]);
+  expect(await world.next()).toEqual([{ op: 'delete', id: gone!.id }]);
+});
+
+test('changes of a list in which an id occurs twice are not told, and the state stays', async () => {
+  await using world = await changingWorld();
+  await world.next();
+  const before = readFileSync(world.state);
+  world.service.list.splice(1, 0, person(0, 'Ann'));
+  expect(await world.run()).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('an id twice in one page'),
+  });
+  expect(existsSync(world.file)).toBe(false);
+  expect(readFileSync(world.state).equals(before)).toBe(true);
+});
+
 test('changes can be compressed', async () => {
   await using world = await changingWorld();
   const file = world.folder.file('changes.ndjson.gz');
@@ -465,7 +500,7 @@ test('applying all changes gives the list, whatever changes, is cut off, continu
         service.onPage = () => {
           pages += 1;
           for (const [page, one] of during) if (page === pages) change(one);
-          if (cut !== null && pages >= cut) world.failAndStop();
+          if (cut !== null && pages >= cut) world.failAndStop(cut, isOther ? other : world.file);
         };
         const run = () => world.run('--output', isOther ? other : world.file, ...args);
         const { code, stderr } = await (isRenameLost ? withoutRename(run) : run());

@@ -16,6 +16,7 @@ import {
 } from '../support/imitations/honest.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { whenWritten } from '../support/when-written.ts';
 
 const SDL = `
   type Query { persons(first: Int, after: String): PersonPage! tags: TagPage }
@@ -153,15 +154,13 @@ test('a paged list of each record is read whole', async () => {
   const file = others.file('vacancies.ndjson');
   const args = ['export', 'vacancies', '--child', 'candidates { id stage }', '--output', file];
   expect(await runHere([...args, '--url', richDoor.url])).toMatchObject({ code: 0 });
-  const all = await runHere([
-    ...['export', 'candidates', '--fields', 'id stage vacancy { id }', '--url', richDoor.url],
-  ]);
+  const fields = ['--fields', 'id stage vacancy { id }'];
+  const all = await runHere(['export', 'candidates', ...fields, '--url', richDoor.url]);
   const expected = all.stdout
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as { id: string; stage: string; vacancy: { id: string } })
     .map(({ id, stage, vacancy }) => ({ parentId: vacancy.id, id, stage }));
-  const byId = (a: { id: string }, b: { id: string }) => Number(a.id) - Number(b.id);
   const found = linesIn(others.file('vacancies.candidates.ndjson')) as typeof expected;
   expect(found.toSorted(byId)).toEqual(expected.toSorted(byId));
   expect(found.length).toBeGreaterThan(50);
@@ -225,7 +224,8 @@ test('wherever it is interrupted, also while the files get their names, --resume
       let pages = 0;
       onPage = () => {
         if ((pages += 1) < page) return;
-        setTimeout(() => stopping.abort(), 30);
+        if (page === 1) stopping.abort();
+        else void whenWritten(file).then(() => stopping.abort());
         throw failure('The service is going down.');
       };
       const all = ['export', 'persons', '--output', file, '--child', 'history', '--url', door.url];
@@ -247,6 +247,10 @@ test('wherever it is interrupted, also while the files get their names, --resume
   );
   expect(continued).toBeGreaterThan(0);
 });
+
+function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return Number(a.id) - Number(b.id);
+}
 
 /** As if the process was killed when this many files had got their names. */
 async function withRenames<T>(names: number, work: () => Promise<T>): Promise<T> {
