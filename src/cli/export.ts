@@ -1,4 +1,4 @@
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
@@ -63,7 +63,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       USAGE_ERROR,
     );
   }
-  for (const file of [path, options.changesSince]) if (file !== undefined) checkFolder(file);
+  if (path !== undefined) checkFolder(path, '--output');
+  if (options.changesSince !== undefined) checkFolder(options.changesSince, '--changes-since');
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -259,7 +260,9 @@ function checkChanges({ changesSince, output, limit, format, child }: ExportOpti
           ? 'Changes are written as NDJSON. Remove --format.'
           : child.length > 0
             ? 'Changes are written to one file. Name the list in --fields, and remove --child.'
-            : undefined;
+            : resolve(output) === resolve(changesSince)
+              ? 'The state is a file of its own. Give --output the path of another file.'
+              : undefined;
   if (mistake !== undefined) throw new CommandError(mistake, USAGE_ERROR);
 }
 

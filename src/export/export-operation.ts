@@ -253,7 +253,12 @@ async function checkValid(
     // It may be read in several operations.
     if (error.code === 'OPERATION_TOO_COMPLEX') return;
     if (error.code !== 'BAD_USER_INPUT') throw error;
-    throw new OperatorMistake(`${error.message} Correct --fields or --args.`, { cause: error });
+    throw new OperatorMistake(
+      `${error.message} Correct --fields${record.includes(CHILD_KEY) ? ', --args or --child' : ' or --args'}.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -126,19 +126,23 @@ const COMMIT_RECORDS = 2_000;
 /** Of text that was not flushed: compressed files keep it in memory. */
 const COMMIT_CHARACTERS = 8 * 1024 * 1024;
 
-/** Reports a folder where nothing can be written, before the gateway is asked. @throws OperatorMistake */
-export function checkFolder(path: string): void {
+/**
+ * Reports a folder where nothing can be written, before the gateway is asked.
+ *
+ * @param option that gives the path @throws OperatorMistake
+ */
+export function checkFolder(path: string, option: '--output' | '--changes-since'): void {
   const folder = dirname(path);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     throw new OperatorMistake(
-      `There is no folder ${folder}. Create it, or give --output another path.`,
+      `There is no folder ${folder}. Create it, or give ${option} another path.`,
     );
   }
   try {
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw new OperatorMistake(
-      `This user cannot write to the folder ${folder} (${(error as NodeJS.ErrnoException).code}). Check its permissions, or give --output another path.`,
+      `This user cannot write to the folder ${folder} (${(error as NodeJS.ErrnoException).code}). Check its permissions, or give ${option} another path.`,
     );
   }
 }

@@ -285,6 +285,20 @@ test.each<[string[], RegExp]>([
   expect(readdirSync(world.folder.path)).toEqual([]);
 });
 
+test('the state needs a folder that is there, and a file of its own', async () => {
+  await using world = await changingWorld();
+  const elsewhere = world.folder.file('nowhere/state');
+  expect(await world.run('--changes-since', elsewhere)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/There is no folder .*give --changes-since another path/),
+  });
+  expect(await world.run('--changes-since', world.file)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('The state is a file of its own'),
+  });
+  expect(readdirSync(world.folder.path)).toEqual([]);
+});
+
 test('changes are not written to the standard output, where a part of them could be applied', async () => {
   await using world = await changingWorld();
   const args = ['export', 'persons', '--changes-since', world.state, '--url', world.door.url];
