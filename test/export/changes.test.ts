@@ -15,6 +15,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { openChangesState } from '../../src/export/changes-state.ts';
+import { parseJson, type Json } from '../../src/json.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
@@ -215,6 +217,28 @@ test('what is equal as JSON has not changed: the order of keys, white space, esc
   expect(await changed({ b: ['x', 1.5], a: 1 })).toBe(1);
   expect(await changed({ b: ['x', 1.5], a: '1' })).toBe(1);
   expect(await changed({ b: ['x', 1.5], a: '1', c: null })).toBe(1);
+});
+
+test.each<[a: string, b: string, isSame: boolean]>([
+  ['1.50', '15e-1', true],
+  ['100', '1.00E+2', true],
+  ['0', '-0.0', true],
+  ['12345678901234567890', '12345678901234567891', false],
+  ['1', '-1', false],
+  ['1', '10', false],
+  ['"\\u0041"', '"A"', true],
+  ['{ "b": [1, 2], "a": null }', '{"a":null,"b":[1,2]}', true],
+  ['{"a":null}', '{}', false],
+  ['"1"', '1', false],
+  ['["a","b"]', '["a,b"]', false],
+])('whether %s and %s are the same value: %s', (a, b, isSame) => {
+  const state = openChangesState(':memory:');
+  const digestOf = (value: string) => {
+    const record = parseJson(`{"_exportId":"1","value":${value}}`) as Json;
+    return state.digestOf('"1"', record);
+  };
+  expect(digestOf(a) === digestOf(b)).toBe(isSame);
+  state.close();
 });
 
 test('the state has ids and digests, no contents, and is for its owner only', async () => {
