@@ -132,15 +132,19 @@ function withoutHint({ message, source, locations }: GraphQLError): string {
   return JSON.stringify([source?.name, locations, message.replace(/ Did you mean .*$/s, '')]);
 }
 
-/** The report as text. */
-export function documentsText(report: DocumentsReport): string {
+/**
+ * The report as text.
+ *
+ * @param schema what the documents were checked against, for example `the live schema`
+ */
+export function documentsText(report: DocumentsReport, schema: string): string {
   const { path, operations, broken, invalid, unchecked } = report;
   if (unchecked !== undefined) {
-    return `The operations in ${path} were not checked: the gateway would not start with the live schema. ${unchecked}\n`;
+    return `The operations in ${path} were not checked: the gateway would not start with ${schema}. ${unchecked}\n`;
   }
   const total = `${operations} operations in ${path}`;
   const parts = [
-    [`${broken.length} of ${total} break with the live schema`, broken] as const,
+    [`${broken.length} of ${total} break with ${schema}`, broken] as const,
     ...(invalid.length > 0
       ? [
           [

@@ -210,6 +210,10 @@ const COMMANDS: Record<string, CommandEntry> = {
         '--documents <path>',
         'also check operations: a folder with .graphql or .gql files, or a manifest of trusted documents',
       ),
+      option(
+        '--against <schema>',
+        'compare with the schema in this file, or at this address, instead of the live one: no tokens are needed',
+      ),
     ],
     load: async () => (await import('./schema-live.ts')).schemaCheck,
   },

@@ -20,7 +20,14 @@ import {
   KINDS,
   type SchemaDifference,
 } from '../schema/live/compare-schemas.ts';
-import { closedIntrospection, introspect, type Execute } from '../schema/live/introspect.ts';
+import {
+  closedIntrospection,
+  introspect,
+  onOneLine,
+  schemaOfSdl,
+  type Execute,
+  type LiveSchema,
+} from '../schema/live/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
@@ -30,6 +37,7 @@ import { noTelemetry } from '../upstream/connections.ts';
 import type { DocumentsReport } from './check-documents.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
+import { readSdl, WHERE_SDL_IS_FROM } from './schema-source.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
 import { noTokens, withTokenStore } from './token-session.ts';
 
@@ -37,13 +45,15 @@ interface CheckOptions {
   readonly json: boolean;
   /** A folder with operations, or a manifest of trusted documents. */
   readonly documents?: string | undefined;
+  /** A file or an address with SDL, which takes the place of the live schema: no tokens are needed. */
+  readonly against?: string | undefined;
 }
 
 /** The exit code if the schemas could not be compared. */
 const NOT_COMPARED = 2;
 
 /**
- * Compares the live schema with the snapshot.
+ * Compares the live schema, or the one that `--against` names, with the snapshot.
  *
  * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes, or
  * documents that break
@@ -58,20 +68,19 @@ export async function schemaCheck(options: CheckOptions, terminal: Terminal): Pr
 }
 
 async function check(
-  { json, documents: path }: CheckOptions,
+  { json, documents: path, against }: CheckOptions,
   config: Config,
   terminal: Terminal,
 ): Promise<number> {
-  const { schemaPath, upstreamTimeoutMs } = config;
+  const { schemaPath } = config;
   // Imported only if there are documents, because deriving the served schema takes longest.
   const documents = path === undefined ? undefined : await import('./check-documents.ts');
   const checkDocuments = await documents?.documentsCheck(path!, config, terminal);
   const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
-  const { stop: signal } = terminal;
-  const live = await askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
-    ...(await compareLive({ snapshot, execute, signal, maxRequests: MAX_REQUESTS })),
-    service,
-  }));
+  const live =
+    against === undefined
+      ? await comparedWithService(snapshot, config, terminal)
+      : await comparedWithSdl(snapshot, against, config, terminal);
   const { service, difference, unseen } = live;
   const report = {
     service,
@@ -81,7 +90,14 @@ async function check(
     ...(checkDocuments ? { documents: checkDocuments(live.acceptedSdl()) } : {}),
   };
   const text = () =>
-    [textOf(report), report.documents && documents?.documentsText(report.documents)]
+    [
+      textOf(report, against !== undefined),
+      report.documents &&
+        documents?.documentsText(
+          report.documents,
+          against === undefined ? 'the live schema' : `the schema of ${service}`,
+        ),
+    ]
       .filter((part) => part !== undefined)
       .join('\n');
   terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text());
@@ -90,10 +106,45 @@ async function check(
   return difference.breaking.length + difference.dangerous.length + broken.length > 0 ? 1 : 0;
 }
 
+function comparedWithService(
+  snapshot: GraphQLSchema,
+  { upstreamTimeoutMs }: Config,
+  terminal: Terminal,
+) {
+  const { stop: signal } = terminal;
+  return askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
+    ...(await compareLive({ snapshot, execute, signal, maxRequests: MAX_REQUESTS })),
+    service,
+  }));
+}
+
+async function comparedWithSdl(
+  snapshot: GraphQLSchema,
+  against: string,
+  { agent }: Config,
+  terminal: Terminal,
+) {
+  const { name, sdl } = await readSdl(against, agent, terminal);
+  const other = schemaIn(sdl, name);
+  const difference = await compareSchemas(snapshot, other);
+  return { service: name, difference, unseen: [], acceptedSdl: () => sdl };
+}
+
+function schemaIn(sdl: string, name: string): LiveSchema {
+  try {
+    return schemaOfSdl(sdl, name);
+  } catch (error) {
+    const { cause, message } = error as Error;
+    const why = cause instanceof Error ? `${onOneLine(cause.message)}.` : message;
+    throw new CommandError(`${name} is not the SDL of a schema: ${why} ${WHERE_SDL_IS_FROM}`);
+  }
+}
+
 /** The most requests of a check without introspection. */
 const MAX_REQUESTS = 500;
 
 interface CheckReport extends SchemaDifference {
+  /** Its host, or what `--against` names. */
   readonly service: string;
   readonly snapshot: string;
   /** What was not compared, in sentences. */
@@ -101,7 +152,7 @@ interface CheckReport extends SchemaDifference {
   readonly documents?: DocumentsReport;
 }
 
-function textOf(report: CheckReport): string {
+function textOf(report: CheckReport, isOfFile: boolean): string {
   const { service, snapshot, unseen } = report;
   if (unseen.length > 0) {
     const result = isEqual(report)
@@ -112,7 +163,9 @@ function textOf(report: CheckReport): string {
   if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
   return (
     `The schema of ${service} is not that of the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}\n` +
-    '`schema pull` writes it into the snapshot.\n'
+    (isOfFile
+      ? 'To serve it, replace the snapshot by it.\n'
+      : '`schema pull` writes it into the snapshot.\n')
   );
 }
 

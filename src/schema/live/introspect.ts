@@ -57,6 +57,16 @@ export async function introspect(
   return { refused: first ?? '' };
 }
 
+/**
+ * Reads an SDL document as the schema of the service, as if its introspection had reported it.
+ *
+ * @throws OperatorMistake
+ */
+export function schemaOfSdl(sdl: string, path: string): LiveSchema {
+  const query = parse(getIntrospectionQuery({ ...EVERYTHING, typeDepth: DEEPEST_TYPE }));
+  return { sdl, schema: readSnapshot(sdl, path), query };
+}
+
 /** The message for an operator whose service does not report its schema. */
 export function closedIntrospection({ refused }: RefusedIntrospection): string {
   const reason = refused === '' ? '' : ` (${onOneLine(refused)})`;

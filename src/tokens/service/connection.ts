@@ -8,9 +8,11 @@ interface GetOptions {
   /** URL of the proxy to go through, if there is one. */
   proxy: string | undefined;
   timeoutMs?: number | undefined;
+  /** Default: 64 KiB, more than any JSON of the service about tokens. */
+  maxBytes?: number;
 }
 
-/** The body is undefined when it is larger than any JSON of the service. */
+/** The body is undefined when it is larger than `maxBytes`. */
 export interface GetAnswer {
   readonly status: number;
   readonly body: string | undefined;
@@ -23,7 +25,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 
 /** One GET on a connection of its own. No redirect is followed. */
 export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
-  const { headers, proxy, timeoutMs = ANSWER_TIMEOUT_MS } = options;
+  const { headers, proxy, timeoutMs = ANSWER_TIMEOUT_MS, maxBytes = MAX_BODY_BYTES } = options;
   const { client, close } = clientOver(await openConnection(url, proxy), url);
   const late = new AbortController();
   const timer = setTimeout(
@@ -33,7 +35,7 @@ export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
   try {
     const path = url.pathname + url.search;
     const response = await client.request({ method: 'GET', path, headers, signal: late.signal });
-    const body = await bodyOf(response.body);
+    const body = await bodyOf(response.body, maxBytes);
     const type = response.headers['content-type']?.toString() ?? '';
     const isPage = /\bhtml\b/i.test(type) || /^\uFEFF?\s*</.test(body ?? '');
     return { status: response.statusCode, body, isPage };
@@ -43,9 +45,9 @@ export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
   }
 }
 
-async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<string | undefined> {
+async function bodyOf(body: AsyncIterable<Uint8Array>, each: number): Promise<string | undefined> {
   try {
-    return await readBody(body, { each: MAX_BODY_BYTES });
+    return await readBody(body, { each });
   } catch (error) {
     if (error instanceof BodyTooLarge) return undefined;
     throw error;
