@@ -73,7 +73,6 @@ const OF_THE_GATEWAY = [
   ['docs/relay.md', 'npm start'],
   ['docs/sandbox.md', 'schema explain'],
   ['docs/supergraph.md', 'keys new router'],
-  ['docs/supergraph.md', '--federation 2.9'],
 ] as const;
 
 test('the requests of the documentation are answered', async () => {

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { readConfig, variables } from '../../src/config.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 import { startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -92,6 +93,19 @@ test('the configurations of routers send the key to this subgraph only, and name
     expect(routing_url).toBe('https://recruiting.internal/graphql');
     expect(schema).toEqual({ file: './recruiting.graphql' });
   }
+});
+
+test('the first command of docs/supergraph.md prints costs, for which its supergraph.yaml is new enough', async () => {
+  const [command] = blocksOf('docs/supergraph.md').filter(({ language }) => language === 'sh');
+  const [, options] = /start -- (schema print .*) > recruiting\.graphql/.exec(command!.text)!;
+  const { stdout } = await runHere(options!.split(' '));
+  expect(stdout).toMatch(/allPersons\([^)]*\)[^\n]*@listSize/);
+  const [, printed] = /federation\/v2\.(\d+)"/.exec(stdout)!;
+  const compose = parse(blockWith('docs/supergraph.md', '# supergraph.yaml')) as {
+    federation_version: string;
+  };
+  const [, composed] = /^=2\.(\d+)\.\d+$/.exec(compose.federation_version)!;
+  expect(Number(composed)).toBeGreaterThanOrEqual(Number(printed));
 });
 
 interface RouterFile {

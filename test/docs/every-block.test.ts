@@ -17,7 +17,7 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
     'docs/export.md': ['made-up.csv', 'EXPORT_API_KEY=rsk'],
     'docs/relay.md': ['schema print'],
     'docs/sandbox.md': ['schema explain'],
-    'docs/supergraph.md': ['keys new router', '--federation 2.9'],
+    'docs/supergraph.md': ['keys new router'],
   },
   'test/docs/commands.test.ts: the requests of the documentation': {
     'docs/front-door.md': ['curl -G'],

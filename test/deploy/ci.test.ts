@@ -1,0 +1,109 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { variables } from '../../src/config.ts';
+import { SECRETS } from '../../src/config/environment.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const FILE = 'deploy/ci/github-actions.yaml';
+const workflow = parse(readFileSync(FILE, 'utf8')) as Workflow;
+const { steps } = workflow.jobs.check;
+
+let folder: ReturnType<typeof temporaryFolder>;
+/** The checkout of a pull request. */
+let checkout: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  checkout = folder.file('checkout');
+  mkdirSync(folder.file('bin'));
+  const program = (name: string, script: string) =>
+    writeFileSync(folder.file(`bin/${name}`), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  // `npm ci` has nothing to install, and `npm start` runs the gateway.
+  program(
+    'npm',
+    `[ "$1" = ci ] && exit
+while [ "$1" != -- ]; do shift; done; shift
+exec '${process.execPath}' '${resolve('src/main.ts')}' "$@"`,
+  );
+  // The registry: refuses a schema that does not say what fields cost.
+  program('npx', `echo "$HIVE_TOKEN $*" > '${folder.file('registry')}'; grep -q @cost "$4"`);
+  cpSync('schema', join(checkout, 'schema'), { recursive: true });
+  put('documents/people.graphql', 'query People { allPersons { firstName } }');
+  git('init', '--quiet', '--initial-branch=main');
+  git('add', '.');
+  git('-c', 'user.name=x', '-c', 'user.email=x@example.com', 'commit', '--quiet', '-m', 'Begin.');
+  git('remote', 'add', 'origin', checkout);
+});
+afterEach(() => folder[Symbol.dispose]());
+
+test('the workflow prints the schema, has the registry check it, and checks documents, without tokens', () => {
+  expect(run()).toEqual(steps.flatMap(({ name }) => (name ? [[name, 0, '']] : [])));
+  const registry = readFileSync(folder.file('registry'), 'utf8');
+  expect(registry).toMatch(
+    /^value of secrets\.HIVE_TOKEN --yes @graphql-hive\/cli@\S+ schema:check recruiting\.graphql --service recruiting --target value of vars\.HIVE_TARGET\n$/,
+  );
+  expect(workflow.permissions).toEqual({ contents: 'read' });
+  const settings = new Set([...Object.keys(variables.shape), ...SECRETS]);
+  const given = steps.flatMap(({ env = {} }) => Object.keys(env));
+  expect(given.filter((name) => settings.has(name))).toEqual([]);
+});
+
+test('the workflow fails, and names the document, if a new snapshot breaks an operation of a client', () => {
+  const path = join(checkout, 'schema/upstream.graphql');
+  const snapshot = readFileSync(path, 'utf8');
+  expect(snapshot).toContain('firstName: String');
+  writeFileSync(path, snapshot.replace('firstName: String', 'givenName: String'));
+  const ended = run();
+  expect(ended.map(([, code]) => code)).toEqual([0, 0, 0, 1]);
+  // It does not matter for this whether the registry accepts the schema.
+  expect(steps.at(-1)!.if).toBe('${{ !cancelled() }}');
+  expect(ended.at(-1)![2]).toContain("Field 'firstName' was removed from object type 'Person'");
+  expect(ended.at(-1)![2]).toContain('documents/people.graphql:1 query People');
+});
+
+/** Runs the steps as the runner does. Returns the name, the exit code and, after a failure, the output of each. */
+function run(): (readonly [string, number | null, string])[] {
+  return steps.flatMap(({ name, run: script, env = {} }) => {
+    if (script === undefined) return [];
+    const values = Object.entries(env).map(([key, value]) => [
+      key,
+      value.replace(/^\$\{\{ (.*) \}\}$/, 'value of $1'),
+    ]);
+    const { status, stdout, stderr } = spawnSync('bash', ['-e', '-c', script], {
+      cwd: checkout,
+      encoding: 'utf8',
+      env: {
+        PATH: folder.file('bin') + delimiter + process.env['PATH'],
+        HOME: folder.path,
+        GITHUB_BASE_REF: 'main',
+        NODE_COMPILE_CACHE: resolve('node_modules/.cache/node-compile'),
+        ...Object.fromEntries(values),
+      },
+    });
+    return [[name!, status, status === 0 ? '' : stdout + stderr] as const];
+  });
+}
+
+function put(name: string, text: string): void {
+  mkdirSync(join(checkout, name, '..'), { recursive: true });
+  writeFileSync(join(checkout, name), text);
+}
+
+function git(...args: string[]): void {
+  const { status, stderr } = spawnSync('git', args, { cwd: checkout, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+}
+
+interface Workflow {
+  readonly permissions: object;
+  readonly jobs: { readonly check: { readonly steps: readonly Step[] } };
+}
+
+interface Step {
+  readonly name?: string;
+  readonly if?: string;
+  readonly run?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
