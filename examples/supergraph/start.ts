@@ -1,0 +1,110 @@
+/** Starts two subgraphs and a router, and asks one query across both. Ctrl-C ends all of them. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { composeServices } from '@theguild/federation-composition';
+import { parse } from 'graphql';
+import { payroll, payrollSdl } from './payroll.ts';
+
+const QUERY = '{ allPersons(limit: 3) { firstName salaryBand } }';
+
+const port = process.env['PORT'] ?? '4000';
+const gateway = pathOf('../../src/main.ts');
+const hive = pathOf('../../node_modules/.bin/hive-gateway');
+const folder = mkdtempSync(join(tmpdir(), 'supergraph-'));
+const children: ChildProcess[] = [];
+const ending = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
+
+try {
+  await serve();
+} catch (error) {
+  if (!ending.signal.aborted) console.error((error as Error).message);
+} finally {
+  for (const child of children) child.kill();
+  rmSync(folder, { recursive: true, force: true });
+}
+// It ends by itself only if one of the programs did.
+process.exit(ending.signal.aborted ? 0 : 1);
+
+async function serve(): Promise<void> {
+  const quietly = { PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'warn' };
+  const recruiting = start('pipe', gateway, [], quietly);
+  const recruitingUrl = await printedUrl(recruiting);
+
+  const server = createServer((request, response) => void payroll(request, response));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const payrollUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+
+  // A registry does the same with the schemas that are published to it.
+  const print = ['schema', 'print', '--subgraph', '--federation', '2.9'];
+  const recruitingSdl = execFileSync(process.execPath, [gateway, ...print], { encoding: 'utf8' });
+  const { supergraphSdl, errors } = composeServices([
+    { name: 'recruiting', url: recruitingUrl, typeDefs: parse(recruitingSdl) },
+    { name: 'payroll', url: payrollUrl, typeDefs: parse(payrollSdl) },
+  ]);
+  if (errors) throw new Error(`The subgraphs do not compose:\n${errors.join('\n')}`);
+  const supergraph = join(folder, 'supergraph.graphql');
+  writeFileSync(supergraph, supergraphSdl);
+
+  const config = pathOf('router.config.ts');
+  const options = ['--config-path', config, '--host', '127.0.0.1', '--port', port];
+  const router = start('inherit', hive, ['supergraph', supergraph, ...options], {});
+  const url = `http://127.0.0.1:${port}/graphql`;
+  const answer = await firstAnswer(url);
+  console.log(
+    `recruiting  ${recruitingUrl}\npayroll     ${payrollUrl}\nrouter      ${url}\n\n${QUERY}\n${answer}`,
+  );
+  const ended = [recruiting, router].map((child) => once(child, 'exit'));
+  await Promise.race([...ended, once(ending.signal, 'abort')]);
+}
+
+/** Starts a program with nothing of the environment that could lead it to a real service. */
+function start(
+  stdout: 'pipe' | 'inherit',
+  file: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): ChildProcess {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, [file, ...args], {
+    env: { PATH, HOME, ...env },
+    stdio: ['ignore', stdout, 'inherit'],
+  });
+  children.push(child);
+  return child;
+}
+
+function printedUrl(child: ChildProcess): Promise<string> {
+  return new Promise((found, failed) => {
+    let text = '';
+    child.stdout!.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      const [url] = /http:\/\/\S+\/graphql(?=\s)/.exec(text) ?? [];
+      if (url !== undefined) found(url);
+    });
+    child.once('exit', () => failed(new Error(`The gateway ended instead of serving:\n${text}`)));
+  });
+}
+
+async function firstAnswer(url: string): Promise<string> {
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ query: QUERY });
+  for (let attempt = 0; attempt < 240 && !ending.signal.aborted; attempt += 1) {
+    const response = await fetch(url, { method: 'POST', headers, body }).catch(() => undefined);
+    if (response?.ok) return await response.text();
+    await setTimeout(250);
+  }
+  throw new Error(`The router at ${url} does not answer.`);
+}
+
+function pathOf(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url));
+}

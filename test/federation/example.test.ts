@@ -1,0 +1,43 @@
+import { versionInfo } from 'graphql';
+import { expect, test } from 'vitest';
+import { askAt } from '../support/gateway/ask-at.ts';
+import { startNpm } from '../support/processes/process.ts';
+import { refusingAddress } from '../support/test-server.ts';
+
+test('examples/supergraph: one command starts two subgraphs and a router that answers one query across both', async ({
+  skip,
+}) => {
+  const { port } = new URL(await refusingAddress());
+  await using program = startNpm(['run', '-s', 'supergraph'], {
+    env: { PORT: port },
+    asInit: false,
+  });
+  const [, printed] = await program.printed(/^(\{"data".*\})$/m);
+  expect(JSON.parse(printed!)).toEqual({
+    data: { allPersons: Array.from({ length: 3 }, () => PERSON) },
+  });
+
+  const [, router] = await program.printed(/^router +(\S+)$/m);
+  expect(router).toBe(`http://127.0.0.1:${port}/graphql`);
+  const { data } = await askAt(router!, '{ allPersons(limit: 1) { id firstName } }');
+  const [person] = data!['allPersons'] as [{ id: string; firstName: string }];
+  const query =
+    'query ($of: [ID!]!) { payslips(of: $of) { amount person { firstName salaryBand } } }';
+  expect(await askAt(router!, query, { of: [person.id] })).toEqual({
+    data: { payslips: [{ amount: 4_000, person: { ...PERSON, firstName: person.firstName } }] },
+  });
+
+  if (versionInfo.major > 16) skip('Hive Gateway estimates costs with graphql 16 only.');
+  const aliases = Array.from(
+    { length: 12 },
+    (_, index) => `c${index}: personsConnection(first: 500) { nodes { id } }`,
+  );
+  const refused = await askAt(router!, `{ ${aliases.join(' ')} }`);
+  expect(refused.errors!.map(({ extensions }) => extensions['code'])).toContain(
+    'COST_ESTIMATED_TOO_EXPENSIVE',
+  );
+  expect((await program.stop()).code).toBe(0);
+  await expect.poll(() => program.isAlive, { timeout: 20_000 }).toBe(false);
+});
+
+const PERSON = { firstName: expect.any(String), salaryBand: expect.stringMatching(/^[ABC]$/) };
