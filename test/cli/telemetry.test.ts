@@ -42,20 +42,27 @@ test('every metric follows the rules of Prometheus for names', () => {
 });
 
 test('docs/telemetry.md lists every metric with its labels, and no other', () => {
-  const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/telemetry.md', 'utf8'))!;
-  const documented = [...section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g)].map(
-    ([, name, labels = '']) => [name, labels] as const,
-  );
+  const documented = documentedLabels();
   const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
-  expect(new Set(documented.map(([name]) => name))).toEqual(new Set(ours));
+  expect(new Set(documented.keys())).toEqual(new Set(ours));
   for (const [name, labels] of documented) {
-    const samples = [...families.get(name!)!.samples.keys()];
-    for (const sample of samples) {
-      const its = [...sample.matchAll(/(\w+)="/g)].map(([, label]) => label);
-      expect([name, its.filter((label) => label !== 'le').join(',')]).toEqual([name, labels]);
-    }
+    for (const its of sampledLabels(name)) expect([name, its]).toEqual([name, labels]);
   }
 });
+
+/** The labels of each metric in the table of docs/telemetry.md, in their order. */
+function documentedLabels(): Map<string, readonly string[]> {
+  const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/telemetry.md', 'utf8'))!;
+  const names = section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g);
+  return new Map(Array.from(names, ([, name, labels]) => [name!, labels?.split(',') ?? []]));
+}
+
+/** The labels of each sample of a metric, without that of the buckets. */
+function sampledLabels(name: string): string[][] {
+  return [...families.get(name)!.samples.keys()].map((sample) =>
+    [...sample.matchAll(/(\w+)="/g)].map(([, label]) => label!).filter((label) => label !== 'le'),
+  );
+}
 
 const CODES = [...ERROR_CODES, 'OTHER'];
 /** The values that labels can have. */
@@ -64,6 +71,9 @@ const VALUES: Record<string, readonly string[]> = {
   code: ['OK', 'LEFT', ...CODES],
   type: ['query', 'mutation', 'none'],
   reason: ['died', 'silent'],
+  index: ['used', 'unused'],
+  result: ['hit', 'miss'],
+  operation: [''],
   kind: ['drain', 'search', 'breaking', 'dangerous', 'additive'],
   priority: ['interactive', 'drain'],
   trouble: TROUBLES,
@@ -85,20 +95,9 @@ test('the alert rules use metrics, labels and values that exist', () => {
   for (const { expr, labels, annotations, alert } of rules) {
     expect(labels.severity).toMatch(/^(critical|warning)$/);
     expect(annotations.summary.length).toBeGreaterThan(10);
-    const metrics = [...expr.matchAll(/\b(recruiting_\w+|nodejs_\w+|process_\w+|up)\b(\{.*?\})?/g)];
-    expect([alert, metrics.length > 0]).toEqual([alert, true]);
-    for (const [, metric, selector = ''] of metrics) {
-      const name = metric!.replace(/_bucket$/, '');
-      expect([alert, name === 'up' || families.has(name)]).toEqual([alert, true]);
-      named.add(name);
-      for (const [, label, operator, value] of selector.matchAll(/(\w+)(=~|!~|!=|=)"(.*?)"/g)) {
-        const wanted = operator!.includes('~') ? value!.split('|') : [value!];
-        for (const each of wanted) {
-          const known = VALUES[label!]!.some((one) => new RegExp(`^(${each})$`).test(one));
-          expect([alert, each, known]).toEqual([alert, each, true]);
-        }
-      }
-    }
+    const used = metricsIn(expr, alert);
+    expect([alert, used.length > 0]).toEqual([alert, true]);
+    for (const name of used) named.add(name);
   }
   const ownRules = rules.filter(({ expr }) => expr.includes('trouble="blocked"'));
   expect(ownRules.map(({ labels }) => labels.severity)).toEqual(['critical']);
@@ -106,3 +105,90 @@ test('the alert rules use metrics, labels and values that exist', () => {
     expect(named).toContain(`recruiting_${each}`);
   }
 });
+
+interface Panel {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly gridPos: {
+    readonly x: number;
+    readonly y: number;
+    readonly w: number;
+    readonly h: number;
+  };
+  readonly datasource?: object;
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+
+test('the Grafana dashboard uses metrics, labels and values that exist, and shows each metric of the gateway', () => {
+  const { panels, templating } = JSON.parse(readFileSync('monitoring/dashboard.json', 'utf8')) as {
+    panels: Panel[];
+    templating: { list: { name: string; definition?: string }[] };
+  };
+  const shown = new Set<string>();
+  for (const { title, targets = [], type, datasource } of panels) {
+    if (type === 'row') continue;
+    expect([title, targets.length > 0, datasource]).toEqual([
+      title,
+      true,
+      { type: 'prometheus', uid: '${datasource}' },
+    ]);
+    for (const { expr, legendFormat } of targets) {
+      const used = metricsIn(expr, title);
+      expect([expr, used.length > 0]).toEqual([expr, true]);
+      for (const name of used) shown.add(name);
+      // A label that the expression has summed up would be empty in the legend.
+      const [, kept] = /\bby \(([\w, ]+)\)/.exec(expr) ?? [];
+      const legend = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label!);
+      const labels = kept?.split(', ') ?? (/^(sum|min|max)\(/.test(expr) ? [] : ['instance']);
+      expect([title, legend.filter((label) => !labels.includes(label))]).toEqual([title, []]);
+      const left = labels.filter((label) => !['le', 'instance'].includes(label));
+      expect([title, left.filter((label) => !legend.includes(label))]).toEqual([title, []]);
+    }
+  }
+  const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
+  expect(ours.filter((name) => !shown.has(name))).toEqual([]);
+  const names = templating.list.map(({ name }) => name);
+  expect(names).toEqual(['datasource', 'job', 'instance']);
+  for (const { definition } of templating.list) if (definition) metricsIn(definition, definition);
+});
+
+test('the panels of the Grafana dashboard have a place and a number each', () => {
+  const { panels } = JSON.parse(readFileSync('monitoring/dashboard.json', 'utf8')) as {
+    panels: Panel[];
+  };
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) => {
+    expect(x + w).toBeLessThanOrEqual(24);
+    return Array.from({ length: w * h }, (_, at) => `${x + (at % w)},${y + Math.floor(at / w)}`);
+  });
+  expect(new Set(cells).size).toBe(cells.length);
+});
+
+/** The labels that Prometheus adds, and that of the buckets. */
+const ADDED = ['job', 'instance', 'le'];
+
+/** The metrics of an expression, which must exist, with every label that is selected or kept, and every value. */
+function metricsIn(expression: string, where: string): string[] {
+  const documented = documentedLabels();
+  const found = expression.matchAll(/\b(recruiting_\w+|nodejs_\w+|process_\w+|up)\b(\{.*?\})?/g);
+  const kept = [...expression.matchAll(/\bby \(([\w, ]+)\)/g)].flatMap(([, labels]) =>
+    labels!.split(', '),
+  );
+  return Array.from(found, ([, metric, selector = '']) => {
+    const name = families.has(metric!) ? metric! : metric!.replace(/_(bucket|sum|count)$/, '');
+    expect([where, name, name === 'up' || families.has(name)]).toEqual([where, name, true]);
+    const labels = [...(documented.get(name) ?? []), ...ADDED];
+    expect([where, kept.filter((label) => !labels.includes(label))]).toEqual([where, []]);
+    for (const [, label, operator, value] of selector.matchAll(/(\w+)(=~|!~|!=|=)"(.*?)"/g)) {
+      expect([where, label, labels.includes(label!)]).toEqual([where, label, true]);
+      // A variable of the dashboard.
+      if (value!.startsWith('$')) continue;
+      for (const each of operator!.includes('~') ? value!.split('|') : [value!]) {
+        const known = VALUES[label!]!.some((one) => new RegExp(`^(${each})$`).test(one));
+        expect([where, each, known]).toEqual([where, each, true]);
+      }
+    }
+    return name;
+  });
+}

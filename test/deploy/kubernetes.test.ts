@@ -7,7 +7,7 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { PersistentVolumeClaim, Service } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { configWarnings, readConfig, variables } from '../../src/config.ts';
 import { heapOf, instructions, lastStage, megabytes } from '../support/deploy/dockerfile.ts';
@@ -166,6 +166,30 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     const labels = template.metadata!.labels;
     expect([selector.matchLabels, service.spec!.selector]).toEqual([labels, labels]);
     expect(config.allowedHosts).toContain(service.metadata!.name);
+  });
+
+  test('deploy/kubernetes/podmonitor.yaml scrapes the port for metrics of its pods', () => {
+    const monitor = parse(readFileSync('deploy/kubernetes/podmonitor.yaml', 'utf8')) as object;
+    const job = 'recruiting-subgraph';
+    // No schema of it is published with the others: each key is listed here.
+    expect(monitor).toEqual({
+      apiVersion: 'monitoring.coreos.com/v1',
+      kind: 'PodMonitor',
+      metadata: { name: deployment.metadata!.name, labels: template.metadata!.labels },
+      spec: {
+        selector: { matchLabels: template.metadata!.labels },
+        podMetricsEndpoints: [
+          {
+            port: container!.ports!.find(({ containerPort }) => containerPort === config.adminPort)!
+              .name,
+            path: '/metrics',
+            interval: '30s',
+            relabelings: [{ action: 'replace', targetLabel: 'job', replacement: job }],
+          },
+        ],
+      },
+    });
+    expect(readFileSync('monitoring/alerts.yml', 'utf8')).toContain(`up{job="${job}"}`);
   });
 
   const volumeOf = (written: string) => {
