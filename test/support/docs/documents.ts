@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 
 export const DOCUMENTS: readonly string[] = [
   'README.md',
+  'CHANGELOG.md',
   'CONTRIBUTING.md',
   'examples/README.md',
   ...globSync('docs/*.md').toSorted(),

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { configWarnings, readConfig, variables } from '../../src/config.ts';
+import { settingsIn } from '../support/deploy/env-file.ts';
+
+const TEXT = readFileSync('.env.example', 'utf8');
+const given = settingsIn(TEXT);
+const KEY = Buffer.alloc(32).toString('base64');
+const CALLERS = { AUTH_API_KEYS: `portal:${'0'.repeat(64)}`, TOKEN_STORE_KEY: KEY };
+
+test('.env.example serves known callers of a real service, once it has their keys', () => {
+  const env = { ...given, ...CALLERS };
+  const config = readConfig(env, () => '');
+  expect(config).toMatchObject({
+    production: true,
+    recruitingUrl: 'https://recruiting.example.com',
+  });
+  expect(configWarnings(env, config)).toEqual([]);
+});
+
+test('.env.example as it is does not serve anybody', () => {
+  expect(() => readConfig(given, () => '')).toThrow(/AUTH_API_KEYS/);
+});
+
+test('.env.example has each setting once, and those that are commented out have the default', () => {
+  const lines = [...TEXT.matchAll(/^(#?)([A-Z][A-Z_]+)=(.*)$/gm)];
+  const names = lines.map(([, , name]) => name!);
+  const ofNode = ['NODE_ENV', 'HTTPS_PROXY', 'NO_PROXY'];
+  expect(names.toSorted()).toEqual([...Object.keys(variables.shape), ...ofNode].toSorted());
+  const { properties = {} } = z.toJSONSchema(variables, { io: 'input', unrepresentable: 'any' });
+  for (const [, isComment, name, value] of lines) {
+    if (isComment === '' || OF_THE_MACHINE.includes(name!)) continue;
+    const { default: expected = '' } = (properties[name!] ?? {}) as { default?: unknown };
+    expect([name, value]).toEqual([name, String(expected)]);
+  }
+});
+
+/** Their defaults depend on the machine. */
+const OF_THE_MACHINE = ['RECRUITING_SCHEMA', 'ANSWER_BYTES'];
+
+test('.env.example means the same to docker, systemd and Node', () => {
+  for (const line of TEXT.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    expect(line).toMatch(/^[A-Z_]+=[^"'#\\$]*$/);
+    expect(line).toBe(line.trim());
+  }
+});
