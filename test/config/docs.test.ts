@@ -87,8 +87,8 @@ test('docs/tokens.md explains every trouble, once', () => {
 test('every command of the documentation runs with the Node that npm installs, and pipes only output', () => {
   const wrong = ['README.md', ...globSync('docs/*.md')].flatMap((file) =>
     commandsIn(readFileSync(file, 'utf8'))
-      // The image has the right Node.
-      .filter((command) => !command.startsWith('kubectl exec '))
+      // The image and the machine of the unit have the right Node.
+      .filter((command) => !/^(kubectl exec|sudo -u recruiting) /.test(command))
       .filter((command) => /\bnode (\S+ )*src\//.test(command) || /npm start.* [|>]/.test(command))
       .map((command) => `${file}: ${command}`),
   );

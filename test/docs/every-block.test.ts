@@ -55,6 +55,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/configurations.test.ts: the secret of docs/running.md': {
     'docs/running.md': ['kubectl create secret'],
   },
+  'test/deploy/systemd.test.ts: the unit of systemd starts': {
+    'docs/running.md': ['systemctl enable'],
+  },
   'test/docs/configurations.test.ts: otel.mjs of docs/telemetry.md': {
     'docs/telemetry.md': ['// otel.mjs'],
   },
