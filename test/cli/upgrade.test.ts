@@ -122,9 +122,9 @@ async function putTokens(path: string, sandbox: Sandbox): Promise<void> {
   database.close();
 }
 
-function layoutOf(path: string): unknown {
+function layoutOf(path: string): number {
   const database = new DatabaseSync(path, { readOnly: true });
   const { user_version: layout } = database.prepare('PRAGMA user_version').get()!;
   database.close();
-  return layout;
+  return layout as number;
 }
