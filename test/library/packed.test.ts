@@ -173,9 +173,12 @@ function inProject(file: string, settings: Settings): Program {
   return startProcess([join(project, file)], { cwd: project, env });
 }
 
-/** Those of clients are checked with the settings of their compilers. */
+/**
+ * Those of clients are checked with the settings of their compilers. The supergraph starts the program of this
+ * repository and does not import the package; the types of its router are not valid in a strict program.
+ */
 function isForNode(path: string): boolean {
-  return !/^examples\/(apollo|relay|tanstack-query|typed-documents|urql)/.test(path);
+  return !/^examples\/(apollo|relay|supergraph|tanstack-query|typed-documents|urql)/.test(path);
 }
 
 async function pack(): Promise<Packed> {
