@@ -44,6 +44,17 @@ export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'defer' || name.value === 'stream';
 }
 
+/** Returns the first of these directives that the service defines: the gateway knows the others itself. */
+export function serviceDirective({
+  directives = [],
+}: {
+  readonly directives?: readonly DirectiveNode[] | undefined;
+}): DirectiveNode | undefined {
+  return directives.find(
+    (node) => node.name.value !== 'skip' && node.name.value !== 'include' && !isIncremental(node),
+  );
+}
+
 /**
  * Makes a function that says whether a document defers or streams anything with these variables. The document is read
  * only once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.

@@ -8,10 +8,12 @@ import {
 import {
   Kind,
   valueFromASTUntyped,
+  visit,
   type ValueNode,
   type DocumentNode,
   type GraphQLError,
   type GraphQLSchema,
+  type OperationDefinitionNode,
 } from 'graphql';
 import { createResult } from '../answers/result.ts';
 import { codedError, type ErrorCode } from '../errors.ts';
@@ -155,7 +157,8 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
     }
     return { data, errors, keys: own };
   };
-  return (async (request: ExecutionRequest) => {
+  return (async (delegated: ExecutionRequest) => {
+    const request = withDirectives(delegated);
     const { data, errors: all = [] } = await resultOf(request);
     const errors = all.map(withAdvice);
     if (data !== null) keepUnplaced(request, errors);
@@ -167,6 +170,52 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
       (typed.errors ?? []).map((error) => relocatedError(error, error.path?.map(plainStep))),
     );
   }) as Executor;
+}
+
+/** The directives of an operation, and the values of its variables. */
+export interface OperationDirectives {
+  readonly operation: OperationDefinitionNode;
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+/** By the contexts of requests. */
+const directivesOf = new WeakMap<object, OperationDirectives>();
+
+/** From now on, what is delegated with this context has the directives of the operation, which graphql-tools leaves out. */
+export function delegateDirectives(context: object, directives: OperationDirectives): void {
+  directivesOf.set(context, directives);
+}
+
+/** A directive of a mutation may not be allowed on the queries that follow it. */
+function withDirectives(request: ExecutionRequest): ExecutionRequest {
+  const added = directivesOf.get(request.context as object);
+  if (!added) return request;
+  const { operation, variables } = added;
+  const used = new Set<string>();
+  for (const directive of operation.directives ?? [])
+    visit(directive, { Variable: ({ name }) => void used.add(name.value) });
+  const document = visit(request.document, {
+    OperationDefinition: (node) => {
+      if (node.operation !== operation.operation) return false;
+      const { variableDefinitions: own = [] } = node;
+      const names = new Set(own.map(({ variable }) => variable.name.value));
+      const missing = (operation.variableDefinitions ?? []).filter(
+        ({ variable: { name } }) => used.has(name.value) && !names.has(name.value),
+      );
+      return {
+        ...node,
+        directives: [...(node.directives ?? []), ...(operation.directives ?? [])],
+        variableDefinitions: [...own, ...missing],
+      };
+    },
+    FragmentDefinition: () => false,
+  });
+  const values = Object.entries(variables).filter(([name]) => used.has(name));
+  return {
+    ...request,
+    document,
+    variables: { ...Object.fromEntries(values), ...request.variables },
+  };
 }
 
 /** By the contexts of requests. */

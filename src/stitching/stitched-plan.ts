@@ -2,17 +2,20 @@ import {
   execute,
   GraphQLError,
   separateOperations,
+  type DirectiveNode,
   type DocumentNode,
   type ExecutionResult,
   type GraphQLSchema,
   type OperationDefinitionNode,
+  type SelectionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
 import { STEP } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan } from '../plans/planner.ts';
-import { incrementalAsked } from '../schema/incremental-directives.ts';
-import { MAX_RECORDS, unplacedErrors, exactly } from './delegations.ts';
+import { incrementalAsked, serviceDirective } from '../schema/incremental-directives.ts';
+import { fragmentsOf, walkFields } from '../selections.ts';
+import { delegateDirectives, MAX_RECORDS, unplacedErrors, exactly } from './delegations.ts';
 import {
   callerKey,
   keysOf,
@@ -40,6 +43,7 @@ export function stitchedPlan(
   const name = operation.name?.value;
   const selected = separateOperations(planned.document)[name ?? ''] ?? planned.document;
   if (selectsIntrospection(schema, selected)) throw introspectionBeside();
+  checkDirectives(selected, operation);
   const document = withPrivateKeys(schema, selected, fields);
   const keys = keysOf(schema, document);
   const checkCounts = incrementalAsked(planned.document);
@@ -52,11 +56,14 @@ export function stitchedPlan(
       checkCounts(call.variables.values);
       call.limitDrains(MAX_RECORDS);
       const context = admit(call);
+      const values = givenOf(call, variables);
+      if (operation.directives?.length)
+        delegateDirectives(context, { operation, variables: values });
       const { data, errors = [] } = await execute({
         schema,
         document,
         operationName: name,
-        variableValues: givenOf(call, variables),
+        variableValues: values,
         contextValue: context,
       });
       const pieces = data && written(data, keys);
@@ -87,6 +94,37 @@ function introspectionBeside() {
   return codedError(
     'OPERATION_TOO_COMPLEX',
     'The operation has introspection beside a field that was added to this gateway. Send them in two operations.',
+  );
+}
+
+/**
+ * Refuses directives of the service that graphql-js and graphql-tools leave out of what they delegate.
+ *
+ * @throws BAD_USER_INPUT
+ */
+function checkDirectives(document: DocumentNode, operation: OperationDefinitionNode): void {
+  const fragments = fragmentsOf(document);
+  const nodes = [...fragments.values(), ...(operation.variableDefinitions ?? [])];
+  const misplaced = nodes.map(serviceDirective).find((directive) => directive !== undefined);
+  if (misplaced) throw refusedDirective(misplaced);
+  const refuse = (selection: SelectionNode) => {
+    const directive = serviceDirective(selection);
+    if (directive) throw refusedDirective(directive);
+    return true;
+  };
+  walkFields(operation.selectionSet.selections, true, {
+    fragments,
+    enter: refuse,
+    field: () => {},
+  });
+}
+
+function refusedDirective({ name }: DirectiveNode) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `@${name.value} cannot be used at a variable, a definition of a fragment, or a fragment at the root of an operation that ` +
+      'selects a field that was added to this gateway. Put it at the fields of the service or at the operation, or ' +
+      'send these fields in an operation of their own.',
   );
 }
 

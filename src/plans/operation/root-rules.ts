@@ -11,7 +11,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { isIncremental } from '../../schema/incremental-directives.ts';
+import { serviceDirective } from '../../schema/incremental-directives.ts';
 import type { AllowedMutations } from '../../schema/served/served-schema.ts';
 import { walkFields, type FieldWalk, type Fragments } from '../../selections.ts';
 
@@ -73,7 +73,8 @@ export function checkRootRules(
     enter: (selection, fragment, place) => {
       const { typeCondition } = fragment;
       const type = typeCondition && schema.getType(typeCondition.name.value);
-      const directive = place.directive ?? ofService(selection) ?? ofService(fragment);
+      const directive =
+        place.directive ?? serviceDirective(selection) ?? serviceDirective(fragment);
       return { ...place, on: isCompositeType(type) ? type : place.on, directive };
     },
     // The type inside of a fragment is always the same.
@@ -91,7 +92,7 @@ export function checkRootRules(
     if (isOfQuery && !isRoot) throw notBelowRoot(name);
     const isDerived = derivedBelow.has(`${parent.name}.${name}`) || derivedTypes.has(parent.name);
     if (isOfQuery || isDerived) {
-      const misplaced = directive ?? ofService(node);
+      const misplaced = directive ?? serviceDirective(node);
       if (misplaced) throw notAt(name, misplaced);
     }
     if (inside !== undefined && directive) throw notInside(inside, directive);
@@ -108,17 +109,6 @@ export function checkRootRules(
     };
     walkFields(node.selectionSet.selections, place, walk, entered);
   }
-}
-
-/** The first directive that is neither of the gateway nor decided when the operation is planned. */
-function ofService({
-  directives = [],
-}: {
-  readonly directives?: readonly DirectiveNode[] | undefined;
-}): DirectiveNode | undefined {
-  return directives.find(
-    (node) => node.name.value !== 'skip' && node.name.value !== 'include' && !isIncremental(node),
-  );
 }
 
 function typeBelow(parent: GraphQLCompositeType, field: string): GraphQLCompositeType | undefined {

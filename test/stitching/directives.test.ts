@@ -1,0 +1,143 @@
+import { printSchema, type GraphQLSchema } from 'graphql';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Additions } from '../../src/stitching/additions.ts';
+import { serviceOf, type ReceivedOperation } from '../same/service.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
+
+test.each([
+  ['a field', '{ added shop @tag(name: "x") { name } }', '@tag(name: "x")'],
+  ['a field below', '{ added shop { name @tag(name: "x") } }', '@tag(name: "x")'],
+  ['a fragment below', '{ added shop { ... @tag(name: "x") { name } } }', '@tag(name: "x")'],
+  [
+    'the spread of a fragment below',
+    '{ added shop { ...S @tag(name: "x") } } fragment S on Shop { name }',
+    '@tag(name: "x")',
+  ],
+  ['a field of a record', '{ allPersons { id @tag(name: "x") shout } }', '@tag(name: "x")'],
+  ['an operation', 'query @inContext(country: "FR") { added shop { name } }', 'country: "FR"'],
+  [
+    'an operation with an added field of records',
+    'query @inContext(country: "FR") { allPersons { shout } }',
+    'country: "FR"',
+  ],
+  [
+    'an operation with the default of a variable',
+    'query ($in: String = "FR") @inContext(country: $in) { added shop { name } }',
+    '$in: String = "FR"',
+  ],
+  [
+    'a mutation',
+    'mutation @inContext(country: "FR") { promote(id: "1") { shout } }',
+    'country: "FR"',
+  ],
+])('a directive of the service on %s beside an added field is sent', async (_, query, sent) => {
+  const gateway = await start();
+  const { data, errors } = await gateway.ask(query);
+  expect(errors).toBeUndefined();
+  expect(data).not.toBeNull();
+  expect(requests(gateway).length).toBeGreaterThan(0);
+  for (const request of requests(gateway)) expect(request).toContain(sent);
+});
+
+test('the variables of directives on an operation with an added field are sent', async () => {
+  const gateway = await start();
+  const query = `query ($in: String, $of: String) @inContext(country: $in) @inContext(country: $of) {
+    added person(id: "2") { shout } shop(of: $of) { name }
+  }`;
+  const { data, errors } = await gateway.ask(query, { in: 'DE', of: 'me' });
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    added: 'added',
+    person: { shout: 'Name 2!' },
+    shop: { name: 'Shop of me' },
+  });
+  expect(requests(gateway).length).toBeGreaterThan(1);
+  for (const { variables } of received(gateway))
+    expect(variables).toMatchObject({ in: 'DE', of: 'me' });
+});
+
+test.each([
+  ['a connection', '{ added personsConnection @tag(name: "x") { totalCount } }'],
+  ['the nodes', '{ added personsConnection { nodes @tag(name: "x") { shout } } }'],
+  ['the edges', '{ personsConnection { edges @tag(name: "x") { node { shout } } } }'],
+  ['a pageInfo', '{ added personsConnection { pageInfo @tag(name: "x") { hasNextPage } } }'],
+  ['a fragment around a list', '{ added ... @tag(name: "x") { allPersons { id } } }'],
+  ['a fragment around a field', '{ added ... @tag(name: "x") { shop { name } } }'],
+  [
+    'a spread inside a spread',
+    '{ added ...A } fragment A on Query { ...B @tag(name: "x") } fragment B on Query { shop { name } }',
+  ],
+  [
+    'the definition of a fragment',
+    '{ added shop { ...S } } fragment S on Shop @tag(name: "x") { name }',
+  ],
+  ['a variable', 'query ($id: ID! = "1" @tag(name: "x")) { person(id: $id) { shout } }'],
+])('a directive of the service on %s beside an added field is refused', async (_, query) => {
+  const gateway = await start();
+  const { errors } = await gateway.ask(query);
+  expect(errors).toEqual([
+    expect.objectContaining({
+      message: expect.stringContaining('@tag cannot be used at '),
+      extensions: { code: 'BAD_USER_INPUT' },
+    }),
+  ]);
+  expect(requests(gateway)).toEqual([]);
+});
+
+async function start() {
+  const schema = persons();
+  const gateway = await startGatewayOverFake(
+    { persons: 0 },
+    { snapshot: printSchema(schema), additions, config: { mutations: 'all' } },
+  );
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const service = serviceOf({ schema });
+  gateway.upstream.answer(async (response, { body }) => {
+    const text = await service(JSON.parse(body) as ReceivedOperation);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+  });
+  return gateway;
+}
+
+/** The operations that the service received. */
+function received({ upstream }: Pick<GatewayOverFake, 'upstream'>): readonly ReceivedOperation[] {
+  return upstream.received.map(({ body }) => JSON.parse(body) as ReceivedOperation);
+}
+
+function requests({ upstream }: Pick<GatewayOverFake, 'upstream'>): readonly string[] {
+  return received({ upstream }).map(({ query }) => query);
+}
+
+function persons(): GraphQLSchema {
+  const sdl = `
+    directive @tag(name: String!) on
+      FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT | FRAGMENT_DEFINITION | VARIABLE_DEFINITION
+    directive @inContext(country: String) repeatable on QUERY | MUTATION
+    ${PERSONS}
+    type Person { id: ID! name: String! }
+    type Shop { name: String! }
+    extend type Query { shop(of: String): Shop }
+    type Mutation { promote(id: ID!): Person }`;
+  return makeExecutableSchema(sdl, {
+    Query: {
+      persons: personPages(['1', '2']),
+      shop: (_: unknown, { of = 'all' }: { of?: string }) => ({ name: `Shop of ${of}` }),
+    },
+    Mutation: { promote: (_: unknown, { id }: { id: string }) => ({ id }) },
+    Person: { name: ({ id }: { id: string }) => `Name ${id}` },
+  });
+}
+
+const additions: Additions = {
+  typeDefs: 'extend type Person { shout: String! } extend type Query { added: String! }',
+  resolvers: {
+    Query: { added: () => 'added' },
+    Person: {
+      shout: {
+        selectionSet: '{ name }',
+        resolve: ({ name }: Record<string, unknown>) => `${String(name)}!`,
+      },
+    },
+  },
+};
