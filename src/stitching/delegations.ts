@@ -9,6 +9,7 @@ import {
   Kind,
   valueFromASTUntyped,
   visit,
+  type DirectiveNode,
   type ValueNode,
   type DocumentNode,
   type GraphQLError,
@@ -172,9 +173,10 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
   }) as Executor;
 }
 
-/** The directives of an operation, and the values of its variables. */
-export interface OperationDirectives {
+/** The directives of the service on an operation, and the values of its variables. */
+interface OperationDirectives {
   readonly operation: OperationDefinitionNode;
+  readonly directives: readonly DirectiveNode[];
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
@@ -190,9 +192,9 @@ export function delegateDirectives(context: object, directives: OperationDirecti
 function withDirectives(request: ExecutionRequest): ExecutionRequest {
   const added = directivesOf.get(request.context as object);
   if (!added) return request;
-  const { operation, variables } = added;
+  const { operation, directives, variables } = added;
   const used = new Set<string>();
-  for (const directive of operation.directives ?? [])
+  for (const directive of directives)
     visit(directive, { Variable: ({ name }) => void used.add(name.value) });
   const document = visit(request.document, {
     OperationDefinition: (node) => {
@@ -204,7 +206,7 @@ function withDirectives(request: ExecutionRequest): ExecutionRequest {
       );
       return {
         ...node,
-        directives: [...(node.directives ?? []), ...(operation.directives ?? [])],
+        directives,
         variableDefinitions: [...own, ...missing],
       };
     },

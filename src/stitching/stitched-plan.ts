@@ -7,7 +7,6 @@ import {
   type ExecutionResult,
   type GraphQLSchema,
   type OperationDefinitionNode,
-  type SelectionNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
 import { STEP } from '../pausable.ts';
@@ -34,16 +33,19 @@ import type { ServedWithAdditions } from './with-additions.ts';
  * @param grown called with the bytes of memory that the plan takes
  */
 export function stitchedPlan(
-  { schema, fields }: Pick<ServedWithAdditions, 'schema' | 'fields'>,
+  { schema, snapshot, fields }: Pick<ServedWithAdditions, 'schema' | 'snapshot' | 'fields'>,
   admit: (call: Call) => object,
   planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
   grown: (bytes: number) => void,
 ): OperationPlan {
   const { operation } = planned;
+  const ofService = ({ directives = [] }: Directed) =>
+    directives.filter((directive) => snapshot.getDirective(directive.name.value));
+  const directives = ofService(operation);
   const name = operation.name?.value;
   const selected = separateOperations(planned.document)[name ?? ''] ?? planned.document;
   if (selectsIntrospection(schema, selected)) throw introspectionBeside();
-  checkDirectives(selected, operation);
+  checkDirectives(selected, operation, ofService);
   const document = withPrivateKeys(schema, selected, fields);
   const keys = keysOf(schema, document);
   const checkCounts = incrementalAsked(planned.document);
@@ -57,8 +59,8 @@ export function stitchedPlan(
       call.limitDrains(MAX_RECORDS);
       const context = admit(call);
       const values = givenOf(call, variables);
-      if (operation.directives?.length)
-        delegateDirectives(context, { operation, variables: values });
+      if (directives.length > 0)
+        delegateDirectives(context, { operation, directives, variables: values });
       const { data, errors = [] } = await execute({
         schema,
         document,
@@ -97,21 +99,28 @@ function introspectionBeside() {
   );
 }
 
+interface Directed {
+  readonly directives?: readonly DirectiveNode[] | undefined;
+}
+
 /**
- * Refuses directives of the service that graphql-js and graphql-tools leave out of what they delegate.
+ * Refuses directives of the service that graphql-js and graphql-tools leave out of what they delegate. Those of a company
+ * are for its own resolvers and plugins.
  *
  * @throws BAD_USER_INPUT
  */
-function checkDirectives(document: DocumentNode, operation: OperationDefinitionNode): void {
+function checkDirectives(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  ofService: (node: Directed) => readonly DirectiveNode[],
+): void {
   const fragments = fragmentsOf(document);
-  const nodes = [...fragments.values(), ...(operation.variableDefinitions ?? [])];
-  const misplaced = nodes.map(serviceDirective).find((directive) => directive !== undefined);
-  if (misplaced) throw refusedDirective(misplaced);
-  const refuse = (selection: SelectionNode) => {
-    const directive = serviceDirective(selection);
+  const refuse = (node: Directed) => {
+    const directive = serviceDirective({ directives: ofService(node) });
     if (directive) throw refusedDirective(directive);
     return true;
   };
+  [...fragments.values(), ...(operation.variableDefinitions ?? [])].forEach(refuse);
   walkFields(operation.selectionSet.selections, true, {
     fragments,
     enter: refuse,

@@ -85,6 +85,15 @@ test.each([
   expect(requests(gateway)).toEqual([]);
 });
 
+test('a directive of a company stays in the gateway', async () => {
+  const gateway = await start();
+  const query = `query @traced { ... @traced { added shop { ...S } } } fragment S on Shop @traced { name }`;
+  const { data, errors } = await gateway.ask(query);
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({ added: 'added', shop: { name: 'Shop of all' } });
+  expect(requests(gateway).join()).not.toContain('@traced');
+});
+
 async function start() {
   const schema = persons();
   const gateway = await startGatewayOverFake(
@@ -130,7 +139,10 @@ function persons(): GraphQLSchema {
 }
 
 const additions: Additions = {
-  typeDefs: 'extend type Person { shout: String! } extend type Query { added: String! }',
+  typeDefs: `
+    directive @traced on QUERY | INLINE_FRAGMENT | FRAGMENT_DEFINITION
+    extend type Person { shout: String! }
+    extend type Query { added: String! }`,
   resolvers: {
     Query: { added: () => 'added' },
     Person: {
