@@ -121,7 +121,6 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       requestBytes: () => memory.bytes,
     }),
     budget,
-    memory,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
   const auth = withFieldScopes(config.auth, served.scopes.names);

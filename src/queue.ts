@@ -188,7 +188,7 @@ export class Slots {
     this.#limit = limit;
   }
 
-  get isFree(): boolean {
+  get #isFree(): boolean {
     return this.#taken < this.#limit();
   }
 
@@ -202,7 +202,7 @@ export class Slots {
     work: () => Promise<T>,
     { signal, isUrgent = false }: { signal?: AbortSignal; isUrgent?: boolean } = {},
   ): Promise<T> {
-    if (this.isFree) this.#taken += 1;
+    if (this.#isFree) this.#taken += 1;
     else await (isUrgent ? this.#urgent : this.#others).wait(undefined, { signal });
     try {
       return await work();
@@ -216,7 +216,7 @@ export class Slots {
   #serve(queue: Queue<undefined>): void {
     if (queue.size === 0) return;
     for (const next of queue) {
-      if (!this.isFree) return;
+      if (!this.#isFree) return;
       this.#taken += 1;
       next.begin();
     }

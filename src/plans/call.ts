@@ -1,7 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Cause } from '../cause.ts';
 import type { AnswerBudget, HeldBytes } from '../memory/answer-budget.ts';
-import type { RequestMemory } from '../memory/byte-limit.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import {
   createPageBudget,
@@ -86,7 +85,6 @@ export interface CallParts {
   /** Records that one operation may drain. */
   readonly drainMaxItems: number;
   readonly budget: AnswerBudget;
-  readonly memory: RequestMemory;
 }
 
 /** The state of one operation while it is answered. */
@@ -250,36 +248,20 @@ export class Call implements Requester {
     return sent;
   }
 
-  #send<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
-    budget.spend(request.pages);
-    return this.#execute(request);
-  }
-
-  #execute<T>(request: UpstreamRequest<T>): Promise<T> {
+  #send<T>({ request, budget }: ChargedRequest<T>, slots?: Slots): Promise<T> {
     const { signal, caller, cause } = this;
+    budget.spend(request.pages);
     return sendRequest(this.#parts.execute, request, {
       signal,
       caller,
       cause,
+      slots,
       priority: 'interactive',
     });
   }
 
-  async #sendInTurn<T>({ request, budget }: ChargedRequest<T>): Promise<T> {
-    const { signal } = this;
-    const { memory } = this.#parts;
-    const slots = (this.#whole.#slots ??= new Slots(() => PAGES_PER_OPERATION));
-    budget.spend(request.pages);
-    const send = () => slots.run(() => this.#execute(request), { signal });
-    if (slots.isFree) return send();
-    // Each alias may have another request with the same large variables.
-    const bytes = Buffer.byteLength(request.body);
-    try {
-      if (!memory.add(bytes, bytes)) throw memory.refusal();
-      return await send();
-    } finally {
-      memory.remove(bytes);
-    }
+  async #sendInTurn<T>(charged: ChargedRequest<T>): Promise<T> {
+    return this.#send(charged, (this.#whole.#slots ??= new Slots(() => PAGES_PER_OPERATION)));
   }
 }
 

@@ -12,6 +12,7 @@ import type { Cause } from '../cause.ts';
 import { codedError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { inOneStep, type Pausable } from '../pausable.ts';
+import type { Slots } from '../queue.ts';
 import { fieldsIn, fragmentsOf } from '../selections.ts';
 
 /** A request to the service: what is sent, and how its answer is read. */
@@ -61,6 +62,8 @@ export interface Sender {
    * that leave it out would all wait as one caller.
    */
   readonly caller: string;
+  /** Shared by the requests of an operation that must not all be sent at once. Each waits for one of them first. */
+  readonly slots?: Slots | undefined;
   /** Called for each 429 and 5xx, also when the request is sent again: a drain should then send fewer at a time. */
   readonly onPressure?: (() => void) | undefined;
   /** For telemetry; a shared request has the cause of the caller who sent it first. Undefined: the gateway itself. */

@@ -67,7 +67,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   const connections = openConnections({ ...parts, telemetry });
   const queries = shareQueries((query, sender) =>
     query.trialMs === undefined
-      ? holdAndSend(query, sender, MAX_ATTEMPTS)
+      ? sendWithRetries(query, sender, MAX_ATTEMPTS)
       : sendTrial(query, sender, query.trialMs),
   );
 
@@ -82,8 +82,22 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     close: connections.close,
   };
 
-  function send({ outgoing, context }: ServiceRequest<unknown>): Promise<ServiceResult<unknown>> {
-    return outgoing.kind === 'query' ? queries.send(outgoing, context) : mutate(outgoing, context);
+  /** Counts the body as long as its sender needs it: while it waits behind others of its operation, too. */
+  async function send({
+    outgoing,
+    context: sender,
+  }: ServiceRequest<unknown>): Promise<ServiceResult<unknown>> {
+    const { slots, signal, priority } = sender;
+    const bytes = Buffer.byteLength(outgoing.body);
+    const sendNow = () =>
+      outgoing.kind === 'query' ? queries.send(outgoing, sender) : mutate(outgoing, sender);
+    try {
+      // A walk has only a few requests at a time, and may have begun long ago.
+      if (!memory.add(bytes, bytes) && priority === 'interactive') throw memory.refusal();
+      return await (slots ? slots.run(sendNow, { signal }) : sendNow());
+    } finally {
+      memory.remove(bytes);
+    }
   }
 
   async function executeGeneral(request: ExecutionRequest): Promise<ExecutionResult> {
@@ -102,25 +116,10 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   ): Promise<ServiceResult<unknown>> {
     queries.stopJoining();
     try {
-      const { value, answer } = await holdAndSend(mutation, sender, 1);
+      const { value, answer } = await sendWithRetries(mutation, sender, 1);
       return new ServiceResult(value, answer);
     } finally {
       queries.stopJoining();
-    }
-  }
-
-  async function holdAndSend(
-    request: OutgoingRequest,
-    sender: Sender,
-    attempts: number,
-  ): Promise<UpstreamResult> {
-    const bytes = Buffer.byteLength(request.body);
-    try {
-      // A walk has only a few requests at a time, and may have begun long ago.
-      if (!memory.add(bytes, bytes) && sender.priority === 'interactive') throw memory.refusal();
-      return await sendWithRetries(request, sender, attempts);
-    } finally {
-      memory.remove(bytes);
     }
   }
 

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { serviceOf, type ReceivedOperation } from '../same/service.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
+import { after } from '../support/imitations/scripted.ts';
+
+const SDL = `
+  type Query { persons(first: Int, after: String, name: String): PersonPage! }
+  type Person { id: ID! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+
+const HELD = /^recruiting_request_bytes (\d+)/m;
+
+test('each request of an operation counts once, also while it waits for others of the operation', async () => {
+  await using gateway = await startGatewayOverFake(
+    { persons: 100 },
+    { snapshot: SDL, config: { requestBytes: 12_000_000, maxAliases: 100 } },
+  );
+  const { upstream } = gateway;
+  const heldBytes = async () => Number(HELD.exec(await gateway.gateway.metrics.text())?.[1]);
+  const schema = makeExecutableSchema(SDL, { Query: { persons: personPages(['1', '2']) } });
+  const service = serviceOf({ schema });
+  const ask = (aliases: number, name: string) => {
+    const fields = Array.from(
+      { length: aliases },
+      (_, at) => `a${at}: personsConnection(first: ${at + 1}, name: $name) { nodes { id } }`,
+    );
+    return gateway.ask(`query ($name: String) { ${fields.join(' ')} }`, { name });
+  };
+  const held = async (aliases: number, name: string) => {
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(
+      after(gate.promise, async (response, { body }) => {
+        const text = await service(JSON.parse(body) as ReceivedOperation);
+        response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+      }),
+    );
+    const before = upstream.received.length;
+    const answered = ask(aliases, name);
+    await Promise.race([upstream.arrived(before + Math.min(aliases, 8)), answered]);
+    const bytes = await heldBytes();
+    gate.resolve();
+    return { bytes, ...(await answered) };
+  };
+
+  const long = 'x'.repeat(100_000);
+  /** How many bytes each byte of the variable takes. */
+  const copies = async (aliases: number) => {
+    const [short, full] = [await held(aliases, ''), await held(aliases, long)];
+    expect([short.errors, full.errors]).toEqual([undefined, undefined]);
+    return (full.bytes - short.bytes) / long.length;
+  };
+  expect((await copies(21)) - (await copies(1))).toBeCloseTo(20, 0);
+  expect(await heldBytes()).toBe(0);
+
+  const many = await held(50, 'x'.repeat(400_000));
+  expect(many.errors).toContainEqual(
+    expect.objectContaining({ extensions: expect.objectContaining({ code: 'RATE_LIMITED' }) }),
+  );
+  expect(await heldBytes()).toBe(0);
+});
