@@ -194,9 +194,9 @@ export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
 
 /** Returns the default of an argument, undefined without one: graphql 16 has the value, graphql 17 its literal. */
 export function defaultOf(argument: GraphQLArgument): unknown {
-  const { type, default: given, defaultValue } = argument as GraphQLArgument & GraphQL17Default;
-  if (!given) return defaultValue;
-  return given.literal ? valueFromAST(given.literal, type) : given.value;
+  const { type, default: written, defaultValue } = argument as GraphQLArgument & GraphQL17Default;
+  if (!written) return defaultValue;
+  return written.literal ? valueFromAST(written.literal, type) : written.value;
 }
 
 interface GraphQL17Default {

@@ -67,14 +67,14 @@ export function incrementalAsked(document: DocumentNode): (variables: Variables)
     },
   });
   return (variables) => {
-    let found = false;
+    let isAsked = false;
     for (const { condition, initialCount } of directives) {
       if (condition(variables) === false) continue;
       const count = initialCount(variables);
       if (count !== undefined && (typeof count !== 'number' || count < 0)) throw badCount(count);
-      found = true;
+      isAsked = true;
     }
-    return found;
+    return isAsked;
   };
 }
 

@@ -87,16 +87,16 @@ function undefinedDirectives(document: DocumentNode): UndefinedDirective[] {
       definition.kind === Kind.DIRECTIVE_DEFINITION ? [definition.name.value] : [],
     ),
   );
-  const found = new Map<string, UndefinedDirective>();
+  const missing = new Map<string, UndefinedDirective>();
   visit(document, {
     Directive: ({ name: { value: name }, loc }) => {
       if (defined.has(name) || BUILT_IN.has(name)) return false;
-      const { count, line } = found.get(name) ?? { count: 0, line: loc?.startToken.line };
-      found.set(name, { name, count: count + 1, line });
+      const { count, line } = missing.get(name) ?? { count: 0, line: loc?.startToken.line };
+      missing.set(name, { name, count: count + 1, line });
       return false;
     },
   });
-  return [...found.values()];
+  return [...missing.values()];
 }
 
 /**
@@ -143,9 +143,9 @@ function links(document: DocumentNode): Link[] {
     });
 }
 
-function argumentsOf({ arguments: given = [] }: DirectiveNode): Record<string, unknown> {
+function argumentsOf({ arguments: nodes = [] }: DirectiveNode): Record<string, unknown> {
   return Object.fromEntries(
-    given.map(({ name, value }) => [name.value, valueFromASTUntyped(value)]),
+    nodes.map(({ name, value }) => [name.value, valueFromASTUntyped(value)]),
   );
 }
 

@@ -149,14 +149,14 @@ export function delegations(schema: GraphQLSchema, delegate: PlansExecutor['dele
     const { answer, call, operation } = await delegate(request);
     const { errors } = createResult({ ...answer, data: undefined, extensions: undefined });
     if (!answer.data || !call || !operation) return { data: null, errors, keys: NO_KEYS };
-    const own = keysIn(operation.document);
+    const selected = keysIn(operation.document);
     const size = answer.data.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
     const data =
-      size > MAX_BYTES ? undefined : parseExact(`{${answer.data.map(String).join('')}}`, own);
+      size > MAX_BYTES ? undefined : parseExact(`{${answer.data.map(String).join('')}}`, selected);
     if (data === undefined || !isWithinLimit(request, data)) {
       return { data: null, errors: [tooManyFields()], keys: NO_KEYS };
     }
-    return { data, errors, keys: own };
+    return { data, errors, keys: selected };
   };
   return (async (delegated: ExecutionRequest) => {
     const request = withDirectives(delegated);
@@ -199,15 +199,15 @@ function withDirectives(request: ExecutionRequest): ExecutionRequest {
   const document = visit(request.document, {
     OperationDefinition: (node) => {
       if (node.operation !== operation.operation) return false;
-      const { variableDefinitions: own = [] } = node;
-      const names = new Set(own.map(({ variable }) => variable.name.value));
+      const { variableDefinitions = [] } = node;
+      const names = new Set(variableDefinitions.map(({ variable }) => variable.name.value));
       const missing = (operation.variableDefinitions ?? []).filter(
         ({ variable: { name } }) => used.has(name.value) && !names.has(name.value),
       );
       return {
         ...node,
         directives,
-        variableDefinitions: [...own, ...missing],
+        variableDefinitions: [...variableDefinitions, ...missing],
       };
     },
     FragmentDefinition: () => false,
@@ -225,10 +225,10 @@ const unplaced = new WeakMap<object, GraphQLError[]>();
 
 /** Keeps errors without a path. graphql-tools reports them only where a value is null. */
 function keepUnplaced({ context }: ExecutionRequest, errors: readonly GraphQLError[]): void {
-  const found = errors.filter(({ path }) => !path);
-  if (found.length === 0) return;
+  const withoutPath = errors.filter(({ path }) => !path);
+  if (withoutPath.length === 0) return;
   const of = context as object;
-  unplaced.set(of, [...(unplaced.get(of) ?? []), ...found]);
+  unplaced.set(of, [...(unplaced.get(of) ?? []), ...withoutPath]);
 }
 
 export function unplacedErrors(context: object): readonly GraphQLError[] {
@@ -259,9 +259,9 @@ export function withinLimit(config: SubschemaConfig): SubschemaConfig {
     const result = await executor(request);
     if (isAsyncIterable(result)) return result;
     if (!isWithinLimit(request, result.data)) return resultWith(null, [tooManyFields()]);
-    const own = keys.get(document) ?? keysOf(schema, document);
-    keys.set(document, own);
-    return { ...result, data: onlySelected(result.data, own) };
+    const selected = keys.get(document) ?? keysOf(schema, document);
+    keys.set(document, selected);
+    return { ...result, data: onlySelected(result.data, selected) };
   };
   return { ...config, executor: limited as Executor };
 }

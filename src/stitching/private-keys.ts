@@ -30,17 +30,17 @@ export function selectsField(
 ): boolean {
   if (fields.size === 0) return false;
   const types = new TypeInfo(schema);
-  let found = false;
+  let isSelected = false;
   visit(
     document,
     visitWithTypeInfo(types, {
       Field: ({ name: { value } }) => {
         const parent = types.getParentType();
-        if (parent) found ||= isOneOf(schema, parent, value, fields);
+        if (parent) isSelected ||= isOneOf(schema, parent, value, fields);
       },
     }),
   );
-  return found;
+  return isSelected;
 }
 
 /** Whether a field is one of these, on the type itself, on a possible type of it, or on an interface of that. */
@@ -221,13 +221,13 @@ export function withoutType(key: string): string {
 
 /** Puts plain keys back. */
 export function withPlainKeys(value: unknown, keys: Keys): unknown {
-  if (Array.isArray(value)) return value.map((one) => withPlainKeys(one, keys));
+  if (Array.isArray(value)) return value.map((element) => withPlainKeys(element, keys));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => {
+    Object.entries(value).map(([name, member]) => {
       const key = keys.get(name);
       const isLeaf = key?.leaf !== undefined;
-      return [withoutType(name), isLeaf ? one : withPlainKeys(one, key?.below ?? NO_KEYS)];
+      return [withoutType(name), isLeaf ? member : withPlainKeys(member, key?.below ?? NO_KEYS)];
     }),
   );
 }

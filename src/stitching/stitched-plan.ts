@@ -58,7 +58,7 @@ export function stitchedPlan(
       checkCounts(call.variables.values);
       call.limitDrains(MAX_RECORDS);
       const context = admit(call);
-      const values = givenOf(call, variables);
+      const values = valuesOf(call, variables);
       if (directives.length > 0)
         delegateDirectives(context, { operation, directives, variables: values });
       const { data, errors = [] } = await execute({
@@ -70,12 +70,12 @@ export function stitchedPlan(
       });
       const pieces = data && written(data, keys);
       for (const piece of pieces ?? []) await call.hold(piece, piece.length);
-      const found = errors.flatMap(errorsOf);
-      const reported = new Set(found.map(({ thrown }) => thrown));
+      const placed = errors.flatMap(errorsOf);
+      const reported = new Set(placed.map(({ thrown }) => thrown));
       const further = unplacedErrors(context).flatMap(errorsOf);
       return {
         data: pieces,
-        errors: [...found, ...further.filter(({ thrown }) => !reported.has(thrown))],
+        errors: [...placed, ...further.filter(({ thrown }) => !reported.has(thrown))],
         extensions: undefined,
       };
     },
@@ -141,13 +141,13 @@ function refusedDirective({ name }: DirectiveNode) {
 const BYTES_OF_PLAN = 4_000;
 const BYTES_OF_CHARACTER = 120;
 
-function givenOf({ variables }: Call, names: readonly string[]): Record<string, unknown> {
-  const given: Record<string, unknown> = {};
+function valuesOf({ variables }: Call, names: readonly string[]): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
   for (const name of names) {
     const value = variables.uncoerced(name);
-    if (value !== undefined) given[name] = exactly(value);
+    if (value !== undefined) values[name] = exactly(value);
   }
-  return given;
+  return values;
 }
 
 /** Writes the members of `data` with the keys of the caller. There are few enough values for this to take milliseconds. */
@@ -163,10 +163,10 @@ function written(data: Readonly<Record<string, unknown>>, keys: Keys): readonly 
     text = '';
   }
 
-  function writeMembers(object: Readonly<Record<string, unknown>>, own: Keys): void {
+  function writeMembers(object: Readonly<Record<string, unknown>>, below: Keys): void {
     let separator = '';
     for (const name of Object.keys(object)) {
-      const key = own.get(name);
+      const key = below.get(name);
       text += `${separator}${JSON.stringify(key?.name ?? name)}:`;
       separator = ',';
       write(object[name], key);
@@ -174,19 +174,19 @@ function written(data: Readonly<Record<string, unknown>>, keys: Keys): readonly 
     if (text.length >= STEP) endPiece();
   }
 
-  function write(one: unknown, key: Key | undefined): void {
-    if (one === null || one === undefined) text += 'null';
-    else if (!key || key.leaf !== undefined) text += jsonOf(one);
-    else if (Array.isArray(one)) {
+  function write(value: unknown, key: Key | undefined): void {
+    if (value === null || value === undefined) text += 'null';
+    else if (!key || key.leaf !== undefined) text += jsonOf(value);
+    else if (Array.isArray(value)) {
       text += '[';
-      for (const [i, element] of one.entries()) {
+      for (const [i, element] of value.entries()) {
         if (i > 0) text += ',';
         write(element, key);
       }
       text += ']';
     } else {
       text += '{';
-      writeMembers(one as Readonly<Record<string, unknown>>, key.below);
+      writeMembers(value as Readonly<Record<string, unknown>>, key.below);
       text += '}';
     }
   }
@@ -209,8 +209,8 @@ type ResultError = NonNullable<ExecutionResult['errors']>[number];
 function errorsOf(error: ResultError): readonly ThrownError[] {
   const { originalError } = error;
   if (!(originalError instanceof AggregateError)) return [errorAt(error, error.path)];
-  return originalError.errors.map((one: unknown) =>
-    errorAt(one, (one instanceof GraphQLError ? one.path : undefined) ?? error.path),
+  return originalError.errors.map((each: unknown) =>
+    errorAt(each, (each instanceof GraphQLError ? each.path : undefined) ?? error.path),
   );
 }
 

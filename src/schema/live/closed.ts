@@ -214,27 +214,27 @@ interface Selections {
 
 interface SelectedField {
   readonly part: Part;
-  readonly inputs: Map<string, Given>;
+  readonly inputs: Map<string, Input>;
   readonly selections: Selections;
 }
 
 /** An argument or a field of an input object: a variable, or an object with these fields. */
-interface Given {
+interface Input {
   readonly part: Part;
   readonly type: GraphQLInputType;
-  readonly inside: Map<string, Given>;
+  readonly inside: Map<string, Input>;
 }
 
 /** @returns undefined if no query can use these parts */
 function probeDocument(
-  wanted: readonly Part[],
+  asked: readonly Part[],
   parts: SnapshotParts,
   snapshot: GraphQLSchema,
 ): ProbeDocument | undefined {
   const root = emptySelections();
   const values: Part[] = [];
   let used = 0;
-  for (const part of wanted) if (use(part)) used += 1;
+  for (const part of asked) if (use(part)) used += 1;
   if (used === 0) return undefined;
 
   const lines: (readonly [string, Part | undefined])[] = [];
@@ -286,8 +286,8 @@ function probeDocument(
     if (!holder) return false;
     const { holder: type, field: name, argument } = place;
     const field = fieldOf(holder, { kind: 'field', holder: type, name });
-    let given = giveArgument(field, argument);
-    for (const step of [...place.fields, part]) given = giveField(given, step.name);
+    let value = giveArgument(field, argument);
+    for (const step of [...place.fields, part]) value = giveField(value, step.name);
     return true;
   }
 
@@ -311,7 +311,7 @@ function probeDocument(
     const known = fields.get(name);
     if (known) return known;
     const part = { kind: 'field', holder, name } as const;
-    const field = { part, inputs: new Map<string, Given>(), selections: emptySelections() };
+    const field = { part, inputs: new Map<string, Input>(), selections: emptySelections() };
     fields.set(name, field);
     for (const argument of parts.argumentsOf(holder, name)) {
       if (isRequiredArgument(argument)) giveArgument(field, argument.name);
@@ -319,30 +319,30 @@ function probeDocument(
     return field;
   }
 
-  function giveArgument({ part, inputs }: SelectedField, argument: string): Given {
+  function giveArgument({ part, inputs }: SelectedField, argument: string): Input {
     const known = inputs.get(argument);
     if (known) return known;
     const { type } = parts
       .field(part.holder, part.name)
       .args.find(({ name }) => name === argument)!;
-    const given = {
+    const value = {
       part: { ...part, kind: 'argument', argument } as const,
       type,
       inside: new Map(),
     };
-    inputs.set(argument, given);
-    return given;
+    inputs.set(argument, value);
+    return value;
   }
 
-  function giveField({ type, inside }: Given, name: string): Given {
+  function giveField({ type, inside }: Input, name: string): Input {
     const object = getNamedType(type) as GraphQLInputObjectType;
-    const give = (field: string): Given => {
+    const give = (field: string): Input => {
       const known = inside.get(field);
       if (known) return known;
       const part = { kind: 'input', holder: object.name, name: field } as const;
-      const given = { part, type: object.getFields()[field]!.type, inside: new Map() };
-      inside.set(field, given);
-      return given;
+      const value = { part, type: object.getFields()[field]!.type, inside: new Map() };
+      inside.set(field, value);
+      return value;
     };
     for (const field of Object.values(object.getFields())) {
       const isGiven = parts.has({ kind: 'input', holder: object.name, name: field.name });
@@ -357,7 +357,7 @@ function probeDocument(
       const opens = isCompositeType(type);
       put(depth, `${part.name}${inputs.size > 0 ? '(' : opens ? ' {' : ''}`, part);
       if (inputs.size > 0) {
-        for (const [name, given] of inputs) putGiven(name, given, depth + 1);
+        for (const [name, value] of inputs) putInput(name, value, depth + 1);
         put(depth, opens ? ') {' : ')');
       }
       if (!opens) continue;
@@ -375,7 +375,7 @@ function probeDocument(
     }
   }
 
-  function putGiven(name: string, { part, type, inside }: Given, depth: number): void {
+  function putInput(name: string, { part, type, inside }: Input, depth: number): void {
     if (inside.size === 0) {
       // Only as a variable that may not be null can it be the one field of a @oneOf input.
       const isOneOf = part.kind === 'input' && isOneOfInput(snapshot, part.holder);
@@ -383,7 +383,7 @@ function probeDocument(
       return;
     }
     put(depth, `${name}: {`, part);
-    for (const [field, given] of inside) putGiven(field, given, depth + 1);
+    for (const [field, value] of inside) putInput(field, value, depth + 1);
     put(depth, '}');
   }
 
@@ -495,11 +495,10 @@ function wordsOf(part: Part, { text, lines }: ProbeDocument): string[] {
 function quoted(text: string, { lines }: ProbeDocument): Part | undefined {
   const quotes = text.replaceAll("n't", ' not').match(QUOTES) ?? [];
   const words = new Set(quotes.flatMap((quote) => quote.match(/\w+/g) ?? []));
-  const found = distinct(lines)
+  const [best, next] = distinct(lines)
     .filter(({ name, argument }) => words.has(argument ?? name))
     .map((part) => ({ part, count: namesOf(part).filter((name) => words.has(name)).length }))
-    .toSorted((one, other) => other.count - one.count);
-  const [best, next] = found;
+    .toSorted((a, b) => b.count - a.count);
   return best && best.count > (next?.count ?? 0) ? best.part : undefined;
 }
 
@@ -508,8 +507,8 @@ function namesOf({ holder, name, argument }: Part): string[] {
 }
 
 function distinct(parts: readonly (Part | undefined)[]): Part[] {
-  const there = parts.filter((part) => part !== undefined);
-  return [...new Map(there.map((part) => [keyOf(part), part])).values()];
+  const known = parts.filter((part) => part !== undefined);
+  return [...new Map(known.map((part) => [keyOf(part), part])).values()];
 }
 
 function hasWord(text: string, word: string): boolean {
@@ -639,8 +638,8 @@ function isHolder(node: DefinitionNode): node is Holder {
   return node.kind === Kind.OBJECT_TYPE_DEFINITION || node.kind === Kind.INTERFACE_TYPE_DEFINITION;
 }
 
-function isAmong(types: readonly NamedTypeNode[] = [], wanted: string): boolean {
-  return types.some(({ name }) => name.value === wanted);
+function isAmong(types: readonly NamedTypeNode[] = [], type: string): boolean {
+  return types.some(({ name }) => name.value === type);
 }
 
 /** A part of the snapshot that the service no longer accepts. */
@@ -696,7 +695,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
     kind === 'value' ? reports.values : reports.arguments || kind === 'field' || kind === 'member';
   for (const kinds of ['selectable', 'givable'] as const) await checkAll(kinds);
   return {
-    breaking: [...lost.values()].map((one) => changeOf(one, snapshot)),
+    breaking: [...lost.values()].map((part) => changeOf(part, snapshot)),
     gone,
     unseen: unseen(),
   };
@@ -705,8 +704,8 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
     const waiting: Part[][] = [present()[kinds].filter(isReported)];
     for (let group = waiting.pop(); group; group = waiting.pop()) {
       const parts = present();
-      const there = new Set([...parts.selectable, ...parts.givable].map(keyOf));
-      const left = group.filter((part) => there.has(keyOf(part)));
+      const known = new Set([...parts.selectable, ...parts.givable].map(keyOf));
+      const left = group.filter((part) => known.has(keyOf(part)));
       if (left.length > atMost) waiting.push(left.slice(atMost));
       const asked = left.slice(0, atMost);
       const document = probeDocument(asked, parts, snapshot);
@@ -719,10 +718,10 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
         );
         return;
       }
-      const found = isFair ? await ask(document, asked) : 'halve';
-      if (found === 'again') waiting.push(asked);
+      const next = isFair ? await ask(document, asked) : 'halve';
+      if (next === 'again') waiting.push(asked);
       // The first half is asked first: what is nearer to the root leads to the rest.
-      if (found === 'halve' && asked.length > 1) {
+      if (next === 'halve' && asked.length > 1) {
         const half = Math.ceil(asked.length / 2);
         waiting.push(asked.slice(half), asked.slice(0, half));
       }

@@ -61,7 +61,7 @@ interface SchemaWatchParts {
   clock: Clock;
   log: Logger;
   /** Called after each check that was completed. */
-  onChecked: (found: DriftCounts) => void;
+  onChecked: (counts: DriftCounts) => void;
   random?: () => number;
 }
 
@@ -132,9 +132,9 @@ export function watchLiveSchema(parts: SchemaWatchParts): { stop(): Promise<void
       if (!isOpen) log.info({ unseen: comparison.unseen }, 'the live schema is checked in part');
     }
     const changes = [...breaking, ...dangerous, ...additive].map(({ message }) => message);
-    const found = changes.join('\n');
-    if (found === reported) return;
-    reported = found;
+    const listed = changes.join('\n');
+    if (listed === reported) return;
+    reported = listed;
     const facts = { ...counts, changes: changes.slice(0, CHANGES_LOGGED) };
     const advice = `The served schema does not change by itself: ${isOpen ? IF_OPEN : IF_CLOSED}`;
     if (breaking.length > 0) {

@@ -51,7 +51,7 @@ export async function compareSchemas(
     const { message, path = null } = change;
     difference[kindOfChange(change, snapshot)].push({ message: onOneLine(message), path });
   }
-  if (Object.values(difference).every((found) => found.length === 0)) {
+  if (Object.values(difference).every((list) => list.length === 0)) {
     difference.additive.push({ message: UNIMPORTANT_CHANGE, path: null });
   }
   return difference;
@@ -83,7 +83,7 @@ function inOrder(changes: readonly Change[]): Change[] {
   };
   return changes
     .filter((change) => !REPEATED.test(change.type) && !isWithinAdded(change))
-    .toSorted((one, other) => Number(isDescription(one)) - Number(isDescription(other)));
+    .toSorted((a, b) => Number(isDescription(a)) - Number(isDescription(b)));
 }
 
 function isDescription({ type }: Change): boolean {

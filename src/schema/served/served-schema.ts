@@ -126,8 +126,8 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
   const { adapters, nested } = plan;
   const root = snapshot.getQueryType()!.name;
-  const found = planEntities(upstream, { adapters, names, overrides: plan.types });
-  const { entities } = found;
+  const planned = planEntities(upstream, { adapters, names, overrides: plan.types });
+  const { entities } = planned;
   const { nodes, warnings } = parts.nodeInterface
     ? planNodes(upstream, { adapters, entities, names })
     : NO_NODES;
@@ -171,10 +171,10 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     derived,
     scopes,
     subgraphSdl: (offered) => (offered ? sdlOf(offered) : ownSdl()),
-    reports: [...plan.reports, ...(nodes ? withNodes(found.reports, nodes) : found.reports)],
+    reports: [...plan.reports, ...(nodes ? withNodes(planned.reports, nodes) : planned.reports)],
     warnings: [
       ...plan.warnings,
-      ...found.warnings,
+      ...planned.warnings,
       ...warnings,
       ...startWarnings(snapshot, upstream, mutations),
     ],

@@ -176,11 +176,11 @@ function hasFields(type: GraphQLNamedType): type is TypeWithFields {
   return (isObjectType(type) || isInterfaceType(type)) && !isIntrospectionType(type);
 }
 
-function directive(name: string, given: Readonly<Record<string, unknown>>): ConstDirectiveNode {
+function directive(name: string, args: Readonly<Record<string, unknown>>): ConstDirectiveNode {
   return {
     kind: Kind.DIRECTIVE,
     name: { kind: Kind.NAME, value: name },
-    arguments: Object.entries(given)
+    arguments: Object.entries(args)
       .filter(([, value]) => value !== undefined)
       .map(([argument, value]) => ({
         kind: Kind.ARGUMENT,
