@@ -1,10 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import {
   context as contexts,
+  defaultTextMapGetter,
+  INVALID_SPAN_CONTEXT,
+  propagation,
   ROOT_CONTEXT,
   SpanKind,
+  SpanStatusCode,
+  trace,
   type Attributes,
   type Context,
+  type ProxyTracerProvider,
   type Span,
 } from '@opentelemetry/api';
 import type { GraphQLError } from 'graphql';
@@ -28,7 +34,6 @@ import type {
   UpstreamTelemetry,
 } from '../upstream/connections.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
-import { createSpans, end, REQUEST_ID, spanOf, traceHeaders, type Spans } from './spans.ts';
 
 interface TelemetryParts {
   readonly version: string;
@@ -142,7 +147,7 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
       if (isProbe(exchange.path)) return;
       requests(1, exchange.trustedName, ended.outcome);
       duration(ms / 1000, exchange.operationType ?? 'none');
-      endSpan(exchange, ended);
+      endRequestSpan(exchange, ended);
     },
   };
 }
@@ -197,7 +202,7 @@ function keyName(caller: string | undefined): string | undefined {
   return caller?.startsWith('key:') ? caller.slice('key:'.length) : undefined;
 }
 
-function endSpan(
+function endRequestSpan(
   { operationType, trustedName, method }: Exchange,
   { cause, status, outcome }: Ended,
 ): void {
@@ -209,7 +214,7 @@ function endSpan(
     ...(operationType && { 'graphql.operation.type': operationType }),
     ...(trustedName && { 'graphql.operation.name': trustedName }),
   });
-  end(span, outcome === 'OK' ? undefined : outcome, !MISTAKES_OF_CALLERS.has(outcome));
+  endSpan(span, outcome === 'OK' ? undefined : outcome, !MISTAKES_OF_CALLERS.has(outcome));
 }
 
 /** Outcomes that are not a failure of the gateway. */
@@ -310,7 +315,7 @@ function upstreamTelemetry(
       duration((performance.now() - this.#begun) / 1000);
       const hasFailed = outcome !== 'ok' && outcome !== 'left';
       if (hasFailed && this.#requestId !== undefined) this.#noteRequestId(this.#requestId);
-      end(this.#span, hasFailed ? outcome : undefined);
+      endSpan(this.#span, hasFailed ? outcome : undefined);
       if (!error || !log.isLevelEnabled('debug')) return;
       log.debug(
         { requestId: this.#cause?.requestId, serviceRequestId: this.#requestId, err: error },
@@ -440,7 +445,7 @@ function readingTelemetry(
           const isError = typeof outcome !== 'string';
           const label = isError ? knownCode(outcome.code) : outcome;
           walks(1, kind, label);
-          end(spanOf(context), isError ? label : undefined);
+          endSpan(spanOf(context), isError ? label : undefined);
         },
       };
     },
@@ -580,4 +585,99 @@ function schemaTelemetry({ metrics }: Reporting) {
     () => Object.entries(drift).map(([kind, count]) => [count, kind]),
   );
   return (differences: typeof drift): void => void (drift = { ...differences });
+}
+
+/**
+ * Spans of the SDK that the operator has registered; without one, nothing is created, read or sent on. Parents are
+ * passed on explicitly: shared work, and work that waited in a queue, does not run in the context of its caller.
+ */
+interface Spans {
+  /** Begins the span of a caller's request, below that of its `traceparent`. */
+  request(of: TracedRequest): Context;
+  /** Begins a span below that of the parent context. */
+  begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes): Context;
+  /** Records a span that is over and belongs to no request. */
+  past(name: string, seconds: number, attributes: Attributes, error?: string): void;
+}
+
+interface TracedRequest {
+  readonly method: string;
+  header(name: string): string | undefined;
+}
+
+/** The attribute for the service's own id of a request that failed: its support finds the request by it. */
+const REQUEST_ID = 'http.response.header.x-request-id';
+
+/** The context of a request that is not traced. Its span ignores everything. */
+const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
+
+function createSpans(version: string): Spans {
+  const name = 'recruiting-subgraph';
+  const tracer = trace.getTracer(name, version);
+  /** Checked each time, since an SDK may be registered after the start; takes about 20 ns. */
+  const isTracing = () => {
+    const provider: object = trace.getTracerProvider();
+    // A provider that is not a proxy was set by an SDK, through another copy or a later version of the API package.
+    const hasTracer = !isProxy(provider) || provider.getDelegateTracer(name, version) !== undefined;
+    // A propagator without an SDK sends on the trace context of callers.
+    return hasTracer || propagation.fields().length > 0;
+  };
+  const begin: Spans['begin'] = (of, kind, parent, attributes) => {
+    if (parent === UNTRACED || !isTracing()) return UNTRACED;
+    return trace.setSpan(parent, tracer.startSpan(of, { kind, attributes }, parent));
+  };
+  return {
+    begin,
+    request: (of) => {
+      if (!isTracing()) return UNTRACED;
+      const attributes = { 'http.request.method': of.method };
+      return begin('request', SpanKind.SERVER, callersContext(of), attributes);
+    },
+    past: (of, seconds, attributes, error) => {
+      const startTime = Date.now() - seconds * 1000;
+      const options = { kind: SpanKind.CLIENT, startTime, attributes };
+      endSpan(tracer.startSpan(of, options, ROOT_CONTEXT), error);
+    },
+  };
+}
+
+function spanOf(of: Context): Span {
+  return trace.getSpan(of)!;
+}
+
+/** @param error the code of what went wrong */
+function endSpan(span: Span, error?: string, isFailure = true): void {
+  if (error !== undefined) {
+    span.setAttribute('error.type', error);
+    if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end();
+}
+
+/** Those of W3C Trace Context only: a caller's baggage is not for the service. */
+const TRACE_HEADERS = ['traceparent', 'tracestate'];
+
+function traceHeaders(of: Context): Record<string, string> | undefined {
+  if (of === UNTRACED) return undefined;
+  const headers: Record<string, string> = {};
+  propagation.inject(of, headers);
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => TRACE_HEADERS.includes(name)),
+  );
+}
+
+/** The active context, if the operator has instrumented the server; otherwise the one in the caller's headers. */
+function callersContext(request: TracedRequest): Context {
+  const active = contexts.active();
+  if (trace.getSpan(active)) return active;
+  const carrier: Record<string, string> = {};
+  for (const name of TRACE_HEADERS) {
+    const value = request.header(name);
+    if (value !== undefined) carrier[name] = value;
+  }
+  return propagation.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
+}
+
+function isProxy(provider: object): provider is ProxyTracerProvider {
+  return 'getDelegateTracer' in provider;
 }
