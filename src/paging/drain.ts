@@ -27,7 +27,7 @@ interface DrainOptions {
  * What the caller has of a drain that is interrupted: the records before the failure (`parts`); none, but it can read
  * them again in two parts (`whole`); or none, and a part would be of no use (`result`), as for a count.
  */
-export type Delivered = 'parts' | 'whole' | 'result';
+type Delivered = 'parts' | 'whole' | 'result';
 
 /** The records of one page that a drain gives. */
 export interface DrainedPage<R> {

@@ -4,8 +4,6 @@ import type { StoreLoss, UnsavedCause } from './token-errors.ts';
 import { readsBack, type Rescue } from './store/rescue.ts';
 import type { NewPair, TokenStore } from './store/token-store.ts';
 
-export type PairSaver = ReturnType<typeof createPairSaver>;
-
 interface Parts {
   store: TokenStore;
   rescue: Rescue | undefined;

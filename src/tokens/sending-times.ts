@@ -12,8 +12,6 @@ import {
 } from './held-tokens.ts';
 import type { AccessVerdict, CheckAccess } from './service/auth-check.ts';
 
-export type SendingTimes = ReturnType<typeof createSendingTimes>;
-
 /** What the refusal of an exchange means. */
 export type Refusal =
   | 'spent'

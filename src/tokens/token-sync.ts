@@ -48,8 +48,6 @@ import {
   type StoreLoss,
 } from './token-errors.ts';
 
-export type TokenSync = ReturnType<typeof createTokenSync>;
-
 export interface TokenSyncParts {
   store: TokenStore;
   rescue: Rescue | undefined;

@@ -218,7 +218,7 @@ export const FIRST_TABLES = [
 const TABLE_NAMES = [...TABLES, ...FIRST_TABLES].map((name) => `'${name}'`).join(', ');
 
 /** Announces changes. */
-export const CHANNEL = 'recruiting_tokens';
+const CHANNEL = 'recruiting_tokens';
 
 /** Any number: only one replica at a time creates the tables. */
 const CREATING = 7_235_114;

@@ -229,7 +229,7 @@ const TABLES = `
   CREATE TABLE due (task TEXT PRIMARY KEY) STRICT;`;
 
 /** Within a transaction. */
-export function createLayout(database: DatabaseSync, sealer: Sealer): void {
+function createLayout(database: DatabaseSync, sealer: Sealer): void {
   database.exec(`${TABLES} PRAGMA user_version = ${LAYOUT};`);
   writeDocument(database, newDocument(), sealer);
 }
@@ -281,7 +281,7 @@ export function writeDocument(
 }
 
 /** Whether it is encrypted with the newest key. */
-export function isSealedWell(database: DatabaseSync, sealer: Sealer): boolean {
+function isSealedWell(database: DatabaseSync, sealer: Sealer): boolean {
   return sealer.isCurrent(sealedIn(database));
 }
 
