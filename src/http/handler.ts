@@ -561,8 +561,8 @@ export function createHandler(parts: HandlerParts): Handler {
     void telemetry.run(exchange, answer);
   };
 
-  const byFetch = (...given: Parameters<typeof fetch>): Promise<Response> => {
-    const [input, init] = given;
+  const byFetch = (...args: Parameters<typeof fetch>): Promise<Response> => {
+    const [input, init] = args;
     const request = input instanceof Request && !init ? input : new Request(input, init);
     const exchange = new Exchange(request);
     return new Promise((resolve, reject) => {

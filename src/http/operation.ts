@@ -111,12 +111,12 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       exchange.dropParams();
       const { variableDefinitions = [] } = operation;
       if (variableDefinitions.length === 0) return undefined;
-      const given = (params['variables'] ?? {}) as Record<string, unknown>;
-      const result: Coercion = getVariableValues(schema, variableDefinitions, given, coercion);
+      const sent = (params['variables'] ?? {}) as Record<string, unknown>;
+      const result: Coercion = getVariableValues(schema, variableDefinitions, sent, coercion);
       if (result.errors) throw new AggregateError(result.errors);
       const values = (result.variableValues ?? result).coerced!;
       const written = writtenVariables;
-      const variables = new DeclaredVariables(values, variableDefinitions, { given, written });
+      const variables = new DeclaredVariables(values, variableDefinitions, { sent, written });
       if (!exchange.hold(variables.bytes, memory)) return noMemory(exchange, memory);
       exchange.variables = variables;
       return undefined;
@@ -223,8 +223,8 @@ function checkAddress({ path, query }: Exchange, maxBytes: number): void {
 }
 
 function paramsInAddress(query: string): Params {
-  const given = new URLSearchParams(query);
-  const text = (name: string) => given.get(name) || undefined;
+  const params = new URLSearchParams(query);
+  const text = (name: string) => params.get(name) || undefined;
   const json = (name: string): unknown => {
     const value = text(name);
     return value === undefined ? undefined : JSON.parse(value);
@@ -262,8 +262,8 @@ function refused(status: number, message: string, headers: Record<string, string
 }
 
 /** The variables of a request. */
-interface GivenVariables {
-  readonly given: Readonly<Record<string, unknown>>;
+interface SentVariables {
+  readonly sent: Readonly<Record<string, unknown>>;
   /** Their JSON text, if the values alone cannot reproduce it. */
   readonly written: string | undefined;
 }
@@ -274,36 +274,36 @@ interface GivenVariables {
  */
 class DeclaredVariables implements CallVariables {
   readonly values: CallVariables['values'];
-  /** As they were written; undefined if `#given` has them. */
+  /** As they were written; undefined if `#sent` has them. */
   readonly #written: ReadonlyMap<string, string> | undefined;
-  readonly #given: GivenVariables['given'];
+  readonly #sent: SentVariables['sent'];
 
   /** @param values coerced */
   constructor(
     values: CallVariables['values'],
     definitions: readonly VariableDefinitionNode[],
-    { given, written }: GivenVariables,
+    { sent, written }: SentVariables,
   ) {
     this.values = values;
-    this.#given = written === undefined ? onlyOf(given, definitions) : NONE;
+    this.#sent = written === undefined ? onlyOf(sent, definitions) : NONE;
     this.#written = written === undefined ? undefined : cutOut(written, definitions);
   }
 
   /** Bytes of memory, estimated. */
   get bytes(): number {
     if (this.#written) return bytesOf(this.values) + bytesOf([...this.#written.values()]);
-    return bytesOf(this.#given) + bytesOf(this.values, { countsTexts: false });
+    return bytesOf(this.#sent) + bytesOf(this.values, { countsTexts: false });
   }
 
   text(name: string): string | undefined {
     if (this.#written) return this.#written.get(name);
-    return Object.hasOwn(this.#given, name) ? JSON.stringify(this.#given[name]) : undefined;
+    return Object.hasOwn(this.#sent, name) ? JSON.stringify(this.#sent[name]) : undefined;
   }
 
   uncoerced(name: string): unknown {
     const written = this.#written?.get(name);
     if (written === undefined)
-      return Object.hasOwn(this.#given, name) ? this.#given[name] : undefined;
+      return Object.hasOwn(this.#sent, name) ? this.#sent[name] : undefined;
     const json = parseJson(written);
     return json instanceof Json ? json.value : JSON.parse(written);
   }
@@ -311,14 +311,14 @@ class DeclaredVariables implements CallVariables {
 
 const NONE = {};
 
-/** Returns `given` itself if it has no other values: most requests send only what their operation declares. */
+/** Returns `sent` itself if it has no other values: most requests send only what their operation declares. */
 function onlyOf(
-  given: GivenVariables['given'],
+  sent: SentVariables['sent'],
   definitions: readonly VariableDefinitionNode[],
-): GivenVariables['given'] {
-  const names = definitions.map(variableName).filter((name) => Object.hasOwn(given, name));
-  if (names.length === Object.keys(given).length) return given;
-  return Object.fromEntries(names.map((name) => [name, given[name]]));
+): SentVariables['sent'] {
+  const names = definitions.map(variableName).filter((name) => Object.hasOwn(sent, name));
+  if (names.length === Object.keys(sent).length) return sent;
+  return Object.fromEntries(names.map((name) => [name, sent[name]]));
 }
 
 /** Copies the members: a part of a string keeps the whole string in memory. */

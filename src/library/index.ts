@@ -201,11 +201,11 @@ function textsOf(settings: Settings): Record<string, string> {
 /** Of warnings and errors, unless a level is set. The standard output belongs to the program around this. */
 async function ownLog(
   { logLevel, production }: Config,
-  given: string | undefined,
+  levelSetting: string | undefined,
   opening: AsyncDisposableStack,
 ): Promise<Logger> {
   const log = await createLog({
-    level: given ? logLevel : 'warn',
+    level: levelSetting ? logLevel : 'warn',
     json: production,
     colors: false,
     // A stream of its own: each log adds listeners to it.

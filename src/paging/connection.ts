@@ -322,7 +322,7 @@ async function runTo<R extends Identified>(
 async function readUpTo<R extends Identified>(
   pages: AsyncGenerator<DrainedPage<R>, void, undefined>,
   border: Border,
-  wanted: number,
+  count: number,
 ): Promise<Run<R> & { readonly isMet: boolean }> {
   let edges: Edge<R>[] = [];
   const unplacedErrors: unknown[] = [];
@@ -333,7 +333,7 @@ async function readUpTo<R extends Identified>(
     const records = page.records.list;
     const met = indexOf(border, records);
     edges.push(...edgesOf(page.page, records.slice(0, met < 0 ? undefined : met)));
-    edges = edges.slice(-wanted);
+    edges = edges.slice(-count);
     if (met >= 0) return { edges, unplacedErrors, isStart: isStart ?? false, isMet: true };
   }
   return { edges, unplacedErrors, isStart: isStart ?? false, isMet: false };

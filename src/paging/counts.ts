@@ -137,7 +137,7 @@ export interface ServiceCounts {
 }
 
 interface CountedWalk {
-  readonly found: number;
+  readonly walked: number;
   readonly before: number;
   readonly after: number;
 }
@@ -162,11 +162,11 @@ export function createServiceCounts(): ServiceCounts {
     },
     isBelieved: (list) => lists.get(list) === 'believed',
     isRefuted: (list) => lists.get(list) === 'refuted',
-    check: (list, { found, before, after }) => {
+    check: (list, { walked, before, after }) => {
       // The count of a page or of another list, or one that ends at a limit of the service.
-      if (found > Math.max(before, after)) set(list, 'refuted');
+      if (walked > Math.max(before, after)) set(list, 'refuted');
       const least = Math.min(before, after);
-      return found < least && lists.get(list) === 'believed' ? least : undefined;
+      return walked < least && lists.get(list) === 'believed' ? least : undefined;
     },
   };
 }

@@ -38,7 +38,7 @@ export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   /** Where the number of records is kept, if the walk is of the whole list. */
   readonly totals?: Pick<Totals, 'begin'>;
   /** Called when a whole walk found fewer records than the service counted at its beginning and at its end. */
-  readonly onShort?: (found: number, counted: number) => void;
+  readonly onShort?: (walked: number, counted: number) => void;
 }
 
 export interface PageSizes {
@@ -133,7 +133,7 @@ async function fetchLargest<R extends Identified>(
 function walkFrom<R extends Identified>(
   after: string | null,
   list: WalkableList<R>,
-  { position, limit: wanted, tail, unfinished, signal }: ListWalkOptions<R>,
+  { position, limit: records, tail, unfinished, signal }: ListWalkOptions<R>,
 ): WalkedPages<R> {
   const { key, field, indexes, pace, isNested = false, onIndex } = list;
   const counted = countedPages(list);
@@ -143,7 +143,7 @@ function walkFrom<R extends Identified>(
   const limitNow = () => leastOf(indexes.limitOf(field), list.sizeNow?.());
   const limit = limitNow();
   const { progress, builder, onCounted } = partOf(unfinished, after, list);
-  const isSmall = wanted !== undefined && wanted < (limit ?? Number.POSITIVE_INFINITY);
+  const isSmall = records !== undefined && records < (limit ?? Number.POSITIVE_INFINITY);
   const isKnown =
     index !== undefined &&
     overlappingSize(limit) !== undefined &&
@@ -151,7 +151,7 @@ function walkFrom<R extends Identified>(
   const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
   // A walk of a few records, or from the middle on, tells too little for an index.
-  const leavesIndex = builder !== undefined && wanted === undefined && !late;
+  const leavesIndex = builder !== undefined && records === undefined && !late;
   const onEnd = (ended: boolean) => {
     if (!leavesIndex) return;
     if (ended) {
@@ -167,7 +167,7 @@ function walkFrom<R extends Identified>(
   };
   onIndex?.(start !== undefined);
   if (index && start) {
-    const options = { index, start, limit, wanted, pace, signal, progress, builder, onEnd };
+    const options = { index, start, limit, records, pace, signal, progress, builder, onEnd };
     return parallelWalk(fetchPage, options satisfies ParallelWalkOptions<R>);
   }
   const part = {
@@ -177,7 +177,7 @@ function walkFrom<R extends Identified>(
     ...(leavesIndex && { onPage: (at: string | null, page: Page<R>) => builder.add(at, page) }),
     onEnd,
   };
-  return walk(fetchPage, { after, signal, ...(wanted !== undefined && { limit: wanted }) }, part);
+  return walk(fetchPage, { after, signal, ...(records !== undefined && { limit: records }) }, part);
 }
 
 /**
@@ -222,7 +222,7 @@ function countedPages<R extends Identified>({ fetchPage, key, counts, onShort }:
     },
     check: (walked: number) => {
       if (before === undefined || after === undefined) return;
-      const counted = counts?.check(key, { found: walked, before, after });
+      const counted = counts?.check(key, { walked, before, after });
       if (counted !== undefined) onShort?.(walked, counted);
     },
   };

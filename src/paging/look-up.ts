@@ -117,7 +117,7 @@ const MAX_GROWN = 4;
 async function readEnds(
   { fetchIdentities }: Pick<LookupList<unknown>, 'fetchIdentities'>,
   { pages }: PageIndex,
-  wanted: ReadonlySet<string>,
+  identities: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<{ positions: Map<string, PagePosition>; isAll: boolean }> {
   const last = pages.at(-1)?.after ?? null;
@@ -131,7 +131,7 @@ async function readEnds(
   await readByTurns(ways, PAGES_PER_OPERATION, ({ page, after }) => {
     isAll ||= after === null && !page.hasNextPage;
     for (const { identity, index: offset } of page.items) {
-      if (identity !== null && wanted.has(identity)) positions.set(identity, { after, offset });
+      if (identity !== null && identities.has(identity)) positions.set(identity, { after, offset });
     }
     return undefined;
   });

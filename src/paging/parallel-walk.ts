@@ -96,7 +96,7 @@ export interface ParallelWalkOptions<R extends Identified> {
   /** The page limit of the field. */
   readonly limit: number | undefined;
   /** Records wanted; undefined: all. The last page can have more. */
-  readonly wanted: number | undefined;
+  readonly records: number | undefined;
   readonly pace: Pace;
   readonly signal: AbortSignal;
   readonly progress: Progress<R>;
@@ -124,7 +124,7 @@ export async function* parallelWalk<R extends Identified>(
   const bridges = new Bridges(fetchPage, { index, limit, pace, signal });
   const { prefetch } = bridges;
   const givenPages = createGivenPages(prefetch, progress, signal);
-  let left = options.wanted ?? Number.POSITIVE_INFINITY;
+  let left = options.records ?? Number.POSITIVE_INFINITY;
 
   try {
     let page = 'page' in start ? start.page : start.before - 1;
@@ -296,12 +296,12 @@ class Bridges<R extends Identified> {
   }
 
   /** Requests this page and those behind it, as `Prefetch.lookAhead` does. Those in front of it are forgotten. */
-  lookAhead(page: number, wanted: number): void {
+  lookAhead(page: number, records: number): void {
     for (; this.#passed < page; this.#passed += 1) {
       this.#built.delete(this.#passed);
       this.#joined.delete(this.#passed);
     }
-    const end = this.prefetch.lookAhead(page, wanted);
+    const end = this.prefetch.lookAhead(page, records);
     for (let next = Math.max(this.#lookedAt, page); next < end; next += 1) {
       this.#lookedAt = next + 1;
       this.#join(next);
@@ -425,17 +425,17 @@ export function prefetchPages<R extends Identified>(
     /**
      * Requests this page and those behind it, as far as a walk may be ahead. Those in front of it are forgotten.
      *
-     * @param wanted records
+     * @param records how many are wanted
      * @returns the page in front of which the walk will probably not end
      */
-    lookAhead: (from: number, wanted: number): number => {
+    lookAhead: (from: number, records: number): number => {
       for (; forgotten < from; forgotten += 1) forget(forgotten);
       const ahead = Math.min(AHEAD * pace.limit, Math.ceil(MAX_BYTES_AHEAD / largest));
       const most = Math.min(pages.length, from + ahead);
       let end = from;
       let before = 0;
       let expected = 0;
-      for (; end < most && expected < wanted; end += 1) {
+      for (; end < most && expected < records; end += 1) {
         if (end >= lookedAt) void page(end);
         const { count } = pages[end]!;
         // It is read in full, so that it overlaps with the next one.
@@ -443,7 +443,7 @@ export function prefetchPages<R extends Identified>(
         before += count;
       }
       lookedAt = Math.max(lookedAt, end);
-      return expected < wanted ? end : end - 1;
+      return expected < records ? end : end - 1;
     },
     /** Returns the first page of the index, from `next` on, that continues `last`; undefined when there is none. */
     joining: async (last: Page<R>, next: number): Promise<number | undefined> => {

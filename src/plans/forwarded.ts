@@ -119,7 +119,7 @@ function reducedRoot(
     const all = fragment.selectionSet.selections;
     const left = all.flatMap(leftOf);
     if (left.length === 0) return undefined;
-    const isSame = left.length === all.length && left.every((one, i) => one === all[i]);
+    const isSame = left.length === all.length && left.every((selection, i) => selection === all[i]);
     if (isSame) return fragment;
     return { ...fragment, selectionSet: { kind: Kind.SELECTION_SET, selections: left } };
   }

@@ -38,7 +38,7 @@ export interface AddedParts {
 export function documentsOf(typeDefs: TypeDefs | undefined, source: string): DocumentNode[] {
   if (typeDefs === undefined) return [];
   if (Array.isArray(typeDefs)) {
-    return (typeDefs as readonly TypeDefs[]).flatMap((one) => documentsOf(one, source));
+    return (typeDefs as readonly TypeDefs[]).flatMap((part) => documentsOf(part, source));
   }
   if (typeof typeDefs !== 'string') return [typeDefs as DocumentNode];
   if (typeDefs.trim() === '') return [];
@@ -59,14 +59,14 @@ export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string
   const types = knownTypes(served, definitions, added.subschemas);
   return [
     ...definitions.flatMap((definition) => mistakesOfDefinition(served, definition, types)),
-    ...added.resolvers.flatMap((one) => mistakesOfResolvers(served, one, types)),
+    ...added.resolvers.flatMap((map) => mistakesOfResolvers(served, map, types)),
     ...fieldsWithoutResolver(served, definitions, added),
-    ...added.subschemas.flatMap((one, i) => mistakesOfSubschema(served, one, i)),
-    ...requirements(added).flatMap((one) => {
-      const { fault } = selectionsOf(one);
+    ...added.subschemas.flatMap((subschema, i) => mistakesOfSubschema(served, subschema, i)),
+    ...requirements(added).flatMap((requirement) => {
+      const { fault } = selectionsOf(requirement);
       return fault === undefined
         ? []
-        : [`${one.of} has a selectionSet that is not valid: ${fault}.`];
+        : [`${requirement.of} has a selectionSet that is not valid: ${fault}.`];
     }),
   ];
 }
@@ -105,8 +105,8 @@ function knownTypes(
       add(type.name, 'getFields' in type ? Object.keys(type.getFields()) : undefined);
     }
     // Stitching gives the root types of all schemas the names of the served ones.
-    for (const [own, root] of rootPairs(served, schema)) {
-      add(own, Object.keys(root.getFields()));
+    for (const [name, root] of rootPairs(served, schema)) {
+      add(name, Object.keys(root.getFields()));
     }
   }
   for (const { name } of specifiedScalarTypes) add(name, undefined);
@@ -144,15 +144,15 @@ function mistakesOfDefinition(
   if (!types.has(name)) {
     mistakes.push(`typeDefs extends ${name}, which is not a type of any schema. Correct the name.`);
   }
-  const own = served.getType(name);
-  if (own) {
-    if (!('getFields' in own) || !(isObjectType(own) || isInterfaceType(own))) {
+  const type = served.getType(name);
+  if (type) {
+    if (!('getFields' in type) || !(isObjectType(type) || isInterfaceType(type))) {
       mistakes.push(
         `typeDefs changes ${name}, which the gateway already has. Only its object types and interfaces can be extended.`,
       );
     } else if ('fields' in definition) {
       for (const field of definition.fields ?? []) {
-        if (field.name.value in own.getFields()) {
+        if (field.name.value in type.getFields()) {
           mistakes.push(
             `typeDefs adds ${name}.${field.name.value}, which the gateway already has. Choose another name.`,
           );
@@ -185,8 +185,8 @@ function mistakesOfResolvers(
     if (!types.has(name)) {
       return [`resolvers has ${name}, which is not a type of any schema. Correct the name.`];
     }
-    const own = served.getType(name);
-    if (own && isLeafType(own)) {
+    const type = served.getType(name);
+    if (type && isLeafType(type)) {
       return [
         `resolvers has ${name}, a type of the gateway whose values are passed on as the service wrote them. Leave it out.`,
       ];
@@ -210,8 +210,8 @@ function fieldsWithoutResolver(
 ): string[] {
   const schemas = [served, ...subschemas.map(({ schema }) => schema)];
   const isResolved = (type: string, field: string): boolean =>
-    resolvers.some((one) => {
-      const fields: object = one[type] ?? {};
+    resolvers.some((map) => {
+      const fields: object = map[type] ?? {};
       return field in fields;
     });
   return definitions.flatMap((definition) => {
@@ -234,7 +234,7 @@ function fieldsWithoutResolver(
       .map(nameOf)
       .filter(
         (field) =>
-          ![name, ...interfaces.map((one) => one.name)].some((one) => isResolved(one, field)) &&
+          ![name, ...interfaces.map((type) => type.name)].some((type) => isResolved(type, field)) &&
           !having.some((type) => field in type.getFields()),
       )
       .map(
@@ -257,9 +257,9 @@ function mistakesOfSubschema(
     [served.getMutationType(), schema.getMutationType()],
   ] as const;
   return [
-    ...roots.flatMap(([own, root]) =>
+    ...roots.flatMap(([servedRoot, root]) =>
       Object.keys(root?.getFields() ?? {})
-        .filter((field) => own && field in own.getFields())
+        .filter((field) => servedRoot && field in servedRoot.getFields())
         .map(
           (field) =>
             `${at} has ${root!.name}.${field}, which the gateway already has. Rename or remove it with a transform.`,
@@ -312,8 +312,8 @@ interface Requirement {
 }
 
 function requirements({ resolvers, subschemas }: AddedParts): Requirement[] {
-  const ofResolvers = resolvers.flatMap((one) =>
-    Object.entries(one).flatMap(([type, fields]) =>
+  const ofResolvers = resolvers.flatMap((map) =>
+    Object.entries(map).flatMap(([type, fields]) =>
       Object.entries((fields ?? {}) as Readonly<Record<string, unknown>>).flatMap(
         ([field, resolver]) => {
           const { selectionSet } = (resolver ?? {}) as { readonly selectionSet?: unknown };
@@ -329,15 +329,15 @@ function requirements({ resolvers, subschemas }: AddedParts): Requirement[] {
       const of = `subschemas[${i}].merge.${type}`;
       return [
         ...(selectionSet === undefined ? [] : [{ of, type, selectionSet }]),
-        ...Object.entries(fields).flatMap(([field, one]) =>
-          one.selectionSet === undefined
+        ...Object.entries(fields).flatMap(([field, config]) =>
+          config.selectionSet === undefined
             ? []
-            : [{ of: `${of}.fields.${field}`, type, selectionSet: one.selectionSet }],
+            : [{ of: `${of}.fields.${field}`, type, selectionSet: config.selectionSet }],
         ),
-        ...entryPoints.flatMap((one, n) =>
-          one.selectionSet === undefined
+        ...entryPoints.flatMap((entry, n) =>
+          entry.selectionSet === undefined
             ? []
-            : [{ of: `${of}.entryPoints[${n}]`, type, selectionSet: one.selectionSet }],
+            : [{ of: `${of}.entryPoints[${n}]`, type, selectionSet: entry.selectionSet }],
         ),
       ];
     }),
@@ -348,7 +348,7 @@ function requirements({ resolvers, subschemas }: AddedParts): Requirement[] {
 const RULES = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
 
 function requirementMistakes(schema: GraphQLSchema, required: readonly Requirement[]): string[] {
-  const parsed = required.map((one) => ({ ...one, ...selectionsOf(one) }));
+  const parsed = required.map((requirement) => ({ ...requirement, ...selectionsOf(requirement) }));
   const invalid = parsed.flatMap(({ of, type, selections }) => {
     const [error] = selections ? validate(schema, fragmentOn(type, selections), RULES) : [];
     const reserved = selections && aliasesIn(selections).find((alias) => alias.endsWith(SUFFIX));
@@ -363,11 +363,11 @@ function requirementMistakes(schema: GraphQLSchema, required: readonly Requireme
   });
   if (invalid.length > 0) return invalid;
   // All of them are selected together.
-  return [...Map.groupBy(parsed, ({ type }) => type)].flatMap(([type, some]) => {
-    const all = some.flatMap(({ selections = [] }) => selections);
+  return [...Map.groupBy(parsed, ({ type }) => type)].flatMap(([type, ofType]) => {
+    const all = ofType.flatMap(({ selections = [] }) => selections);
     const [error] = all.length > 0 ? validate(schema, fragmentOn(type, all), RULES) : [];
     if (!error) return [];
-    const names = some.map(({ of }) => of).join(' and ');
+    const names = ofType.map(({ of }) => of).join(' and ');
     return [
       `${names} require fields that cannot be selected together: ${error.message.replace(/\.$/, '')}. Give them aliases in the selectionSet.`,
     ];

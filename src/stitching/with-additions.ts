@@ -273,8 +273,11 @@ export function withAdditions(
     scopes,
     subgraphSdl: once(() => served.subgraphSdl({ schema, scopes })),
     touches: ({ document, operation }) => {
-      const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
-      return validate(served.schema, own).length > 0 || selectsField(served.schema, own, replaced);
+      const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
+      return (
+        validate(served.schema, selected).length > 0 ||
+        selectsField(served.schema, selected, replaced)
+      );
     },
   };
 }
@@ -288,7 +291,7 @@ function stitched(
   { source, documents, resolvers, subschemas }: AddedParts,
   executor: Executor,
 ): GraphQLSchema {
-  const own: SubschemaConfig = {
+  const service: SubschemaConfig = {
     name: SERVED,
     schema: served.schema,
     executor,
@@ -298,11 +301,11 @@ function stitched(
   };
   try {
     const schema = stitchSchemas({
-      subschemas: [own, ...subschemas],
+      subschemas: [service, ...subschemas],
       typeDefs: [rootsOf(served.schema), ...documents],
       resolvers: resolvers.map((map) => requiringSomething(served.schema, map)),
       inheritResolversFromInterfaces: true,
-      subschemaConfigTransforms: [(config) => [config === own ? own : withinLimit(config)]],
+      subschemaConfigTransforms: [(config) => [config === service ? service : withinLimit(config)]],
     });
     schema.description = served.schema.description;
     assertValidSchema(schema);
@@ -340,8 +343,8 @@ function rootsOf(schema: GraphQLSchema): DocumentNode {
 function fieldsOf({ documents, resolvers }: AddedParts): ReadonlySet<string> {
   const fields = new Set(
     resolvers
-      .flatMap((one) => Object.entries(one))
-      .flatMap(([type, own]) => Object.keys(own).map((field) => `${type}.${field}`)),
+      .flatMap((map) => Object.entries(map))
+      .flatMap(([type, resolved]) => Object.keys(resolved).map((field) => `${type}.${field}`)),
   );
   for (const definition of documents.flatMap((document) => document.definitions)) {
     if (!('fields' in definition)) continue;

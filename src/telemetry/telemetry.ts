@@ -453,10 +453,10 @@ function readingTelemetry(
     tooBig: (list) => tooBig(1, list),
     sizeChanged: (list, size) =>
       log.info({ list, size }, 'the service accepts pages of another size'),
-    walkFellShort: (list, found, counted) => {
+    walkFellShort: (list, walked, counted) => {
       short(1, list);
       log.warn(
-        { list, found, counted },
+        { list, found: walked, counted },
         'a list ended early: the service counted more records than its pages had',
       );
     },
