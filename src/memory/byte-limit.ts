@@ -15,7 +15,7 @@ export class ByteLimit {
     return this.#bytes;
   }
 
-  /** Whether so many refused bytes are counted that memory for the refusals may run out. */
+  /** Whether refused bytes exceed the limit so far that there may be no memory left to write refusals. */
   get isFarExceeded(): boolean {
     return this.#bytes > this.#max * 1.5;
   }
@@ -59,12 +59,12 @@ export class RequestMemory extends ByteLimit {
 
 const RETRY_SECONDS = 5;
 
-/** A body was longer than allowed; what was read of it is dropped. */
+/** A body was longer than allowed. The bytes that were read are dropped. */
 export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
-/** There is no room for more of this body beside others; what was read of it is dropped. */
+/** Other bodies leave no room for the rest of this one. The bytes that were read are dropped. */
 export class BodiesTooLarge extends Error {
   override name = 'BodiesTooLarge';
 }

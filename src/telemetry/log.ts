@@ -24,7 +24,7 @@ export async function createLog({ level, json, colors, destination }: LogOptions
   return pino({ level, serializers: { err: describe } }, json ? joining(write) : { write });
 }
 
-/** A log that another program passed in, with errors described as in our own. */
+/** Returns a log of another program, which then describes errors as `createLog` does. */
 export function withoutDetails(log: Logger): Logger {
   return log.child({}, { serializers: { err: describe } });
 }
@@ -36,7 +36,7 @@ const ONE_WRITE = 4_096;
 
 /**
  * Writes lines together, since a write to a pipe costs as much as a tenth of a request. A line of a level above `info`
- * is written at once, with all lines before it. `flush` writes what is left.
+ * is written at once, with all lines before it. `flush` writes the remaining lines.
  */
 function joining(write: (text: string) => void): DestinationStream & { flush(): void } {
   let lines: string[] = [];

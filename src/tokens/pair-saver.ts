@@ -43,7 +43,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
       if (rescue?.stays) leaveCopy(pair);
       try {
         const isNewest = await saveOnce(pair);
-        // A pair beside the head may not be read by a start.
+        // A start may not read a pair beside the head.
         if (pending || !isNewest) await expectReadBack(pair);
         isSaved(pair);
         return isNewest ? 'newest' : 'second';
@@ -114,7 +114,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
   async function saveUntilDone(pair: NewPair): Promise<void> {
     for (;;) {
       await clock.sleep(RETRY_MS);
-      // The pair after it may have arrived meanwhile.
+      // The next pair may have arrived since.
       if (pending !== pair) return;
       try {
         await saveAndReadBack(pair);

@@ -90,7 +90,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
       doubted = tokens;
       return 'expired-since';
     },
-    /** Seconds in which a refused refresh token is not sent again, whatever requests meet. */
+    /** Seconds in which a refused refresh token is not sent again, even if requests meet an expired access token. */
     patience: (tokens: HeldTokens): number => pauseAfter(lastLook(tokens)?.looks ?? 0) / 1000,
   };
 

@@ -22,7 +22,7 @@ export interface TokenLink {
 }
 
 /**
- * Imports the set of `TOKEN_LINK` if the store is empty or its set is lost; logs what came of it.
+ * Imports the set of `TOKEN_LINK` if the store is empty or its set is lost; logs the outcome.
  *
  * @returns a function that tries once, and resolves to whether another try is pointless; never rejects
  */

@@ -278,7 +278,7 @@ export function createTokenRefresher(parts: RefresherParts) {
     const result = await attemptOnce(from);
     switch (result.kind) {
       case 'kept':
-        // A set that was imported meanwhile is newer; of two pairs of one generation the store has chosen one.
+        // A set that was imported since is newer; of two pairs of one generation the store has chosen one.
         if (held.tokens!.set === from.set && !result.isSecond) {
           held.publish(result.next, result.bornAt);
         } else await held.sync();

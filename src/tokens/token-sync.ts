@@ -282,7 +282,7 @@ export function createTokenSync(parts: TokenSyncParts) {
 
   /** Reads the store. If it no longer holds the newest pair, that is saved into it first; null if that fails. */
   async function readOrRestore(newest: HeldTokens | undefined): Promise<StoredTokens | null> {
-    // Taken before the store is read: a pair that is saved meanwhile is not missing in it.
+    // Taken before the store is read: a pair that is saved during the read is not missing in it.
     const isSaved = saver.pending === undefined;
     const before = storeLosses;
     const restore = async (loss: StoreLoss, cause?: unknown) => {

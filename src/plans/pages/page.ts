@@ -193,7 +193,7 @@ export function pageFetcher(
     return pageIn(answer, after);
   };
 
-  /** A page that has fewer records than requested, but as many as that: the service's own limit may be smaller. */
+  /** Returns a page that has fewer records than a whole page on purpose, unless the service's limit is even smaller. */
   function partOf(
     { answer, records = 0 }: Accepted<PageAnswer>,
     after: string | null,
@@ -748,7 +748,7 @@ function textAt(bytes: Buffer, start: number, end: number): string {
   return bytes.toString('latin1', start, end);
 }
 
-/** Reads a page in general, whatever its form, and gives each record its own errors. */
+/** Reads a page of any form, and gives each record its errors. */
 function* readPage(
   { adapter, identity, shapes, result, keys }: PageForm,
   answered: ServiceValue,

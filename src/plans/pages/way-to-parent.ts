@@ -83,7 +83,7 @@ export function wayToParent(
   };
 }
 
-/** The error of a parent that came without the id to request it by. */
+/** Returns the error of a parent whose id is missing in the answer, so that it cannot be requested again. */
 export function withoutId(parent: string): ServiceValue {
   return failed(
     'UPSTREAM_BAD_RESPONSE',

@@ -541,7 +541,7 @@ export function withoutParts(snapshot: GraphQLSchema, gone: ReadonlySet<string>)
 
 type Holder = ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode;
 
-/** Removes what the first look finds: whatever depended on it is found by the next one. */
+/** Removes what is invalid now. The next call removes what depended on that. */
 function withoutOnce(
   definitions: readonly DefinitionNode[],
   gone: ReadonlySet<string>,
@@ -667,7 +667,7 @@ interface ValidationCheck {
   readonly maxRequests: number;
 }
 
-/** Parts in a document. Services that refuse so many get half of them. */
+/** Parts in a document. A service that refuses such a document gets half of them. */
 const PARTS = 400;
 
 /**
@@ -681,7 +681,7 @@ const PARTS = 400;
 export async function checkByValidation(check: ValidationCheck): Promise<SeenByValidation> {
   const { snapshot, maxRequests } = check;
   const lost = new Map<string, LostPart>();
-  /** Keys of what is no longer asked. */
+  /** Keys of parts that are not sent any more. */
   const gone = new Set<string>();
   /** Types whose fields the service does not let us ask, with its words. */
   const closed = new Map<string, string>();
@@ -720,7 +720,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
       }
       const next = isFair ? await ask(document, asked) : 'halve';
       if (next === 'again') waiting.push(asked);
-      // The first half is asked first: what is nearer to the root leads to the rest.
+      // The first half is sent first: parts near the root lead to the others.
       if (next === 'halve' && asked.length > 1) {
         const half = Math.ceil(asked.length / 2);
         waiting.push(asked.slice(half), asked.slice(0, half));
@@ -728,7 +728,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
     }
   }
 
-  /** @returns `again` without what was found to be lost; `halve` if the answer says that something is wrong, but not what */
+  /** @returns `again` to send the parts that are left; `halve` if the answer reports a mistake without its place */
   async function ask(document: ProbeDocument, asked: Part[]): Promise<'done' | 'again' | 'halve'> {
     const answer = await send(document.text, asked.length > 1);
     const refusal = answer && readRefusal(answer, document);
@@ -879,7 +879,7 @@ function hasOneMistake({ text }: ProbeDocument, snapshot: GraphQLSchema): boolea
 const GONE =
   /\b(cannot query|undefined|unknown|not (exist|defined|accept)|no such|contains a field not in)\b/i;
 
-/** In the words of a comparison, if the service says that the part does not exist; otherwise in its own. */
+/** Describes the change as a comparison does, or in the service's words unless these report that the part is gone. */
 function changeOf({ part, words }: LostPart, snapshot: GraphQLSchema): SchemaChange {
   const { kind, holder, name, argument } = part;
   const path =

@@ -55,7 +55,7 @@ type DriftCounts = Readonly<Partial<Record<ChangeKind, number>>>;
 interface SchemaWatchParts {
   /** The average time between two checks; undefined: the live schema is never checked. */
   everySeconds: number | undefined;
-  /** The schema that is served, whatever the checks find. */
+  /** The served schema. The checks do not change it. */
   snapshot: GraphQLSchema;
   execute: Execute;
   clock: Clock;

@@ -89,7 +89,7 @@ function liveSchema(answer: IntrospectionQuery, query: DocumentNode): LiveSchema
   }
 }
 
-/** Sends a document and returns the answer, whatever it is. It has no variables. */
+/** Sends a document without variables, and returns the answer even if it has errors. */
 export function answerTo(
   document: DocumentNode | string,
   execute: Execute,

@@ -120,7 +120,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     const upstream = wrapSchema({ ...subschema, executor: parts.executor ?? neverExecuted });
     return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
   };
-  // The second plan has no connections either: no name that differs between the two decides what is derived.
+  // Without connections in the first plan, the second has none: the names that differ do not decide what is derived.
   const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
   const { plan, subschema, upstream, toUpstream, upstreamName } =
     withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);

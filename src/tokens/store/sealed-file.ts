@@ -177,7 +177,7 @@ export interface FilledFile<Kind extends FileKind> {
 export type Label = Pick<NewPair, 'set' | 'generation' | 'home'> &
   Partial<Pick<UnreadAnswer, 'at' | 'namesPair'>>;
 
-/** Reads each file when it is requested, and skips one that was removed meanwhile. */
+/** Reads each file when it is requested, and skips one that was removed in the meantime. */
 export function* filledFiles<Kind extends FileKind>(
   { directory, sealer }: RescueFolder,
   kind: Kind,

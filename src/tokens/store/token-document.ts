@@ -207,7 +207,7 @@ export function addAttempt(document: TokenDocument, added: Omit<Attempt, 'latenc
   const { sets } = document;
   const attempts = [...document.attempts, { ...added, latencyMs: null }];
   const isNeeded = ({ set, generation, outcome }: Attempt) => {
-    // They show that the service refuses early, whatever came after them.
+    // They show that the service refuses early. Later entries do not change that.
     if (outcome === 'early' || outcome === 'early-or-spent') return true;
     const isOfHead = sets.some(({ name, head }) => name === set && head === generation);
     return isOfHead && (outcome === 'spent' || OPEN_OUTCOMES.includes(outcome));

@@ -76,7 +76,7 @@ export interface TokenStore {
    * @returns false, without asking, if they were asked before and the store is still the same one
    */
   askOthers?(): Promise<boolean>;
-  /** Whether it has held this pair, in whatever set, so that saving it would change nothing. */
+  /** Whether it has held this pair in any set, so that saving it would change nothing. */
   holds(saved: NewPair): Promise<boolean>;
   /** The audit trail, newest first. */
   history(limit: number): Promise<HistoryEntry[]>;
@@ -147,7 +147,7 @@ export interface StoredTokens {
   readonly lost: boolean;
   /** The store that the set was moved to: this one may not refresh it any more. */
   readonly movedTo: string | null;
-  /** Straight from a token link, never refreshed: how old it was by then, nobody knows. */
+  /** It came from a token link and was never refreshed, so the age that it had at the import is unknown. */
   readonly imported: boolean;
   readonly claim: StoredClaim | null;
   /** Exchanges of this very refresh token that were begun and never clearly answered. */
@@ -211,7 +211,7 @@ export interface NewSet {
 
 export type ImportOutcome =
   | { readonly kind: 'imported'; readonly stored: StoredTokens }
-  /** Another process imported or refreshed meanwhile. */
+  /** Another process imported or refreshed first. */
   | { readonly kind: 'overtaken' }
   /** The store has held this refresh token before: it is in use (`current`) or spent. */
   | { readonly kind: 'known'; readonly generation: number; readonly current: boolean };

@@ -30,7 +30,7 @@ export interface PostgresStore extends TokenStore {
    * @returns whether anything was wrong
    */
   completeTables(): Promise<boolean>;
-  /** Renames the tables, so that what they hold stays for people to look at, and makes new ones. */
+  /** Renames the tables, so that people can still look into them, and makes new ones. */
   replaceTables(): Promise<void>;
 }
 
@@ -161,7 +161,7 @@ export function openPostgresStore(
     });
   }
 
-  /** From here to the end of the transaction, nobody else writes. */
+  /** From here to the end of the transaction, no other session writes. */
   async function lockStore(run: Run): Promise<{ era: unknown }> {
     // Without that row, writers would not take turns.
     const [locked] = await run('lockStore');
@@ -317,7 +317,7 @@ const TWO_STORES = 'it has tables of two versions: an older gateway made new one
 const OLD_DAMAGE =
   'its tables are those of an older version, and damaged: run `tokens recover` of that version first';
 
-/** The database has answered: what is wrong does not pass by itself. */
+/** Wraps an error of a database that has answered: the problem does not pass by itself. */
 function asUnreadable(error: unknown): unknown {
   const isKnown =
     error instanceof StoreUnavailableError ||

@@ -355,7 +355,7 @@ export function reserve(database: DatabaseSync, path: string): void {
     database.prepare('INSERT INTO reserve VALUES (zeroblob(?))').run(bytes);
   });
   inTransaction(database, () => {
-    // Another process may have finished this meanwhile.
+    // Another process may have finished this in the meantime.
     if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'reserve'").get()) return;
     // Only pages that held something are copied to the journal before they change.
     database.prepare('UPDATE reserve SET room = randomblob(?)').run(bytes);
