@@ -240,9 +240,7 @@ function responsesOf(connections: Connections): ServerResponse[] {
 function closeIdlest(connections: Connections, max: number): number {
   const idle = Array.from(connections)
     .filter(([, { unanswered }]) => unanswered.every(({ req }) => !req.complete))
-    .toSorted(
-      ([, one], [, other]) => Number(one.wasUsed) - Number(other.wasUsed) || one.used - other.used,
-    )
+    .toSorted(([, a], [, b]) => Number(a.wasUsed) - Number(b.wasUsed) || a.used - b.used)
     .slice(0, Math.ceil(max / 16));
   for (const [socket] of idle) {
     connections.delete(socket);

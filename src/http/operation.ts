@@ -393,18 +393,18 @@ const SHA256 = 'sha256:';
 const NAMES = ['documentId', 'doc_id', 'id'];
 
 function idOf({ method, query, params }: Exchange): string | undefined {
-  const given: Given = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
-  return NAMES.map((name) => given[name]).find((id) => typeof id === 'string');
+  const sent: Members = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
+  return NAMES.map((name) => sent[name]).find((id) => typeof id === 'string');
 }
 
 /** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
 function hashOf({ params }: Exchange): string | undefined {
-  const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Given | null };
+  const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Members | null };
   const hash = persistedQuery?.['sha256Hash'];
   return typeof hash === 'string' ? hash : undefined;
 }
 
-type Given = Readonly<Record<string, unknown>>;
+type Members = Readonly<Record<string, unknown>>;
 
 function nameOf({ operations }: TrustedDocument, requested: unknown): string | undefined {
   const [only, ...others] = operations;

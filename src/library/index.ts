@@ -173,13 +173,15 @@ export async function createExecutor(options: ExecutorOptions): Promise<ServiceE
 
 /** Reads the settings, and begins to log. */
 async function setUp(
-  { settings, log: given }: ExecutorOptions,
+  { settings, log: programLog }: ExecutorOptions,
   opening: AsyncDisposableStack,
   { hasCallers }: { readonly hasCallers: boolean },
 ): Promise<Setup> {
   const env = textsOf(settings);
   const config = readConfig(env, thisMachine.readFile, { hasCallers, hasSandbox: false });
-  const log = given ? withoutDetails(given) : await ownLog(config, env['LOG_LEVEL'], opening);
+  const log = programLog
+    ? withoutDetails(programLog)
+    : await ownLog(config, env['LOG_LEVEL'], opening);
   for (const warning of configWarnings(env, config)) log.warn(warning);
   for (const name of OF_THE_COMMAND) {
     if (env[name])

@@ -20,7 +20,7 @@ export interface ResultReading {
   /** @param selections of what is wanted */
   select(selections: readonly SelectionNode[]): readonly SelectionNode[];
   /** Returns the shape of a value that is wanted. Errors and other types do not match it. */
-  shape(wanted: Shape): Shape;
+  shape(of: Shape): Shape;
   read(value: ServiceValue): ReadResult;
 }
 
@@ -113,7 +113,7 @@ function plainFields(type: GraphQLObjectType) {
 
 const PLAIN: ResultReading = {
   select: (selections) => selections,
-  shape: (wanted) => wanted,
+  shape: (of) => of,
   read: (answered) => ({ kind: 'wanted', answered }),
 };
 
