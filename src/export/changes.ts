@@ -168,7 +168,7 @@ function openState(path: string): ChangesState {
     if (failure !== 'unreadable') throw failureOf(error, path);
     throw new OperatorMistake(
       `${path} is damaged, is not a state of --changes-since, or is one of another version of this program. ` +
-        `Restore it from a backup with the table that the changes were applied to. ${OTHER_PATH}`,
+        `Take its copy of the same day as the table that the changes were applied to. ${OTHER_PATH}`,
     );
   }
 }
