@@ -61,6 +61,8 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 /** The SDL for supergraphs contains the costs of fields from 2.9 on. */
 export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
 
+const LOG_FORMATS = ['readable', 'pino', 'json'] as const;
+
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
@@ -210,6 +212,11 @@ const SETTINGS = {
       'must be the key as `keys new` printed it, without spaces',
     ).optional(),
   ],
+  /** How lines of the log are written. Default: pino in production, otherwise readable. */
+  logFormat: [
+    'LOG_FORMAT',
+    z.enum(LOG_FORMATS, choice('readable, pino or json', 'json')).optional(),
+  ],
   logLevel: [
     'LOG_LEVEL',
     z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
@@ -355,6 +362,7 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     adminPortGiven: settings['ADMIN_PORT'] !== undefined,
     graphiql: values.graphiql ?? !production,
     introspection: values.introspection ?? !production,
+    logFormat: values.logFormat ?? (production ? 'pino' : 'readable'),
     /** The memory for operations that were checked and planned, bytes. */
     operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
     /** The memory for what all requests together hold, bytes. */

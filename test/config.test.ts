@@ -58,6 +58,7 @@ describe('the settings', () => {
       requestBytes: expect.any(Number),
       graphiql: true,
       introspection: true,
+      logFormat: 'readable',
       logLevel: 'info',
       production: false,
     });
@@ -106,6 +107,7 @@ describe('the settings', () => {
       ANSWER_BYTES: '2000000',
       GRAPHIQL: 'off',
       INTROSPECTION: 'off',
+      LOG_FORMAT: 'json',
       LOG_LEVEL: 'warn',
     });
     expect(config).toEqual({
@@ -154,6 +156,7 @@ describe('the settings', () => {
       requestBytes: expect.any(Number),
       graphiql: false,
       introspection: false,
+      logFormat: 'json',
       logLevel: 'warn',
       production: false,
     });
@@ -175,6 +178,12 @@ describe('the settings', () => {
         NODE_ENV: '',
       }),
     ).toEqual(read({}));
+  });
+
+  test('production logs JSON lines, unless another format is set', () => {
+    const production = { ...OVER_SERVICE, NODE_ENV: 'production' };
+    expect(read(production).logFormat).toBe('pino');
+    expect(read({ ...production, LOG_FORMAT: 'readable' }).logFormat).toBe('readable');
   });
 
   test('production turns GraphiQL and introspection off, unless they are set to on', () => {
@@ -500,6 +509,7 @@ describe('a mistake is refused', () => {
     [{ MUTATIONS: 'rename,' }, /^MUTATIONS must be off, all, or field names/],
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
     [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
+    [{ LOG_FORMAT: 'collector' }, /^LOG_FORMAT must be readable, pino or json, for example json/],
     [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
     [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins separated by commas/],
     [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],

@@ -53,7 +53,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   const config = readConfig(terminal.env, terminal.readFile);
   const log = await createLog({
     level: config.logLevel,
-    json: config.production,
+    format: config.logFormat,
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
@@ -107,14 +107,14 @@ async function stop(service: Service, { config, machine, log }: Process): Promis
   service.stopRefreshing();
 }
 
-/** Reports the addresses: as a log line in production, otherwise as links to open. */
+/** Reports the addresses: as a log line among JSON lines, otherwise as links to open. */
 function announce(
   url: string,
   upstream: string,
   { config, log, machine: { stdout } }: Process,
 ): void {
   const isSandbox = config.recruitingUrl === undefined;
-  if (config.production) {
+  if (config.logFormat !== 'readable') {
     log.info({ url: `${url}/graphql`, upstream }, 'serving');
     return;
   }

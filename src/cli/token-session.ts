@@ -244,6 +244,7 @@ export function readTokenConfig({ env, readFile }: Terminal): Config {
     'TOKEN_STORE_KEY',
     'TOKEN_STORE_KEY_FILE',
     'TOKEN_RESCUE_DIR',
+    'LOG_FORMAT',
     'LOG_LEVEL',
   ];
   const settings = Object.fromEntries(names.map((name) => [name, env[name]]));

@@ -202,13 +202,13 @@ function textsOf(settings: Settings): Record<string, string> {
 
 /** Of warnings and errors, unless a level is set. The standard output belongs to the program around this. */
 async function ownLog(
-  { logLevel, production }: Config,
+  { logLevel, logFormat }: Config,
   levelSetting: string | undefined,
   opening: AsyncDisposableStack,
 ): Promise<Logger> {
   const log = await createLog({
     level: levelSetting ? logLevel : 'warn',
-    json: production,
+    format: logFormat,
     colors: false,
     // A stream of its own: each log adds listeners to it.
     destination: new Writable({

@@ -2,13 +2,15 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 
 interface LogOptions {
   readonly level: string;
-  /** JSON lines for machines; otherwise readable lines. */
-  readonly json: boolean;
+  /** Readable lines, JSON lines as pino writes them, or JSON lines with words, dates and flat causes. */
+  readonly format: 'readable' | 'pino' | 'json';
   readonly colors: boolean;
   readonly destination: DestinationStream & NodeJS.WritableStream;
 }
 
-export async function createLog({ level, json, colors, destination }: LogOptions): Promise<Logger> {
+export async function createLog(options: LogOptions): Promise<Logger> {
+  const { level, format, colors, destination } = options;
+  const json = format !== 'readable';
   const stream = json
     ? destination
     : (await import('pino-pretty')).default({
@@ -21,8 +23,18 @@ export async function createLog({ level, json, colors, destination }: LogOptions
       });
   // JSON does not escape these, and a terminal that shows the log would obey some of them.
   const write = (text: string) => void stream.write(escaped(text, CONTROLS_ABOVE_ASCII, json));
-  return pino({ level, serializers: { err: describe } }, json ? joining(write) : { write });
+  return pino(
+    { level, serializers: { err: describe }, ...(format === 'json' && FOR_COLLECTORS) },
+    json ? joining(write) : { write },
+  );
 }
+
+/** Levels as words, and times as RFC 3339 has them. */
+const FOR_COLLECTORS = {
+  formatters: { level: (label: string) => ({ level: label }) },
+  timestamp: pino.stdTimeFunctions.isoTime,
+  serializers: { err: describeFlat },
+};
 
 /** Returns a log of another program, which then describes errors as `createLog` does. */
 export function withoutDetails(log: Logger): Logger {
@@ -81,11 +93,19 @@ function escaped(text: string, controls: RegExp, isJson = true): string {
   });
 }
 
+interface Described {
+  readonly type: string;
+  readonly message: string;
+  readonly code: unknown;
+  readonly stack: string | undefined;
+  readonly cause?: Described | string;
+}
+
 /**
  * Logs what an error is and where it came from, and nothing else. A GraphQL error also holds its document, and with it
  * the literals of a caller's query, which must stay out of logs.
  */
-function describe(error: unknown, depth = 0): unknown {
+function describe(error: unknown, depth = 0): Described | string {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
   const { code, extensions } = error as { code?: unknown; extensions?: { code?: unknown } };
@@ -97,6 +117,21 @@ function describe(error: unknown, depth = 0): unknown {
     stack: depth === 0 && !extensions ? framesOf(stack) : undefined,
     ...(cause !== undefined && depth < 4 && { cause: describe(cause, depth + 1) }),
   };
+}
+
+/** Describes an error like `describe`, but with all causes in one line: collectors index nested objects badly. */
+function describeFlat(error: unknown): unknown {
+  const described = describe(error);
+  if (typeof described === 'string') return described;
+  const { cause, ...rest } = described;
+  return cause === undefined ? rest : { ...rest, cause: inLine(cause) };
+}
+
+function inLine(cause: Described | string): string {
+  if (typeof cause === 'string') return cause.replace(/\s+/g, ' ');
+  const { type, message, code, cause: next } = cause;
+  const text = `${type}: ${message}${code === undefined ? '' : ` (${String(code)})`}`;
+  return `${text.replace(/\s+/g, ' ')}${next === undefined ? '' : `, caused by ${inLine(next)}`}`;
 }
 
 /** The first frames. The message before them is left out: its lines could look like lines of the log. */
