@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
 import { authContradictions, authVariables, toAuth } from './config/auth.ts';
+import { COMMAND_LINE } from './config/command-line.ts';
 import {
   describeMisspelling,
   misspellings,
@@ -315,7 +316,7 @@ function contradictions(
   if (url !== undefined) return hasCallers ? authContradictions(settings) : [];
   if (!hasSandbox) {
     return [
-      'RECRUITING_URL is not set. Set it to the base address of the service, for example https://api.example.com, or to that of a sandbox: `recruiting-subgraph sandbox` plays the service on this machine.',
+      `RECRUITING_URL is not set. Set it to the base address of the service, for example https://api.example.com, or to that of a sandbox: \`${COMMAND_LINE} sandbox\` plays the service on this machine.`,
     ];
   }
   if (environment === 'production') {
@@ -323,12 +324,16 @@ function contradictions(
       'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',
     ];
   }
-  return ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)]
-    .filter((name) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined)
-    .map(
-      (name) =>
-        `${name} is set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. Set RECRUITING_URL, or remove ${name}.`,
-    );
+  const names = ['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', ...Object.keys(authVariables)];
+  const ofService = names.filter(
+    (name) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined,
+  );
+  if (ofService.length === 0) return [];
+  const list = new Intl.ListFormat('en', { style: 'long' }).format(ofService);
+  return [
+    `${list} ${ofService.length > 1 ? 'are' : 'is'} set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. ` +
+      `Set RECRUITING_URL, or remove ${list}. To try tokens and API keys with made-up people, run \`${COMMAND_LINE} sandbox --keys\`, which prints the settings for it.`,
+  ];
 }
 
 function uselessWithoutOthers(settings: Readonly<Record<string, string>>): string[] {

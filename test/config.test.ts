@@ -364,6 +364,18 @@ describe('a misspelled variable', () => {
     ['AUTH_API_KEY_FILE', 'AUTH_API_KEYS_FILE'],
     ['TRUSTED_DOCUMENT_ONLY', 'TRUSTED_DOCUMENTS_ONLY'],
     ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT_MS'],
+    ['PORTT', 'PORT'],
+    ['PROT', 'PORT'],
+    ['HOSTT', 'HOST'],
+    ['WORKER', 'WORKERS'],
+    ['GRAPHQL', 'GRAPHIQL'],
+    ['MUTATION', 'MUTATIONS'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['LOGFORMATS', 'LOG_FORMAT'],
+    ['TOKENSTORE', 'TOKEN_STORE'],
+    ['API_KEYS', 'AUTH_API_KEYS'],
+    ['API_KEYS_FILE', 'AUTH_API_KEYS_FILE'],
+    ['TIMEOUT_MS', 'UPSTREAM_TIMEOUT_MS'],
   ])('%s is reported', (name, meant) => {
     expect(warningsOf({ [name]: 'secret' })).toEqual([
       `${name} is not a setting and is ignored. Was ${meant} meant?`,
@@ -376,6 +388,7 @@ describe('a misspelled variable', () => {
     'RECRUITING_URI',
     'RECRUITING_ULR',
     'RECRUITINGURL_',
+    'RECRUITINGURL',
     'recruiting_url',
     'RECRUITING_URLS',
   ])('%s prevents a start that would serve the sandbox', (name) => {
@@ -402,6 +415,9 @@ describe('a misspelled variable', () => {
         [
           'HOSTNAME HOME PATH PWD USER TERM LANG TZ SHELL CI DEBUG NODE_ENV NODE_OPTIONS NODE_PATH HTTP_PROXY HTTPS_PROXY',
           'NO_PROXY NODE_EXTRA_CA_CERTS OTEL_SERVICE_NAME RECRUITING_PORT RECRUITING_SERVICE_HOST RECRUITING_SERVICE_PORT',
+          'HOSTS PORTS PORT0 PORT1 POST HOSTTYPE OSTYPE MACHTYPE LOGNAME MAIL PAGER EDITOR VISUAL OLDPWD SHLVL TMPDIR COLORTERM',
+          'DISPLAY COLUMNS LINES IFS UID PPID API_KEY API_KEY_FILE SSH_AUTH_SOCK SSH_CONNECTION XDG_RUNTIME_DIR INVOCATION_ID',
+          'JOURNAL_STREAM NOTIFY_SOCKET LISTEN_FDS CREDENTIALS_DIRECTORY KUBERNETES_PORT KUBERNETES_SERVICE_HOST MAX_MEMORY',
           'RECRUITING_PORT_4000_TCP_ADDR TOKEN AUTH_TOKEN GITHUB_TOKEN npm_config_loglevel DATABASE_URL REDIS_HOST',
         ].flatMap((line) => line.split(' ').map((name) => [name, 'x'])),
       ),
@@ -553,6 +569,15 @@ describe('a mistake is refused', () => {
   test('the sandbox in production', () => {
     expect(mistakesOf({ NODE_ENV: 'production' })).toEqual([
       'RECRUITING_URL is not set, and the sandbox is not served in production. Set RECRUITING_URL to the base address of the service, for example https://api.example.com.',
+    ]);
+  });
+
+  test('settings of a service without its address are reported together, with the ways out', () => {
+    const env = { TOKEN_LINK: LINK, TOKEN_STORE: 'sqlite:tokens.db', AUTH_ISSUER: 'https://id' };
+    expect(mistakesOf(env)).toEqual([
+      'TOKEN_LINK, TOKEN_STORE, and AUTH_ISSUER are set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. ' +
+        'Set RECRUITING_URL, or remove TOKEN_LINK, TOKEN_STORE, and AUTH_ISSUER. ' +
+        'To try tokens and API keys with made-up people, run `npm start -- sandbox --keys`, which prints the settings for it.',
     ]);
   });
 

@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { FEDERATION_VERSIONS, VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
+import { COMMAND_LINE } from '../config/command-line.ts';
 import { nearestWord } from '../words.ts';
 import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
 
@@ -242,7 +243,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
 }
 
 function program(terminal: Terminal, end: (exitCode: number) => void): Command {
-  const root = new Command('recruiting-subgraph')
+  const root = new Command(COMMAND_LINE)
     .description('One GraphQL gateway in front of the recruiting service.')
     .version(VERSION)
     .exitOverride()
@@ -252,13 +253,15 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
       // The arguments may have the link, which must not appear in an error.
       outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
     })
-    .showHelpAfterError('Add --help to see the arguments and options of the command.');
+    // A word that is no command is answered with the list of commands.
+    .showHelpAfterError();
   for (const [usage, { about, options: accepted = [], load }] of Object.entries(COMMANDS)) {
     const isDefault = usage === 'serve';
     const group = groupOf(usage, root);
     const command = (group ?? root)
       .command(group ? usage.slice(group.name().length + 1) : usage, { isDefault })
       .description(about)
+      .showHelpAfterError('Add --help to see the arguments and options of the command.')
       // The default command also gets unknown words, which are reported here.
       .allowExcessArguments(isDefault)
       .allowUnknownOption(isDefault)

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { OperatorMistakes } from '../errors.ts';
+import { COMMAND_LINE } from './command-line.ts';
 import { secureUrl } from './values.ts';
 
 const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
@@ -72,7 +73,7 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
   if (!isAuthGiven && !isAnonymous) {
     mistakes.push(
       'RECRUITING_URL is set, but no caller needs a credential: real data would be served to everyone who can reach this address. ' +
-        'Set AUTH_API_KEYS (`keys new <name>` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.',
+        `Set AUTH_API_KEYS (\`${COMMAND_LINE} keys new <name>\` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.`,
     );
   }
   const missing = TOGETHER.filter((name) => !isGiven(name));

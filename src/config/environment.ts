@@ -87,8 +87,8 @@ export interface Misspelling {
 }
 
 /**
- * Finds variables that are not settings, but are spelled almost like a setting that is not set. Only names with an
- * underscore are compared: `HOSTS` or `PORTS` may belong to another program.
+ * Finds variables that are not settings, but are spelled almost like a setting that is not set. Each is reported with the
+ * nearest setting.
  *
  * @param names all settings
  */
@@ -97,11 +97,14 @@ export function misspellings(
   names: readonly string[],
 ): Misspelling[] {
   const known = [...names, ...SECRETS.map((name) => `${name}_FILE`)];
-  const missing = known.filter((name) => name.includes('_') && settings[name] === undefined);
+  const missing = known.filter((name) => settings[name] === undefined);
   return Object.keys(settings)
     .filter((name) => !known.includes(name))
     .flatMap((name) => {
-      const meant = missing.find((other) => isNear(name.toUpperCase(), other));
+      const typed = name.toUpperCase();
+      const [meant] = missing
+        .filter((other) => isNear(typed, other))
+        .toSorted((a, b) => distance(typed, a) - distance(typed, b));
       return meant === undefined ? [] : [{ name, meant }];
     });
 }
@@ -113,10 +116,30 @@ export function describeMisspelling({ name, meant }: Misspelling): string {
     : `${fact} Was ${meant} meant?`;
 }
 
-/** Whether at most two letters are wrong, missing or added, or the last word is missing. */
 function isNear(name: string, known: string): boolean {
-  const words = name.split('_');
-  if (words.length < 2 || Math.abs(name.length - known.length) > 12) return false;
-  if (known.startsWith(`${name}_`)) return known.split('_').length === words.length + 1;
+  const words = name.split('_').length;
+  const knownWords = known.split('_').length;
+  if (Math.abs(name.length - known.length) > 12) return false;
+  if (knownWords === 1) return isNearWord(name, known);
+  // `LOGLEVEL`. Names without an underscore are common, so only one more letter may differ.
+  if (words === 1) return distance(name, known.replaceAll('_', '')) <= 1;
+  const hasWordLess = known.startsWith(`${name}_`) || known.endsWith(`_${name}`);
+  if (hasWordLess) return knownWords === words + 1 && !OF_OTHERS.includes(name);
   return Math.abs(name.length - known.length) <= 2 && distance(name, known) <= 2;
+}
+
+/** Names that many programs read. */
+const OF_OTHERS = ['API_KEY', 'API_KEY_FILE'];
+
+/**
+ * Compares with a setting of one word. A short one is near only with its own letters: `PORTT` and `PROT`. `PORTS`, `PORT0`,
+ * `HOSTS` and `POST` may belong to other programs.
+ */
+function isNearWord(name: string, known: string): boolean {
+  if (distance(name, known) > 2) return false;
+  return known.length > 5 || (lettersOf(name) === lettersOf(known) && name !== `${known}S`);
+}
+
+function lettersOf(word: string): string {
+  return [...new Set(word)].toSorted().join('');
 }

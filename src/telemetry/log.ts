@@ -130,7 +130,8 @@ function describeFlat(error: unknown): unknown {
 function inLine(cause: Described | string): string {
   if (typeof cause === 'string') return cause.replace(/\s+/g, ' ');
   const { type, message, code, cause: next } = cause;
-  const text = `${type}: ${message}${code === undefined ? '' : ` (${String(code)})`}`;
+  const hasCode = typeof code === 'string' || typeof code === 'number';
+  const text = `${type}: ${message}${hasCode ? ` (${code})` : ''}`;
   return `${text.replace(/\s+/g, ' ')}${next === undefined ? '' : `, caused by ${inLine(next)}`}`;
 }
 

@@ -62,6 +62,32 @@ test.each([
   expect(stderr).toMatch(new RegExp(`Did you mean ${meant}\\?`));
 });
 
+test.each([
+  [['frobnicate'], ['serve', 'sandbox', 'export', 'tokens', 'keys', 'schema']],
+  [
+    ['tokens', 'frobnicate'],
+    ['import', 'status', 'check', 'refresh', 'recover', 'export'],
+  ],
+])('an unknown command is answered with the list of commands: %j', async (args, names) => {
+  const { code, stdout, stderr } = await runHere(args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(/^error: .*'frobnicate'/);
+  const list = stderr.split('\nCommands:\n')[1]!;
+  const listed = [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name);
+  expect(listed).toEqual(expect.arrayContaining(names));
+});
+
+test.each([
+  [['--help'], 'npm start -- [options] [command]'],
+  [['tokens', '--help'], 'npm start -- tokens [options] [command]'],
+  [['tokens', 'import', '--help'], 'npm start -- tokens import [options] <source>'],
+  [['export', '--help'], 'npm start -- export [options] <field>'],
+])('help says what is typed here: %j', async (args, usage) => {
+  const { code, stdout } = await runHere(args);
+  expect(code).toBe(0);
+  expect(stdout.split('\n')[0]).toBe(`Usage: ${usage}`);
+});
+
 test('a command without its argument names the way to its help', async () => {
   const { code, stderr } = await runHere(['tokens', 'import']);
   expect(code).toBe(2);
@@ -88,7 +114,7 @@ test('a service without credentials of callers is not served, and the command th
   const exit = await runHere([], { RECRUITING_URL: 'https://recruiting.example.com' });
   expect(exit.code).toBe(2);
   expect(exit.stderr).toContain(
-    'Set AUTH_API_KEYS (`keys new <name>` makes a key) or AUTH_JWKS_URL',
+    'Set AUTH_API_KEYS (`npm start -- keys new <name>` makes a key) or AUTH_JWKS_URL',
   );
 });
 
