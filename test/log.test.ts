@@ -3,6 +3,7 @@ import { GraphQLError } from 'graphql';
 import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { createLog, withoutDetails } from '../src/telemetry/log.ts';
+import { blockWith } from './support/docs/documents.ts';
 
 const HOSTILE = 'a\u001B[31mb\nINFO: forged\r\u007F\u009B2Jc\u2028d';
 const FAILURE = new Error(HOSTILE);
@@ -73,6 +74,21 @@ test('lines for a collector have levels as words, RFC 3339 times, and the causes
     },
   });
   expect(lines.at(-1)!['err']).not.toHaveProperty('cause');
+});
+
+test('the line for a collector in docs/telemetry.md is one that is written', async () => {
+  const { writes, destination } = recorder();
+  const log = await createLog({ level: 'info', destination, format: 'json', colors: false });
+  const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  const cause = new Error('the connection was lost', { cause: reset });
+  const err = new Error('the store cannot be read', { cause });
+  log.error({ err }, 'the tokens cannot be read');
+  const documented = JSON.parse(blockWith('docs/telemetry.md', 'caused by'));
+  documented.err.stack = expect.stringMatching(/^ {4}at /);
+  for (const name of ['time', 'pid', 'hostname']) {
+    documented[name] = expect.any(documented[name].constructor);
+  }
+  expect(JSON.parse(writes[0]!)).toEqual(documented);
 });
 
 test('lines are written together, and with the next warning at the latest', async () => {

@@ -126,6 +126,14 @@ test('the programs of docs/library.md, and those of examples, answer and end aft
   await Promise.all(answered);
 });
 
+test('the help of the package says how a project runs its commands', async () => {
+  const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
+  await using help = startProcess([command, 'tokens', 'import', '--help'], { cwd: project });
+  const { code, stdout } = await help.ended;
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Usage: npx recruiting-subgraph tokens import \[options\] <source>\n/);
+});
+
 test('the command of the package prints what is served, with what a company adds', async () => {
   const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
   await using print = startProcess([command, 'schema', 'print'], {
