@@ -210,7 +210,7 @@ const SETTINGS = {
     'EXPORT_API_KEY',
     matching(
       /^[\x21-\x7e]+$/,
-      'must be the key as `keys new` printed it, without spaces',
+      `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
     ).optional(),
   ],
   /** How lines of the log are written. Default: pino in production, otherwise readable. */

@@ -13,6 +13,8 @@ export const SCOPES = {
   router: 'nothing by itself: marks a router, for ROUTER_CALLERS=scope:router',
 };
 const SCOPE_NAMES = Object.keys(SCOPES);
+const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
+const CREATES_ONE = `the command \`${KEYS_NEW}\` creates one`;
 const SEPARATOR = /\s*[,\n]\s*/;
 const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 
@@ -73,7 +75,7 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
   if (!isAuthGiven && !isAnonymous) {
     mistakes.push(
       'RECRUITING_URL is set, but no caller needs a credential: real data would be served to everyone who can reach this address. ' +
-        `Set AUTH_API_KEYS (\`${COMMAND_LINE} keys new <name>\` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.`,
+        `Set AUTH_API_KEYS (\`${KEYS_NEW}\` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.`,
     );
   }
   const missing = TOGETHER.filter((name) => !isGiven(name));
@@ -180,9 +182,7 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
     );
   }
   if (!/^[\da-f]{64}$/.test(hash)) {
-    mistakes.push(
-      'has a hash that is not SHA-256 in 64 hex digits; the command `keys new` creates one',
-    );
+    mistakes.push(`has a hash that is not SHA-256 in 64 hex digits; ${CREATES_ONE}`);
   }
   if (scopes.some((scope) => !KEY_SCOPE.test(scope))) {
     mistakes.push(
@@ -205,7 +205,7 @@ function readEntry(text: string): ApiKeyEntry | undefined {
 function mistakesOf(entry: ApiKeyEntry | undefined): string[] {
   return entry
     ? apiKeyMistakes(entry)
-    : ['is not name:sha256-hex or name:sha256-hex:scopes; the command `keys new` creates one'];
+    : [`is not name:sha256-hex or name:sha256-hex:scopes; ${CREATES_ONE}`];
 }
 
 /** The gateway does not know the key itself. */
