@@ -115,6 +115,7 @@ function announce(
 ): void {
   const isSandbox = config.recruitingUrl === undefined;
   if (config.logFormat !== 'readable') {
+    if (isSandbox) log.warn(`SANDBOX: ${MADE_UP}`);
     log.info({ url: `${url}/graphql`, upstream }, 'serving');
     return;
   }
@@ -126,8 +127,10 @@ ${isSandbox ? SANDBOX_NOTICE : `  Upstream   ${upstream}\n`}
 `);
 }
 
-const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
-  Set RECRUITING_URL to serve the real recruiting service.
+const MADE_UP =
+  'The people served here are made up. Set RECRUITING_URL to serve the real recruiting service.';
+
+const SANDBOX_NOTICE = `  ***  SANDBOX  ***  ${MADE_UP.replace('. ', '.\n  ')}
 `;
 
 /**

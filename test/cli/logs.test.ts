@@ -119,6 +119,9 @@ test.each(['1', '2'])(
       .split('\n')
       .map((line) => JSON.parse(line));
     expect(lines.map(({ msg }) => msg)).toEqual(expect.arrayContaining(['serving', 'request']));
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'warn', msg: expect.stringMatching(/^SANDBOX: .*made up/) }),
+    );
     for (const { level, time } of lines) {
       expect(level).toMatch(/^(info|warn)$/);
       expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/);
