@@ -94,7 +94,15 @@ test('while the primary stands still, a request that needs a newer token gets a 
   // Only the primary accepts connections, so they have to be there already.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   onTestFinished(() => agent.destroy());
+  // A token that the service never accepted is not renewed at once. The first one is, right after the import.
+  const generation = async () => {
+    const { samples } = (await metricsOf(gateway)).get('recruiting_token_generation')!;
+    return samples.get('recruiting_token_generation');
+  };
+  await vi.waitUntil(async () => (await generation()) === 2, WAITING);
   expect((await ask(gateway, agent)).status).toBe(200);
+  // The primary answers when it has read what the worker reported before.
+  expect(await generation()).toBe(2);
   const workers = childrenOf(gateway.pid);
   await disturb(gateway.pid, 'stopped');
   ahead += 3_700_000;
