@@ -16,7 +16,7 @@ const PROBE_MS = 20;
 
 /** Distributes new connections by turns over the backends whose last reply to `/ready` was yes. */
 export async function startBalancer(backends: readonly Backend[]): Promise<Balancer> {
-  const ready = new Set(backends);
+  const ready = new Set<Backend>();
   const given = backends.map(() => 0);
   const sockets = new Set<Socket>();
   const keep = (socket: Socket) => {
@@ -41,15 +41,19 @@ export async function startBalancer(backends: readonly Backend[]): Promise<Balan
   await once(server.listen(0, '127.0.0.1'), 'listening');
 
   const stop = new AbortController();
+  const probe = async (backend: Backend) => {
+    const says = await fetch(new URL('/ready', backend.url), { signal: stop.signal })
+      .then((response) => response.body?.cancel().then(() => response.ok) ?? response.ok)
+      .catch(() => false);
+    if (says) ready.add(backend);
+    else ready.delete(backend);
+  };
+  await Promise.all(backends.map(probe));
   const probing = Promise.all(
     backends.map(async (backend) => {
       while (!stop.signal.aborted) {
-        const says = await fetch(new URL('/ready', backend.url), { signal: stop.signal })
-          .then((response) => response.body?.cancel().then(() => response.ok) ?? response.ok)
-          .catch(() => false);
-        if (says) ready.add(backend);
-        else ready.delete(backend);
         await new Promise((passed) => setTimeout(passed, PROBE_MS));
+        await probe(backend);
       }
     }),
   );
