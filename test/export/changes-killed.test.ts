@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test, vi } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { startProgram } from '../support/processes/process.ts';
@@ -19,8 +20,14 @@ test('changes of runs that are killed again and again give the list when the las
   for (let night = 0; night < 3; night += 1) {
     for (const piece of [70, 40]) {
       await using program = startProgram(args);
-      door.onPiece = (at) => {
-        if (at === piece) program.signal('SIGKILL');
+      door.onPiece = (at, response) => {
+        if (at !== piece) return;
+        // The first run has then committed a part of what it read: a commit comes after 2,000 records.
+        if (night === 0 && piece === 70) {
+          response.cork();
+          const hasCommitted = () => committedPages(`${file}.part.state`) > 0;
+          void vi.waitUntil(hasCommitted, WAITING).finally(() => program.signal('SIGKILL'));
+        } else program.signal('SIGKILL');
       };
       const { signal, stderr } = await program.ended;
       expect(signal).toBe('SIGKILL');
@@ -49,3 +56,19 @@ test('changes of runs that are killed again and again give the list when the las
   expect(table).toEqual(byId);
   expect(readdirSync(folder.path)).toEqual(['state']);
 });
+
+const WAITING = { timeout: 30_000, interval: 20 };
+
+/** Reads a copy of the state, which the program keeps locked. */
+function committedPages(state: string): number {
+  using folder = temporaryFolder();
+  const copy = folder.file('copy');
+  try {
+    for (const suffix of ['', '-wal']) copyFileSync(`${state}${suffix}`, `${copy}${suffix}`);
+    using database = new DatabaseSync(copy);
+    return Number(database.prepare('SELECT count(*) AS pages FROM page').get()!['pages']);
+  } catch {
+    // It is not there yet, or was copied in the middle of a commit.
+    return 0;
+  }
+}
