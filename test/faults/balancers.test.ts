@@ -2,7 +2,7 @@
  * Gateways as processes behind a balancer of TCP connections that knows of them only what `/ready` returns, and clients
  * that keep their connections.
  */
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { startBalancer } from '../support/processes/balancer.ts';
 import { startServe } from '../support/processes/process.ts';
 import { startSteadyLoad } from '../support/processes/steady-load.ts';
@@ -53,8 +53,11 @@ test('without a shutdown delay, every accepted request is still answered complet
   }
 });
 
+const WAITING = { timeout: 30_000, interval: 20 };
+
 async function serve(env: Record<string, string> = {}) {
   const gateway = await startServe({ env });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
+  await vi.waitUntil(async () => (await fetch(new URL('/ready', gateway.url))).ok, WAITING);
   return gateway;
 }
