@@ -264,7 +264,9 @@ test('tokens export moves a SQLite store to PostgreSQL under load without a fail
   const moved = await world.tokens(['export', sqlite.TOKEN_STORE]);
   expect(moved).toMatchObject({ code: 0, stderr: '' });
   const [single, next] = await Promise.all([world.serve(sqlite), world.serve(shared)]);
-  await eventually(async () => expect((await fetch(new URL('/ready', single.url))).status).toBe(200));
+  await eventually(async () =>
+    expect((await fetch(new URL('/ready', single.url))).status).toBe(200),
+  );
   await using balancer = await startBalancer([single, next]);
   expect((await fetch(new URL('/ready', next.url))).status).toBe(503);
   const load = startSteadyLoad(balancer.url);
