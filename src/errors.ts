@@ -41,6 +41,57 @@ export function codedError(
   return error;
 }
 
+/** What the callers of the gateway learn from an error whose message is for the operator. */
+export interface ForCallers {
+  /** Seconds after which the same request may succeed. */
+  readonly retryAfter: number;
+  /** Whether it cannot succeed before the operator has done something. */
+  readonly needsOperator: boolean;
+}
+
+/**
+ * An error whose message is for the operator: it has names of settings, commands or files, or the state of the tokens.
+ * `http/error-policy.ts` logs it, and callers get the code, an id of the log line, and what `forCallers` allows.
+ */
+export class OperatorError extends GraphQLError {
+  override name = 'OperatorError';
+  readonly forCallers: ForCallers;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    {
+      needsOperator = false,
+      retryAfter = needsOperator ? 60 : 10,
+      cause,
+    }: Partial<ForCallers> & { readonly cause?: unknown } = {},
+  ) {
+    super(message, { extensions: { code, retryAfter } });
+    this.forCallers = { retryAfter, needsOperator };
+    if (cause !== undefined) this.cause = cause;
+  }
+
+  /** A copy for another caller. */
+  copy(): OperatorError {
+    const { message, extensions, forCallers, cause } = this;
+    const copy = new OperatorError(extensions['code'] as ErrorCode, message, {
+      ...forCallers,
+      cause,
+    });
+    Object.assign(copy.extensions, extensions);
+    return copy;
+  }
+}
+
+/** What a caller may read of an error. */
+export function messageForCallers(error: GraphQLError): string {
+  if (!(error instanceof OperatorError)) return error.message;
+  const { needsOperator, retryAfter } = error.forCallers;
+  return needsOperator
+    ? 'The recruiting service is temporarily unavailable, until the operator of this gateway has acted.'
+    : `The recruiting service is temporarily unavailable. Try again in ${retryAfter} s.`;
+}
+
 /** Creates the error for a request that is not a GraphQL request: its status is 400, whatever the caller accepts. */
 export function badRequest(message: string): GraphQLError {
   return codedError('BAD_USER_INPUT', message, { extensions: { http: { status: 400 } } });

@@ -14,6 +14,7 @@ import { holdRequests } from './http/exchange.ts';
 import { createOperationStages } from './http/operation.ts';
 import { createOrigin, createPaths } from './http/addresses.ts';
 import { pipeline } from './http/pipeline.ts';
+
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
@@ -39,6 +40,7 @@ import { createTokenKeeper, type TokenKeeper } from './tokens/token-keeper.ts';
 import { tokenLinkAt } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createServiceExecutor } from './upstream/executor.ts';
+import { createQueryProbe } from './upstream/query-probe.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -161,7 +163,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   }
   let isStopping = false;
   const origin = createOrigin({ ...config, isSandbox: parts.sandbox !== undefined }, log);
-  const paths = createPaths(() => tokens.present && !isStopping);
+  const paths = createPaths(() => tokens.present && !isStopping, createQueryProbe(execute, clock));
   const graphiql = createGraphiql({
     enabled: config.graphiql,
     credentials: config.auth && {
@@ -174,7 +176,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       knownId: parts.sandbox?.idOfPerson,
     }),
   });
-  const errors = createErrorPolicy({ memory, log });
+  const errors = createErrorPolicy({ memory, log, forOperator: parts.hasCallers === false });
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
   const maxBytes = added ? operationBytes / 2 : operationBytes;
   const { fieldScopes: onMissing } = config;
@@ -207,7 +209,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const executing: Omit<PlansExecutorParts, 'schema' | 'find'> = {
     planner,
     memory,
-    mask: (error, call) => errors.mask(error, { requestId: call?.cause?.requestId ?? '' }),
+    mask: (error, call) => errors.mask(error, call?.cause ?? { requestId: '' }),
   };
   const plans = createPlansExecutor({
     ...executing,

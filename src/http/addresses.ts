@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { codedError } from '../errors.ts';
 import {
   errorReply,
+  JSON_TYPE,
   type Stage,
   type Exchange,
   type Reply,
@@ -361,14 +362,17 @@ function readAddress(text: string): string | undefined {
 }
 
 /** What is served at which path: the probes, and GraphQL at all that is left. */
-export function createPaths(isReady: () => boolean) {
+export function createPaths(isReady: () => boolean, queriesWork: () => Promise<boolean>) {
   return {
     /** Replies that the process is alive. */
     health: ({ path }) => (path === '/health' ? OK : undefined),
-    /** Replies whether requests may be sent to this process; never why not. */
-    readiness: ({ path }) => {
+    /** Replies whether requests may be sent to this process, and to `?deep` whether queries work; never why not. */
+    readiness: async ({ path, query }) => {
       if (path !== '/ready') return undefined;
-      return isReady() ? OK : UNAVAILABLE;
+      const ready = isReady();
+      if (!new URLSearchParams(query).has('deep')) return readinessReply(ready, { ready });
+      const queries = ready && (await queriesWork());
+      return readinessReply(queries, { ready, queries });
     },
     /** Replies 404 to every path except that of GraphQL. */
     graphqlOnly: ({ path }) => (isGraphqlPath(path) ? undefined : NOT_FOUND),
@@ -376,7 +380,15 @@ export function createPaths(isReady: () => boolean) {
 }
 
 const OK: Reply = { status: 200, headers: {} };
-const UNAVAILABLE: Reply = { status: 503, headers: {} };
+
+function readinessReply(isYes: boolean, body: Readonly<Record<string, boolean>>): Reply {
+  return {
+    status: isYes ? 200 : 503,
+    headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
+    body: JSON.stringify(body),
+  };
+}
+
 const NOT_FOUND: Reply = {
   status: 404,
   headers: { 'content-type': 'text/plain; charset=utf-8' },

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { GraphQLError, type ExecutionResult } from 'graphql';
 import { processRegularResult, type FetchAPI } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { codedError, knownCode, type ErrorCode } from '../errors.ts';
+import {
+  codedError,
+  knownCode,
+  messageForCallers,
+  OperatorError,
+  type ErrorCode,
+} from '../errors.ts';
 import { accepted, onePartReply } from './delivery.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
 import {
@@ -18,11 +24,16 @@ interface ErrorPolicyParts {
   /** Refusals count in it until they are sent: they may repeat large values of the request. */
   readonly memory: RequestMemory;
   readonly log: Logger;
+  /** Whether the only caller is the operator, who then gets the operators' messages. */
+  readonly forOperator?: boolean | undefined;
 }
 
 /** How errors reach callers. */
 export interface ErrorPolicy {
-  /** Replaces an unexpected error by one that shows only an id, which is logged with the error. */
+  /**
+   * Replaces an unexpected error by one that shows only an id, which is logged with the error, and the message of an
+   * error for the operator by one for callers, with the id of its log line.
+   */
   readonly mask: MaskFor;
   /** Answers what a stage threw. @param extensions of the answer, which plugins may have added */
   readonly refuse: (
@@ -39,8 +50,8 @@ export interface ErrorPolicy {
 /**
  * Yoga writes what is refused, as JSON, with the status that the `accept` header requires (GraphQL over HTTP, 6.4).
  */
-export function createErrorPolicy({ memory, log }: ErrorPolicyParts): ErrorPolicy {
-  const mask = maskUnexpected(log);
+export function createErrorPolicy({ memory, log, forOperator }: ErrorPolicyParts): ErrorPolicy {
+  const mask = maskUnexpected(log, forOperator ? withOperatorMessage : maskOperatorErrors(log));
 
   const refuse: ErrorPolicy['refuse'] = async (exchange, thrown, extensions) => {
     // A thousand callers may leave at once.
@@ -128,7 +139,44 @@ async function replyOf(response: Response) {
   };
 }
 
-function maskUnexpected(log: Logger): MaskFor {
+/** Returns the error that a caller gets for one whose message is for the operator. @param origin the latter */
+type OperatorMask = (
+  error: GraphQLError,
+  origin: OperatorError,
+  exchange: Pick<Exchange, 'requestId'>,
+) => GraphQLError;
+
+/** Logs the message for the operator, once for a request, and gives callers the id of that line. */
+function maskOperatorErrors(log: Logger): OperatorMask {
+  const logged = new WeakMap<object, { readonly message: string; readonly id: string }>();
+  return (error, origin, exchange) => {
+    const { message, forCallers } = origin;
+    let line = logged.get(exchange);
+    if (line?.message !== message) {
+      line = { message, id: randomUUID() };
+      logged.set(exchange, line);
+      const { requestId } = exchange;
+      const level = forCallers.needsOperator ? 'error' : 'warn';
+      log[level]({ requestId, err: origin, errorId: line.id }, UNAVAILABLE);
+    }
+    return withId(
+      error,
+      line.id,
+      error.message === message ? messageForCallers(origin) : undefined,
+    );
+  };
+}
+
+const UNAVAILABLE = 'a caller was told that the recruiting service is temporarily unavailable';
+
+/** The message of an interrupted drain has only what callers may read of its cause. */
+const withOperatorMessage: OperatorMask = (error, { message }) => {
+  if (error.message === message) return error;
+  const { nodes = null, path = null, extensions } = error;
+  return new GraphQLError(`${error.message} ${message}`, { nodes, path, extensions });
+};
+
+function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
   const logged = (cause: unknown, { requestId }: Pick<Exchange, 'requestId'>): string => {
     const id = randomUUID();
     log.error({ requestId, err: cause, errorId: id }, 'unexpected error');
@@ -136,6 +184,8 @@ function maskUnexpected(log: Logger): MaskFor {
   };
   return (error, exchange) => {
     if (isForCallers(error)) {
+      const origin = operatorErrorIn(error);
+      if (origin) return maskOperatorError(error, origin, exchange);
       const cause = unexpectedCause(error);
       return cause === undefined ? error : withId(error, logged(cause, exchange));
     }
@@ -186,18 +236,34 @@ function isTooDeep(error: unknown): boolean {
   return cause instanceof RangeError && cause.message.includes('call stack');
 }
 
-/** The error that interrupted a drain, if it is unexpected. */
-function unexpectedCause(error: GraphQLError): unknown {
-  let inner: Error = error;
-  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
-  const { cause } = inner;
-  const isOurs = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
-  return isOurs && cause instanceof Error && !isForCallers(cause) && !isAbort(cause)
-    ? cause
-    : undefined;
+/** The error with a message for the operator that this is, or that interrupted its drain. */
+function operatorErrorIn(error: GraphQLError): OperatorError | undefined {
+  const origin = originOf(error);
+  if (origin instanceof OperatorError) return origin;
+  const cause = interruptionOf(error);
+  return cause instanceof OperatorError ? cause : undefined;
 }
 
-function withId({ message, nodes, path, extensions }: GraphQLError, id: string): GraphQLError {
+/** The error that interrupted a drain, if it is unexpected. */
+function unexpectedCause(error: GraphQLError): unknown {
+  const cause = interruptionOf(error);
+  return cause instanceof Error && !isForCallers(cause) && !isAbort(cause) ? cause : undefined;
+}
+
+/** The error that interrupted a drain. */
+function interruptionOf(error: GraphQLError): unknown {
+  const isOurs = error.extensions['code'] === ('DRAIN_INTERRUPTED' satisfies ErrorCode);
+  return isOurs ? originOf(error).cause : undefined;
+}
+
+function originOf(error: GraphQLError): Error {
+  let inner: Error = error;
+  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
+  return inner;
+}
+
+function withId(error: GraphQLError, id: string, message = error.message): GraphQLError {
+  const { nodes, path, extensions } = error;
   return new GraphQLError(`${message} Report this id to the operator of the gateway: ${id}`, {
     nodes: nodes ?? null,
     path: path ?? null,

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, type ErrorCode } from '../errors.ts';
+import { codedError, codeOf, messageForCallers, type ErrorCode } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import { PagesRefused } from './failures.ts';
 import type { Identified, PageRecords } from './page.ts';
@@ -114,7 +114,8 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
       extensions: { ...reason, ...extended },
     });
   }
-  const { message, extensions } = error instanceof GraphQLError ? error : {};
+  const extensions = error instanceof GraphQLError ? error.extensions : undefined;
+  const message = error instanceof GraphQLError ? messageForCallers(error) : undefined;
   if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
     return codedError(
       'DRAIN_STALLED',

@@ -1,18 +1,26 @@
-import { codedError } from '../errors.ts';
+import { codedError, OperatorError } from '../errors.ts';
+
+/** Nothing changes until the operator has acted. */
+const NEEDS_OPERATOR = { needsOperator: true };
 
 const NEW_SET =
   'Have an administrator make a new token in the personal account of the recruiting service, ' +
   'and run `tokens import <link>` with the link it shows. The gateway then goes on by itself.';
 
 export function missingError() {
-  return codedError('TOKENS_MISSING', `No token set was imported yet. ${NEW_SET}`);
+  return new OperatorError(
+    'TOKENS_MISSING',
+    `No token set was imported yet. ${NEW_SET}`,
+    NEEDS_OPERATOR,
+  );
 }
 
 export function movedError(to: string) {
-  return codedError(
+  return new OperatorError(
     'TOKENS_MISSING',
     `The token set was moved to another store (${to}), and can no longer be refreshed from this one. ` +
       'Set TOKEN_STORE to that one, and restart the gateway.',
+    NEEDS_OPERATOR,
   );
 }
 
@@ -20,7 +28,7 @@ export function movedError(to: string) {
 export type LossCause = 'unanswered' | 'refused' | 'ended';
 
 export function lostError(cause: LossCause) {
-  return codedError('TOKENS_LOST', `${CAUSES[cause]} ${NEW_SET}`);
+  return new OperatorError('TOKENS_LOST', `${CAUSES[cause]} ${NEW_SET}`, NEEDS_OPERATOR);
 }
 
 const CAUSES: Record<LossCause, string> = {
@@ -39,7 +47,7 @@ export function stoppingError() {
 }
 
 export function unreachableError(cause?: unknown) {
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_UNREACHABLE',
     'The recruiting service cannot be reached to refresh the access token. Nothing was lost; try again shortly.',
     { cause },
@@ -75,11 +83,11 @@ class Blocked extends Error {
 }
 
 function storeFailure(what: 'read' | 'written', cause: unknown) {
-  return codedError(
+  return new OperatorError(
     OURS,
     `The access token cannot be refreshed, because the token store cannot be ${what}. Nothing was lost. ` +
       'The operator has to check the disk or the database server that holds the store, and which other programs use it.',
-    { cause: new Blocked('the store', cause) },
+    { ...NEEDS_OPERATOR, cause: new Blocked('the store', cause) },
   );
 }
 
@@ -94,9 +102,10 @@ export type StoreLoss = 'older' | 'failover' | 'other' | 'gone' | 'sealed' | 'un
 export type UnsavedCause = 'unwritable' | StoreLoss;
 
 export function unsavedError(cause: UnsavedCause) {
-  return codedError(
+  return new OperatorError(
     OURS,
     `The access token is not refreshed before the pair of the last refresh is saved: ${UNSAVED[cause]}`,
+    NEEDS_OPERATOR,
   );
 }
 
@@ -124,16 +133,16 @@ const UNSAVED: Record<UnsavedCause, string> = {
 };
 
 export function unreadRescueError() {
-  return codedError(
+  return new OperatorError(
     OURS,
     'A rescue file that may hold the next token pair cannot be read or saved, so nothing is sent. ' +
       'The operator has to run `tokens recover` and follow its output.',
-    { cause: new Blocked('a rescue file') },
+    { ...NEEDS_OPERATOR, cause: new Blocked('a rescue file') },
   );
 }
 
 export function busyElsewhereError() {
-  return codedError(
+  return new OperatorError(
     OURS,
     'Another process is renewing the access token, and has not finished. Try again shortly. If this lasts, ' +
       'the operator has to find a process on the same token store that was stopped or hangs, and continue or end it.',
@@ -142,7 +151,7 @@ export function busyElsewhereError() {
 }
 
 export function silentPrimaryError(cause: unknown) {
-  return codedError(
+  return new OperatorError(
     OURS,
     'The process of the gateway that keeps the tokens does not answer. Nothing was lost. Try again shortly. If this lasts, ' +
       'the operator has to find out why the primary process stands still, and restart the gateway.',
@@ -152,16 +161,18 @@ export function silentPrimaryError(cause: unknown) {
 
 /** @param seconds how long the caller has waited */
 export function slowRefreshError(seconds: number) {
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_TIMEOUT',
     `The refresh of the access token takes longer than ${seconds} s. It goes on; try again in a minute.`,
+    { retryAfter: 60 },
   );
 }
 
 export function uncertainError() {
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_UNREACHABLE',
     'The recruiting service gave no clear answer to a refresh of the access token. Try again in a few minutes.',
+    { retryAfter: 60 },
   );
 }
 
@@ -174,26 +185,27 @@ export function isEarlyOrSpent(error: unknown): boolean {
 }
 
 export function earlyOrSpentError() {
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_UNREACHABLE',
     'The recruiting service refused to exchange the refresh token, although the access token works. Either it exchanges none before the ' +
       'access token has expired, or the refresh token is spent. Requests are answered meanwhile, and right after the expiry a gateway sends the ' +
       'refresh token once more: only then it is certain. Keep a gateway running until then.',
-    { cause: new EarlyOrSpent() },
+    { retryAfter: 60, cause: new EarlyOrSpent() },
   );
 }
 
 export function rateLimitedError(retryAfter: number) {
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_RATE_LIMITED',
     `The recruiting service limits refreshes of the access token. Try again in ${retryAfter} s.`,
-    { extensions: { retryAfter } },
+    { retryAfter },
   );
 }
 
 export function refusedError(status: number) {
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_UNAUTHORIZED',
     `The token endpoint of the recruiting service answered ${status}. The operator has to check RECRUITING_URL, and any proxy before the service.`,
+    NEEDS_OPERATOR,
   );
 }

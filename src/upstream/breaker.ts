@@ -161,7 +161,7 @@ function refused(waitMs: number): UpstreamFailure {
     isTemporary: false,
     error: codedError(
       'UPSTREAM_UNREACHABLE',
-      `Nothing was sent: the recruiting service is down, so the circuit breaker is open. Try again in ${retryAfter} s.`,
+      `The recruiting service is temporarily unavailable. Try again in ${retryAfter} s.`,
       { extensions: { retryAfter } },
     ),
   };

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
-import { codedError, PerhapsTooBig } from '../errors.ts';
+import { codedError, OperatorError, PerhapsTooBig } from '../errors.ts';
 import { jsonIn, MAX_LEVELS, withoutSpace, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter, type AnswerReader } from '../service/request.ts';
@@ -75,8 +75,8 @@ export function* readResponse(
   }
   // Never decompressed, so that a small answer cannot become a large one. For 429 and 5xx the status is enough.
   if (isCompressed(headers) && status < 500 && status !== 429) {
-    return unusable(
-      'it is compressed, which the gateway does not accept. The operator has to turn off compression in the proxy in front of the service.',
+    return misconfigured(
+      'it is compressed, which the gateway does not accept. Turn off compression in the proxy in front of the service.',
     );
   }
   let bytes = isUtf8(body) && body[0] !== BYTE_ORDER_MARK ? body : yield* repaired(body);
@@ -119,11 +119,9 @@ export function* readResponse(
     );
   }
   if (status >= 300 && status < 400) {
-    return unusable(`it is a redirect (${status}). The operator has to check RECRUITING_URL.`);
+    return misconfigured(`it is a redirect (${status}). Check RECRUITING_URL.`);
   }
-  return unusable(
-    `it is not GraphQL JSON (status ${status}). The operator has to check RECRUITING_URL.`,
-  );
+  return misconfigured(`it is not GraphQL JSON (status ${status}). Check RECRUITING_URL.`);
 }
 
 /** What a proxy says of an answer that took too long, and also of a service that is down. */
@@ -155,18 +153,27 @@ function isCompressed(headers: HttpAnswer['headers']): boolean {
   return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
 }
 
-/** @param why completes "The answer of the recruiting service cannot be used: " and says what to do */
+/** @param why completes `UNUSABLE`, and says what to do */
 function unusable(why: string, cause?: PerhapsTooBig): UpstreamFailure {
   return {
     kind: 'failure',
     isTemporary: false,
-    error: codedError(
-      'UPSTREAM_BAD_RESPONSE',
-      `The answer of the recruiting service cannot be used: ${why}`,
-      { cause },
-    ),
+    error: codedError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, { cause }),
   };
 }
+
+/** What only the operator can correct. @param why as in `unusable` */
+function misconfigured(why: string): UpstreamFailure {
+  return {
+    kind: 'failure',
+    isTemporary: false,
+    error: new OperatorError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, {
+      needsOperator: true,
+    }),
+  };
+}
+
+const UNUSABLE = 'The answer of the recruiting service cannot be used:';
 
 /** The first byte of the mark that some servers put in front of their JSON, which cannot begin with it. */
 const BYTE_ORDER_MARK = 0xef;

@@ -1,5 +1,5 @@
 import type { GraphQLError } from 'graphql';
-import { codedError } from '../errors.ts';
+import { codedError, OperatorError } from '../errors.ts';
 import type { UpstreamAnswer, UpstreamResult } from './read-response.ts';
 
 const FIRST_WAIT_MS = 100;
@@ -93,17 +93,19 @@ function tellRequestId(
 
 function unauthorized({ status, detail }: UnauthorizedAnswer) {
   if (status === 401 && detail === 'token_expired') {
-    return codedError(
+    return new OperatorError(
       'UPSTREAM_UNAUTHORIZED',
       'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
         'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
         'Report this to the support of the service; the gateway renews the token again when it is due.',
+      { needsOperator: true },
     );
   }
-  return codedError(
+  return new OperatorError(
     'UPSTREAM_UNAUTHORIZED',
     `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
       'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
       'Have an administrator check the account, and make a new token if need be.',
+    { needsOperator: true },
   );
 }

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { OperatorError } from '../errors.ts';
 import { keyOf, ServiceResult, type OutgoingRequest, type Sender } from '../service/request.ts';
 import type { UpstreamResult } from './read-response.ts';
 
@@ -111,7 +112,9 @@ interface Joined {
 }
 
 /** Copies an error for each caller: on its way out, a status and a code are written into its extensions. */
-function copyOf({ message, path, originalError, extensions, cause }: GraphQLError): GraphQLError {
+function copyOf(error: GraphQLError): GraphQLError {
+  if (error instanceof OperatorError) return error.copy();
+  const { message, path, originalError, extensions, cause } = error;
   const copy = new GraphQLError(message, {
     path: path ?? null,
     originalError: originalError ?? null,

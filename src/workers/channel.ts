@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { OperatorError, type ErrorCode, type ForCallers } from '../errors.ts';
 import { within, type Clock } from '../clock.ts';
 import type { PageReport } from '../page-ledger.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
@@ -107,6 +108,8 @@ interface SentError {
   readonly message: string;
   /** Undefined unless it is a GraphQLError. */
   readonly extensions: Record<string, unknown> | undefined;
+  /** Undefined unless the message is for the operator. */
+  readonly forCallers: ForCallers | undefined;
 }
 
 type Handler = (value: never) => unknown;
@@ -158,7 +161,8 @@ export function createChannel(port: Port, other: string, clock: Clock): Channel 
     } catch (error) {
       const { message } = error as Error;
       const extensions = error instanceof GraphQLError ? error.extensions : undefined;
-      send({ id, error: { message, extensions } });
+      const forCallers = error instanceof OperatorError ? error.forCallers : undefined;
+      send({ id, error: { message, extensions, forCallers } });
     }
   }
 
@@ -170,6 +174,7 @@ export function createChannel(port: Port, other: string, clock: Clock): Channel 
 
 const ENDED = 'The other process of the gateway has ended.';
 
-function received({ message, extensions }: SentError): Error {
+function received({ message, extensions, forCallers }: SentError): Error {
+  if (forCallers) return new OperatorError(extensions?.['code'] as ErrorCode, message, forCallers);
   return extensions ? new GraphQLError(message, { extensions }) : new Error(message);
 }

@@ -4,6 +4,7 @@
  */
 import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { expectPrintedFor } from '../support/gateway/operator-lines.ts';
 import { canFillDisk, fillDisk, freeDisk } from '../support/tokens/fault-disk.ts';
 import { BOUND } from '../support/processes/bound-user.ts';
 import {
@@ -199,12 +200,9 @@ test.concurrent(
     });
     await gateway.serves();
     world.expire();
-    expect((await gateway.ask()).errors).toMatchObject([
-      {
-        message: expect.stringContaining('the token store cannot be written'),
-        extensions: { code: 'INTERNAL_SERVER_ERROR' },
-      },
-    ]);
+    const answer = await gateway.ask();
+    expect(answer.errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    await expectPrintedFor(gateway, answer, 'the token store cannot be written');
     expect(world.outcomes()).toEqual([]);
     world.writable(true);
     await gateway.printed(/access token refreshed/);

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
+import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/random/manual-clock.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
@@ -318,27 +319,27 @@ describe('an access token that expired', () => {
     'a %i %s is not an expired token: there is no exchange, and the likely cause is named',
     async (status, detail) => {
       const service = await startScripted();
-      const { ask, clock } = await startKept(service);
+      const { ask, clock, logged } = await startKept(service);
       await clock.asleep();
       await ask(PERSON);
       service.refuse({ status, detail });
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
-      expect(answer.errors![0]!.message).toMatch(/administrator.*demoted or blocked/);
+      expect(loggedFor(logged, answer)).toMatch(/administrator.*demoted or blocked/);
       expect(service.exchanges).toHaveLength(1);
     },
   );
 
   test('a token that expires right after each refresh does not cause endless refreshes', async () => {
     const service = await startScripted();
-    const { ask, clock } = await startKept(service);
+    const { ask, clock, logged } = await startKept(service);
     await clock.asleep();
     await ask(PERSON);
     service.refuse({ status: 401, detail: 'token_expired' });
     for (let request = 0; request < 20; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
-      expect(answer.errors![0]!.message).toMatch(/refuses a new access token as expired/);
+      expect(loggedFor(logged, answer)).toMatch(/refuses a new access token as expired/);
     }
     expect(service.exchanges).toHaveLength(2);
   });
@@ -395,8 +396,9 @@ describe('the wall clock', () => {
     service.ahead += 2 * DAY;
     const second = await startKept({ url: sandbox.url }, { clock, store });
     const refused = await second.ask(PERSON);
+    const { logged } = second;
     expect(codesOf(refused)).toEqual(['TOKENS_LOST']);
-    expect(refused.errors![0]!.message).toMatch(/clock of the token store/);
+    expect(loggedFor(logged, refused)).toMatch(/clock of the token store/);
     await clock.pass(DAY);
     expect(sandbox.stats.requests.oauthToken).toBe(1);
 
@@ -506,8 +508,8 @@ describe('a store', () => {
     expect(sandbox.stats.requests.oauthToken).toBe(2);
   });
 
-  test('if the store still cannot save at the next expiry, there is no exchange, and the error says why', async () => {
-    const { ask, clock, sandbox, service, store } = await startKeptOverSandbox();
+  test('if the store still cannot save at the next expiry, there is no exchange, and the log says why', async () => {
+    const { ask, clock, sandbox, service, store, logged } = await startKeptOverSandbox();
     await clock.asleep();
     await ask(PERSON);
     store.failing.add('save');
@@ -518,7 +520,7 @@ describe('a store', () => {
     await clock.pass(MINUTE);
     service.ahead += 2 * DAY;
     const answer = await ask(PERSON);
-    expect(answer.errors![0]!.message).toMatch(/store cannot be written/);
+    expect(loggedFor(logged, answer)).toMatch(/store cannot be written/);
     expect(sandbox.stats.requests.oauthToken).toBe(2);
 
     store.failing.clear();
@@ -620,25 +622,25 @@ describe('a stop', () => {
 });
 
 describe('without a working set', () => {
-  test('without a set each query gets an error with the steps to import one, and readiness fails', async () => {
+  test('without a set each query gets an error, the log has the steps to import one, and readiness fails', async () => {
     const service = await startScripted();
-    const { ask, fetch: get, clock } = await startKept({ url: service.url });
+    const { ask, fetch: get, clock, logged } = await startKept({ url: service.url });
     await clock.asleep();
     const answer = await ask(PERSON);
     expect(codesOf(answer)).toEqual(['TOKENS_MISSING']);
-    expect(answer.errors![0]!.message).toMatch(/administrator.*tokens import/s);
+    expect(loggedFor(logged, answer)).toMatch(/administrator.*tokens import/s);
     expect((await get('/ready')).status).not.toBe(200);
     await clock.pass(DAY);
     expect(service.exchanges).toEqual([]);
   });
 
-  test('after a loss each query gets an error with what to do, and nothing more is sent', async () => {
-    const { service, clock, store, ask } = await startLost();
+  test('after a loss each query gets an error, the log says what to do, and nothing more is sent', async () => {
+    const { service, clock, store, ask, logged } = await startLost();
     const before = service.exchanges.length;
     for (let request = 0; request < 10; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['TOKENS_LOST']);
-      expect(answer.errors![0]!.message).toMatch(/administrator.*tokens import/s);
+      expect(loggedFor(logged, answer)).toMatch(/administrator.*tokens import/s);
     }
     await clock.pass(2 * DAY);
     expect(service.exchanges).toHaveLength(before);
@@ -663,7 +665,7 @@ describe('without a working set', () => {
 
   test('after a loss because of an answer that never arrived, everything received is still there', async () => {
     const service = await startScripted();
-    const { ask, clock, store } = await startKept(service);
+    const { ask, clock, store, logged } = await startKept(service);
     await clock.asleep();
     await ask(PERSON);
     const before = await store.read();
@@ -672,7 +674,7 @@ describe('without a working set', () => {
     for (let time = 0; time < 3; time += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['TOKENS_LOST']);
-      expect(answer.errors![0]!.message).toMatch(/never got its answer/);
+      expect(loggedFor(logged, answer)).toMatch(/never got its answer/);
       await clock.pass(10 * MINUTE);
     }
     expect(await store.read()).toMatchObject({ pair: before!.pair, lost: true });
@@ -700,14 +702,9 @@ describe('a refresh that takes long', () => {
     await clock.pass(20 * SECOND);
     expect(await Promise.race([asked, setImmediate('waits')])).toBe('waits');
     await clock.pass(11 * SECOND);
-    expect(await asked).toMatchObject({
-      errors: [
-        {
-          message: expect.stringMatching(/takes longer than 30 s.*try again/),
-          extensions: { code: 'UPSTREAM_TIMEOUT' },
-        },
-      ],
-    });
+    const answer = await asked;
+    expect(codesOf(answer)).toEqual(['UPSTREAM_TIMEOUT']);
+    expect(loggedFor(logged, answer)).toMatch(/takes longer than 30 s.*try again/);
     expect(await store.read()).toMatchObject({ lost: false });
     expect(logged.filter(({ msg }) => /refused the refresh token/.test(String(msg)))).toEqual([
       expect.objectContaining({

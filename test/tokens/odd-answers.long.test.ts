@@ -7,6 +7,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
+import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { listenForTest, startServer } from '../support/test-server.ts';
 import { startKept } from '../support/tokens/kept.ts';
@@ -60,11 +61,11 @@ describe('an answer of the token endpoint that gives no pair', () => {
   );
 
   test.each([401, 403])(
-    'an answer with status %i loses nothing, and the error says what to check',
+    'an answer with status %i loses nothing, and the log says what to check',
     async (status) => {
-      await bearIt(reply(status, { error: 'invalid_client' }), ({ errors }) => {
+      await bearIt(reply(status, { error: 'invalid_client' }), ({ errors, logged }) => {
         expect(codesOf({ errors })).toEqual(['UPSTREAM_UNAUTHORIZED']);
-        expect(errors[0]!.message).toMatch(/RECRUITING_URL/);
+        expect(loggedFor(logged, { errors })).toMatch(/RECRUITING_URL/);
       });
     },
   );
@@ -314,13 +315,13 @@ async function ready(rescue?: Rescue) {
 
 /** Callers and the keeper get only this answer for a while; then the service is honest again. */
 async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => void) {
-  const { service, ask, clock, store } = await ready();
+  const { service, ask, clock, store, logged } = await ready();
   const before = await store.read();
   service.always(answer);
   service.expire();
   for (let request = 0; request < 3; request += 1) {
     const { errors } = await ask(PERSON);
-    expectFailure({ errors: errors! });
+    expectFailure({ errors: errors!, logged });
   }
   // After an unclear answer, the refresh token is sent once more at once, because the access token does not work.
   const { length } = service.exchanges;
@@ -338,7 +339,7 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
   expect(sentAgain(service.exchanges)).toEqual([]);
 }
 
-type Failure = { errors: readonly GraphQLError[] };
+type Failure = { errors: readonly GraphQLError[]; logged: Record<string, unknown>[] };
 
 function raw(text: string): TokenAnswer {
   return ({ response }) => void response.socket!.end(text);

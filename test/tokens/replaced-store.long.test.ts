@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
+import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
@@ -53,8 +54,9 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(Array(5).fill('answered'));
   });
 
-  test('a copy that cannot be written prevents exchanges until it has the newest pair, and the error says why', async () => {
-    const { path, backup, expire, clock, store, sandbox, ask, gateway } = await startAhead();
+  test('a copy that cannot be written prevents exchanges until it has the newest pair, and the log says why', async () => {
+    const { path, backup, expire, clock, store, sandbox, ask, gateway, logged } =
+      await startAhead();
     store.failing.add('save');
     put(backup, path);
     expire();
@@ -62,7 +64,7 @@ describe.each(PUT)('an older copy of the store that is %s while the gateway runs
     for (let request = 0; request < 3; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['INTERNAL_SERVER_ERROR']);
-      expect(answer.errors![0]!.message).toMatch(/replaced by an older copy.*operator/);
+      expect(loggedFor(logged, answer)).toMatch(/replaced by an older copy.*operator/);
     }
     expect(clock.elapsed()).toBe(started);
     expect(await gateway.metrics.text()).toMatch(/trouble="unsaved"[^\n]*\} 1\n/);
@@ -195,7 +197,7 @@ describe("the store's file, removed while the gateway runs", () => {
     const started = clock.elapsed();
     const answer = await ask(PERSON);
     expect(codesOf(answer)).toEqual(['INTERNAL_SERVER_ERROR']);
-    expect(answer.errors![0]!.message).toMatch(/file of the token store.*gone.*operator/);
+    expect(loggedFor(logged, answer)).toMatch(/file of the token store.*gone.*operator/);
     expect(clock.elapsed()).toBe(started);
     expect(sandbox.exchanges).toHaveLength(4);
 
@@ -439,8 +441,9 @@ test('a store that was encrypted with another key is not reported as gone, and t
   expect(said).toMatch(/cannot be read with the keys of this process.*TOKEN_STORE_KEY/);
   expect(said).not.toMatch(/gone/);
   kept.service.ahead += 2 * DAY;
-  const [error] = (await kept.ask(PERSON)).errors!;
-  expect(error!.message).toMatch(/encrypted with a key that the gateway does not have/);
+  expect(loggedFor(kept.logged, await kept.ask(PERSON))).toMatch(
+    /encrypted with a key that the gateway does not have/,
+  );
   expect(kept.sandbox.exchanges).toHaveLength(1);
   await openSqliteStore(path, { sealer: createSealer([old, young]) }).close();
   await kept.clock.pass(MINUTE);

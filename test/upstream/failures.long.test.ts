@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
+import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
 import {
@@ -109,17 +110,17 @@ test.each([{ errors: null }, { errors: [] }, { data: null, errors: 5 }])(
   async (body) => {
     await using gateway = await startGatewayOverFake();
     gateway.upstream.answer(json(body));
-    const { errors } = await gateway.ask(PERSONS);
-    expect(errors![0]!.message).toContain('it is not GraphQL JSON (status 200)');
+    const answer = await gateway.ask(PERSONS);
+    expect(loggedFor(gateway.logged, answer)).toContain('it is not GraphQL JSON (status 200)');
   },
 );
 
-test('a redirect is not followed, and the message tells the operator', async () => {
+test('a redirect is not followed, and the log says what to check', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(text('', 307, { location: '/graphql' }), honest);
-  const { errors } = await gateway.ask(PERSONS);
-  expect(errors![0]!.message).toContain(
-    'it is a redirect (307). The operator has to check RECRUITING_URL.',
+  const answer = await gateway.ask(PERSONS);
+  expect(loggedFor(gateway.logged, answer)).toContain(
+    'it is a redirect (307). Check RECRUITING_URL.',
   );
   expect(gateway.upstream.received).toHaveLength(1);
 });
@@ -159,7 +160,9 @@ test.each(['gzip', 'br', 'GZIP', 'deflate, gzip', 'x-unknown'])(
     });
     const answer = await gateway.ask(PERSONS);
     expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
-    expect(answer.errors![0]!.message).toMatch(/compressed.*turn off compression in the proxy/);
+    expect(loggedFor(gateway.logged, answer)).toMatch(
+      /compressed.*Turn off compression in the proxy/,
+    );
     expect(gateway.upstream.received[0]!.headers['accept-encoding']).toBe('identity');
     expect(gateway.upstream.received).toHaveLength(1);
     await expectWorking(gateway);

@@ -1,0 +1,39 @@
+import { parse } from 'graphql';
+import { within, type Clock } from '../clock.ts';
+import type { ServiceExecutor } from '../service/request.ts';
+
+/** How long the answer of the service is waited for, ms. */
+const PATIENCE_MS = 5_000;
+/** How long an answer is kept for other probes, ms: nobody needs a credential to probe. */
+const KEPT_MS = 5_000;
+
+const QUERY = parse('{ __typename }');
+
+/**
+ * Finds out whether queries work, by the smallest query that the service answers. It needs a token, a connection and a
+ * turn, like every other. All probes of some seconds share one.
+ */
+export function createQueryProbe(execute: ServiceExecutor, clock: Clock): () => Promise<boolean> {
+  let last: { readonly works: Promise<boolean>; endedAt?: number } | undefined;
+  return () => {
+    const isOld = last?.endedAt !== undefined && clock.elapsed() - last.endedAt >= KEPT_MS;
+    if (!last || isOld) {
+      const asked: NonNullable<typeof last> = (last = { works: ask() });
+      void asked.works.then(() => (asked.endedAt = clock.elapsed()));
+    }
+    return last.works;
+  };
+
+  async function ask(): Promise<boolean> {
+    const left = new AbortController();
+    try {
+      const request = { document: QUERY, signal: left.signal };
+      const answer = await within(clock, execute(request), () => PATIENCE_MS, 'the service');
+      return !answer.errors?.length && answer.data !== undefined && answer.data !== null;
+    } catch {
+      return false;
+    } finally {
+      left.abort();
+    }
+  }
+}
