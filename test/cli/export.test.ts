@@ -361,6 +361,17 @@ describe('without a gateway', () => {
     expect((await runHere(['export', 'persons'], env)).code).toBe(0);
   });
 
+  test('without tokens the operator who exports gets the message for operators', async () => {
+    await using service = await startSandboxProgram(['--persons', '1']);
+    const store = { TOKEN_STORE: `sqlite:${folder.file('empty.db')}` };
+    const env = { RECRUITING_URL: service.baseUrl, ...store };
+    expect(await runHere(['export', 'persons'], env)).toMatchObject({
+      code: expect.any(Number),
+      stdout: '',
+      stderr: expect.stringMatching(/No token set was imported yet.*tokens import <link>/),
+    });
+  });
+
   test('its requests are logged as on a server: when the list was read to its end, with all pages', async () => {
     const { code, stderr } = await runHere(['export', 'persons', '--sandbox'], {
       LOG_LEVEL: 'info',

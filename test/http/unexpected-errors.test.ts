@@ -158,3 +158,22 @@ test.each([
     { level: 50, msg: 'unexpected error', err: { message: expect.stringContaining(ELSEWHERE) } },
   ]);
 });
+
+test('a drain that ends because the service refuses the access token tells its caller an id, and the log why', async () => {
+  await using gateway = await startGatewayOverFake({}, { config: { drainConcurrency: 1 } });
+  gateway.upstream.answer(honest, refusal('blocked', 403));
+  const answer = await gateway.ask('{ allPersons { id } }');
+  expect(answer.errors).toMatchObject([
+    { extensions: { code: 'DRAIN_INTERRUPTED', reason: 'UPSTREAM_UNAUTHORIZED' } },
+  ]);
+  const { message, extensions } = answer.errors![0]!;
+  const { id } = extensions as { id: string };
+  expect(message).toContain(
+    'temporarily unavailable, until the operator of this gateway has acted',
+  );
+  expect(message).toContain(`Report this id to the operator of the gateway: ${id}`);
+  expect(message).not.toMatch(/token|administrator/);
+  expect(gateway.logged.filter(({ errorId }) => errorId === id)).toMatchObject([
+    { level: 50, err: { message: expect.stringMatching(/refuses the gateway's access token/) } },
+  ]);
+});
