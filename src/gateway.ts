@@ -14,7 +14,6 @@ import { holdRequests } from './http/exchange.ts';
 import { createOperationStages } from './http/operation.ts';
 import { createOrigin, createPaths } from './http/addresses.ts';
 import { pipeline } from './http/pipeline.ts';
-
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
@@ -176,7 +175,12 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
       knownId: parts.sandbox?.idOfPerson,
     }),
   });
-  const errors = createErrorPolicy({ memory, log, forOperator: parts.hasCallers === false });
+  const errors = createErrorPolicy({
+    memory,
+    clock,
+    log,
+    forOperator: parts.hasCallers === false,
+  });
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
   const maxBytes = added ? operationBytes / 2 : operationBytes;
   const { fieldScopes: onMissing } = config;

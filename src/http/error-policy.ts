@@ -10,6 +10,7 @@ import {
   type ErrorCode,
 } from '../errors.ts';
 import { accepted, onePartReply } from './delivery.ts';
+import type { Clock } from '../clock.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
 import {
   noMemory,
@@ -23,6 +24,7 @@ import {
 interface ErrorPolicyParts {
   /** Refusals count in it until they are sent: they may repeat large values of the request. */
   readonly memory: RequestMemory;
+  readonly clock: Clock;
   readonly log: Logger;
   /** Whether the only caller is the operator, who then gets the operators' messages. */
   readonly forOperator?: boolean | undefined;
@@ -50,8 +52,16 @@ export interface ErrorPolicy {
 /**
  * Yoga writes what is refused, as JSON, with the status that the `accept` header requires (GraphQL over HTTP, 6.4).
  */
-export function createErrorPolicy({ memory, log, forOperator }: ErrorPolicyParts): ErrorPolicy {
-  const mask = maskUnexpected(log, forOperator ? withOperatorMessage : maskOperatorErrors(log));
+export function createErrorPolicy({
+  memory,
+  clock,
+  log,
+  forOperator,
+}: ErrorPolicyParts): ErrorPolicy {
+  const mask = maskUnexpected(
+    log,
+    forOperator ? withOperatorMessage : maskOperatorErrors(log, clock),
+  );
 
   const refuse: ErrorPolicy['refuse'] = async (exchange, thrown, extensions) => {
     // A thousand callers may leave at once.
@@ -146,28 +156,30 @@ type OperatorMask = (
   exchange: Pick<Exchange, 'requestId'>,
 ) => GraphQLError;
 
-/** Logs the message for the operator, once for a request, and gives callers the id of that line. */
-function maskOperatorErrors(log: Logger): OperatorMask {
-  const logged = new WeakMap<object, { readonly message: string; readonly id: string }>();
-  return (error, origin, exchange) => {
+/** Requests that fail for the same reason within this time share a log line, and its id: a full log helps nobody. */
+const SHARED_MS = 10_000;
+/** Messages that are remembered. */
+const MAX_MESSAGES = 100;
+
+/** Logs the message for the operator, and gives callers the id of that line. */
+function maskOperatorErrors(log: Logger, clock: Clock): OperatorMask {
+  const lines = new Map<string, { readonly id: string; readonly at: number }>();
+  return (error, origin, { requestId }) => {
     const { message, forCallers } = origin;
-    let line = logged.get(exchange);
-    if (line?.message !== message) {
-      line = { message, id: randomUUID() };
-      logged.set(exchange, line);
-      const { requestId } = exchange;
+    let line = lines.get(message);
+    if (!line || clock.elapsed() - line.at >= SHARED_MS) {
+      line = { id: randomUUID(), at: clock.elapsed() };
+      if (lines.size >= MAX_MESSAGES) lines.clear();
+      lines.set(message, line);
       const level = forCallers.needsOperator ? 'error' : 'warn';
       log[level]({ requestId, err: origin, errorId: line.id }, UNAVAILABLE);
     }
-    return withId(
-      error,
-      line.id,
-      error.message === message ? messageForCallers(origin) : undefined,
-    );
+    const forCaller = error.message === message ? messageForCallers(origin) : undefined;
+    return withId(error, line.id, forCaller);
   };
 }
 
-const UNAVAILABLE = 'a caller was told that the recruiting service is temporarily unavailable';
+const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
 
 /** The message of an interrupted drain has only what callers may read of its cause. */
 const withOperatorMessage: OperatorMask = (error, { message }) => {

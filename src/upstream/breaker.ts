@@ -161,7 +161,7 @@ function refused(waitMs: number): UpstreamFailure {
     isTemporary: false,
     error: codedError(
       'UPSTREAM_UNREACHABLE',
-      `The recruiting service is temporarily unavailable. Try again in ${retryAfter} s.`,
+      `Nothing was sent: the recruiting service is temporarily unavailable. Try again in ${retryAfter} s.`,
       { extensions: { retryAfter } },
     ),
   };

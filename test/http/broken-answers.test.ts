@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/clock.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type {
   Payload as Written,
@@ -215,7 +216,7 @@ interface Answering {
 /** A handler that answers every request in this way, and the lines it logs. */
 function answering({ stream, whole }: Answering) {
   const { log, logged } = recordingLog();
-  const errors = createErrorPolicy({ memory: new RequestMemory(1e8), log });
+  const errors = createErrorPolicy({ clock: systemClock, memory: new RequestMemory(1e8), log });
   const plan = {
     answer: () => Promise.resolve(whole),
     stream: () => stream?.(),
@@ -246,7 +247,7 @@ function replying(
 
 function handling(stage: Stage, { log, logged }: ReturnType<typeof recordingLog>) {
   const handler = handlerOf([stage], {
-    errors: createErrorPolicy({ memory: new RequestMemory(1e8), log }),
+    errors: createErrorPolicy({ clock: systemClock, memory: new RequestMemory(1e8), log }),
     telemetry: createTelemetry({ version: '1', baseUrl: 'http://localhost', log }).requests(),
   });
   return { handler, logged };

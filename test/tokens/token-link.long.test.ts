@@ -333,7 +333,10 @@ async function startWithLink(answer: LinkAnswer) {
 }
 
 function troubles({ logged }: Kept): unknown[] {
-  return logged.filter(({ level }) => Number(level) >= 40).map(({ msg }) => msg);
+  // Not the lines about answers to callers.
+  return logged
+    .filter(({ level, errorId }) => Number(level) >= 40 && errorId === undefined)
+    .map(({ msg }) => msg);
 }
 
 function html(response: ServerResponse): void {

@@ -26,7 +26,11 @@ test('with introspection off, only the log line has the id of the service', asyn
   await using gateway = await startGatewayOverFake({}, { config: { introspection: false } });
   gateway.upstream.answer(withId(400, 'svc-1'));
   const { errors } = await gateway.ask(PERSONS);
-  expect(errors![0]!.extensions).toEqual({ code: 'UPSTREAM_BAD_RESPONSE' });
+  expect(errors![0]!.extensions).toEqual({
+    code: 'UPSTREAM_BAD_RESPONSE',
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    retryAfter: 60,
+  });
   expect(lineOf(gateway)).toMatchObject({ serviceRequestId: 'svc-1' });
 });
 
@@ -44,7 +48,11 @@ test.each([
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(withId(400, id));
   const { errors } = await gateway.ask(PERSONS);
-  expect(errors![0]!.extensions).toEqual({ code: 'UPSTREAM_BAD_RESPONSE' });
+  expect(errors![0]!.extensions).toEqual({
+    code: 'UPSTREAM_BAD_RESPONSE',
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    retryAfter: 60,
+  });
   expect(lineOf(gateway)).not.toHaveProperty('serviceRequestId');
 });
 
@@ -53,7 +61,11 @@ test('a token that the service returns as the id of a request is not passed on',
   const { pair } = (await gateway.store.read())!;
   gateway.upstream.answer(withId(400, `echo-${pair.accessToken}`));
   const { errors } = await gateway.ask(PERSONS);
-  expect(errors![0]!.extensions).toEqual({ code: 'UPSTREAM_BAD_RESPONSE' });
+  expect(errors![0]!.extensions).toEqual({
+    code: 'UPSTREAM_BAD_RESPONSE',
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    retryAfter: 60,
+  });
 });
 
 function lineOf({ logged }: { readonly logged: readonly Record<string, unknown>[] }) {

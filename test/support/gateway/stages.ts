@@ -101,7 +101,7 @@ export function handlerFor(
     });
     return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
   };
-  const errors = createErrorPolicy({ memory, log: pino({ level: 'silent' }) });
+  const errors = createErrorPolicy({ clock: systemClock, memory, log: pino({ level: 'silent' }) });
   const stages = [
     ...first,
     operation.readParams,
