@@ -43,13 +43,15 @@ test('a hostile page whose host name resolves to the gateway cannot read it eith
   const read = await page.evaluate(attack, own);
   const answered = Object.entries(read).filter(([, text]) => text !== '');
   expect(answered.length).toBeGreaterThan(20);
-  // Probes come from anywhere, and learn no more than the status says.
-  const isProbe = ([name, text]: [string, string]) =>
-    name.startsWith('a probe') && text === '{"ready":true}';
   const refused = answered.filter((answer) => !isProbe(answer));
   expect(refused.filter(([, text]) => !text.includes('adds it to ALLOWED_HOSTS'))).toEqual([]);
   expect(reached()).toEqual({ requests: 0, renames: 0 });
 });
+
+/** Probes come from anywhere, and learn no more than the status says. */
+function isProbe([name, text]: [string, string]): boolean {
+  return name.startsWith('a probe') && text === '{"ready":true}';
+}
 
 test('the same page can read the gateway under an allowed host name', async () => {
   await using careless = await start(['evil.example']);
