@@ -221,6 +221,8 @@ const SENDABLE = [
   'x-api-key',
   'apollo-require-preflight',
   'x-apollo-operation-name',
+  'graphql-client-name',
+  'graphql-client-version',
   'apollographql-client-name',
   'apollographql-client-version',
   'x-request-id',

@@ -121,6 +121,12 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
     help: 'Requests of callers, by the name of the trusted operation and the code of the first error (OK without an error).',
     labelNames: ['operation', 'code'],
   });
+  const clients = clientLabels();
+  const requestsOfClients = metrics.counter({
+    name: 'recruiting_client_requests_total',
+    help: 'Executed requests, by the name that the client sent and the name of the trusted operation.',
+    labelNames: ['client', 'operation'],
+  });
   const duration = metrics.histogram({
     name: 'recruiting_request_duration_seconds',
     help: 'From the arrival of a request to the last byte of its answer.',
@@ -146,6 +152,10 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
       writeLine(log, exchange, ended);
       if (isProbe(exchange.path)) return;
       requests(1, exchange.trustedName, ended.outcome);
+      // What was refused may be from anyone, and take the names of all others out of the metric.
+      if (exchange.operationType) {
+        requestsOfClients(1, clients(clientOf(exchange).client), exchange.trustedName);
+      }
       duration(ms / 1000, exchange.operationType ?? 'none');
       endRequestSpan(exchange, ended);
     },
@@ -159,6 +169,33 @@ const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
 function requestIdOf(exchange: Exchange): string {
   const sent = exchange.header('x-request-id');
   return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
+}
+
+/** A name or version, as applications have them. */
+const CLIENT = /^[A-Za-z0-9][A-Za-z0-9 ._@/+-]{0,63}$/;
+
+/** What the client calls itself. Anything else than a short name is left out. */
+function clientOf(exchange: Exchange) {
+  const sent = (part: 'name' | 'version') => {
+    const text =
+      exchange.header(`graphql-client-${part}`) ?? exchange.header(`apollographql-client-${part}`);
+    return text !== undefined && CLIENT.test(text) ? text : undefined;
+  };
+  return { client: sent('name'), clientVersion: sent('version') };
+}
+
+/** Clients that have a series of their own in each process; all later ones share one. */
+const MAX_CLIENTS = 100;
+
+/** Returns the function that bounds the names of clients: they come from callers. */
+function clientLabels() {
+  const names = new Set<string>();
+  return (client = ''): string => {
+    if (client === '' || names.has(client)) return client;
+    if (names.size >= MAX_CLIENTS) return 'other';
+    names.add(client);
+    return client;
+  };
 }
 
 interface Ended {
@@ -189,6 +226,7 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
       operation: trustedName || undefined,
       code: outcome === 'OK' ? undefined : outcome,
       caller: keyName(caller?.name),
+      ...clientOf(exchange),
       upstreamRequests: cause.cost.upstreamRequests || undefined,
       pages: cause.cost.pages || undefined,
       serviceRequestId: cause.cost.failedServiceRequest,

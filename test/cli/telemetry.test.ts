@@ -74,6 +74,7 @@ const VALUES: Record<string, readonly string[]> = {
   index: ['used', 'unused'],
   result: ['hit', 'miss'],
   operation: [''],
+  client: [''],
   kind: ['drain', 'search', 'breaking', 'dangerous', 'additive'],
   priority: ['interactive', 'drain'],
   trouble: TROUBLES,
