@@ -75,7 +75,7 @@ test('while PostgreSQL hangs or is down nobody waits, and each replica gives a c
     .catch(() => 'ended');
   const isLocked = `SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`;
   await vi.waitFor(async () => expect(await server.query(isLocked)).toHaveLength(1), {
-    timeout: 20_000,
+    timeout: 60_000,
   });
   for (const { ask } of replicas) expect((await ask(OTHER)).errors).toBeUndefined();
   await server.stop();

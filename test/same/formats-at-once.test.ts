@@ -85,7 +85,7 @@ test.each([
         }
       }),
       {
-        timeout: 20_000,
+        timeout: 60_000,
         interruptAfterTimeLimit: 100_000,
         numRuns: randomRuns(runs),
         maxSkipsPerRun: 400,

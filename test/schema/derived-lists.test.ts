@@ -75,7 +75,7 @@ test('all… and …Connection return what the pages return, with values and err
     }),
     {
       numRuns: randomRuns(100),
-      timeout: 20_000,
+      timeout: 60_000,
       interruptAfterTimeLimit: 100_000,
     },
   );

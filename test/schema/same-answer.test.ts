@@ -59,7 +59,7 @@ test.each([
       }),
       {
         // Part of the error message, even if shrinking takes a long time.
-        timeout: 20_000,
+        timeout: 60_000,
         interruptAfterTimeLimit: 100_000,
         numRuns: randomRuns(runs),
         maxSkipsPerRun: 400,

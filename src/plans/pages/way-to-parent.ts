@@ -107,7 +107,7 @@ function another(parent: string, path: readonly string[]): ServiceValue {
   return failed(
     'BAD_USER_INPUT',
     `Only the ${parent} at ${path.join('.')} can be reached again, and this is another one. ` +
-      'Only the first page of its list is available.',
+      'Of its list, only the first page is available, if the service accepts it as part of the operation.',
   );
 }
 
