@@ -139,6 +139,27 @@ export async function withTokenService<T>(
   return result;
 }
 
+/** Says where a command looked for the newest pair, and what was there. */
+export function searched(
+  { store, rescueFolder: { directory } }: TokenSession,
+  { refresher, rescued }: TokenService,
+): string {
+  const { tokens } = refresher;
+  const { saved, failed, elsewhere } = rescued;
+  const files = [
+    [saved.length, 'saved into the store'],
+    [failed.length, 'that could not be saved'],
+    [elsewhere.length, 'of another store'],
+  ] as const;
+  const found = files.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  const answers = tokens ? refresher.answers.kept(tokens).length : 0;
+  return (
+    `Searched: the store (${store.description}), which has ${tokens ? `generation ${tokens.generation}` : 'no token set'}; ` +
+    `the rescue folder of this machine (${directory}), which has ${found.length > 0 ? `pairs: ${found.join(', ')}` : 'no pair'}` +
+    `${answers > 0 ? `, and ${answers === 1 ? 'an answer' : `${answers} answers`} that could not be read` : ''}.`
+  );
+}
+
 const STOPPED_WAITING =
   'Stopped before it was certain that no other process has the next token pair. Nothing is decided yet. ' +
   'Run `tokens recover` to decide it.';

@@ -12,7 +12,13 @@ import { CLAIM_LIFE_MS, type TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { REBUILD } from './damaged-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
-import { noTokens, withTokenService, withTokenStore, type TokenService } from './token-session.ts';
+import {
+  noTokens,
+  searched,
+  withTokenService,
+  withTokenStore,
+  type TokenService,
+} from './token-session.ts';
 
 /**
  * Repairs an empty or damaged store, and resolves an uncertain refresh. Prints what it finds and the next step.
@@ -28,6 +34,7 @@ export async function tokensRecover(
     const { store, stored } = session;
     if (!stored) throw await noTokens(session);
     await withTokenService(session, stored.baseUrl, terminal, async (service) => {
+      print(searched(session, service));
       await claimIsOver(service, store, terminal, print);
       const tokens = service.refresher.tokens!;
       const { state, generation } = tokens;

@@ -9,33 +9,30 @@ import {
 import { ADVICE } from '../tokens/token-health.ts';
 import type { TokenRefresher } from '../tokens/token-refresher.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
-import { noTokens, withTokenService, withTokenStore } from './token-session.ts';
+import { noTokens, searched, withTokenService, withTokenStore } from './token-session.ts';
 
 /** Refreshes once, or waits for the refresh of another process. */
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
   await withTokenStore(terminal, 'work', async (session) => {
     const { stored } = session;
     if (!stored) throw await noTokens(session);
-    await withTokenService(
-      session,
-      stored.baseUrl,
-      terminal,
-      async ({ refresher, checkAccess }) => {
-        if (refresher.tokens && mayHaveSuccessor(refresher.tokens))
-          throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
-        if (refresher.tokens && waitsForExpiry(refresher.tokens)) {
-          const verdict = await checkAccess(refresher.tokens.pair.accessToken);
-          if (verdict.kind === 'works') throw new CommandError(tooEarly(refresher.tokens));
-        }
-        const { generation, pair } = await refresher.refresh().catch((error: Error) => {
-          throw new CommandError(whatNow(error, refresher));
-        });
-        terminal.stdout.write(
-          `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
-            `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
-        );
-      },
-    );
+    await withTokenService(session, stored.baseUrl, terminal, async (service) => {
+      const { refresher, checkAccess } = service;
+      terminal.stdout.write(`${searched(session, service)}\n`);
+      if (refresher.tokens && mayHaveSuccessor(refresher.tokens))
+        throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
+      if (refresher.tokens && waitsForExpiry(refresher.tokens)) {
+        const verdict = await checkAccess(refresher.tokens.pair.accessToken);
+        if (verdict.kind === 'works') throw new CommandError(tooEarly(refresher.tokens));
+      }
+      const { generation, pair } = await refresher.refresh().catch((error: Error) => {
+        throw new CommandError(whatNow(error, refresher));
+      });
+      terminal.stdout.write(
+        `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
+          `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
+      );
+    });
   });
 }
 

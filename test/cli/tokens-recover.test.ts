@@ -17,9 +17,11 @@ import {
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
 
 test('if nothing is uncertain, nothing is sent', async () => {
-  const { done, service } = await startWithTokens();
-  expect(await done('recover')).toMatch(
-    /^There is nothing to recover: generation 2 is not uncertain/,
+  const { done, service, env, file } = await startWithTokens();
+  expect(await done('recover')).toBe(
+    `Searched: the store (${env['TOKEN_STORE']}), which has generation 2; ` +
+      `the rescue folder of this machine (${file('.')}), which has no pair.\n` +
+      'There is nothing to recover: generation 2 is not uncertain.\n',
   );
   expect(service.exchanges).toHaveLength(1);
 });
@@ -28,7 +30,7 @@ test('an exchange that was never processed is explained and sent once more, whic
   const { done, service, status } = await startInDoubt('unprocessed');
   const said = await done('recover');
   expect(said).toMatch(
-    /^The exchange of generation 2 that test\/\d+ began at \S+Z is uncertain: no clear answer came\./,
+    /^Searched: .*\nThe exchange of generation 2 that test\/\d+ began at \S+Z is uncertain: no clear answer came\./,
   );
   expect(said).toMatch(
     /The access token works\.\nThe refresh token is sent once more …\nIt worked/,
@@ -149,7 +151,9 @@ test('a pair in a rescue file is saved first, after which nothing is uncertain a
   expect(stderr).toContain(
     'A token pair was saved from a rescue file into the store: generation 3.',
   );
-  expect(stdout).toContain('There is nothing to recover: generation 3 is not uncertain.');
+  expect(stdout).toMatch(
+    /^Searched: .*, which has generation 3; .*, which has pairs: 1 saved into the store\.\nThere is nothing to recover: generation 3 is not uncertain\.\n$/,
+  );
   expect(code).toBe(0);
   expect(operator.service.exchanges).toHaveLength(1);
   expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 3 });
