@@ -26,7 +26,7 @@ import {
   pageOf,
   type PageArgs,
 } from '../support/imitations/honest.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
+import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { whenWritten } from '../support/when-written.ts';
 
@@ -561,7 +561,7 @@ test('applying all changes gives the list, whatever changes, is cut off, continu
     }),
     { endOnFailure: true, numRuns: randomRuns(12) },
   );
-  expect(continued).toBeGreaterThan(0);
+  expect(continued).toBeGreaterThanOrEqual(usually(1));
 });
 
 /** As if the process was killed before it could give a file its name. */

@@ -17,7 +17,7 @@ import { listeningGateway, type ListeningGateway } from '../support/gateway/list
 import { runHere } from '../support/gateway/run-here.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
+import { randomRuns, usually } from '../support/random/random-runs.ts';
 
 const KINDS = ['keyset', 'record', 'position'] as const;
 /** Two commits and some more records. */
@@ -98,7 +98,7 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
         examples: [[{ moment: moments.length - 1, log: 1, rest: 0.5 }]],
       },
     );
-    expect(resumedBehindStart).toBeGreaterThan(0);
+    expect(resumedBehindStart).toBeGreaterThanOrEqual(usually(1));
   });
 
   test('what changes in the list before --resume repeats no record, and loses none that stayed', async () => {

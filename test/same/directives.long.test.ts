@@ -15,7 +15,7 @@ import { expect, test } from 'vitest';
 import { all, putTogether } from '../support/clients/multipart.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
 import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
-import { isUsual, randomRuns } from '../support/random/random-runs.ts';
+import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';
 
 const RUNS = randomRuns(150);
@@ -304,7 +304,7 @@ test(
       { numRuns: RUNS, maxSkipsPerRun: 400, unbiased: true, endOnFailure: true },
     );
     const spreads = sent.filter((text) => /\.\.\.\w+ @spread/.test(text));
-    expect(spreads.length).toBeGreaterThan(isUsual ? 10 : 0);
+    expect(spreads.length).toBeGreaterThan(usually(10));
   },
   RUNS * 2_000,
 );

@@ -13,7 +13,7 @@ import {
   type Compared,
   type SideBySide,
 } from './side-by-side.ts';
-import { isUsual, randomRuns, SEED } from '../support/random/random-runs.ts';
+import { isUsual, randomRuns, SEED, usually } from '../support/random/random-runs.ts';
 
 /** Operations per schema and service. */
 const RUNS = randomRuns(80);
@@ -96,7 +96,7 @@ async function expectSameAnswers(
     { numRuns: runs, maxSkipsPerRun: 400, unbiased: true },
   );
   // Each way of reading occurred often enough to prove something. From new seeds a few runs may be less varied.
-  const enough = isUsual ? runs / 10 : 0;
+  const enough = usually(runs / 10);
   for (const [way, count] of Object.entries((await world.ways())!)) {
     expect(count - before![way]!, way).toBeGreaterThan(enough);
   }

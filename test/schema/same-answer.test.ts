@@ -12,7 +12,7 @@ import { askDirectly } from '../support/clients/direct.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { randomOperation } from '../support/random/random-operation.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
+import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { fullScalar, fullSdl, fullService } from '../support/imitations/honest.ts';
 
 type World = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
@@ -65,7 +65,7 @@ test.each([
         maxSkipsPerRun: 400,
       },
     );
-    expect(valid).toBeGreaterThan(randomRuns(runs) / 3);
+    expect(valid).toBeGreaterThanOrEqual(usually(runs / 3));
   },
   120_000,
 );
