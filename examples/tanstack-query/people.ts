@@ -41,13 +41,22 @@ export function peoplePages(client: GraphQLClient, first = 60) {
   };
 }
 
-/** The seconds after which the request may succeed, in a `ClientError` of graphql-request; undefined: never by itself. */
+/** What a page may show: the message of a `ClientError` of graphql-request contains the whole answer. */
+export function messageOf(error: Error): string {
+  return errorsIn(error)[0]?.message ?? 'The server cannot be reached. Try again.';
+}
+
+/** The seconds after which the request may succeed; undefined: never by itself. */
 function retryAfter(error: Error): number | undefined {
-  const { response } = error as {
-    response?: { errors?: readonly { extensions?: Record<string, unknown> }[] };
-  };
-  const waits = (response?.errors ?? []).map(({ extensions }) =>
-    Number(extensions?.['retryAfter']),
-  );
+  const waits = errorsIn(error).map(({ extensions }) => Number(extensions?.['retryAfter']));
   return waits.length > 0 && waits.every((wait) => wait >= 0) ? Math.max(...waits) : undefined;
+}
+
+function errorsIn(error: Error) {
+  const { response } = error as {
+    response?: {
+      errors?: readonly { message: string; extensions?: Record<string, unknown> }[];
+    };
+  };
+  return response?.errors ?? [];
 }

@@ -102,6 +102,8 @@ interface RequestCause extends Cause {
   };
   /** By `performance.now()`. */
   readonly begun: number;
+  /** Read at the start: a stream drops its headers. */
+  readonly client: ReturnType<typeof clientOf>;
 }
 
 /** Narrows the type: all causes are created in this file. Undefined for what the gateway does by itself. */
@@ -141,7 +143,8 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
       exchange.replyHeaders['x-request-id'] = requestId;
       const context = isProbe(exchange.path) ? ROOT_CONTEXT : spans.request(exchange);
       const cost = { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined };
-      const cause: RequestCause = { requestId, context, cost, begun };
+      const client = clientOf(exchange);
+      const cause: RequestCause = { requestId, context, cost, begun, client };
       exchange.cause = cause;
       return contexts.with(context, work);
     },
@@ -154,7 +157,7 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
       requests(1, exchange.trustedName, ended.outcome);
       // What was refused may be from anyone, and take the names of all others out of the metric.
       if (exchange.operationType) {
-        requestsOfClients(1, clients(clientOf(exchange).client), exchange.trustedName);
+        requestsOfClients(1, clients(cause.client.name), exchange.trustedName);
       }
       duration(ms / 1000, exchange.operationType ?? 'none');
       endRequestSpan(exchange, ended);
@@ -181,7 +184,7 @@ function clientOf(exchange: Exchange) {
       exchange.header(`graphql-client-${part}`) ?? exchange.header(`apollographql-client-${part}`);
     return text !== undefined && CLIENT.test(text) ? text : undefined;
   };
-  return { client: sent('name'), clientVersion: sent('version') };
+  return { name: sent('name'), version: sent('version') };
 }
 
 /** Clients that have a series of their own in each process; all later ones share one. */
@@ -226,7 +229,8 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
       operation: trustedName || undefined,
       code: outcome === 'OK' ? undefined : outcome,
       caller: keyName(caller?.name),
-      ...clientOf(exchange),
+      client: cause.client.name,
+      clientVersion: cause.client.version,
       upstreamRequests: cause.cost.upstreamRequests || undefined,
       pages: cause.cost.pages || undefined,
       serviceRequestId: cause.cost.failedServiceRequest,

@@ -6,7 +6,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadPartial, withPatience } from '../../examples/apollo/errors.ts';
 import type { PeopleQuery, PeopleQueryVariables } from '../../examples/apollo/generated/graphql.ts';
 import * as apollo from '../../examples/apollo/people.ts';
-import { peoplePages, type GraphQLClient } from '../../examples/tanstack-query/people.ts';
+import {
+  messageOf,
+  peoplePages,
+  type GraphQLClient,
+} from '../../examples/tanstack-query/people.ts';
 import { readPeople, type Person } from '../../examples/typed-documents/people.ts';
 import * as urql from '../../examples/urql/people.ts';
 import { systemClock, type Clock } from '../../src/clock.ts';
@@ -157,7 +161,8 @@ test('the options for TanStack Query retry a request that is refused for a while
   expect([0, 3].map((failures) => retry(failures, refused))).toEqual([true, false]);
   expect(retryDelay(0, refused)).toBe(SECOND);
   const damaged = (await failureOf('damaged')) as Error;
-  expect(damaged.message).toContain('cursor');
+  expect(messageOf(damaged)).toContain('cursor');
+  expect(messageOf(new TypeError('fetch failed'))).toContain('Try again');
   expect(retry(0, damaged)).toBe(false);
 });
 

@@ -58,6 +58,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/deploy/systemd.test.ts: the unit of systemd starts': {
     'docs/running.md': ['systemctl enable'],
   },
+  'test/docs/configurations.test.ts: issuer.mjs of docs/sandbox.md': {
+    'docs/sandbox.md': ['// issuer.mjs', 'AUTH_JWKS_URL=', 'sandbox --port 4300'],
+  },
   'test/docs/configurations.test.ts: otel.mjs of docs/telemetry.md': {
     'docs/telemetry.md': ['// otel.mjs'],
   },

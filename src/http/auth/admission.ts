@@ -15,8 +15,8 @@ interface Credentials {
 
 type Identity =
   | { readonly kind: 'known'; readonly caller: Caller }
-  /** The request has no credential. */
-  | { readonly kind: 'anonymous' }
+  /** The request has no credential, or only one of a kind that is not accepted. */
+  | { readonly kind: 'anonymous'; readonly ignored: 'An API key' | 'A bearer token' | undefined }
   /** The credential in this header is wrong. */
   | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' }
   /** Whether the token is valid cannot be known now. */
@@ -55,7 +55,11 @@ function identify(
   if (key !== undefined && !program) return { kind: 'refused', header: 'x-api-key' };
   const authorization = bearerTokenOwner && exchange.header('authorization');
   if (authorization === undefined) {
-    return program ? { kind: 'known', caller: program } : { kind: 'anonymous' };
+    if (program) return { kind: 'known', caller: program };
+    const isKey = !apiKeyOwner && exchange.header('x-api-key') !== undefined;
+    const isToken = !bearerTokenOwner && exchange.header('authorization') !== undefined;
+    const ignored = isKey ? 'An API key' : isToken ? 'A bearer token' : undefined;
+    return { kind: 'anonymous', ignored };
   }
   const token = bearerToken(authorization);
   if (token === undefined) return { kind: 'refused', header: 'authorization' };
@@ -137,10 +141,16 @@ function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds
 function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
   if (refusal.kind === 'anonymous') {
     const ways = [
-      ...(apiKeyOwner ? ['an API key, as "x-api-key: <key>"'] : []),
-      ...(bearerTokenOwner ? ['a token, as "authorization: Bearer <token>"'] : []),
+      ...(apiKeyOwner ? ['an API key from the operator of this gateway, as "x-api-key: <key>"'] : []),
+      ...(bearerTokenOwner
+        ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
+        : []),
     ];
-    return `This request has no credential. Send ${ways.join(', or ')}; the operator of this gateway issues them.`;
+    const { ignored } = refusal;
+    const what = ignored
+      ? `${ignored} is not accepted by this gateway.`
+      : 'This request has no credential.';
+    return `${what} Send ${ways.join(', or ')}.`;
   }
   return refusal.header === 'x-api-key'
     ? 'The API key in x-api-key is not valid. Check that it is complete and sent only once, or request a new one from the operator of this gateway.'

@@ -99,7 +99,7 @@ function drained({ field, limit }: NonNullable<ExampleList['all']>, selection: s
   return example(
     `Welcome! Press the play button (or Ctrl-Enter) to run this query. The icon at the top left opens the documentation.
 
-    ${field} is the list in one answer, sent as the pages of the service arrive. For all of it, leave out ${limit}; above 500 records, a key needs the scope "drain".`,
+    ${field} is the list in one answer, sent as the pages of the service arrive. For all of it, leave out ${limit}; above 500 records, a credential needs the scope "drain".`,
     `query ${capitalized(field)} { ${field}(${limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
   );
 }

@@ -57,8 +57,8 @@ describe('a request without a credential', () => {
       errors: [
         {
           message:
-            'This request has no credential. Send an API key, as "x-api-key: <key>", or a token, as "authorization: Bearer <token>"; ' +
-            'the operator of this gateway issues them.',
+            'This request has no credential. Send an API key from the operator of this gateway, as "x-api-key: <key>", ' +
+            'or the access token of a signed-in user, as "authorization: Bearer <token>".',
           extensions: { code: 'UNAUTHENTICATED' },
         },
       ],

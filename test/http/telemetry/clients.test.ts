@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { listen } from '../../../src/http/listen.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 
 const MANIFEST = { people: 'query People { __typename }' };
@@ -41,6 +42,29 @@ test('a request that is refused does not count for a client', async () => {
   expect(await gateway.counted()).toEqual({});
 });
 
+test.each([
+  '{ allPersons @stream { id } }',
+  '{ persons(first: 1) { items { id ... @defer { firstName } } } }',
+])('a client is named too if its answer is sent in parts: %s', async (query) => {
+  const gateway = await start();
+  const { handler } = gateway.gateway;
+  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const response = await fetch(`${server.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      accept: 'multipart/mixed',
+      'content-type': 'application/json',
+      'graphql-client-name': 'kiosk',
+      'graphql-client-version': '7',
+    },
+    body: JSON.stringify({ query }),
+  });
+  expect(await response.text()).toContain('"hasNext":false');
+  await vi.waitFor(() => expect(gateway.lines()).toEqual([['kiosk', '7']]));
+  expect(await gateway.counted()).toEqual({ '{client="kiosk",operation=""}': 1 });
+});
+
 test('trusted operations are counted for each client', async () => {
   const gateway = await start({ trustedDocuments: MANIFEST });
   await gateway.ask({ 'graphql-client-name': 'web' }, undefined, 'people');
@@ -51,6 +75,7 @@ async function start(parts: { trustedDocuments?: unknown } = {}) {
   const gateway = await startGatewayOverSandbox({ persons: 1 }, parts);
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   return {
+    ...gateway,
     ask: async (headers: Record<string, string>, query = '{ __typename }', documentId?: string) => {
       const body = JSON.stringify(documentId ? { documentId } : { query });
       const response = await gateway.fetch('/graphql', {

@@ -1,45 +1,17 @@
 import { createRequire } from 'node:module';
+import { createEnvironment } from '../../../examples/relay/environment.ts';
 import type { TestGateway } from '../gateway/gateway.ts';
-import { ask, partsOf, type Payload } from './multipart.ts';
 
 // Relay's runtime is CommonJS, and its types are in another package: these are only the parts used here.
 const require = createRequire(import.meta.url);
 export const relay = require('relay-runtime') as RelayRuntime;
 
-/** Relay with the network layer of an application that streams. */
-export function relayEnvironment(gateway: TestGateway): Environment {
-  const { Environment, Network, Observable, RecordSource, Store } = relay;
-  const fetch = ({ text }: { text: string }, variables: Record<string, unknown>) =>
-    Observable.create((sink) => {
-      const send = async () => {
-        for await (const part of partsOf(await ask(gateway, text, variables))) {
-          for (const payload of relayPayloads(part)) sink.next(payload);
-        }
-        sink.complete();
-      };
-      send().catch(sink.error);
-    });
-  return new Environment({ network: Network.create(fetch), store: new Store(new RecordSource()) });
+/** Relay as in examples/relay. */
+export function relayEnvironment({ fetch }: TestGateway): Environment {
+  const send = (_url: unknown, init?: RequestInit) => fetch('/graphql', init);
+  return createEnvironment('', () => ({}), send as typeof globalThis.fetch) as Environment;
 }
 
-/** What an application's network layer does: Relay takes one item at a time, and calls its parts data. */
-function* relayPayloads({ incremental, hasNext, ...whole }: Payload): Generator<object> {
-  const extensions = { is_final: hasNext === false };
-  if ('data' in whole) yield { ...whole, extensions };
-  for (const { items, path, data, ...part } of incremental ?? []) {
-    if (data) yield { ...part, data, path, extensions };
-    const first = Number(path.at(-1));
-    for (const [index, item] of (items ?? []).entries()) {
-      yield { ...part, data: item, path: [...path.slice(0, -1), first + index], extensions };
-    }
-  }
-}
-
-interface Sink {
-  next(payload: object): void;
-  complete(): void;
-  error(this: void, reason: Error): void;
-}
 interface Operation {
   readonly fragment: object;
 }
@@ -63,10 +35,5 @@ export interface Environment {
   };
 }
 interface RelayRuntime {
-  Environment: new (config: object) => Environment;
-  Network: { create(fetch: unknown): object };
-  Observable: { create(source: (sink: Sink) => void): object };
-  RecordSource: new () => object;
-  Store: new (source: object) => object;
   createOperationDescriptor(query: object, variables: object): Operation;
 }
