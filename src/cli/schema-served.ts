@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { readConfig, type Config } from '../config.ts';
+import { readConfig, type Config, type SettingName } from '../config.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
 import type { ListReport } from '../schema/derivation/adapters.ts';
 import {
@@ -43,20 +43,27 @@ function schemaSettings(terminal: Terminal) {
 
 /** Reads only the settings for schemas, because these commands need none for callers. */
 export function readSchemaConfig({ env, readFile }: Terminal): Config {
-  const names = [
-    'NODE_ENV',
-    'GATEWAY_CONFIG',
-    'RECRUITING_SCHEMA',
-    'SCHEMA_PREFIX',
-    'NODE_INTERFACE',
-    'FEDERATION_VERSION',
-    'CONNECTION_MAX',
-    'DRAIN_MAX_ITEMS',
-    'UPSTREAM_TIMEOUT_MS',
-  ];
+  const names = [...Object.values(OF_SCHEMA), ...BESIDE_SCHEMA];
   const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
   return readConfig(settings, readFile, { serves: false });
 }
+
+/** The settings on which the schema depends, by their names in `SnapshotSettings`. */
+const OF_SCHEMA = {
+  schemaPath: 'RECRUITING_SCHEMA',
+  schemaPrefix: 'SCHEMA_PREFIX',
+  nodeInterface: 'NODE_INTERFACE',
+  federationVersion: 'FEDERATION_VERSION',
+  connectionMax: 'CONNECTION_MAX',
+  drainMaxItems: 'DRAIN_MAX_ITEMS',
+  totalCountSeconds: 'TOTAL_COUNT_SECONDS',
+} satisfies Record<keyof OfflineSettings, SettingName>;
+
+/** For what a company adds, and for requests to the service. */
+const BESIDE_SCHEMA = ['NODE_ENV', 'GATEWAY_CONFIG', 'UPSTREAM_TIMEOUT_MS'] satisfies SettingName[];
+
+/** `MUTATIONS` does not change the schema: only warnings depend on it. */
+type OfflineSettings = Omit<SnapshotSettings, 'mutations'>;
 
 /** The SDL that callers see, sorted so that a diff shows only real changes. */
 export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
@@ -66,7 +73,7 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
 /** What is served for a snapshot, with what a company adds, to be looked at only. @throws OperatorMistake */
 export function servedOffline(
   snapshot: string,
-  settings: Omit<SnapshotSettings, 'mutations'>,
+  settings: OfflineSettings,
   overrides: unknown,
   added?: Additions,
 ): ServedSchema {
