@@ -10,12 +10,13 @@ const LINK = 'https://api.example.com/tokens/secret-link';
 
 describe('the settings', () => {
   test('an empty environment serves the sandbox on loopback, with GraphiQL and introspection', () => {
-    expect(read({})).toEqual({
+    expect(read({})).toStrictEqual({
       recruitingUrl: undefined,
       agent: expect.stringMatching(
         /^recruiting-subgraph\/\d+\.\d+\.\d+ \(no contact: .*RECRUITING_AGENT\)$/,
       ),
       schemaPath: resolve('schema/upstream.graphql'),
+      gatewayConfig: undefined,
       schemaPrefix: undefined,
       schemaPollSeconds: undefined,
       tokenLink: undefined,
@@ -58,6 +59,7 @@ describe('the settings', () => {
       requestBytes: expect.any(Number),
       graphiql: true,
       introspection: true,
+      exportApiKey: undefined,
       logFormat: 'readable',
       logLevel: 'info',
       production: false,
@@ -69,6 +71,7 @@ describe('the settings', () => {
       ...OVER_SERVICE,
       RECRUITING_AGENT: 'example-inc',
       RECRUITING_SCHEMA: 'other.graphql',
+      GATEWAY_CONFIG: 'own-fields.ts',
       SCHEMA_PREFIX: 'Recruiting',
       FEDERATION_VERSION: '2.9',
       FIELD_SCOPES: 'null',
@@ -107,13 +110,15 @@ describe('the settings', () => {
       ANSWER_BYTES: '2000000',
       GRAPHIQL: 'off',
       INTROSPECTION: 'off',
+      EXPORT_API_KEY: 'key',
       LOG_FORMAT: 'json',
       LOG_LEVEL: 'warn',
     });
-    expect(config).toEqual({
+    expect(config).toStrictEqual({
       recruitingUrl: 'https://api.example.com',
       agent: 'example-inc',
       schemaPath: 'other.graphql',
+      gatewayConfig: 'own-fields.ts',
       schemaPrefix: 'Recruiting',
       schemaPollSeconds: 3600,
       tokenLink: LINK,
@@ -156,6 +161,7 @@ describe('the settings', () => {
       requestBytes: expect.any(Number),
       graphiql: false,
       introspection: false,
+      exportApiKey: 'key',
       logFormat: 'json',
       logLevel: 'warn',
       production: false,
