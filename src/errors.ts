@@ -1,29 +1,51 @@
 import { GraphQLError } from 'graphql';
 
-/** Every `extensions.code` that a caller can get, except the codes of the upstream's own errors. A closed list. */
-export const ERROR_CODES = [
-  'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_TIMEOUT',
-  'UPSTREAM_BAD_RESPONSE',
-  'UPSTREAM_RATE_LIMITED',
-  'UPSTREAM_UNAUTHORIZED',
-  'TOKENS_MISSING',
-  'TOKENS_LOST',
-  'DRAIN_LIMIT_EXCEEDED',
-  'DRAIN_STALLED',
-  'DRAIN_INTERRUPTED',
-  'CURSOR_INVALID',
-  'BAD_USER_INPUT',
-  'UNAUTHENTICATED',
-  'FORBIDDEN',
-  'RATE_LIMITED',
-  'OPERATION_TOO_COMPLEX',
-  'PERSISTED_QUERY_NOT_FOUND',
-  'PERSISTED_QUERY_NOT_SUPPORTED',
-  'INTERNAL_SERVER_ERROR',
-] as const;
+/** What parts of the gateway decide by a code. */
+type Meaning =
+  /** The request is at fault, or its caller knows what follows: its span is not a failed one. */
+  | 'mistake'
+  /** A request is refused with this code. Refusals without such a code get `BAD_USER_INPUT`, and its status. */
+  | 'refusal'
+  /** Not due to the request: requests for other pages will probably fail as well. */
+  | 'outage'
+  /** It lasts until somebody corrects the cause: an export does not try again. */
+  | 'lasting'
+  /** The operation does not fit the schema, or the limits: an export tries a smaller one. */
+  | 'invalid';
 
-export type ErrorCode = (typeof ERROR_CODES)[number];
+/** Every `extensions.code` that a caller can get, except the codes of the upstream's own errors. A closed list. */
+const CODES = {
+  UPSTREAM_UNREACHABLE: ['outage'],
+  UPSTREAM_TIMEOUT: ['outage'],
+  UPSTREAM_BAD_RESPONSE: [],
+  UPSTREAM_RATE_LIMITED: ['outage'],
+  UPSTREAM_UNAUTHORIZED: ['outage', 'lasting'],
+  TOKENS_MISSING: ['outage', 'lasting'],
+  TOKENS_LOST: ['outage', 'lasting'],
+  DRAIN_LIMIT_EXCEEDED: ['mistake'],
+  DRAIN_STALLED: ['lasting'],
+  DRAIN_INTERRUPTED: [],
+  CURSOR_INVALID: ['mistake', 'lasting'],
+  BAD_USER_INPUT: ['mistake', 'lasting', 'invalid'],
+  UNAUTHENTICATED: ['mistake', 'refusal', 'lasting'],
+  FORBIDDEN: ['mistake', 'refusal', 'lasting'],
+  RATE_LIMITED: ['mistake', 'refusal', 'outage'],
+  OPERATION_TOO_COMPLEX: ['mistake', 'refusal', 'lasting', 'invalid'],
+  PERSISTED_QUERY_NOT_FOUND: ['mistake', 'refusal', 'lasting'],
+  PERSISTED_QUERY_NOT_SUPPORTED: ['mistake', 'refusal', 'lasting'],
+  /** An outage, because the token store may fail. */
+  INTERNAL_SERVER_ERROR: ['refusal', 'outage'],
+} as const satisfies Record<string, readonly Meaning[]>;
+
+export type ErrorCode = keyof typeof CODES;
+
+export const ERROR_CODES = Object.keys(CODES) as readonly ErrorCode[];
+
+/** Whether a code has this meaning. One that is not ours has none. */
+export function means(code: unknown, meaning: Meaning): boolean {
+  const known = knownCode(code);
+  return known !== 'OTHER' && (CODES[known] as readonly Meaning[]).includes(meaning);
+}
 
 /**
  * Creates an error for the caller: a stable code, a message that says what to do, and the facts as fields.

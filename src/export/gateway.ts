@@ -1,5 +1,5 @@
 import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
-import type { ErrorCode } from '../errors.ts';
+import { means, type ErrorCode } from '../errors.ts';
 import { parseJson, type Json } from '../json.ts';
 import { readBody } from '../memory/byte-limit.ts';
 
@@ -176,7 +176,7 @@ export class GatewayFailure extends Error {
     const isKeyMissing = code === ('UNAUTHENTICATED' satisfies ErrorCode);
     return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
       code,
-      isTemporary: !PERMANENT.includes(code) && !PERMANENT.includes(reason),
+      isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
       retryAfter: seconds > 0 ? seconds : undefined,
       resumeAfter: extensions?.get('resumeAfter')?.string,
     });
@@ -202,30 +202,12 @@ export class GatewayFailure extends Error {
 
   /** Whether the operation does not fit the schema, or the schema is not shown to this caller. */
   get isInvalid(): boolean {
-    return INVALID.includes(this.code);
+    return means(this.code, 'invalid');
   }
 }
 
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
-
-const INVALID: readonly unknown[] = [
-  'BAD_USER_INPUT',
-  'OPERATION_TOO_COMPLEX',
-] satisfies ErrorCode[];
-
-/** Errors that last until somebody corrects their cause. */
-const PERMANENT: readonly unknown[] = [
-  'UPSTREAM_UNAUTHORIZED',
-  'TOKENS_MISSING',
-  'TOKENS_LOST',
-  'DRAIN_STALLED',
-  'CURSOR_INVALID',
-  'BAD_USER_INPUT',
-  'UNAUTHENTICATED',
-  'FORBIDDEN',
-  'OPERATION_TOO_COMPLEX',
-] satisfies ErrorCode[];
 
 /** The code of a network error, which fetch hides in its cause. */
 function reasonOf(error: unknown): string {

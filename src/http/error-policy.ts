@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import {
   codedError,
   knownCode,
+  means,
   messageForCallers,
   OperatorError,
   type ErrorCode,
@@ -120,7 +121,7 @@ const FETCH = { Response } as FetchAPI;
 /** Gives errors without a code of ours `BAD_USER_INPUT`: no field was executed, so the mistake is the caller's. */
 function coded(error: GraphQLError): GraphQLError {
   const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
-  if (REFUSAL_CODES.has(code)) return error;
+  if (means(code, 'refusal')) return error;
   // The request is not a GraphQL request: then the status is 400, whatever the caller accepts.
   if (code === 'BAD_REQUEST' && http) http.spec = false;
   Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
@@ -129,16 +130,6 @@ function coded(error: GraphQLError): GraphQLError {
   delete error.extensions['originalError'];
   return error;
 }
-
-const REFUSAL_CODES = new Set<unknown>([
-  'INTERNAL_SERVER_ERROR',
-  'UNAUTHENTICATED',
-  'FORBIDDEN',
-  'RATE_LIMITED',
-  'OPERATION_TOO_COMPLEX',
-  'PERSISTED_QUERY_NOT_FOUND',
-  'PERSISTED_QUERY_NOT_SUPPORTED',
-]);
 
 async function replyOf(response: Response) {
   const named = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const);

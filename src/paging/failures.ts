@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, type ErrorCode } from '../errors.ts';
+import { codedError, codeOf, means, type ErrorCode } from '../errors.ts';
 
 /** The operation may not request these pages, or not now. Requesting other pages instead does not help. */
 export class PagesRefused extends GraphQLError {
@@ -15,24 +15,12 @@ export function refusal(
   return new PagesRefused(message, { extensions });
 }
 
-/** Failures that are not due to the request: the next one will probably fail as well. */
-const OUTAGES: readonly unknown[] = [
-  'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_TIMEOUT',
-  'UPSTREAM_RATE_LIMITED',
-  'UPSTREAM_UNAUTHORIZED',
-  'RATE_LIMITED',
-  'TOKENS_MISSING',
-  'TOKENS_LOST',
-  // The token store fails.
-  'INTERNAL_SERVER_ERROR',
-] satisfies ErrorCode[];
-
 /** Some services answer so to a cursor that they refuse, and most when they are down. */
 const OUTAGE_OR_REFUSAL: unknown = 'UPSTREAM_BAD_RESPONSE' satisfies ErrorCode;
 
+/** Whether a failure is not due to the request: the next one will probably fail as well. */
 export function isOutage(error: unknown): boolean {
-  return error instanceof PagesRefused || OUTAGES.includes(codeOf(error));
+  return error instanceof PagesRefused || means(codeOf(error), 'outage');
 }
 
 /** Pages that fail in a row until no further one is requested: the service is probably down. */

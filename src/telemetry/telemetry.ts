@@ -16,7 +16,7 @@ import {
 import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Cause } from '../cause.ts';
-import { knownCode } from '../errors.ts';
+import { knownCode, means } from '../errors.ts';
 import { isKnownPath } from '../http/addresses.ts';
 import {
   isProbe,
@@ -256,20 +256,9 @@ function endRequestSpan(
     ...(operationType && { 'graphql.operation.type': operationType }),
     ...(trustedName && { 'graphql.operation.name': trustedName }),
   });
-  endSpan(span, outcome === 'OK' ? undefined : outcome, !MISTAKES_OF_CALLERS.has(outcome));
+  const isFailure = outcome !== 'LEFT' && !means(outcome, 'mistake');
+  endSpan(span, outcome === 'OK' ? undefined : outcome, isFailure);
 }
-
-/** Outcomes that are not a failure of the gateway. */
-const MISTAKES_OF_CALLERS = new Set<Outcome>([
-  'BAD_USER_INPUT',
-  'CURSOR_INVALID',
-  'DRAIN_LIMIT_EXCEEDED',
-  'FORBIDDEN',
-  'LEFT',
-  'OPERATION_TOO_COMPLEX',
-  'RATE_LIMITED',
-  'UNAUTHENTICATED',
-]);
 
 interface UpstreamLoad {
   readonly inFlight: number;

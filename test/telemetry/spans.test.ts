@@ -162,6 +162,27 @@ test('an error is reported by its code, and a mistake of the caller is not a fai
   });
 });
 
+test.each([
+  ['PERSISTED_QUERY_NOT_SUPPORTED', undefined],
+  ['PERSISTED_QUERY_NOT_FOUND', { trusted: '{ __typename }' }],
+])(
+  'a request with only the hash of its text is not a failed span: %s makes the client send the text',
+  async (code, trustedDocuments) => {
+    await using other = await startGatewayOverFake({}, { trustedDocuments });
+    exporter.reset();
+    const persistedQuery = { version: 1, sha256Hash: '0'.repeat(64) };
+    await other.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ extensions: { persistedQuery } }),
+    });
+    expect(finished(1)[0]).toMatchObject({
+      attributes: { 'error.type': code },
+      status: { code: SpanStatusCode.UNSET },
+    });
+  },
+);
+
 test('spans contain neither documents, variables nor names of callers, and probes have no span', async () => {
   await gateway.fetch('/health');
   finished(0);
