@@ -118,6 +118,35 @@ test('docs/architecture.md names only files and folders of src that exist', () =
   ).toEqual([]);
 });
 
+test('docs/architecture.md lists the stages of gateway.ts in their order, each with the file that has it', () => {
+  const pipeline = readFileSync('src/gateway.ts', 'utf8').split('plugins: pipeline({')[1]!;
+  const part = /\b(?:origin|paths|graphiql|admission|operation)\.(\w+)|\b(holdRequests)\(/g;
+  const stages = [...pipeline.split('warn:')[0]!.matchAll(part)].map(
+    ([, one, other]) => one ?? other!,
+  );
+  const document = readFileSync('docs/architecture.md', 'utf8');
+  const section = document.split('## The stages of a request')[1]!.split('\n## ')[0]!;
+  const rows = section.split('\n').filter((line) => line.startsWith('| `'));
+  const listed = rows.flatMap((row) => {
+    const [, names = '', , places = ''] = row.split('|');
+    const sources = codeIn(places).flatMap((place) =>
+      globSync([`src/${place}`, `src/${place}/*.ts`]).filter((path) => path.endsWith('.ts')),
+    );
+    const source = sources.map((path) => readFileSync(path, 'utf8')).join('\n');
+    return codeIn(names).map((name) => {
+      const stage = name.split('.').at(-1)!;
+      return { stage, isThere: source.includes(`${stage}: `) || source.includes(`${stage}(`) };
+    });
+  });
+  expect(listed.filter(({ isThere }) => !isThere)).toEqual([]);
+  expect(listed.map(({ stage }) => stage)).toEqual([...stages, 'answer', 'notAcceptable']);
+});
+
+/** What is written as code in a text. */
+function codeIn(text: string): string[] {
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
+}
+
 test('the README fits on a page', () => {
   expect(readFileSync('README.md', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(167);
 });
