@@ -66,6 +66,20 @@ test('CONTRIBUTING.md says what every folder of test is for, and names only file
   expect(paths.filter((path) => !existsSync(path))).toEqual([]);
 });
 
+test('comments in src name only files that are there', () => {
+  const there = globSync('{src,test,docs,schema,examples}/**/*').map(
+    (path) => `/${path.replaceAll('\\', '/')}`,
+  );
+  const wrong = globSync('src/**/*.{ts,cjs}').flatMap((file) => {
+    const comments = readFileSync(file, 'utf8').matchAll(/(?:^\s*\/?\*+|\/\/).*/gm);
+    const named = [...comments].flatMap(([text]) => text.match(/[\w./-]+\.(?:ts|cjs|md)\b/g) ?? []);
+    return named
+      .filter((name) => !there.some((path) => path.endsWith(`/${name}`)))
+      .map((name) => `${file}: ${name}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
 test('docs/authentication.md explains every scope, once', () => {
   const text = readFileSync('docs/authentication.md', 'utf8');
   const section = text.split('### Scopes')[1]!.split('\n#')[0]!;

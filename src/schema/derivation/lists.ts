@@ -244,7 +244,7 @@ export interface FoundList {
 /**
  * Every list of the schema: those of the query root first, then the others, sorted by type.
  *
- * @param overrides by field: see adapter-overrides.ts
+ * @param overrides from adapters.json, by field
  */
 export function findLists(
   schema: GraphQLSchema,

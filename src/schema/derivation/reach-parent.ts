@@ -21,10 +21,10 @@ type AnyField = GraphQLField<unknown, unknown>;
  * Decides how a parent is requested again; returns the reason, as text, if it cannot be.
  *
  * 1. By a root field that returns its type and requires only `id`, of the same type as its own `id`. The field may return
- *    a union or interface in which the type is the record (see find-results.ts). Of several such fields: one that
+ *    a union or interface in which the type is the record (`resultOfRecord`). Of several such fields: one that
  *    returns the type itself, then the one named like the type, then the shortest name, then the first in the alphabet.
  * 2. By the shortest path from the root, then the first in the alphabet, through fields without required arguments
- *    that return objects, not lists. A field may return a result in which one type is the object (see find-results.ts).
+ *    that return objects, not lists. A field may return a result in which one type is the object (`objectIn`).
  *    If the path may lead to another object of the type, ids distinguish them.
  */
 export function reachParent(
