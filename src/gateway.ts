@@ -20,7 +20,7 @@ import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
 import { createPlansExecutor, inProcess, type PlansExecutorParts } from './plans/executor.ts';
 import { createPlanner } from './plans/planner.ts';
-import { scopedPlan } from './plans/scoped-plan.ts';
+import { scopedPlan, type ScopedDocument } from './plans/scoped-plan.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
@@ -30,7 +30,7 @@ import type { ServiceExecutor } from './service/request.ts';
 import type { Additions } from './stitching/additions.ts';
 import { delegations } from './stitching/delegations.ts';
 import { stitchedPlan } from './stitching/stitched-plan.ts';
-import { withAdditions } from './stitching/with-additions.ts';
+import { withAdditions, type ServedWithAdditions } from './stitching/with-additions.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { authCheck } from './tokens/service/auth-check.ts';
 import { tokenEndpoint } from './tokens/service/exchange.ts';
@@ -86,8 +86,8 @@ interface SharedTokens {
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
- * Joins the parts of the gateway; no other file does. The list of plugins below is the path of a request: read it from
- * top to bottom. In its last ones an operation is answered by its plan (`plans`, over `answers` and `paging`),
+ * Joins the parts of the gateway; no other file does. The list of stages below is the path of a request: read it from
+ * top to bottom. In the last one, `delivery`, an operation is answered by its plan (`plans`, over `answers` and `paging`),
  * which sends requests to the service (`upstream`) with an access token (`tokens`).
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
@@ -97,7 +97,8 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({ version: VERSION, baseUrl, log });
-  // Parts that may throw are created first, so that nothing is running when one of them does.
+  // Parts that may throw are created first, so that nothing is running when one of them does. What they need of
+  // `planner`, `tokens`, `upstream` and `plans`, which are declared below, they call only once all of these are there.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
   const { snapshot } = served;
@@ -184,21 +185,29 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
   const maxBytes = added ? operationBytes / 2 : operationBytes;
   const { fieldScopes: onMissing } = config;
+  const planServed = (document: ScopedDocument, grown: (bytes: number) => void) =>
+    scopedPlan(document, { onMissing, grown, compile: planner.plan, removesFields: true });
+  const planStitched = (
+    additions: ServedWithAdditions,
+    document: ScopedDocument,
+    grown: (bytes: number) => void,
+  ) =>
+    scopedPlan(document, {
+      onMissing,
+      grown,
+      compile: (planned, more) => stitchedPlan(additions, planner.admit, planned, more),
+      removesFields: false,
+    });
+  // Operations of callers, and of the program around the gateway.
   const operations = createOperations({
     ...config,
     schema: offered.schema,
     maxBytes,
     scopedUses: scopedUsesIn(offered.schema, offered.scopes),
-    compile: (planned, grown) => {
-      if (!added?.touches(planned)) {
-        return scopedPlan(planned, { onMissing, grown, compile: planner.plan, takesOut: true });
-      }
-      const compile: typeof planner.plan = (document, more) =>
-        stitchedPlan(added, planner.admit, document, more);
-      return scopedPlan(planned, { onMissing, grown, compile, takesOut: false });
-    },
+    compile: (document, grown) =>
+      added?.touches(document) ? planStitched(added, document, grown) : planServed(document, grown),
   });
-  // Operations of delegations: their size depends on the operation that delegates.
+  // Operations that added fields delegate to the served schema: their size depends on the operation that delegates.
   const delegated = createOperations({
     maxDepth,
     maxAliases,
@@ -207,8 +216,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     schema: served.schema,
     maxBytes,
     scopedUses: scopedUsesIn(served.schema, served.scopes),
-    compile: (planned, grown) =>
-      scopedPlan(planned, { onMissing, grown, compile: planner.plan, takesOut: true }),
+    compile: planServed,
   });
   const executing: Omit<PlansExecutorParts, 'schema' | 'find'> = {
     planner,

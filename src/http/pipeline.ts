@@ -41,10 +41,11 @@ import {
  *                    what was read      what was     what was found,   prepare, and the    bytes, or what the
  *                                       found        others' rules     plan, as a result   plugins made of them
  *
- * The stages are the same, and run at the same time. If no plugin sees more than the request and the response, the
- * plan answers in `onRequest`. Otherwise what the stages have found out, or why they refused the request, is handed
- * to the step of Yoga where it belongs, so that others see every step with its true values. What others change on the
- * way, parameters, variables or the document, goes through the same stages again.
+ * The stages are the same, and run at the same time. Which way requests take is decided once, in `onYogaInit`, when all
+ * plugins are known (`takesHooks`). If no plugin sees more than the request and the response, the plan answers in
+ * `onRequest`. Otherwise what the stages have found out, or why they refused the request, is handed to the step of Yoga
+ * where it belongs, so that others see every step with its true values. What others change on the way, parameters,
+ * variables or the document, goes through the same stages again.
  */
 
 interface PipelineParts {
@@ -79,13 +80,13 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   const passageParts = { ...parts, printed: printOnce() };
   const passageOf = (exchange: Passing): Passage =>
     (exchange[PASSAGE] ??= new Passage(exchange, passageParts));
-  /** Whether a plugin of others has a hook behind `onRequest`. */
-  let isWhole = false;
+  /** Whether a plugin of others has a hook behind `onRequest`. Set in `onYogaInit`, before the first request. */
+  let takesHooks = false;
 
   const step = (name: Refusal['step']): Stage => {
     const stage = inTurn(parts[name]);
     return (exchange) => {
-      if (!isWhole) return stage(exchange);
+      if (!takesHooks) return stage(exchange);
       if (exchange.refusal) return undefined;
       const refused = (error: unknown) => void (exchange.refusal = { step: name, error });
       try {
@@ -123,7 +124,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
     onYogaInit: ({ yoga }) => {
       // Plugins may have added others.
       const all: readonly object[] = yoga.getEnveloped._plugins;
-      isWhole = all.slice(all.indexOf(first) + 1, all.indexOf(last)).some(hasLaterHook);
+      takesHooks = all.slice(all.indexOf(first) + 1, all.indexOf(last)).some(hasLaterHook);
       const resolversNow = resolversOf(schema);
       if (resolvers.some((resolver, i) => resolver !== resolversNow[i])) parts.warn(WRAPPED);
     },
@@ -148,7 +149,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
     first,
     ...(plugins as readonly object[] as readonly GatewayPlugin[]),
     last,
-    plugin((exchange) => (isWhole ? undefined : atOnce(exchange))),
+    plugin((exchange) => (takesHooks ? undefined : atOnce(exchange))),
   ];
 }
 

@@ -20,8 +20,11 @@ interface ScopedPlanParts {
   readonly compile: (planned: PlannedDocument, grown: (bytes: number) => void) => OperationPlan;
   /** Called with the bytes of memory that the plans take more than before. */
   readonly grown: (bytes: number) => void;
-  /** Whether the fields that a caller may not read are taken out here. Otherwise resolvers refuse them. */
-  readonly takesOut: boolean;
+  /**
+   * Whether the fields that a caller may not read are removed from the operation before it is compiled. Otherwise
+   * resolvers refuse them (with-additions.ts), and all callers have the same plan.
+   */
+  readonly removesFields: boolean;
 }
 
 /**
@@ -29,14 +32,14 @@ interface ScopedPlanParts {
  * delegations of stitched fields, and of programs. A plan is made for each set of scopes that callers lack.
  */
 export function scopedPlan(planned: ScopedDocument, parts: ScopedPlanParts): OperationPlan {
-  const { onMissing, compile, grown, takesOut } = parts;
+  const { onMissing, compile, grown, removesFields } = parts;
   const { scopedUses } = planned;
   if (scopedUses.length === 0) return compile(planned, grown);
   const plans = new Map<string, OperationPlan>();
   const planFor = ({ origin: { caller } }: Call): OperationPlan => {
     const missing = missingNeeds(scopedUses, caller);
     if (missing.length > 0 && onMissing === 'reject') throw missingScope(missing[0]!);
-    const key = takesOut
+    const key = removesFields
       ? [...new Set(missing.map(({ scope }) => scope))].toSorted().join(' ')
       : '';
     const known = plans.get(key);
@@ -73,7 +76,7 @@ function describe({ subject, scope }: Need): string {
   return `${subject} needs the scope "${scope}", which this credential does not have. The operator of this gateway can grant it.`;
 }
 
-/** Takes out the fields that a caller may not read. */
+/** Removes the fields that a caller may not read. */
 function without(
   { document, operation, scopedUses }: ScopedDocument,
   caller: Caller,
