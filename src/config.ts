@@ -220,7 +220,7 @@ const SETTINGS = {
   ],
   logLevel: [
     'LOG_LEVEL',
-    z.enum(LOG_LEVELS, choice(LOG_LEVELS.join(', '), 'info')).default('info'),
+    z.enum(LOG_LEVELS, choice(`one of ${LOG_LEVELS.join(', ')}`, 'info')).default('info'),
   ],
 } as const satisfies Record<string, readonly [name: string, type: z.ZodType]>;
 
@@ -261,8 +261,11 @@ export function readConfig(
   const read = variables.safeParse(settings);
   if (!read.success) {
     mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
+  } else if (hasCallers && hasSandbox) {
+    // A program around the gateway listens by itself.
+    mistakes.push(...samePort(read.data));
   }
-  if (hasCallers) mistakes.push(...uselessWithoutOthers(settings));
+  if (hasCallers) mistakes.push(...otherProduction(settings), ...uselessWithoutOthers(settings));
   if (serves) mistakes.push(...contradictions(settings, { hasCallers, hasSandbox }));
   const misspelledNames = likelyMisspellings(env);
   // The sandbox would be served to callers who believe that it is the service.
@@ -335,6 +338,27 @@ function contradictions(
       `Set RECRUITING_URL, or remove ${list}. To try API keys with made-up people, run \`${COMMAND_LINE} sandbox --keys\`, which prints the settings for it; for users' tokens, see docs/sandbox.md.`,
   ];
 }
+
+/** Reports other spellings of `production`. */
+function otherProduction({ NODE_ENV: environment = '' }: Record<string, string>): string[] {
+  const isMeant = ['prod', 'production'].includes(environment.toLowerCase());
+  if (!isMeant || environment === 'production') return [];
+  return [
+    `NODE_ENV=${environment} would start a gateway for development, with GraphiQL and introspection. Set NODE_ENV=production, or remove it.`,
+  ];
+}
+
+function samePort({ PORT, ADMIN_PORT, ...read }: z.output<typeof variables>): string[] {
+  const hosts = [read.HOST, read.ADMIN_HOST];
+  const isSameHost = hosts[0] === hosts[1] || hosts.some((host) => ALL.includes(host));
+  if (PORT !== ADMIN_PORT || PORT === 0 || !isSameHost) return [];
+  return [
+    `PORT and ADMIN_PORT are both ${PORT}. Set one of them to another port: requests and metrics need one each.`,
+  ];
+}
+
+/** Addresses that include every other one of the machine. */
+const ALL: readonly string[] = ['0.0.0.0', '::'];
 
 function uselessWithoutOthers(settings: Readonly<Record<string, string>>): string[] {
   const mistakes: string[] = [];

@@ -532,7 +532,7 @@ describe('a mistake is refused', () => {
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
     [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
     [{ LOG_FORMAT: 'collector' }, /^LOG_FORMAT must be readable, pino or json, for example json/],
-    [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
+    [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be one of fatal, error, warn, info/],
     [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins separated by commas/],
     [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],
     [{ CORS_ORIGINS: 'https://a.example.com,null' }, /^CORS_ORIGINS must be origins/],
@@ -555,6 +555,13 @@ describe('a mistake is refused', () => {
       /^TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS/,
     ],
     [{ ALLOW_ANONYMOUS: 'yes' }, /^ALLOW_ANONYMOUS must be true or false/],
+    [{ NODE_ENV: 'Production' }, /^NODE_ENV=Production would start.*Set NODE_ENV=production/],
+    [{ NODE_ENV: 'prod' }, /^NODE_ENV=prod would start/],
+    [{ NODE_ENV: 'PROD' }, /^NODE_ENV=PROD would start/],
+    [{ PORT: '24105', ADMIN_PORT: '24105' }, /^PORT and ADMIN_PORT are both 24105\..*Set one/],
+    [{ PORT: '9464' }, /^PORT and ADMIN_PORT are both 9464\./],
+    [{ PORT: '9464', HOST: '0.0.0.0' }, /^PORT and ADMIN_PORT are both 9464\./],
+    [{ PORT: '9464', ADMIN_HOST: '::' }, /^PORT and ADMIN_PORT are both 9464\./],
   ])('%j', (env, expected) => {
     const mistakes = mistakesOf({ ...OVER_SERVICE, ...env });
     expect(mistakes[0]).toMatch(expected);
@@ -571,6 +578,15 @@ describe('a mistake is refused', () => {
       expect(mistakesOf(loopback)).toHaveLength(1);
     },
   );
+
+  test.each<Record<string, string>>([
+    { PORT: '0', ADMIN_PORT: '0' },
+    { PORT: '9464', HOST: '10.0.0.1' },
+    { NODE_ENV: 'development' },
+    { NODE_ENV: 'test' },
+  ])('%j is no mistake', (env) => {
+    expect(() => read({ ...OVER_SERVICE, ...env })).not.toThrow();
+  });
 
   test('the sandbox in production', () => {
     expect(mistakesOf({ NODE_ENV: 'production' })).toEqual([
