@@ -321,10 +321,7 @@ function complaintAbout(typed: string, { commands }: Command): string {
   const names = commands.map((command) => command.name());
   const meant = nearestWord(typed, names);
   const advice = meant === undefined ? '' : `\nDid you mean ${meant}?`;
-  return `there is no command ${quoted(typed)}${advice}`;
-}
-
-/** Anything but a plain word may be a secret. */
-function quoted(typed: string): string {
-  return /^[a-z][a-z-]{0,20}$/.test(typed) ? `'${typed}'` : 'of that name';
+  // Anything but a plain word may be a secret.
+  const named = /^[a-z][a-z-]{0,20}$/.test(typed) ? ` '${typed}'` : '';
+  return `unknown command${named}${advice}`;
 }

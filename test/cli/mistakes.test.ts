@@ -46,7 +46,7 @@ test('an unknown command is reported without its arguments', async () => {
   const link = 'https://recruiting.example.com/secret-link';
   const { code, stderr } = await runHere(['token', 'import', link]);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/^error: there is no command 'token'.*--help/s);
+  expect(stderr).toMatch(/^error: unknown command 'token'.*--help/s);
   expect(stderr).not.toContain('secret-link');
 });
 
@@ -71,7 +71,7 @@ test.each([
 ])('an unknown command is answered with the list of commands: %j', async (args, names) => {
   const { code, stdout, stderr } = await runHere(args);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toMatch(/^error: .*'frobnicate'/);
+  expect(stderr).toMatch(/^error: unknown command 'frobnicate'/);
   const list = stderr.split('\nCommands:\n')[1]!;
   const listed = [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name);
   expect(listed).toEqual(expect.arrayContaining(names));
@@ -108,6 +108,13 @@ test('a misspelled RECRUITING_URL prevents the start, instead of serving the san
   expect(stderr).toContain('RECRUITIG_URL is not a setting');
   expect(stderr).toContain('Rename RECRUITIG_URL, or remove it.');
   expect(stderr).not.toContain('secret-host');
+});
+
+test('one port for requests and for metrics is a mistake in the settings, not a port that is taken', async () => {
+  const { code, stdout, stderr } = await runHere([], { PORT: '24105', ADMIN_PORT: '24105' });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain('PORT and ADMIN_PORT are both 24105.');
+  expect(stderr).not.toContain('another process');
 });
 
 test('a service without credentials of callers is not served, and the command that makes one is named', async () => {
