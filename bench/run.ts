@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readOptions } from '../test/support/processes/arguments.ts';
 import { additions } from './benchmarks/additions.ts';
 import { checks } from './benchmarks/checks.ts';
 import { crowds } from './benchmarks/crowds.ts';
@@ -34,7 +34,7 @@ const benchmarks: Record<string, Benchmark> = {
   growth,
 };
 
-const { values: options, positionals: asked } = parseArgs({
+const { values: options, positionals: asked } = readOptions({
   options: { svg: { type: 'boolean', default: false } },
   allowPositionals: true,
 });

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import process from 'node:process';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readOptions } from '../test/support/processes/arguments.ts';
 import { ask, askPage } from './ask.ts';
 import { startGateway } from './gateway.ts';
 import { pathOf } from './child-processes.ts';
@@ -30,7 +30,9 @@ const CONNECTION = `{
   }
 }`;
 
-const { values: options } = parseArgs({ options: { files: { type: 'boolean', default: false } } });
+const { values: options } = readOptions({
+  options: { files: { type: 'boolean', default: false } },
+});
 await using sandbox = await startBenchSandbox({ persons: PERSONS });
 await using gateway = await startGateway(sandbox, { reports: 'processes/coverage.ts' });
 const { items } = await askPage(gateway, 50);

@@ -13,6 +13,8 @@ import { runHere } from '../support/gateway/run-here.ts';
 import { served, startProcess, startProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
+const SIMULATE = ['--import', './test/simulate/hooks.ts', 'test/simulate/run.ts'];
+
 test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
   using folder = temporaryFolder();
   const { calls } = await runWithoutNpm(blocksOf('README.md')[0]!.text, folder.path);
@@ -106,6 +108,26 @@ test('the benchmarks and the tests in commands of the documentation exist', asyn
   const { code, stderr } = await startProcess(['bench/run.ts', ...names, 'unknown']).ended;
   expect(code).toBe(2);
   expect(stderr).toMatch(/^There is no benchmark unknown\. /);
+});
+
+test.each([
+  [['bench/ways.ts', '--fils'], "Unknown option '--fils'. The options are: --files."],
+  [['bench/run.ts', '--svgs'], "Unknown option '--svgs'. The options are: --svg."],
+  [['test/fuzz/run.ts', '--minute', '1'], 'There is no option --minute. Was --minutes 30 meant?'],
+  [['test/fuzz/run.ts', '--minutes', 'abc'], '--minutes takes a number, such as --minutes 30.'],
+  [
+    [...SIMULATE, '--sedds', '1'],
+    "Unknown option '--sedds'. The options are: --seeds, --seed, --flaw.",
+  ],
+  [[...SIMULATE, '--seeds', 'x'], '--seeds takes a whole number from 1 on, not x.'],
+  [
+    ['test/tokens/model/run.ts', '--traces', 'x'],
+    '--traces takes a whole number from 1 on, not x.',
+  ],
+  [['test/soak/run.ts', 'x'], 'npm run soak takes a whole number from 1 on, not x.'],
+])('a command for developers answers a mistake with one line: %j', async (args, line) => {
+  const { code, stdout, stderr } = await startProcess(args).ended;
+  expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: `${line}\n` });
 });
 
 test('every command in a sentence or a table exists, with the options that are named beside it', async () => {

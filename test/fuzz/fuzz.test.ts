@@ -26,6 +26,16 @@ test.concurrent(
   },
 );
 
+test.concurrent(
+  'an option that vitest does not know ends the run with the message of vitest',
+  async ({ expect }) => {
+    const { code, printed } = await run(`${fuzz('holds')} --unknown`);
+    expect(code).toBe(1);
+    expect(printed).toContain('Unknown option `--unknown`');
+    expect(printed).not.toContain('ENOENT');
+  },
+);
+
 function fuzz(planted: 'fails' | 'holds'): string {
   const config = '--config=test/fuzz/planted/vitest.config.ts';
   return `npm run -s fuzz -- --minutes 0.01 ${config} test/fuzz/planted/${planted}.ts`;

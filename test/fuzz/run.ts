@@ -7,11 +7,13 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { nearestWord } from '../../src/words.ts';
+import { usageError } from '../support/processes/arguments.ts';
 
 const VITEST = join(
   dirname(fileURLToPath(import.meta.resolve('vitest/package.json'))),
@@ -32,6 +34,8 @@ async function fuzz(): Promise<number> {
     const seed = randomInt(2 ** 31);
     process.stdout.write(`\nRound ${rounds + 1}: RANDOM_SEED=${seed}\n`);
     const failed = await failuresOf(seed);
+    // vitest has said why.
+    if (failed === undefined) return 1;
     if (failed.length > 0) {
       process.stdout.write(`\nFailed. To replay it:\n${failed.map(replay(seed)).join('')}`);
       return 1;
@@ -47,7 +51,8 @@ interface Failure {
   readonly tests: readonly string[];
 }
 
-async function failuresOf(seed: number): Promise<Failure[]> {
+/** @returns undefined if vitest did not run any test, for example because of an option that it does not know */
+async function failuresOf(seed: number): Promise<Failure[] | undefined> {
   const output = join(folder, `${seed}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
   // Only for what hangs: on a busy machine a test of thousands of random cases takes minutes, and is no failure.
@@ -63,7 +68,7 @@ async function failuresOf(seed: number): Promise<Failure[]> {
   process.off('SIGTERM', end).off('SIGINT', end);
   if (code === 0) return [];
   if (signal !== null) throw new Error(`The tests were ended by ${signal}.`);
-  return failuresIn(readFileSync(output, 'utf8'));
+  return existsSync(output) ? failuresIn(readFileSync(output, 'utf8')) : undefined;
 }
 
 function failuresIn(report: string): Failure[] {
@@ -99,9 +104,11 @@ function options(): string[] {
 
 /** Unknown arguments are for vitest: a pattern of files, or an option. */
 function readArguments(args: readonly string[]): { minutes: number; asked: readonly string[] } {
+  const slip = args.find((arg) => nearestWord(arg, ['--minutes']) && arg !== '--minutes');
+  if (slip !== undefined) usageError(`There is no option ${slip}. Was --minutes 30 meant?`);
   const at = args.indexOf('--minutes');
   const given = at < 0 ? 5 : Number(args[at + 1]);
-  if (!(given >= 0)) throw new Error('--minutes takes a number, such as --minutes 30.');
+  if (!(given >= 0)) usageError('--minutes takes a number, such as --minutes 30.');
   const rest = at < 0 ? args : args.toSpliced(at, 2);
   return { minutes: given, asked: rest.length > 0 ? rest : propertyTests() };
 }

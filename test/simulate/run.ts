@@ -9,8 +9,8 @@
  */
 import { randomInt } from 'node:crypto';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
 import fc from 'fast-check';
+import { readNumber, readOptions, usageError } from '../support/processes/arguments.ts';
 import { FLAWS } from './flaws.ts';
 import { FOUND } from './found.ts';
 import { runPlan, type History } from './history.ts';
@@ -44,17 +44,21 @@ async function simulate(): Promise<number> {
     const seed = first + done;
     const failure = await failureFrom(seed, rows);
     if (failure) return report(seed, failure);
-    if (done > 0 && done % REPORT_EVERY === 0) print(`${done} histories from seed ${first}\n`);
+    if (done > 0 && done % REPORT_EVERY === 0) print(`${historiesFrom(done)}\n`);
   }
   const least = Math.min(OFTEN, Math.floor(seeds / 100));
   const rare = [...rows].filter(([, count]) => count < least);
   if (seeds >= MANY) {
     for (const [row, count] of rows) print(`${String(count).padStart(9)}  ${row}\n`);
   }
-  print(`${seeds} histories from seed ${first}, no promise broken\n`);
+  print(`${historiesFrom(seeds)}, no promise broken\n`);
   if (seeds < MANY || rare.length === 0) return 0;
   print(`Met less than ${least} times: ${rare.map(([row]) => row).join('; ')}\n`);
   return 1;
+}
+
+function historiesFrom(count: number): string {
+  return `${count} ${count === 1 ? 'history' : 'histories'} from seed ${first}`;
 }
 
 /** The shortest plan that fails, if the plan of this seed does. */
@@ -96,18 +100,19 @@ function print(text: string): void {
 }
 
 function readArguments() {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     options: {
       seeds: { type: 'string', default: String(USUAL) },
       seed: { type: 'string' },
       flaw: { type: 'string' },
     },
   });
-  const count = Number(values.seeds);
-  const seed = Number(values.seed ?? randomInt(2 ** 30));
-  if (!(count > 0) || !Number.isInteger(seed)) throw new Error('--seeds and --seed take numbers.');
   if (values.flaw !== undefined && !(values.flaw in FLAWS)) {
-    throw new Error(`--flaw takes one of these: ${Object.keys(FLAWS).join(', ')}.`);
+    usageError(`--flaw takes one of these: ${Object.keys(FLAWS).join(', ')}.`);
   }
-  return { seeds: count, first: seed, flawName: values.flaw };
+  return {
+    seeds: readNumber('--seeds', values.seeds, 1),
+    first: readNumber('--seed', values.seed ?? String(randomInt(2 ** 30)), 0),
+    flawName: values.flaw,
+  };
 }

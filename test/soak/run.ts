@@ -13,6 +13,7 @@ import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bundled } from '../support/processes/bundled.ts';
+import { readNumber } from '../support/processes/arguments.ts';
 import type { FloodSizes } from '../support/processes/floods.ts';
 import { startMixedLoad, type Outcomes } from '../support/processes/mixed-load.ts';
 import { CALLERS, createCustodyFaults } from './custody-faults.ts';
@@ -34,7 +35,7 @@ const MEMORY = ['--max-old-space-size=512', '--max-semi-space-size=8'];
 const FLOOD: FloodSizes = { invalid: 1_000, large: 80, pipelined: 1_000, stalled: 1_000 };
 /** The time in which 99 of 100 probes have to be answered, ms; the others may wait for the machine. */
 const HEALTH_MS = 150;
-const requests = Number(process.argv[2] ?? 100_000);
+const requests = readNumber('npm run soak', process.argv[2] ?? '100000', 1);
 /** Of the processes that stand for other machines: the gateway does not share its CPU with callers and the service. */
 const OTHER_MACHINES = 15;
 /** Each custody fault twice in a hundred thousand requests; more while the load lasts. */

@@ -9,7 +9,7 @@
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
+import { readNumber, readOptions } from '../../support/processes/arguments.ts';
 import { INVARIANTS, runModel, STATES } from './quint.ts';
 
 /** Traces of one process: more would take long to replay. */
@@ -17,15 +17,15 @@ const PIECE = 5_000;
 /** Traces that are kept of each. */
 const KEPT = 100;
 
-const { values } = parseArgs({
+const { values } = readOptions({
   options: {
     traces: { type: 'string', default: '10000' },
     seed: { type: 'string' },
     keep: { type: 'string' },
   },
 });
-const traces = Number(values.traces);
-const seed = Number(values.seed ?? randomInt(2 ** 31));
+const traces = readNumber('--traces', values.traces, 1);
+const seed = readNumber('--seed', values.seed ?? String(randomInt(2 ** 31)), 0);
 const begun = performance.now();
 const witnessed = Object.fromEntries(STATES.map((name) => [name, 0]));
 
