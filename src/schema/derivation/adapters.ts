@@ -177,7 +177,7 @@ function connectionTypeNames(
     const { nodeType } = list;
     const override = overrides.get(nodeType.name) ?? {};
     const kind = hasTwoKinds(list, lists) ? 'Nullable' : '';
-    const given = (key: 'connection' | 'edge', name: string) => {
+    const claimed = (key: 'connection' | 'edge', name: string) => {
       const ofThisKind = kind === '' ? name : names.type(kind + names.unprefixed(name));
       if (isTaken(ofThisKind)) {
         mistakes.push(
@@ -187,8 +187,8 @@ function connectionTypeNames(
       used.add(ofThisKind);
       return ofThisKind;
     };
-    const type = override.connection && given('connection', override.connection);
-    const edge = override.edge && given('edge', override.edge);
+    const type = override.connection && claimed('connection', override.connection);
+    const edge = override.edge && claimed('edge', override.edge);
     const why: string[] = [];
     for (let node = kind + names.unprefixed(nodeType.name); ; node = `Relay${node}`) {
       const types = {
@@ -287,9 +287,9 @@ function checkOverrides(
       mistakes.push(...ofGuard);
       if (ofGuard.length > 0 || isGuardOnly(type)) continue;
     }
-    const found = mistakesOfType(schema, name, type, { lists, connected });
-    mistakes.push(...found);
-    if (found.length > 0) types.delete(name);
+    const ofType = mistakesOfType(schema, name, type, { lists, connected });
+    mistakes.push(...ofType);
+    if (ofType.length > 0) types.delete(name);
   }
   return { overrides: { fields, types }, mistakes };
 }
@@ -480,9 +480,9 @@ function mistakesOfGuardedType(schema: GraphQLSchema, name: string, { scope }: G
 }
 
 function unknownList(key: string, lists: readonly FoundList[], paged: readonly string[]): string {
-  const found = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
-  if (found && 'why' in found.verdict) {
-    return `fields.${key}: this is not a paged field, because ${found.verdict.why}. Remove it.`;
+  const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
+  if (list && 'why' in list.verdict) {
+    return `fields.${key}: this is not a paged field, because ${list.verdict.why}. Remove it.`;
   }
   const instead =
     paged.length > 0
@@ -535,8 +535,8 @@ function connectedTypes(
     lists.flatMap(({ parent, name, verdict }) => {
       if ('why' in verdict) return [];
       const { nodeType, identity } = verdict.paged;
-      const given = fields.get(`${parent.name}.${name}`)?.identity ?? identity;
-      return given.length > 0 ? [nodeType] : [];
+      const identifying = fields.get(`${parent.name}.${name}`)?.identity ?? identity;
+      return identifying.length > 0 ? [nodeType] : [];
     }),
   );
 }
@@ -559,10 +559,10 @@ function mistakesOfType(
   }
   if (!isObjectType(type))
     return [`types.${name}: there is no object type of that name. Remove it, or correct the name.`];
-  const given = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
+  const lookups = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
   if (!idOf(type)) {
     return [
-      ...given.map((key) => `types.${name}.${key}: ${name} has no plain field id. Remove it.`),
+      ...lookups.map((key) => `types.${name}.${key}: ${name} has no plain field id. Remove it.`),
       ...mistakesOfNames(type, types, connected),
     ];
   }
@@ -579,9 +579,9 @@ function mistakesOfNames(
   { connection, edge }: TypeOverride,
   connected: ReadonlySet<GraphQLNamedType>,
 ): string[] {
-  const given = Object.entries({ connection, edge }).filter(([, name]) => name !== undefined);
+  const chosen = Object.entries({ connection, edge }).filter(([, name]) => name !== undefined);
   if (!connected.has(type)) {
-    return given.map(
+    return chosen.map(
       ([key]) =>
         `types.${type.name}.${key}: no paged field lists ${type.name} in a connection. Remove it.`,
     );
@@ -689,22 +689,22 @@ export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unk
     return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
   });
   const paged = chosen.flatMap(({ verdict }) => ('paged' in verdict ? verdict.paged : []));
-  const given = derivedNames(schema, paged, names, overrides.types);
+  const derivedFor = derivedNames(schema, paged, names, overrides.types);
 
   const adapters: Adapter[] = [];
   const nested: NestedAdapter[] = [];
   const reports = chosen.map(({ list, verdict, override }) => {
     if ('why' in verdict) return notDerived(list, verdict.why);
     const { paged: field, reach } = verdict;
-    const { adapter, why } = given.of(list.parent.name, field, override);
+    const { adapter, why } = derivedFor.of(list.parent.name, field, override);
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
     const ofIdentity = identityReasons(adapter, override, schema);
     return derived(adapter, reach, [...reasons(adapter, override), ...ofIdentity, ...why]);
   });
-  const all = [...mistakes, ...given.mistakes];
+  const all = [...mistakes, ...derivedFor.mistakes];
   if (all.length > 0) throw new OverridesError(all);
-  return { adapters, nested, warnings: given.warnings, reports, ...overrides };
+  return { adapters, nested, warnings: derivedFor.warnings, reports, ...overrides };
 }
 
 type Choice =

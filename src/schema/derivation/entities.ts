@@ -66,7 +66,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
     ...derived.adapters.flatMap(fieldsOfList).map(({ name }) => name),
   ]);
   const warnings: string[] = [];
-  const found = identifiedTypes(schema).map((type) => {
+  const reported = identifiedTypes(schema).map((type) => {
     const { lookup, why } = lookupOf(schema, type, derived);
     const isDerived = lookup?.kind === 'list' || lookup?.result !== undefined;
     const wanted = isDerived ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
@@ -85,8 +85,8 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
     return { entity, report: reportOf(entity, root, isFree ? why : [...why, clash]) };
   });
   return {
-    entities: found.map(({ entity }) => entity),
-    reports: found.map(({ report }) => report),
+    entities: reported.map(({ entity }) => entity),
+    reports: reported.map(({ report }) => report),
     warnings,
   };
 }
@@ -163,12 +163,12 @@ function isById([path, ...others]: Adapter['identity']): boolean {
 }
 
 function byRank(type: GraphQLObjectType, names: RootNames) {
-  const own = fieldName(names.unprefixed(type.name)).toLowerCase();
-  const isOwn = ({ nodeType }: Adapter) => Number(nodeType === type);
+  const typeName = fieldName(names.unprefixed(type.name)).toLowerCase();
+  const listsIt = ({ nodeType }: Adapter) => Number(nodeType === type);
   const isNamedAfter = ({ name }: Adapter) =>
-    Number(names.upstream(name).toLowerCase().startsWith(own));
+    Number(names.upstream(name).toLowerCase().startsWith(typeName));
   return (a: Adapter, b: Adapter) =>
-    isOwn(b) - isOwn(a) ||
+    listsIt(b) - listsIt(a) ||
     a.filters.length - b.filters.length ||
     isNamedAfter(b) - isNamedAfter(a) ||
     a.name.length - b.name.length ||
@@ -231,18 +231,18 @@ export function planNodes(schema: GraphQLSchema, derived: DerivedEntities): Node
     };
   }
   const types = [
-    ...entities.map(({ type: one }) => one),
-    ...interfacesWithId(schema).filter((one) => outsiders(schema, one, entities).length === 0),
+    ...entities.map((entity) => entity.type),
+    ...interfacesWithId(schema).filter((each) => outsiders(schema, each, entities).length === 0),
   ];
   let recordId = 'recordId';
-  while (types.some((one) => one.getFields()[recordId])) recordId += '_';
+  while (types.some((each) => each.getFields()[recordId])) recordId += '_';
   return {
     nodes: {
       type,
       field,
       list,
       recordId,
-      ids: new Map(types.map((one) => [one.name, one.getFields()['id']!.type])),
+      ids: new Map(types.map((each) => [each.name, each.getFields()['id']!.type])),
       implementedBy: new Set(
         entities
           .filter((entity) => entity.lookup && isNonNullType(idOf(entity.type)!.type))
@@ -294,12 +294,12 @@ function takenNames(
 
 /** Finds interfaces whose `id` would be an `ID` in one implementation and something else in another. */
 function mixed(schema: GraphQLSchema, entities: readonly Entity[]): string[] {
-  return interfacesWithId(schema).flatMap((one) => {
-    const others = outsiders(schema, one, entities);
-    const { objects } = schema.getImplementations(one);
-    const isId = String(getNullableType(one.getFields()['id']!.type)) === 'ID';
+  return interfacesWithId(schema).flatMap((shared) => {
+    const others = outsiders(schema, shared, entities);
+    const { objects } = schema.getImplementations(shared);
+    const isId = String(getNullableType(shared.getFields()['id']!.type)) === 'ID';
     if (isId || others.length === 0 || others.length === objects.length) return [];
-    return [`${others[0]} implements ${one.name}, but its id cannot be global`];
+    return [`${others[0]} implements ${shared.name}, but its id cannot be global`];
   });
 }
 

@@ -149,9 +149,9 @@ function listedTypes(schema: GraphQLSchema): ReadonlySet<GraphQLNamedType> {
     .filter((type) => isObjectType(type) && !isIntrospectionType(type) && isPage(type))
     .map((page) => getNamedType((page as GraphQLObjectType).getFields()['items']!.type))
     .flatMap((type) => [type, ...membersOf(schema, type as GraphQLOutputType)]);
-  const found = new Set(types);
-  listed.set(schema, found);
-  return found;
+  const listedTypes = new Set(types);
+  listed.set(schema, listedTypes);
+  return listedTypes;
 }
 
 function single<T>(all: readonly T[]): T | undefined {
@@ -261,12 +261,12 @@ export function findLists(
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
         const list = `${parent.name}.${field.name}`;
-        const found = judgeField(list, field, schema, overrides.get(list));
+        const judged = judgeField(list, field, schema, overrides.get(list));
         return {
           parent,
           name: field.name,
           givesPages: givesPages(field, schema),
-          verdict: typeof found === 'string' ? { why: found } : { paged: found },
+          verdict: typeof judged === 'string' ? { why: judged } : { paged: judged },
         };
       }),
   );

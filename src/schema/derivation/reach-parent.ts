@@ -85,11 +85,11 @@ function fieldsById(schema: GraphQLSchema, parent: GraphQLObjectType): AnyField[
 }
 
 function byRank(parent: GraphQLObjectType) {
-  const own = parent.name.charAt(0).toLowerCase() + parent.name.slice(1);
+  const typeName = parent.name.charAt(0).toLowerCase() + parent.name.slice(1);
   const isItself = ({ type }: AnyField) => Number(getNullableType(type) === parent);
   return (a: AnyField, b: AnyField) =>
     isItself(b) - isItself(a) ||
-    Number(b.name === own) - Number(a.name === own) ||
+    Number(b.name === typeName) - Number(a.name === typeName) ||
     a.name.length - b.name.length ||
     (a.name < b.name ? -1 : 1);
 }
@@ -183,10 +183,10 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
   if (!id) {
     return `${start}it has no plain field id, and no path from the root without a list leads to it.`;
   }
-  const own = name.charAt(0).toLowerCase() + name.slice(1);
+  const wanted = name.charAt(0).toLowerCase() + name.slice(1);
   const near = rootFields(schema).find((field) => canReturn(schema, field, parent));
   return (
-    `${start}no root field returns it by its id alone (like ${own}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
+    `${start}no root field returns it by its id alone (like ${wanted}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
     `and no path from the root without a list leads to it.` +
     (near && idArgument(near)
       ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, write this in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
@@ -201,7 +201,7 @@ function wayOfSeveral(schema: GraphQLSchema, parent: GraphQLObjectType): string 
     const object = objectOf(schema, field);
     return object ? [object] : objects(field);
   });
-  const field = way?.find((one) => !objectOf(schema, one));
+  const field = way?.find((step) => !objectOf(schema, step));
   if (!way || !field) return undefined;
   const path = way.map(({ name }) => name).join('.');
   const types = objects(field).map(({ name }) => name);
