@@ -141,7 +141,9 @@ function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds
 function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
   if (refusal.kind === 'anonymous') {
     const ways = [
-      ...(apiKeyOwner ? ['an API key from the operator of this gateway, as "x-api-key: <key>"'] : []),
+      ...(apiKeyOwner
+        ? ['an API key from the operator of this gateway, as "x-api-key: <key>"']
+        : []),
       ...(bearerTokenOwner
         ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
         : []),
