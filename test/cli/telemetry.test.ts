@@ -100,6 +100,13 @@ test('the alert rules use metrics, labels and values that exist', () => {
     expect([alert, used.length > 0]).toEqual([alert, true]);
     for (const name of used) named.add(name);
   }
+  expect(rules).toContainEqual(
+    expect.objectContaining({
+      expr: 'absent(up{job="recruiting-subgraph"})',
+      for: '5m',
+      labels: { severity: 'critical' },
+    }),
+  );
   const ownRules = rules.filter(({ expr }) => expr.includes('trouble="blocked"'));
   expect(ownRules.map(({ labels }) => labels.severity)).toEqual(['critical']);
   for (const each of ['token_trouble', 'refresh_token_seconds_left', 'upstream_requests_waiting']) {
