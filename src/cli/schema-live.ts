@@ -308,6 +308,7 @@ function tokensOf(store: TokenStore, stored: StoredTokens): BearerTokens<StoredT
   return {
     accessToken: async () => newest,
     accepted: () => {},
+    refused: () => {},
     afterRefusal: async (refused, detail) => {
       newest = tokenOf((await store.read()) ?? stored);
       if (newest.generation !== refused.generation) return newest;

@@ -73,11 +73,15 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
   return [
     ...lines,
     ...advice,
+    ...(report.generation === null ? [] : [`\n  ${NOT_ASKED}`]),
     ...notices.map((notice) => `\n  ${notice}`),
     ...(trail.length > 0 ? ['\n  Recent events', ...trail] : []),
     '',
   ].join('\n');
 }
+
+const NOT_ASKED =
+  'The service was not asked: `tokens check` shows whether it accepts the access token.';
 
 function trailLine({
   at,
@@ -227,6 +231,8 @@ function tokenReport(facts: ReportFacts): TokenReport {
     notRenewed: !stored.imported && refresh !== undefined && refresh.outcome !== 'rotated',
     imported: stored.imported,
     hasSecondPair: stored.surplus > 0,
+    // The service is not asked: that is `tokens check`.
+    unauthorized: false,
     waitsForExpiry: waitsForExpiry(stored),
   });
   const since = history.slice(

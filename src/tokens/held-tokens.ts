@@ -24,6 +24,8 @@ export interface HeldTokens {
   readonly accepted: boolean;
   /** The service reported that this access token has expired, and has not accepted it since. */
   readonly expired: boolean;
+  /** The service refused this access token, not as expired, and has not accepted it since. */
+  readonly unauthorized: boolean;
   /** An exchange of this refresh token was refused while its access token worked. */
   readonly refusedEarly: boolean;
   /** The service exchanges no refresh token before its access token has expired. */
@@ -147,6 +149,7 @@ export function holdTokens(
     // An earlier process may have used it, or it lay behind its link: its expiry is believed at once.
     accepted: imported || first,
     expired: false,
+    unauthorized: false,
     refusedEarly,
     refusesEarly,
     imported,

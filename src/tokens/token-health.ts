@@ -13,6 +13,7 @@ export const TROUBLES = [
   'missing',
   'moved',
   'lost',
+  'unauthorized',
   'uncertain',
   'early-or-spent',
   'unsaved',
@@ -34,6 +35,8 @@ interface TokenFacts {
   readonly unsaved: boolean;
   /** A refresh cannot begin: the store, a rescue file, or another process prevents it. */
   readonly blocked: boolean;
+  /** The service refuses the access token although it has not expired. */
+  readonly unauthorized: boolean;
   /** Times in ms. */
   readonly accessLeft: number;
   readonly age: number;
@@ -66,6 +69,7 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
     : facts.accessLeft <= 0 || isLate || isNeverRefreshed;
   const troubles: Partial<Record<Trouble, boolean>> = {
     lost: isLost,
+    unauthorized: facts.unauthorized && !isLost,
     uncertain: isUncertain && !isLost,
     'early-or-spent': state === 'early-or-spent' && !isLost,
     unsaved: facts.unsaved,
@@ -91,6 +95,10 @@ export const ADVICE: Record<Trouble, string> = {
     'understood may hold a pair. If it finds none, have an administrator make a new token in the personal account, and ' +
     'run `tokens import <link>`; a running gateway continues by itself. Do not restore a backup of the store: the refresh ' +
     'token in it is spent.',
+  unauthorized:
+    'The service refuses the access token although it has not expired, and callers get UPSTREAM_UNAUTHORIZED: the administrator who ' +
+    'made it was probably demoted or blocked, or the token was revoked. Run `tokens check` to see what the service answers. Have the ' +
+    'account checked; if it needs a new token, run `tokens import <link> --replace`; a running gateway continues by itself.',
   uncertain:
     'An exchange never got a clear answer, so the refresh token may be spent. The access token is used while it works; ' +
     'shortly before its end a running gateway sends the refresh token once more. Run `tokens recover` to resolve it at once.',
@@ -146,7 +154,7 @@ export function healthOf(
   { unsaved, notRenewed, blocked, storeLosses }: RefreshFacts,
   clock: Clock,
 ): TokenHealth {
-  const { generation, imported, hasSecondPair, pair } = tokens;
+  const { generation, imported, hasSecondPair, unauthorized, pair } = tokens;
   const state = tokens.state.kind;
   const left = { access: accessLeft(tokens, clock), refresh: refreshLeft(tokens, clock) };
   const age = clock.elapsed() - tokens.bornAt;
@@ -165,6 +173,7 @@ export function healthOf(
       age,
       imported,
       hasSecondPair,
+      unauthorized,
       waitsForExpiry: waitsForExpiry(tokens),
       accessLeft: left.access,
       refreshLeft: left.refresh,

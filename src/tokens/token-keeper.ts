@@ -78,6 +78,10 @@ export interface TokenKeeper {
   afterRefusal(refused: AccessToken, detail: string): Promise<AccessToken | undefined>;
   /** Reports that the service accepted this token: from now on its expiry is believed. */
   accepted(token: AccessToken): void;
+  /** Reports that the service refused this token, and that no newer one helps: it is probably revoked. */
+  refused(token: AccessToken): void;
+  /** Whether the service refused the newest token, and has accepted it since for no request. */
+  readonly unauthorized: boolean;
   /** Whether there is a set, or was one. */
   readonly present: boolean;
   /** Name of the set in use. */
@@ -153,6 +157,10 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
       const { tokens } = refresher;
       if (fresh !== NONE_RENEWED && tokens && isOfPair(token, tokens)) fresh = NONE_RENEWED;
       refresher.accepted(token);
+    },
+    refused: refresher.refused,
+    get unauthorized() {
+      return refresher.tokens?.unauthorized === true;
     },
     afterRefusal: async (refused, detail) => {
       const newest = held();

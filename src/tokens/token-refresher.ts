@@ -40,6 +40,7 @@ import {
   unsavedError,
   unwritableStoreError,
 } from './token-errors.ts';
+import { ADVICE } from './token-health.ts';
 import type { RawAnswer } from './token-set.ts';
 import { createTokenSync, growingPauses, type TokenSyncParts } from './token-sync.ts';
 
@@ -126,8 +127,22 @@ export function createTokenRefresher(parts: RefresherParts) {
     /** Reports that the service accepted this access token: from now on its expiry is believed. */
     accepted: (token: AccessToken): void => {
       const { tokens } = held;
-      if (!tokens || (tokens.accepted && !tokens.expired) || !isOfPair(token, tokens)) return;
-      held.change({ accepted: true, expired: false });
+      if (!tokens) return;
+      const { accepted, expired, unauthorized } = tokens;
+      const isKnown = accepted && !expired && !unauthorized;
+      if (isKnown || !isOfPair(token, tokens)) return;
+      held.change({ accepted: true, expired: false, unauthorized: false });
+      if (unauthorized) {
+        log.info({ generation: tokens.generation }, 'the service accepts the access token again');
+      }
+    },
+    /** Reports that the service refused this access token, and that no newer one helps. */
+    refused: (token: AccessToken): void => {
+      const { tokens } = held;
+      if (!tokens || tokens.unauthorized || !isOfPair(token, tokens)) return;
+      held.change({ unauthorized: true });
+      const { generation } = tokens;
+      log.error({ trouble: 'unauthorized', generation }, ADVICE.unauthorized);
     },
     /** Reports that the service refused this access token as expired. */
     expired: (token: AccessToken): void => {

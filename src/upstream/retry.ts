@@ -55,6 +55,8 @@ export interface BearerTokens<
   afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
   /** Called for each result that a token brought. */
   accepted(token: Token): void;
+  /** Called when the service refused a token, and no newer one helps. */
+  refused(token: Token): void;
 }
 
 /** One for a token that was renewed while the request was sent, one for a renewal because of this request. */
@@ -78,6 +80,7 @@ export async function newerToken<Token extends { readonly value: string }>(
       ? await tokens.afterRefusal(refused, answer.detail)
       : undefined;
   if (newer) return newer;
+  tokens.refused(refused);
   const error = unauthorized(answer);
   tellRequestId(error, answer);
   throw error;
@@ -105,7 +108,7 @@ function unauthorized({ status, detail }: UnauthorizedAnswer) {
     'UPSTREAM_UNAUTHORIZED',
     `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
       'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
-      'Have an administrator check the account, and make a new token if need be.',
+      'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.',
     { needsOperator: true },
   );
 }

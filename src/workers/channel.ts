@@ -45,6 +45,8 @@ interface Reports {
   readonly tokens: SharedTokenState;
   /** To the primary: the service accepted this token. */
   readonly accepted: AccessToken;
+  /** To the primary: the service refused this token although it has not expired. */
+  readonly refused: AccessToken;
   /** To the primary: the worker answers requests at this address. */
   readonly serving: { readonly url: string };
 }
@@ -67,6 +69,8 @@ export interface SharedTokenState {
   readonly set: string | undefined;
   /** Undefined while requests cannot be sent. */
   readonly token: AccessToken | undefined;
+  /** Whether the service refuses the token, as far as any worker knows. */
+  readonly unauthorized: boolean;
 }
 
 /** The other process, with typed requests and reports in both directions. */

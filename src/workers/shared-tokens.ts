@@ -33,6 +33,7 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
       worker.answer('accessToken', async () => await keeper.accessToken());
       worker.answer('afterRefusal', ({ refused, detail }) => keeper.afterRefusal(refused, detail));
       worker.onReport('accepted', (token) => keeper.accepted(token));
+      worker.onReport('refused', (token) => keeper.refused(token));
       workers.add(worker);
       return stateOf(keeper);
     },
@@ -58,9 +59,9 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
 }
 
 async function stateOf(keeper: TokenKeeper): Promise<SharedTokenState> {
-  const { present, set } = keeper;
+  const { present, set, unauthorized } = keeper;
   // Without a set, the keeper would wait for the first import.
-  return { present, set, token: present ? await tokenOf(keeper) : undefined };
+  return { present, set, unauthorized, token: present ? await tokenOf(keeper) : undefined };
 }
 
 async function tokenOf(keeper: TokenKeeper): Promise<AccessToken | undefined> {
@@ -75,6 +76,7 @@ function isSame(state: SharedTokenState, other: SharedTokenState | undefined): b
   return (
     state.present === other?.present &&
     state.set === other.set &&
+    state.unauthorized === other.unauthorized &&
     state.token?.value === other.token?.value
   );
 }
@@ -109,9 +111,17 @@ export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
         .catch(explainSilence);
     },
     accepted: (token) => {
-      if (token.value === accepted?.value) return;
+      // Again after a refusal, which another worker may have met.
+      if (token.value === accepted?.value && !state.unauthorized) return;
       accepted = token;
       primary.report('accepted', token);
+    },
+    refused: (token) => {
+      accepted = undefined;
+      primary.report('refused', token);
+    },
+    get unauthorized() {
+      return state.unauthorized;
     },
     get present() {
       return state.present;
@@ -127,7 +137,12 @@ function explainSilence(error: unknown): never {
   throw error instanceof NoAnswerError ? silentPrimaryError(error) : error;
 }
 
-const NO_TOKENS: SharedTokenState = { present: false, set: undefined, token: undefined };
+const NO_TOKENS: SharedTokenState = {
+  present: false,
+  set: undefined,
+  token: undefined,
+  unauthorized: false,
+};
 
 /** Compares only tokens of the same set. */
 function isOlderOf(token: AccessToken | undefined, other: AccessToken | undefined): boolean {

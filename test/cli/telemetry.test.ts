@@ -107,8 +107,10 @@ test('the alert rules use metrics, labels and values that exist', () => {
       labels: { severity: 'critical' },
     }),
   );
-  const ownRules = rules.filter(({ expr }) => expr.includes('trouble="blocked"'));
-  expect(ownRules.map(({ labels }) => labels.severity)).toEqual(['critical']);
+  for (const trouble of ['blocked', 'unauthorized']) {
+    const ownRules = rules.filter(({ expr }) => expr.includes(`trouble="${trouble}"`));
+    expect(ownRules.map(({ labels }) => labels.severity)).toEqual(['critical']);
+  }
   for (const each of ['token_trouble', 'refresh_token_seconds_left', 'upstream_requests_waiting']) {
     expect(named).toContain(`recruiting_${each}`);
   }

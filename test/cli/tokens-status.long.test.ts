@@ -23,6 +23,7 @@ test('for healthy tokens status prints generation, lifetimes and the last refres
   expect(stdout).toMatch(/Refresh token +(120 days|119 days 23 h) left\n/);
   expect(stdout).toMatch(/Last refresh +\d{4}-\d\d-\d\dT[\d:.]+Z\n/);
   expect(stdout).not.toMatch(/Failures|Now|Moved/);
+  expect(stdout).toContain('The service was not asked: `tokens check` shows whether it accepts');
   expect(stdout).toMatch(
     /Recent events\n +\S+Z {2}generation 1: rotated, \d+ ms, by \S+\n +\S+Z {2}generation 1: imported, by \S+\n/,
   );

@@ -8,6 +8,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { childrenOf, isAlive } from '../support/processes/other-processes.ts';
 import { startServe, type Program, type Served } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startScripted } from '../support/tokens/tokens.ts';
 
 const folder = temporaryFolder();
 let elapsed = 0;
@@ -81,7 +82,7 @@ test('a caller has PAGES_PER_MINUTE in both workers together', async () => {
   const began = performance.now();
   let served = 0;
   for (let last = -1; last !== 0; served += last) {
-    const batch = await Promise.all(Array.from({ length: 20 }, status));
+    const batch = await Promise.all(Array.from({ length: 20 }, () => status()));
     last = batch.filter((code) => code === 200).length;
   }
   const refilled = (performance.now() - began) / 200;
@@ -110,14 +111,40 @@ test('workers without tokens report it like one process, and end with a primary 
   await vi.waitUntil(() => !workers.some(isAlive), { timeout: 30_000 });
 }, 60_000);
 
+test('while the service refuses the access token, the metrics of all workers show it, until a request is accepted', async () => {
+  const service = await startScripted();
+  const env = {
+    RECRUITING_URL: service.url,
+    TOKEN_LINK: service.tokenLink,
+    TOKEN_STORE: `sqlite:${folder.file('refused.db')}`,
+    ALLOW_ANONYMOUS: 'true',
+    WORKERS: '2',
+  };
+  await using other = await startServe({ env });
+  const isUnauthorized = async () =>
+    (await metricsOf(other)).get('recruiting_token_trouble{trouble="unauthorized"}');
+  const ready = async () => (await fetch(new URL('/ready', other.url))).ok;
+  await vi.waitUntil(ready, { timeout: 30_000 });
+  const ask = () => statuses(20, other.url);
+  expect(await ask()).toEqual([200]);
+  service.refuse({ status: 401, detail: 'token_revoked' });
+  expect(await ask()).toEqual([500]);
+  expect(await isUnauthorized()).toBe(1);
+  service.refuse(undefined);
+  // A worker may have to learn of the refusal that another one met.
+  await vi.waitUntil(async () => (await ask()) && (await isUnauthorized()) === 0, {
+    timeout: 30_000,
+  });
+}, 60_000);
+
 /** Sends requests at the same time, each on a connection of its own, so that both workers get some. */
-async function statuses(count: number): Promise<number[]> {
-  const found = await Promise.all(Array.from({ length: count }, status));
+async function statuses(count: number, url = gateway.url): Promise<number[]> {
+  const found = await Promise.all(Array.from({ length: count }, () => status(url)));
   return [...new Set(found)];
 }
 
-async function status(): Promise<number> {
-  const asking = request(gateway.url, {
+async function status(url = gateway.url): Promise<number> {
+  const asking = request(url, {
     method: 'POST',
     agent: new Agent(),
     headers: { 'content-type': 'application/json', accept: 'application/json' },

@@ -51,6 +51,7 @@ export async function startHeldUpstream({
       accessToken: () => Promise.resolve({ value: 'token' }),
       afterRefusal: () => Promise.resolve(undefined),
       accepted: () => {},
+      refused: () => {},
     },
     clock,
   });
