@@ -96,7 +96,7 @@ export const ADVICE: Record<Trouble, string> = {
     'run `tokens import <link>`; a running gateway continues by itself. Do not restore a backup of the store: the refresh ' +
     'token in it is spent.',
   unauthorized:
-    'The service refuses the access token although it has not expired, and callers get UPSTREAM_UNAUTHORIZED: the administrator who ' +
+    'The service refuses the access token although it has not expired by the clock here, and callers get UPSTREAM_UNAUTHORIZED: the administrator who ' +
     'made it was probably demoted or blocked, or the token was revoked. Run `tokens check` to see what the service answers. Have the ' +
     'account checked; if it needs a new token, run `tokens import <link> --replace`; a running gateway continues by itself.',
   uncertain:

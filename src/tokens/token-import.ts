@@ -73,9 +73,7 @@ export function createLinkImport(
   async function isImportedElsewhere(): Promise<boolean> {
     await refresher.sync();
     const { tokens } = refresher;
-    if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return false;
-    log.info({ generation: tokens.generation }, 'another process has imported a token set');
-    return true;
+    return tokens !== undefined && !isFinal(tokens) && !lossOf(tokens, clock);
   }
 }
 

@@ -217,7 +217,11 @@ export function createTokenSync(parts: TokenSyncParts) {
     const stored = await readOrRestore(before);
     // An older pair may replace the one that is held only if the store was read with that one in mind.
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
-    if (stored && !(isLate && stored.generation < tokens!.generation)) adopt(stored);
+    if (stored && !(isLate && stored.generation < tokens!.generation)) {
+      const known = tokens;
+      adopt(stored);
+      logNewer(known, tokens!);
+    }
     // A pair that the store does not show may be in these files only.
     if (stored && tokens && report) rescue?.remove(report.newest, tokens);
     if (stored?.claim) await recordPassed(stored.claim);
@@ -269,7 +273,18 @@ export function createTokenSync(parts: TokenSyncParts) {
     log.error(facts, earlyOrSpentError().message);
   }
 
-  /** Logs once that the set is lost or moved, whichever process or command found it out or did it. */
+  /** Logs that another process saved newer tokens, or that a rescue file or a kept answer had them. */
+  function logNewer(known: HeldTokens | undefined, now: HeldTokens): void {
+    if ((known && isSamePair(known, now)) || !isUsable(now)) return;
+    const news = known ? (isUsable(known) ? NEWER : AVAILABLE_AGAIN) : AVAILABLE;
+    log.info({ generation: now.generation }, news);
+  }
+
+  function isUsable(pair: HeldTokens): boolean {
+    return !isFinal(pair) && lossOf(pair, clock) === undefined;
+  }
+
+  /** Logs once that the set is lost or moved, or back, whichever process or command found it out or did it. */
   function logEnd({ state: before }: HeldTokens, now: HeldTokens): void {
     const { state, generation } = now;
     if (state.kind === before.kind) return;
@@ -277,7 +292,7 @@ export function createTokenSync(parts: TokenSyncParts) {
       log.error({ trouble: 'moved', generation }, movedError(state.to).message);
     } else if (state.kind === 'lost') {
       log.fatal({ trouble: 'lost', generation }, lostError(state.cause).message);
-    }
+    } else if (before.kind === 'moved') log.info({ generation }, MOVED_BACK);
   }
 
   /** Reads the store. If it no longer holds the newest pair, that is saved into it first; null if that fails. */
@@ -358,6 +373,12 @@ function lossBehind(cause: unknown): StoreLoss | undefined {
   if (!(cause instanceof SealError)) return undefined;
   return cause.isAltered ? 'unreadable' : 'sealed';
 }
+
+const AVAILABLE = 'tokens were taken over from the token store';
+const NEWER = 'newer tokens were taken over from the token store';
+const AVAILABLE_AGAIN =
+  'the tokens are available again: newer ones were taken over from the token store';
+const MOVED_BACK = 'the move to another store was taken back: the tokens can be refreshed again';
 
 const REPLACED =
   'The token store was replaced by an older copy, or by another store, while this process ran, and holds another token ' +
