@@ -5,6 +5,7 @@ import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import {
   boundStore,
+  upgradeNotice,
   type BoundedStore,
   type StoredTokens,
   type TokenStore,
@@ -65,6 +66,8 @@ export async function withTokenStore<T>(
       identity: unread,
       print,
     });
+    const upgraded = upgradeNotice(store);
+    if (upgraded !== undefined) print(upgraded);
     const identity = identityOf(config, stored);
     if (stored && stored.baseUrl !== identity.baseUrl) {
       throw foreignStore(store, stored, identity.baseUrl!);

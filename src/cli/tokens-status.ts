@@ -21,6 +21,7 @@ export async function tokensStatus({ json }: { json: boolean }, terminal: Termin
     const waiting = await waitingPairs(rescueFolder, store, identity);
     const report = tokenReport({
       store: store.description,
+      layout: store.layout?.now ?? null,
       stored,
       history: await store.history(HISTORY),
       waiting,
@@ -37,6 +38,7 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
   const facts: [string, string | null][] = [
     ['State', STATES[report.state]],
     ['Store', report.store],
+    ['Store layout', report.layout === null ? null : String(report.layout)],
     ['Service', report.service],
     ['Token set', report.name === null ? null : printable(report.name)],
     ['Moved to', report.movedTo],
@@ -140,6 +142,8 @@ function sentenceOn(verdict: AccessVerdict, service: string): string {
 interface TokenReport {
   readonly state: 'healthy' | 'attention' | 'lost' | 'moved' | 'missing';
   readonly store: string;
+  /** Of the store; null while it has no tokens. Earlier versions cannot open a later one. */
+  readonly layout: number | null;
   readonly service: string | null;
   readonly name: string | null;
   readonly generation: number | null;
@@ -176,6 +180,7 @@ const SHOWN = 20;
 
 interface ReportFacts {
   store: string;
+  layout: number | null;
   stored: StoredTokens | null;
   /** Newest first. */
   history: readonly HistoryEntry[];
@@ -249,6 +254,7 @@ function tokenReport(facts: ReportFacts): TokenReport {
   return {
     state: reportStateOf(troubles),
     store,
+    layout: facts.layout,
     service: new URL(stored.baseUrl).host,
     name: pair.name,
     generation,
@@ -273,6 +279,7 @@ function missingReport({ store, waiting, history }: ReportFacts): TokenReport {
   return {
     state: isRescued ? 'attention' : 'missing',
     store,
+    layout: null,
     service: null,
     name: null,
     generation: null,

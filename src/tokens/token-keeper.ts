@@ -9,7 +9,12 @@ import {
 } from './held-tokens.ts';
 import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
 import { lostError, missingError, movedError, slowRefreshError } from './token-errors.ts';
-import { boundStore, StoreUnavailableError, type TokenStore } from './store/token-store.ts';
+import {
+  boundStore,
+  StoreUnavailableError,
+  upgradeNotice,
+  type TokenStore,
+} from './store/token-store.ts';
 import { createEndWarnings, healthOf, type TokenHealth } from './token-health.ts';
 import { createLinkImport, type TokenLink } from './token-import.ts';
 
@@ -131,6 +136,8 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   });
   // A store that was locked at the start is opened by the first read.
   for (const notice of store.notices) log.warn(notice);
+  let isUpgradeLogged = false;
+  logUpgrade();
   const stopping = new AbortController();
   let stopped: Promise<void> | undefined;
   /** The last token that was renewed before anything was accepted with it, and how many were. */
@@ -243,6 +250,14 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
     } else if (loss) log.fatal({ trouble: 'lost' }, lostError(loss).message);
   }
 
+  /** Not only at the start: the store may have been unavailable then, or in use by a process of an older version. */
+  function logUpgrade(): void {
+    const notice = isUpgradeLogged ? undefined : upgradeNotice(store);
+    if (notice === undefined) return;
+    isUpgradeLogged = true;
+    log.info({ store: store.description }, notice);
+  }
+
   async function keep(): Promise<void> {
     const done = await firstTry;
     await Promise.all([importUntilDone(done), keepFresh()]);
@@ -292,6 +307,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
       await refresher.sync();
       if (isUnavailable) log.info('the token store can be read again');
       isUnavailable = false;
+      logUpgrade();
     } catch (error) {
       if (!stopping.signal.aborted && !isUnavailable) reportUnavailable(error);
     }

@@ -16,6 +16,7 @@ test('for healthy tokens status prints generation, lifetimes and the last refres
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/State +healthy\n/);
   expect(stdout).toMatch(new RegExp(`Store +sqlite:${storePath}\n`));
+  expect(stdout).toMatch(/Store layout +2\n/);
   expect(stdout).toMatch(new RegExp(`Service +${new URL(service.url).host}\n`));
   expect(stdout).toMatch(/Token set +Scripted\n/);
   expect(stdout).toMatch(/Generation +2 \(refresh token [0-9a-f]{8}\)\n/);
@@ -38,6 +39,7 @@ test('--json always prints the same fields, in one line and without a secret', a
   expect(report).toEqual({
     state: 'healthy',
     store: `sqlite:${operator.storePath}`,
+    layout: 2,
     service: new URL(operator.service.url).host,
     name: 'Scripted',
     generation: 2,

@@ -14,7 +14,7 @@ test('an upgrade keeps the tokens: the gateway serves with the store of the vers
   const { sandbox, env, path } = world;
   const before = readFileSync(path);
   const status = await runHere(['tokens', 'status', '--json'], env);
-  expect(JSON.parse(status.stdout)).toMatchObject({ generation: 7 });
+  expect(JSON.parse(status.stdout)).toMatchObject({ generation: 7, layout: 1 });
   expect(readFileSync(path).equals(before)).toBe(true);
 
   await using gateway = await startServe({ env: { ...env, ALLOW_ANONYMOUS: 'true' } });
@@ -23,13 +23,14 @@ test('an upgrade keeps the tokens: the gateway serves with the store of the vers
     data: { allPersons: [{ __typename: 'Person' }] },
   });
   expect(layoutOf(path)).toBe(2);
+  await gateway.printed(/ INFO: .*brought from layout 1 to layout 2\. Earlier versions cannot/);
   const refreshed = await runHere(['tokens', 'refresh'], env);
   expect(refreshed).toMatchObject({ code: 0, stderr: '' });
   // Nothing was sent twice: the token of the old store, once.
   expect(sandbox.exchanges).toHaveLength(1);
   expect((await gateway.stop()).code).toBe(0);
   const after = await runHere(['tokens', 'status', '--json'], env);
-  expect(JSON.parse(after.stdout)).toMatchObject({ generation: 8, state: 'healthy' });
+  expect(JSON.parse(after.stdout)).toMatchObject({ generation: 8, layout: 2, state: 'healthy' });
 });
 
 test('a rollback over a change of the layout sends and changes nothing, and says why', async () => {
@@ -55,7 +56,8 @@ test('a rollback over a change of the layout sends and changes nothing, and says
 
 test('docs/running.md and CHANGELOG.md name the layout that this version writes', async () => {
   await using world = await startWorld();
-  await runHere(['tokens', 'refresh'], world.env);
+  const { stderr } = await runHere(['tokens', 'refresh'], world.env);
+  expect(stderr).toMatch(/^The token store was brought from layout 1 to layout 2\./);
   const layout = layoutOf(world.path);
   expect(readFileSync('docs/running.md', 'utf8')).toMatch(
     new RegExp(`^\\| ${layout} +\\| 0\\.1\\.0`, 'm'),

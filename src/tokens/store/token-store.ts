@@ -20,6 +20,8 @@ export interface TokenStore {
   readonly description: string;
   /** What the operator should know after the store was opened: permissions that were repaired, for instance. */
   readonly notices: readonly string[];
+  /** Undefined before it was read. */
+  readonly layout?: StoreLayout | undefined;
   /** Why it cannot be written, if that is known without writing. */
   readonly unwritable?: string | undefined;
   /** Why this store would be behind a pair that it has saved: its file is an older copy, or a failover lost commits. */
@@ -103,6 +105,20 @@ export interface TokenStore {
   watch?(onChange: () => void): void;
   /** Also ends the watch. */
   close(): Promise<void>;
+}
+
+/** How the content is laid out in the store. */
+export interface StoreLayout {
+  /** When this process opened it. */
+  readonly found: number;
+  /** When it was last read: a process that may write brings an older layout to its own one. */
+  readonly now: number;
+}
+
+/** What the operator should know after this process has changed the layout; undefined if it has not. */
+export function upgradeNotice({ layout }: Pick<TokenStore, 'layout'>): string | undefined {
+  if (!layout || layout.found === layout.now) return undefined;
+  return `The token store was brought from layout ${layout.found} to layout ${layout.now}. Earlier versions cannot open it any more.`;
 }
 
 /** Processes that are connected, or connect again at once, have saved what the store lacks by then, ms. */
@@ -316,6 +332,9 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
     behind: store.behind,
     get notices() {
       return store.notices;
+    },
+    get layout() {
+      return store.layout;
     },
     get unwritable() {
       return store.unwritable;

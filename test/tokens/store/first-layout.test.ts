@@ -150,6 +150,8 @@ describe('a PostgreSQL store of layout 1', () => {
     const [one, other] = [open(url), open(url)];
     await Promise.all([one.read(), other.read()]);
     await expectWhole(one);
+    const layouts = [one.layout!, other.layout!].toSorted((a, b) => a.found - b.found);
+    expect(layouts).toMatchObject([{ found: 1, now: 2 }, { now: 2 }]);
     const tables = await server.query(
       `SELECT tablename FROM pg_tables WHERE schemaname = '${own}' ORDER BY tablename`,
     );
@@ -165,6 +167,7 @@ describe('a PostgreSQL store of layout 1', () => {
     const reader = open(url, true);
     expect(await reader.read()).toMatchObject({ generation: 7, unanswered: 1 });
     expect(await reader.history(99)).toHaveLength(9);
+    expect(reader.layout).toEqual({ found: 1, now: 1 });
     await run('SELECT * FROM recruiting_token_pair');
   });
 
@@ -184,6 +187,7 @@ describe('a PostgreSQL store of layout 1', () => {
     await expect(store.claim(claimed)).rejects.toThrow(StoreUnavailableError);
     await run(`SELECT layout FROM recruiting_token_store FOR UPDATE; ${OLDER_SAVE}`);
     expect(await store.read()).toMatchObject({ generation: 8, attempt: 'theirs', claim: null });
+    expect(store.layout).toEqual({ found: 1, now: 2 });
   });
 
   test('is used when the claim of a process of the older version is over, which finds another layout then', async () => {

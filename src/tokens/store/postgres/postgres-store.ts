@@ -10,7 +10,12 @@ import {
   type Present,
   type TokenDocument,
 } from '../token-document.ts';
-import { StoreUnavailableError, StoreUnreadableError, type TokenStore } from '../token-store.ts';
+import {
+  StoreUnavailableError,
+  StoreUnreadableError,
+  type StoreLayout,
+  type TokenStore,
+} from '../token-store.ts';
 import {
   connectPostgres,
   FIRST_TABLES,
@@ -61,11 +66,15 @@ export function openPostgresStore(
   let ready: Promise<boolean> | undefined;
   /** Of the store as it was last read, and as it was when the others were asked. */
   const eras: { read?: unknown; asked?: unknown } = {};
+  let lastLayout: StoreLayout | undefined;
 
   return {
     description,
     notices: noticesOn(url),
     behind: 'failover',
+    get layout() {
+      return lastLayout;
+    },
     read: () => view(rules.readStored, null),
     import: (imported) =>
       change((document, present) => rules.importSet(document, present, imported)),
@@ -259,7 +268,9 @@ export function openPostgresStore(
       );
     }
     if (row['layout'] !== 1) checkVersion(row);
-    return { layout: row['layout'], era: (eras.read = row['era']) };
+    const now = row['layout'] as number;
+    lastLayout = { found: lastLayout?.found ?? now, now };
+    return { layout: now, era: (eras.read = row['era']) };
   }
 
   async function remake<T>(work: (run: Run) => Promise<T>): Promise<T> {

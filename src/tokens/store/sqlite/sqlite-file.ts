@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { documentOf, OLD_PROCESS } from '../first-layout.ts';
 import type { Sealer } from '../seal.ts';
 import { newDocument, openDocument, sealDocument, type TokenDocument } from '../token-document.ts';
-import { StoreUnavailableError, StoreUnreadableError } from '../token-store.ts';
+import { StoreUnavailableError, StoreUnreadableError, type StoreLayout } from '../token-store.ts';
 import { isBusy, makeEmptyFile, SQLITE_BUSY } from './lock.ts';
 import {
   checkFileSystem,
@@ -17,6 +17,7 @@ import {
 export interface OpenFile {
   readonly database: DatabaseSync;
   readonly notices: readonly string[];
+  readonly layout: StoreLayout;
   /** Why it cannot be written; undefined if it can. */
   readonly unwritable: string | undefined;
 }
@@ -64,10 +65,11 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
 
   const database = new DatabaseSync(path, { timeout });
   try {
+    const found = layoutOf(database) || LAYOUT;
     notices.push(...prepare(database, path, options));
     makeEmptyFile(`${path}-lock`);
     notices.push(...repairRights(path));
-    return { database, notices, unwritable };
+    return { database, notices, unwritable, layout: { found, now: LAYOUT } };
   } catch (error) {
     database.close();
     throw error;
@@ -84,7 +86,8 @@ function isEmptyFile(path: string): boolean {
 function openMemory(sealer: Sealer): OpenFile {
   const database = new DatabaseSync(':memory:');
   createLayout(database, sealer);
-  return { database, notices: [], unwritable: undefined };
+  const layout = { found: LAYOUT, now: LAYOUT };
+  return { database, notices: [], unwritable: undefined, layout };
 }
 
 /** Reads only, so that a file that is refused is not changed. */
@@ -142,14 +145,15 @@ function whyUnwritable(path: string): string | undefined {
 function openReadOnly(path: string, unwritable: string, notices: readonly string[]): OpenFile {
   const database = new DatabaseSync(path, { readOnly: true, timeout });
   try {
-    if (layoutOf(database) === 0) {
+    const found = layoutOf(database);
+    if (found === 0) {
       throw new Error(`it is empty, and cannot be written to change that (${unwritable})`);
     }
+    return { database, notices, unwritable, layout: { found, now: found } };
   } catch (error) {
     database.close();
     throw error;
   }
-  return { database, notices, unwritable };
 }
 
 /** @returns notices for the operator */

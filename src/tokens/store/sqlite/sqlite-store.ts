@@ -77,6 +77,9 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     get notices() {
       return opened?.notices ?? [];
     },
+    get layout() {
+      return opened?.layout;
+    },
     get unwritable() {
       // Says nothing about a store that was opened only for reading.
       return opened?.unwritable === TO_READ ? undefined : opened?.unwritable;
