@@ -8,7 +8,13 @@ import {
   type HeldTokens,
 } from './held-tokens.ts';
 import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
-import { lostError, missingError, movedError, slowRefreshError } from './token-errors.ts';
+import {
+  blockedBy,
+  lostError,
+  missingError,
+  movedError,
+  slowRefreshError,
+} from './token-errors.ts';
 import {
   boundStore,
   StoreUnavailableError,
@@ -289,7 +295,10 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures += 1;
-        log.error({ err: error, failures }, 'the access token could not be refreshed');
+        // While a refresh is blocked, its alarm stands until it can begin.
+        const isReported = refresher.blocked && blockedBy(error) !== undefined;
+        const level = isReported ? 'debug' : 'error';
+        log[level]({ err: error, failures }, 'the access token could not be refreshed');
         // It is known when an uncertain refresh token is sent once more, and waiting longer could miss that. A step
         // that is due already and fails, as on a full disk, is tried again with backoff like everything else.
         const replay = refresher.untilReplay() ?? 0;

@@ -505,7 +505,7 @@ function createBlockedRefresh({ clock, log, onExchange }: TokenSyncParts) {
   }
 
   function block(blocker: Blocker, error: Error, generation: number | undefined): void {
-    if (by !== undefined) return;
+    if (by === blocker) return;
     by = blocker;
     log.error(
       { trouble: 'blocked', generation, err: error.cause },

@@ -9,7 +9,7 @@ import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/ke
 import { codesOf, openTestRescue, PERSON, startScripted } from '../support/tokens/tokens.ts';
 
 test.each(['claim', 'read'] as const)(
-  'a store whose %s fails when a refresh is due is reported as blocked at once, and callers are served',
+  'a store whose %s fails when a refresh is due is reported as blocked at once, in one alarm, and callers are served',
   async (method) => {
     const { clock, store, ask, gateway, logged } = await startAhead();
     expect(await troublesOf(gateway)).toEqual([]);
@@ -18,10 +18,14 @@ test.each(['claim', 'read'] as const)(
     await clock.pass(2 * SECOND);
     expect(await troublesOf(gateway)).toEqual(['blocked']);
     expect(codesOf(await ask(PERSON))).toEqual([]);
-    await clock.pass(MINUTE);
-    expect(logged.filter(({ trouble }) => trouble === 'blocked')).toEqual([
+    await clock.pass(10 * MINUTE);
+    const unread = logged.filter(({ msg }) => /token store cannot be read now/.test(String(msg)));
+    expect(unread).toHaveLength(method === 'read' ? 1 : 0);
+    const alarms = logged.filter(({ level }) => Number(level) >= 40);
+    expect(alarms.filter((line) => !unread.includes(line))).toEqual([
       expect.objectContaining({
         level: 50,
+        trouble: 'blocked',
         generation: 2,
         msg: expect.stringMatching(/refresh is due.*cannot begin.*token store cannot be/),
       }),
@@ -33,6 +37,7 @@ test.each(['claim', 'read'] as const)(
     await clock.pass(10 * MINUTE);
     expect(await troublesOf(gateway)).toEqual([]);
     expect(await store.read()).toMatchObject({ generation: 3 });
+    expect(logged.map(({ msg }) => msg)).toContain('refreshes can begin again');
   },
 );
 
