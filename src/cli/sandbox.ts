@@ -64,7 +64,7 @@ ${KEYS.map(([, scopes], index) => made[index] && `  API key      ${made[index].k
   Serve it:    ${settings.join(' \\\n               ')} npm start
 
   As an administrator:
-    curl -X POST ${url}/account/tokens   makes a new token, and prints its link
+    curl -X POST ${url}/account/tokens   makes a new token, and prints its link; ends the tokens in use
     curl -X POST ${url}/account/revoke   revokes all tokens
 ${
   schema === 'results'

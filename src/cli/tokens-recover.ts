@@ -1,4 +1,4 @@
-import { lostError, movedError } from '../tokens/token-errors.ts';
+import { movedError, unrecoverableText } from '../tokens/token-errors.ts';
 import {
   accessLeft,
   accessTokenOf,
@@ -51,7 +51,7 @@ export async function tokensRecover(
       const hasEnded = loss === 'ended';
       if (loss && !hasEnded && !isRescueFirst) {
         printKept(service, print);
-        return lastTry(service, new CommandError(lostError(loss).message), print);
+        return lastTry(service, new CommandError(unrecoverableText(loss)), print);
       }
       if (state.kind === 'refreshing') {
         throw new CommandError(
@@ -223,11 +223,12 @@ async function replay(
       `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );
   } catch (error) {
-    const { pair, bornAt } = refresher.tokens!;
-    if (codeOf(error) === 'TOKENS_LOST') {
-      const left = (bornAt + pair.expiresIn * 1000 - systemClock.elapsed()) / 1000;
+    const tokens = refresher.tokens!;
+    const loss = codeOf(error) === 'TOKENS_LOST' ? lossOf(tokens, systemClock) : undefined;
+    if (loss) {
+      const left = accessLeft(tokens, systemClock) / 1000;
       throw new CommandError(
-        `${(error as Error).message} Until then requests are answered for as long as the service accepts the old access token` +
+        `${unrecoverableText(loss)} Until then requests are answered for as long as the service accepts the old access token` +
           `${left > 0 ? `, ${duration(left)} at most` : ''}.`,
       );
     }

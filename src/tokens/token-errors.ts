@@ -4,13 +4,13 @@ import { codedError, OperatorError } from '../errors.ts';
 const NEEDS_OPERATOR = { needsOperator: true };
 
 const NEW_SET =
-  'Have an administrator make a new token in the personal account of the recruiting service, ' +
+  'an administrator make a new token in the personal account of the recruiting service, ' +
   'and run `tokens import <link>` with the link it shows. The gateway then goes on by itself.';
 
 export function missingError() {
   return new OperatorError(
     'TOKENS_MISSING',
-    `No token set was imported yet. ${NEW_SET}`,
+    `No token set was imported yet. Have ${NEW_SET}`,
     NEEDS_OPERATOR,
   );
 }
@@ -28,7 +28,13 @@ export function movedError(to: string) {
 export type LossCause = 'unanswered' | 'refused' | 'ended';
 
 export function lostError(cause: LossCause) {
-  return new OperatorError('TOKENS_LOST', `${CAUSES[cause]} ${NEW_SET}`, NEEDS_OPERATOR);
+  const text = `${CAUSES[cause]} ${RECOVER_FIRST[cause]} If it finds none, have ${NEW_SET}`;
+  return new OperatorError('TOKENS_LOST', text, NEEDS_OPERATOR);
+}
+
+/** The message of `tokens recover` once it has found nothing. */
+export function unrecoverableText(cause: LossCause): string {
+  return `${CAUSES[cause]} Neither a kept answer nor a rescue file of this machine has a pair that works. Have ${NEW_SET}`;
 }
 
 const CAUSES: Record<LossCause, string> = {
@@ -36,10 +42,20 @@ const CAUSES: Record<LossCause, string> = {
     'The refresh token is spent: an earlier exchange of it never got its answer, so the new pair never arrived.',
   refused:
     'The recruiting service refuses the refresh token, although every exchange from here got its answer: ' +
-    'the token store was replaced by an older copy of the token store, the token was used elsewhere, or an administrator revoked it.',
+    'the token store was replaced by an older copy of itself, the token was used elsewhere, or an administrator revoked it, or made ' +
+    'another one, which may end the one before.',
   ended:
-    'The refresh token has reached its end by the clock of the token store: it was not renewed in its whole life (120 days, unless the service gives another). ' +
-    'If that clock is wrong, or was when the tokens were saved, correct it and run `tokens recover`, which sends the refresh token once.',
+    'The refresh token has reached its end by the clock of the token store: it was not renewed in its whole life (120 days, unless the service gives another).',
+};
+
+const FIND_PAIR = 'Run `tokens recover` first: it looks for a pair that arrived and was not saved.';
+
+const RECOVER_FIRST: Record<LossCause, string> = {
+  unanswered: FIND_PAIR,
+  refused: FIND_PAIR,
+  ended:
+    'If that clock is wrong, or was when the tokens were saved, correct it. ' +
+    'Run `tokens recover` first: it sends the refresh token once, which may give a pair.',
 };
 
 export function stoppingError() {

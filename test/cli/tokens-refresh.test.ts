@@ -60,8 +60,10 @@ test('the error for lost tokens has the cause and the next steps, and nothing mo
   for (let tries = 0; tries < 2; tries += 1) {
     const { code, stderr } = await tokens(['refresh']);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^The .*refuses the refresh token.*an older copy of the token store/);
-    expect(stderr).toMatch(/make a new token.*run `tokens import <link>`/);
+    expect(stderr).toMatch(/^The .*refuses the refresh token.*replaced by an older copy of itself/);
+    expect(stderr).toMatch(
+      /Run `tokens recover` first.*make a new token.*run `tokens import <link>`/,
+    );
   }
   // The first exchange might have been sent before the expiry.
   expect(service.exchanges).toHaveLength(3);
