@@ -23,6 +23,15 @@ export interface ReadParts {
   /** As far as it is known without reading the store. */
   readonly identity: StoreIdentity;
   readonly print: (text: string) => void;
+  readonly repairs: Repairs;
+}
+
+/** What a command changed so that the store can be used. */
+export interface Repairs {
+  /** The store was made anew, or its tables were. */
+  isMade: boolean;
+  /** Pairs of rescue files that were saved into the store. */
+  saved: number;
 }
 
 /** @throws CommandError if the store cannot be read, with the way back; nothing was changed then */
@@ -76,7 +85,10 @@ async function completed(parts: ReadParts, error: unknown): Promise<null> {
   const isCompleted = await tables.completeTables().catch(async (cause: unknown) => {
     throw await unreadable(parts, cause);
   });
-  if (isCompleted) print(COMPLETED);
+  if (isCompleted) {
+    parts.repairs.isMade = true;
+    print(COMPLETED);
+  }
   return null;
 }
 
@@ -94,6 +106,7 @@ async function rebuilt(parts: ReadParts): Promise<StoredTokens | null> {
   await tables!.replaceTables().catch(async (cause: unknown) => {
     throw await unreadable(parts, cause);
   });
+  parts.repairs.isMade = true;
   print(
     `The tables of the token store were renamed, and new ones were made (${store.description}).`,
   );
@@ -114,9 +127,10 @@ export function printRescued({ saved, failed }: RescueReport, print: (text: stri
   }
 }
 
-async function saveWaiting({ store, rescueFolder, identity, print }: ReadParts) {
+async function saveWaiting({ store, rescueFolder, identity, print, repairs }: ReadParts) {
   const report = await saveRescued(rescueFolder, store, { baseUrl: identity.baseUrl });
   printRescued(report, print);
+  repairs.saved += report.saved.length;
   return report;
 }
 

@@ -27,6 +27,7 @@ import {
   readOrFill,
   readOrRepair,
   type ReadParts,
+  type Repairs,
 } from './damaged-store.ts';
 import { CommandError, commandLog, duration, type Terminal } from './terminal.ts';
 
@@ -38,6 +39,8 @@ export interface TokenSession {
   readonly rescueFolder: RescueFolder;
   /** Identifies the store, even one that does not exist. */
   readonly identity: StoreIdentity;
+  /** Before the work. Already printed. */
+  readonly repairs: Repairs;
 }
 
 /**
@@ -55,16 +58,18 @@ export async function withTokenStore<T>(
 ): Promise<T> {
   const config = readTokenConfig(terminal);
   const folder = rescueFolder(config, terminal.owner);
-  const { store, tables } = await openFor(purpose, config, folder, terminal);
+  const { store, tables, isMade = false } = await openFor(purpose, config, folder, terminal);
   try {
     const print = (text: string) => void terminal.stderr.write(`${text}\n`);
     const unread = identityOf(config, null);
+    const repairs = { isMade, saved: 0 };
     const stored = await readFor(purpose, {
       store,
       tables,
       rescueFolder: folder,
       identity: unread,
       print,
+      repairs,
     });
     const upgraded = upgradeNotice(store);
     if (upgraded !== undefined) print(upgraded);
@@ -72,7 +77,7 @@ export async function withTokenStore<T>(
     if (stored && stored.baseUrl !== identity.baseUrl) {
       throw foreignStore(store, stored, identity.baseUrl!);
     }
-    return await work({ config, store, stored, rescueFolder: folder, identity });
+    return await work({ config, store, stored, rescueFolder: folder, identity, repairs });
   } finally {
     await store.close();
   }
@@ -144,13 +149,13 @@ export async function withTokenService<T>(
 
 /** Says where a command looked for the newest pair, and what was there. */
 export function searched(
-  { store, rescueFolder: { directory } }: TokenSession,
+  { store, repairs, rescueFolder: { directory } }: TokenSession,
   { refresher, rescued }: TokenService,
 ): string {
   const { tokens } = refresher;
   const { saved, failed, elsewhere } = rescued;
   const files = [
-    [saved.length, 'saved into the store'],
+    [repairs.saved + saved.length, 'saved into the store'],
     [failed.length, 'that could not be saved'],
     [elsewhere.length, 'of another store'],
   ] as const;
@@ -158,7 +163,7 @@ export function searched(
   const answers = tokens ? refresher.answers.kept(tokens).length : 0;
   return (
     `Searched: the store (${store.description}), which has ${tokens ? `generation ${tokens.generation}` : 'no token set'}; ` +
-    `the rescue folder of this machine (${directory}), which has ${found.length > 0 ? `pairs: ${found.join(', ')}` : 'no pair'}` +
+    `the rescue folder of this machine (${directory}), which has ${found.length > 0 ? `pairs: ${found.join(', ')}` : 'no pair that the store lacks'}` +
     `${answers > 0 ? `, and ${answers === 1 ? 'an answer' : `${answers} answers`} that could not be read` : ''}.`
   );
 }
@@ -228,7 +233,7 @@ async function openFor(
   }
   const made = opened(openStore(tokenStore, config));
   stderr.write(`The token store was gone: a new one was made (${made.store.description}).\n`);
-  return made;
+  return { ...made, isMade: true };
 }
 
 /** A file without permission to look at it counts as existing, so that opening it reports the reason. */
@@ -244,6 +249,8 @@ function isThere(store: Config['tokenStore']): boolean {
 interface OpenedStore {
   readonly store: BoundedStore;
   readonly tables: ReadParts['tables'];
+  /** There was none, and a pair for it waits. */
+  readonly isMade?: boolean;
 }
 
 function opened(store: TokenStore & Partial<PostgresStore>): OpenedStore {

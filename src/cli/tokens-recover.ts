@@ -62,7 +62,14 @@ export async function tokensRecover(
       if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
       const isRefusedEarly = state.kind === 'early-or-spent';
       if (!mayBeSpent && !hasEnded && !isRefusedEarly) {
-        print(`There is nothing to recover: generation ${generation} is not uncertain.`);
+        const { isMade, saved } = session.repairs;
+        if (isMade) print(repaired(generation));
+        else {
+          const isNothing = saved + service.rescued.saved.length === 0;
+          print(
+            `There is nothing ${isNothing ? '' : 'else '}to recover: generation ${generation} is not uncertain.`,
+          );
+        }
         return;
       }
       if (isRefusedEarly) print(EARLY_OR_SPENT);
@@ -105,6 +112,15 @@ async function claimIsOver(
 }
 
 const LOOK_MS = 1_000;
+
+/** What was in the store before is gone with it, the claim of an exchange too. */
+function repaired(generation: number): string {
+  return (
+    `The store was repaired: generation ${generation} is in use. Whether a refresh was under way when the store was lost is not known. ` +
+    'If so, a gateway that still runs saves the next pair into this store by itself. If its process has ended, the refresh ' +
+    'token is spent, which the next refresh shows.'
+  );
+}
 
 /** If the next pair has arrived, the refresh token before it must not be sent again. */
 const RESCUE_FIRST =

@@ -61,7 +61,8 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     [
       'Failures',
       report.lastFailure
-        ? `${report.failures} since then, the last ${report.lastFailure.at} (${report.lastFailure.outcome})`
+        ? `${report.failures} since ${report.lastRotation === null ? 'the import' : 'then'}, ` +
+          `the last ${report.lastFailure.at} (${outcomeText(report.lastFailure.outcome)})`
         : null,
     ],
     ['Now', report.exchangeUnderWay ? 'a process is refreshing it' : null],
@@ -80,6 +81,11 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
     ...(trail.length > 0 ? ['\n  Recent events', ...trail] : []),
     '',
   ].join('\n');
+}
+
+/** An exchange under way is no failure, so one that has only begun was cut off. */
+function outcomeText(outcome: string): string {
+  return outcome === 'begun' ? 'begun; its process ended before the outcome was saved' : outcome;
 }
 
 const NOT_ASKED =

@@ -61,9 +61,10 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
   const isUncertain = state === 'uncertain';
   const life = Math.min(facts.accessLeft + facts.age, facts.refreshLife);
   const lateness = Math.min(LATE_MS, life / 10);
-  // After an uncertain exchange, the next one is put off until the access token is near its end.
-  const isLate = !isUncertain && facts.age > (2 / 3) * life + lateness;
+  const isLate = facts.age > (2 / 3) * life + lateness;
   const isNeverRefreshed = facts.imported && state !== 'refreshing';
+  // In doubt, the refresh token is sent at its own time, and the advice to refresh would be refused.
+  const isInDoubt = isUncertain || state === 'early-or-spent';
   const isNotRotated = facts.waitsForExpiry
     ? facts.accessLeft <= -lateness
     : facts.accessLeft <= 0 || isLate || isNeverRefreshed;
@@ -77,7 +78,7 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
     ending: !isLost && thresholdOf(facts.refreshLeft, facts.refreshLife) !== undefined,
     'not-renewed': facts.notRenewed,
     'second-pair': facts.hasSecondPair,
-    'not-rotated': !isLost && isNotRotated,
+    'not-rotated': !isLost && !isInDoubt && isNotRotated,
   };
   return TROUBLES.filter((trouble) => troubles[trouble] === true);
 }

@@ -20,7 +20,7 @@ test('if nothing is uncertain, nothing is sent', async () => {
   const { done, service, env, file } = await startWithTokens();
   expect(await done('recover')).toBe(
     `Searched: the store (${env['TOKEN_STORE']}), which has generation 2; ` +
-      `the rescue folder of this machine (${file('.')}), which has no pair.\n` +
+      `the rescue folder of this machine (${file('.')}), which has no pair that the store lacks.\n` +
       'There is nothing to recover: generation 2 is not uncertain.\n',
   );
   expect(service.exchanges).toHaveLength(1);
@@ -156,7 +156,7 @@ test('a pair in a rescue file is saved first, after which nothing is uncertain a
     'A token pair was saved from a rescue file into the store: generation 3.',
   );
   expect(stdout).toMatch(
-    /^Searched: .*, which has generation 3; .*, which has pairs: 1 saved into the store\.\nThere is nothing to recover: generation 3 is not uncertain\.\n$/,
+    /^Searched: .*, which has generation 3; .*, which has pairs: 1 saved into the store\.\nThere is nothing else to recover: generation 3 is not uncertain\.\n$/,
   );
   expect(code).toBe(0);
   expect(operator.service.exchanges).toHaveLength(1);

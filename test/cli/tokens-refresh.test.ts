@@ -25,7 +25,7 @@ import { personUnlikeOthers } from '../support/clients/unlike.ts';
 test('tokens refresh makes one exchange, and prints what is in use', async () => {
   const { done, service, status } = await startWithTokens();
   expect(await done('refresh')).toMatch(
-    /^Searched: .*, which has generation 2; .*, which has no pair\.\nRefreshed: generation 3 is in use\. Its access token lives for 1 day, its refresh token for 120 days\.\n$/,
+    /^Searched: .*, which has generation 2; .*, which has no pair that the store lacks\.\nRefreshed: generation 3 is in use\. Its access token lives for 1 day, its refresh token for 120 days\.\n$/,
   );
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered', 'answered']);
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });

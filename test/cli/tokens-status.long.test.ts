@@ -146,6 +146,29 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     /its link still works/,
   ],
   [
+    'left in the middle of the first refresh after its import, by a process that was killed',
+    async (operator) => {
+      await insert(operator, { age: 0, imported: true });
+      await operator.withStore((store) => beginExchange(store));
+    },
+    1,
+    ['uncertain'],
+    /Last refresh +never\n +Failures +1 since the import, the last \S+Z \(begun; its process ended before the outcome was saved\)\n/,
+  ],
+  [
+    'refused as early after the access token should have expired',
+    async (operator) => {
+      await insert(operator, { age: 1.1 });
+      await operator.withStore(async (store) => {
+        const attempt = await beginExchange(store);
+        await store.endAttempt(attempt, { outcome: 'early-or-spent', latencyMs: 1 });
+      });
+    },
+    1,
+    ['early-or-spent'],
+    /keep one running/,
+  ],
+  [
     'past the end of the refresh token',
     (operator) => insert(operator, { age: 121 }),
     2,
@@ -308,6 +331,10 @@ test('if the store is gone and its pair is in a rescue file, status names the co
   const recovered = await tokens(['recover']);
   expect(recovered).toMatchObject({ code: 0, stdout: expect.stringContaining('generation 2') });
   expect(recovered.stderr).toMatch(/store was gone: a new one was made.*\n.*generation 2/);
+  expect(recovered.stdout).not.toContain('nothing to recover');
+  expect(recovered.stdout).toMatch(
+    /\nThe store was repaired: generation 2 is in use\. Whether a refresh was under way .* is not known/,
+  );
   expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
 });
 
