@@ -149,9 +149,9 @@ function listedTypes(schema: GraphQLSchema): ReadonlySet<GraphQLNamedType> {
     .filter((type) => isObjectType(type) && !isIntrospectionType(type) && isPage(type))
     .map((page) => getNamedType((page as GraphQLObjectType).getFields()['items']!.type))
     .flatMap((type) => [type, ...membersOf(schema, type as GraphQLOutputType)]);
-  const listedTypes = new Set(types);
-  listed.set(schema, listedTypes);
-  return listedTypes;
+  const onPages = new Set(types);
+  listed.set(schema, onPages);
+  return onPages;
 }
 
 function single<T>(all: readonly T[]): T | undefined {
