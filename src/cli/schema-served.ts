@@ -1,5 +1,6 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { readConfig, type Config, type SettingName } from '../config.ts';
+import { COMMAND_LINE } from '../config/command-line.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
 import type { ListReport } from '../schema/derivation/adapters.ts';
 import {
@@ -11,13 +12,20 @@ import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { Additions } from '../stitching/additions.ts';
 import { withAdditions } from '../stitching/with-additions.ts';
 import { loadedFor } from './gateway-config-file.ts';
-import type { Terminal } from './terminal.ts';
+import { CommandError, USAGE_ERROR, type Terminal } from './terminal.ts';
 
 /** Prints what callers see, or the SDL from which a supergraph is composed. */
 export async function schemaPrint(
   { subgraph, federation }: { subgraph: boolean; federation?: Config['federationVersion'] },
   terminal: Terminal,
 ): Promise<void> {
+  if (federation !== undefined && !subgraph) {
+    throw new CommandError(
+      'The schema that callers see has no version of Federation. ' +
+        `Type \`${COMMAND_LINE} schema print --subgraph --federation ${federation}\` for the schema of the subgraph.`,
+      USAGE_ERROR,
+    );
+  }
   const { snapshot, config, overrides } = schemaSettings(terminal);
   const federationVersion = federation ?? config.federationVersion;
   const added = await loadedFor(config, terminal);

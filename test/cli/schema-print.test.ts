@@ -40,3 +40,16 @@ test.each(Object.values(VARIED))(
     expect(printed.stdout).not.toBe(usual.stdout);
   },
 );
+
+test.each(['2.3', '2.9'])(
+  'schema print --federation %s without --subgraph is refused with the command to type',
+  async (version) => {
+    expect(await runHere(['schema', 'print', '--federation', version])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr:
+        'The schema that callers see has no version of Federation. ' +
+        `Type \`npm start -- schema print --subgraph --federation ${version}\` for the schema of the subgraph.\n`,
+    });
+  },
+);
