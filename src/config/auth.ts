@@ -141,15 +141,21 @@ interface ApiKeyEntry {
 
 const KEY_SCOPE = /^[!#-*\-.-9;-[\]-~]+$/;
 
-/** A mistake if one of the scopes means nothing. @param fieldScopes those of adapters.json */
+/** A mistake if some of the scopes mean nothing; its subject is the key. @param fieldScopes those of adapters.json */
 export function unknownScope(
   scopes: readonly string[],
   fieldScopes: Iterable<string>,
 ): string | undefined {
   const known = [...SCOPE_NAMES, ...fieldScopes];
-  return scopes.every((scope) => known.includes(scope))
-    ? undefined
-    : `has a scope other than ${known.join(', ')}; several scopes are joined by +`;
+  const unknown = scopes.filter((scope) => !known.includes(scope));
+  if (unknown.length === 0) return undefined;
+  const names = `the unknown scope${unknown.length > 1 ? 's' : ''} ${unknown.map((scope) => `"${scope}"`).join(' and ')}`;
+  return `has ${unknown.every(canBeShown) ? names : 'an unknown scope'}; the scopes are ${known.join(', ')}, and several are joined by +`;
+}
+
+/** Whether this is printable, and cannot be a key or a hash in the wrong place. */
+function canBeShown(name: string): boolean {
+  return /^[ -~]*$/.test(name) && !/^rsk_|[\w-]{32}/.test(name);
 }
 
 /**
@@ -165,9 +171,13 @@ export function withFieldScopes(
   if (!auth) return undefined;
   const { apiKeys, jwt, routerCallers = [] } = auth;
   const known = [...fieldScopes, ...scopesOf(routerCallers)];
-  const mistakes = apiKeys.flatMap(({ scopes }, index) => {
+  const mistakes = apiKeys.flatMap(({ name, scopes }, index) => {
     const mistake = unknownScope(scopes, new Set(known));
-    return mistake === undefined ? [] : [`entry ${index + 1} ${mistake}.`];
+    if (mistake === undefined) return [];
+    const entry = `entry ${index + 1}${canBeShown(name) ? ` (${name})` : ''}`;
+    return [
+      `${entry} ${mistake}. Correct the entry, or add the scope to a field in adapters.json.`,
+    ];
   });
   if (mistakes.length > 0) throw new OperatorMistakes('AUTH_API_KEYS', mistakes);
   return { ...auth, jwt: jwt && { ...jwt, scopes: [...new Set([...jwt.scopes, ...known])] } };

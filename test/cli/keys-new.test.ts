@@ -44,9 +44,10 @@ describe('keys new', () => {
     [['a,b'], 'The key has a name'],
     [[''], 'The key has a name'],
     [['a'.repeat(65)], 'The key has a name'],
-    [['a', '--scopes', 'all'], 'The key has a scope other than read, drain, write, router;'],
-    [['a', '--scopes', 'read,write'], 'The key has a scope'],
-    [['a', '--scopes', ''], 'The key has a scope'],
+    [['a', '--scopes', 'all'], 'The key has the unknown scope "all"; the scopes are read, drain,'],
+    [['a', '--scopes', 'read,write'], 'The key has the unknown scope "read,write";'],
+    [['a', '--scopes', ''], 'The key has the unknown scope "";'],
+    [['a', '--scopes', 'read+\u001b[31m'], 'The key has an unknown scope;'],
     [['a', '--scopes', 'router'], 'The key has neither the scope read nor write; add one of them'],
     [[], "missing required argument 'name'"],
   ])('%j is refused with one sentence, and no key is made', async (args, sentence) => {

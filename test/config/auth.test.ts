@@ -129,16 +129,27 @@ describe('a mistake is refused', () => {
     }
   });
 
-  test('an API key has a scope that no field needs; it is not shown', () => {
-    const auth = read({ AUTH_API_KEYS: `a:${A}:read+pii,b:${B}:read+admin` });
-    const withoutPii = () => withFieldScopes(auth, new Set());
-    expect(withoutPii).toThrow(/entry 1 has a scope other than read, drain, write, router;/);
-    const withPii = () => withFieldScopes(auth, new Set(['pii']));
-    expect(withPii).toThrow(
-      /^AUTH_API_KEYS has a mistake:\n {2}- entry 2 has a scope other than read, drain, write, router, pii;/,
+  test('an API key with a scope that no field needs is refused by its name, with the scope', () => {
+    const auth = read({ AUTH_API_KEYS: `a:${A}:read+pii,b:${B}:read+admin+root` });
+    expect(() => withFieldScopes(auth, new Set(['pii']))).toThrow(
+      'AUTH_API_KEYS has a mistake:\n' +
+        '  - entry 2 (b) has the unknown scopes "admin" and "root"; the scopes are read, drain, write, router, pii, ' +
+        'and several are joined by +. Correct the entry, or add the scope to a field in adapters.json.',
     );
-    expect(withPii).not.toThrow(/admin/);
-    expect(withFieldScopes(auth, new Set(['pii', 'admin']))?.apiKeys).toEqual(auth?.apiKeys);
+    expect(() => withFieldScopes(auth, new Set())).toThrow(
+      /entry 1 \(a\) has the unknown scope "pii"; .*\n.*entry 2 \(b\) has the unknown scopes/,
+    );
+    const all = new Set(['pii', 'admin', 'root']);
+    expect(withFieldScopes(auth, all)?.apiKeys).toEqual(auth?.apiKeys);
+  });
+
+  test('a key or a hash in the place of a name or a scope is not shown', () => {
+    for (const secret of [KEY, KEY.slice(4), A, A.slice(10)]) {
+      const auth = read({ AUTH_API_KEYS: `${secret}:${B}:read+${secret}` });
+      const refused = () => withFieldScopes(auth, new Set());
+      expect(refused).toThrow(/entry 1 has an unknown scope; the scopes are read, drain,/);
+      expect(refused).not.toThrow(secret);
+    }
   });
 
   test.each<[Record<string, string>, string]>([

@@ -126,6 +126,6 @@ test('keys new makes keys with the scopes of fields, and names them', async () =
   const misspelled = await run(['keys', 'new', 'payroll', '--scopes', 'read+pi'], scopes);
   expect(misspelled.code).toBe(2);
   expect(misspelled.stderr).toContain(
-    'The key has a scope other than read, drain, write, router, pii, pay;',
+    'The key has the unknown scope "pi"; the scopes are read, drain, write, router, pii, pay,',
   );
 });
