@@ -53,23 +53,25 @@ export interface DocumentsReport {
 /**
  * Reads documents of clients, which are written for the served schema.
  *
- * @returns a function that checks them against what is served for another schema of the service
+ * @returns a function that checks them against what is served for another schema of the service, with its own content
+ * of adapters.json or else with that of the snapshot
  * @throws Error with a message for the operator
  */
 export async function documentsCheck(
   path: string,
   config: Config,
   terminal: Terminal,
-): Promise<(acceptedSdl: string) => DocumentsReport> {
+): Promise<(acceptedSdl: string, adapters: unknown) => DocumentsReport> {
   const documents = readOperationDocuments(path, terminal);
   const overrides = readAdaptersFile(config.schemaPath, terminal);
   const added = await loadedFor(config, terminal);
-  const servedOf = (sdl: string) => servedOffline(sdl, config, overrides, added).schema;
-  const today = servedOf(readSnapshotFile(config.schemaPath, terminal));
-  return (acceptedSdl) => {
+  const servedOf = (sdl: string, adapters: unknown) =>
+    servedOffline(sdl, config, adapters, added).schema;
+  const today = servedOf(readSnapshotFile(config.schemaPath, terminal), overrides);
+  return (acceptedSdl, adapters = overrides) => {
     const report = { path, operations: documents.operations.length };
     try {
-      return { ...report, ...compared(documents, today, servedOf(acceptedSdl)) };
+      return { ...report, ...compared(documents, today, servedOf(acceptedSdl, adapters)) };
     } catch (error) {
       return { ...report, broken: [], invalid: [], unchecked: (error as Error).message };
     }

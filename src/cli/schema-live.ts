@@ -82,12 +82,13 @@ async function check(
       ? await comparedWithService(snapshot, config, terminal)
       : await comparedWithSdl(snapshot, against, config, terminal);
   const { service, difference, unseen } = live;
+  const adapters = checkDocuments ? live.readAdapters() : undefined;
   const report = {
     service,
     snapshot: schemaPath,
     ...difference,
     unseen,
-    ...(checkDocuments ? { documents: checkDocuments(live.acceptedSdl()) } : {}),
+    ...(checkDocuments ? { documents: checkDocuments(live.acceptedSdl(), adapters) } : {}),
   };
   const text = () =>
     [
@@ -95,7 +96,9 @@ async function check(
       report.documents &&
         documents?.documentsText(
           report.documents,
-          against === undefined ? 'the live schema' : `the schema of ${service}`,
+          against === undefined
+            ? 'the live schema'
+            : `the schema of ${service}${adapters === undefined ? '' : ' and the adapters.json beside it'}`,
         ),
     ]
       .filter((part) => part !== undefined)
@@ -115,6 +118,7 @@ function comparedWithService(
   return askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
     ...(await compareLive({ snapshot, execute, signal, maxRequests: MAX_REQUESTS })),
     service,
+    readAdapters: () => undefined,
   }));
 }
 
@@ -124,10 +128,10 @@ async function comparedWithSdl(
   { agent }: Config,
   terminal: Terminal,
 ) {
-  const { name, sdl } = await readSdl(against, agent, terminal);
+  const { name, sdl, readAdapters } = await readSdl(against, agent, terminal);
   const other = schemaIn(sdl, name);
   const difference = await compareSchemas(snapshot, other);
-  return { service: name, difference, unseen: [], acceptedSdl: () => sdl };
+  return { service: name, difference, unseen: [], acceptedSdl: () => sdl, readAdapters };
 }
 
 function schemaIn(sdl: string, name: string): LiveSchema {

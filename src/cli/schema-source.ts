@@ -1,4 +1,5 @@
 import { isSecureUrl } from '../config/values.ts';
+import { readAdaptersFile } from '../setup/operator-files.ts';
 import { get, reasonOf, type GetAnswer } from '../tokens/service/connection.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
@@ -12,6 +13,8 @@ interface SchemaSource {
   /** The path, or the address without its query, which may be a signature. */
   readonly name: string;
   readonly sdl: string;
+  /** Reads the adapters.json beside a file. @returns undefined if there is none, and for an address */
+  readonly readAdapters: () => unknown;
 }
 
 /**
@@ -24,7 +27,10 @@ export async function readSdl(
   agent: string,
   terminal: Pick<Terminal, 'readFile' | 'proxyFor'>,
 ): Promise<SchemaSource> {
-  if (!/^https?:\/\//i.test(source)) return { name: source, sdl: readFile(source, terminal) };
+  if (!/^https?:\/\//i.test(source)) {
+    const readAdapters = () => readAdaptersFile(source, terminal);
+    return { name: source, sdl: readFile(source, terminal), readAdapters };
+  }
   const url = URL.parse(source);
   if (!url) throw new CommandError(`The address of --against is not valid. ${WHERE_SDL_IS_FROM}`);
   const name = url.origin + url.pathname;
@@ -33,7 +39,8 @@ export async function readSdl(
       `${name} must begin with https:// (http:// is only for this machine). Nothing was sent.`,
     );
   }
-  return { name, sdl: await download(url, name, agent, terminal.proxyFor(source)) };
+  const sdl = await download(url, name, agent, terminal.proxyFor(source));
+  return { name, sdl, readAdapters: () => undefined };
 }
 
 function readFile(path: string, terminal: Pick<Terminal, 'readFile'>): string {

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runHere } from '../support/gateway/run-here.ts';
@@ -125,6 +125,57 @@ describe.each(['a file', 'an address'])('schema check --against %s', (where) => 
   });
 });
 
+describe('schema check --against a file with an adapters.json beside it', () => {
+  beforeEach(() => {
+    mkdirSync(folder.file('next'));
+    put('next/upstream.graphql', SNAPSHOT);
+    put('app.graphql', 'query Names { allPersons { name } }');
+  });
+
+  test('finds operations that break because of that file alone', async () => {
+    put('next/adapters.json', { fields: { 'Query.persons': { all: 'everybody' } } });
+    const { code, stdout } = await checkNext();
+    expect(code).toBe(1);
+    expect(stdout).toContain(
+      `1 of 1 operations in ${folder.file('app.graphql')} break with the schema of ${folder.file('next/upstream.graphql')}` +
+        ` and the adapters.json beside it:\n`,
+    );
+    expect(stdout).toContain('Cannot query field "allPersons" on type "Query".');
+  });
+
+  test('checks each schema with its own, if both files have changed', async () => {
+    put('adapters.json', { fields: { 'Query.persons': { all: 'everyone' } } });
+    put('next/upstream.graphql', SNAPSHOT.replace('persons(', 'people('));
+    put('next/adapters.json', { fields: { 'Query.people': { all: 'everyone' } } });
+    put('app.graphql', 'query Names { everyone { name } }\nquery Pages { persons { __typename } }');
+    const { code, stdout } = await checkNext();
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/1 of 2 operations in .* break .*:\n.*:2 query Pages\n/);
+  });
+
+  test('uses the adapters.json of the snapshot where the file has none beside it', async () => {
+    put('adapters.json', { fields: { 'Query.persons': { all: 'everyone' } } });
+    put('app.graphql', 'query Names { everyone { name } }');
+    expect((await checkNext()).code).toBe(0);
+    put('next/adapters.json', {});
+    expect((await checkNext()).code).toBe(1);
+  });
+
+  test.each([
+    ['is not JSON', '{', /next.adapters\.json is not JSON/],
+    [
+      'does not fit',
+      { fields: { 'Query.gone': { skip: true } } },
+      /were not checked: the gateway would not start with the schema of .* and the adapters\.json beside it\. .*Query\.gone/s,
+    ],
+  ])('ends with exit code 2 if that file %s', async (_, content, message) => {
+    put('next/adapters.json', content);
+    const { code, stdout, stderr } = await checkNext();
+    expect(code).toBe(2);
+    expect(stdout + stderr).toMatch(message);
+  });
+});
+
 test('schema check --against a missing file ends with exit code 2', async () => {
   const args = ['schema', 'check', '--against', folder.file('nowhere.graphql')];
   expect(await runHere(args, env)).toMatchObject({
@@ -179,6 +230,18 @@ test('schema check --against an unencrypted address elsewhere is refused, and me
   expect(stdout).toContain('/live.graphql is that of the snapshot');
   expect(stdout).not.toContain('secret');
 });
+
+/** Checks the operations in app.graphql against the schema in the folder `next`. */
+function checkNext() {
+  const options = ['--documents', folder.file('app.graphql')];
+  const against = folder.file('next/upstream.graphql');
+  return runHere(['schema', 'check', '--against', against, ...options], env);
+}
+
+function put(name: string, content: object | string): void {
+  const text = typeof content === 'string' ? content : JSON.stringify(content);
+  writeFileSync(folder.file(name), text);
+}
 
 function answer(status: number, body: string): RequestListener {
   return (_, response) => void response.writeHead(status).end(body);
