@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -30,16 +30,19 @@ exec '${process.execPath}' '${resolve('src/main.ts')}' "$@"`,
   // The registry: refuses a schema that does not say what fields cost.
   program('npx', `echo "$HIVE_TOKEN $*" > '${folder.file('registry')}'; grep -q @cost "$4"`);
   cpSync('schema', join(checkout, 'schema'), { recursive: true });
-  put('documents/people.graphql', 'query People { allPersons { firstName } }');
   git('init', '--quiet', '--initial-branch=main');
-  git('add', '.');
-  git('-c', 'user.name=x', '-c', 'user.email=x@example.com', 'commit', '--quiet', '-m', 'Begin.');
   git('remote', 'add', 'origin', checkout);
+  commit();
+  put('documents/people.graphql', 'query People { allPersons { firstName } }');
 });
 afterEach(() => folder[Symbol.dispose]());
 
 test('the workflow prints the schema, has the registry check it, and checks documents, without tokens', () => {
-  expect(run()).toEqual(steps.flatMap(({ name }) => (name ? [[name, 0, '']] : [])));
+  const ended = run();
+  expect(ended.map(({ name, code }) => [name, code])).toEqual(
+    steps.flatMap(({ name }) => (name ? [[name, 0]] : [])),
+  );
+  expect(ended.at(-1)!.output).toContain('0 of 1 operations in documents break');
   const registry = readFileSync(folder.file('registry'), 'utf8');
   expect(registry).toMatch(
     /^value of secrets\.HIVE_TOKEN --yes @graphql-hive\/cli@\S+ schema:check recruiting\.graphql --service recruiting --target value of vars\.HIVE_TARGET\n$/,
@@ -56,20 +59,60 @@ test('the workflow fails, and names the document, if a new snapshot breaks an op
   expect(snapshot).toContain('firstName: String');
   writeFileSync(path, snapshot.replace('firstName: String', 'givenName: String'));
   const ended = run();
-  expect(ended.map(([, code]) => code)).toEqual([0, 0, 0, 1]);
+  expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 1]);
   // It does not matter for this whether the registry accepts the schema.
   expect(steps.at(-1)!.if).toBe('${{ !cancelled() }}');
-  expect(ended.at(-1)![2]).toContain("Field 'firstName' was removed from object type 'Person'");
-  expect(ended.at(-1)![2]).toContain('documents/people.graphql:1 query People');
+  expect(ended.at(-1)!.output).toContain("Field 'firstName' was removed from object type 'Person'");
+  expect(ended.at(-1)!.output).toContain('documents/people.graphql:1 query People');
 });
 
-/** Runs the steps as the runner does. Returns the name, the exit code and, after a failure, the output of each. */
-function run(): (readonly [string, number | null, string])[] {
+const ADAPTERS = 'schema/adapters.json';
+const all = (name: string, list = 'persons') =>
+  JSON.stringify({ fields: { [`Query.${list}`]: { all: name } } });
+
+test('the workflow fails, and names the document, if a new adapters.json breaks an operation of a client', () => {
+  put(ADAPTERS, all('everybody'));
+  const { code, output } = run().at(-1)!;
+  expect(code).toBe(1);
+  expect(output).toContain('documents/people.graphql:1 query People');
+});
+
+test('the workflow fails if an operation needs the adapters.json that a pull request removes', () => {
+  put(ADAPTERS, all('everybody'));
+  commit();
+  put('documents/people.graphql', 'query People { everybody { firstName } }');
+  expect(run().at(-1)!.code).toBe(0);
+  rmSync(join(checkout, ADAPTERS));
+  expect(run().at(-1)!).toMatchObject({ code: 1, output: expect.stringMatching(/query People/) });
+});
+
+test('the workflow checks operations if a pull request changes the snapshot and adapters.json together', () => {
+  put(ADAPTERS, all('everybody'));
+  commit();
+  const snapshot = readFileSync(join(checkout, 'schema/upstream.graphql'), 'utf8');
+  put('schema/upstream.graphql', snapshot.replace(/\bpersons\(/, 'people('));
+  put(ADAPTERS, all('everybody', 'people'));
+  put('documents/people.graphql', 'query People { everybody { firstName } }');
+  put('documents/old.graphql', 'query Old { personsConnection { nodes { id } } }');
+  const { code, output } = run().at(-1)!;
+  expect(code).toBe(1);
+  expect(output).toContain('1 of 2 operations in documents break');
+  expect(output).toContain('documents/old.graphql:1 query Old');
+});
+
+test('the workflow as it is copied passes, and warns that no operations of clients are checked', () => {
+  const ended = run({});
+  expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+  expect(ended.at(-1)!.output).toMatch(/^::warning::.*DOCUMENTS/m);
+});
+
+/** Runs the steps as the runner does. @param edited what a company writes into the file in place of its own values */
+function run(edited: Record<string, string> = { DOCUMENTS: 'documents' }): readonly EndedStep[] {
   return steps.flatMap(({ name, run: script, env = {} }) => {
     if (script === undefined) return [];
     const values = Object.entries(env).map(([key, value]) => [
       key,
-      value.replace(/^\$\{\{ (.*) \}\}$/, 'value of $1'),
+      edited[key] ?? value.replace(/^\$\{\{ (.*) \}\}$/, 'value of $1'),
     ]);
     const { status, stdout, stderr } = spawnSync('bash', ['-e', '-c', script], {
       cwd: checkout,
@@ -82,13 +125,25 @@ function run(): (readonly [string, number | null, string])[] {
         ...Object.fromEntries(values),
       },
     });
-    return [[name!, status, status === 0 ? '' : stdout + stderr] as const];
+    return [{ name: name!, code: status, output: stdout + stderr }];
   });
+}
+
+interface EndedStep {
+  readonly name: string;
+  readonly code: number | null;
+  readonly output: string;
 }
 
 function put(name: string, text: string): void {
   mkdirSync(join(checkout, name, '..'), { recursive: true });
   writeFileSync(join(checkout, name), text);
+}
+
+/** Makes the checkout the state of the target branch. */
+function commit(): void {
+  git('add', '.');
+  git('-c', 'user.name=x', '-c', 'user.email=x@example.com', 'commit', '--quiet', '-m', 'Change.');
 }
 
 function git(...args: string[]): void {
