@@ -3,7 +3,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createPort, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -15,33 +15,32 @@ import { payroll, payrollSdl } from './payroll.ts';
 
 const QUERY = '{ allPersons(limit: 3) { firstName salaryBand } }';
 
-const port = process.env['PORT'] ?? '4000';
 const gateway = pathOf('../../src/main.ts');
 const hive = pathOf('../../node_modules/.bin/hive-gateway');
 const folder = mkdtempSync(join(tmpdir(), 'supergraph-'));
 const children: ChildProcess[] = [];
 const ending = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
+const stopped = once(ending.signal, 'abort');
+const ended = Promise.withResolvers<never>();
 
 try {
-  await serve();
+  await Promise.race([serve(), ended.promise, stopped]);
 } catch (error) {
   if (!ending.signal.aborted) console.error((error as Error).message);
 } finally {
   for (const child of children) child.kill();
   rmSync(folder, { recursive: true, force: true });
 }
-// It ends by itself only if one of the programs did.
 process.exit(ending.signal.aborted ? 0 : 1);
 
 async function serve(): Promise<void> {
+  const port = await freePort(process.env['PORT'] || '4000');
   const quietly = { PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'warn' };
-  const recruiting = start('pipe', gateway, [], quietly);
-  const recruitingUrl = await printedUrl(recruiting);
+  const recruitingUrl = await printedUrl(start('gateway', 'pipe', gateway, [], quietly));
 
   const server = createServer((request, response) => void payroll(request, response));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const payrollUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const payrollUrl = `http://127.0.0.1:${await listen(server, '0')}/graphql`;
 
   // A registry does the same with the schemas that are published to it.
   const print = ['schema', 'print', '--subgraph', '--federation', '2.9'];
@@ -56,18 +55,38 @@ async function serve(): Promise<void> {
 
   const config = pathOf('router.config.ts');
   const options = ['--config-path', config, '--host', '127.0.0.1', '--port', port];
-  const router = start('inherit', hive, ['supergraph', supergraph, ...options], {});
+  start('router', 'inherit', hive, ['supergraph', supergraph, ...options], {});
   const url = `http://127.0.0.1:${port}/graphql`;
   const answer = await firstAnswer(url);
   console.log(
     `recruiting  ${recruitingUrl}\npayroll     ${payrollUrl}\nrouter      ${url}\n\n${QUERY}\n${answer}`,
   );
-  const ended = [recruiting, router].map((child) => once(child, 'exit'));
-  await Promise.race([...ended, once(ending.signal, 'abort')]);
+  await stopped;
 }
 
-/** Starts a program with nothing of the environment that could lead it to a real service. */
+/** Another program on the port would answer in place of the router. */
+async function freePort(wanted: string): Promise<string> {
+  const server = createPort();
+  const port = await listen(server, wanted);
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+async function listen(server: Server, port: string): Promise<string> {
+  try {
+    await once(server.listen({ port, host: '127.0.0.1' }), 'listening');
+  } catch (error) {
+    const { code } = error as { code?: string };
+    const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be used (${code})`;
+    const message = `Port ${port} ${why}. Set PORT to another one: PORT=4100 npm run supergraph`;
+    throw new Error(message, { cause: error });
+  }
+  return String((server.address() as AddressInfo).port);
+}
+
+/** Starts a program with nothing of the environment that could lead it to a real service. Its end ends all. */
 function start(
+  name: string,
   stdout: 'pipe' | 'inherit',
   file: string,
   args: readonly string[],
@@ -79,25 +98,27 @@ function start(
     stdio: ['ignore', stdout, 'inherit'],
   });
   children.push(child);
+  child.once('exit', (code, signal) =>
+    ended.reject(new Error(`The ${name} has ended (${signal ?? `exit code ${code}`}).`)),
+  );
   return child;
 }
 
 function printedUrl(child: ChildProcess): Promise<string> {
-  return new Promise((found, failed) => {
+  return new Promise((found) => {
     let text = '';
     child.stdout!.on('data', (chunk: Buffer) => {
       text += chunk.toString();
       const [url] = /http:\/\/\S+\/graphql(?=\s)/.exec(text) ?? [];
       if (url !== undefined) found(url);
     });
-    child.once('exit', () => failed(new Error(`The gateway ended instead of serving:\n${text}`)));
   });
 }
 
 async function firstAnswer(url: string): Promise<string> {
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify({ query: QUERY });
-  for (let attempt = 0; attempt < 240 && !ending.signal.aborted; attempt += 1) {
+  for (let attempt = 0; attempt < 240; attempt += 1) {
     const response = await fetch(url, { method: 'POST', headers, body }).catch(() => undefined);
     if (response?.ok) return await response.text();
     await setTimeout(250);

@@ -96,7 +96,7 @@ export function startNpm(
   const kill = (signal: NodeJS.Signals) => {
     if (signal === 'SIGKILL') {
       if (isAlive()) process.kill(group, signal);
-    } else process.kill(asInit ? childOf(child.pid!) : child.pid!, signal);
+    } else process.kill(asInit ? childrenOf(child.pid!)[0]! : child.pid!, signal);
   };
   const program = programOf(child, { args, kill, isAlive });
   return Object.create(program, { isAlive: { get: isAlive } }) as ProgramTree;
@@ -110,8 +110,10 @@ export function canMakeContainers(): boolean {
   return spawnSync(command!, [...args, 'true']).status === 0;
 }
 
-function childOf(pid: number): number {
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
+/** The processes that a process has started, the oldest first. */
+export function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return children.split(' ').filter(Boolean).map(Number);
 }
 
 function environment({ env = {} }: ProgramOptions): Record<string, string> {
