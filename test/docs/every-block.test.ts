@@ -122,7 +122,7 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
     'docs/relay.md': ['query Again'],
   },
   'test/federation/across-subgraphs.test.ts: the credential of the router is sent': {
-    'docs/supergraph.md': ['// gateway.config.ts'],
+    'docs/supergraph.md': ['// router.config.ts'],
   },
   'test/library/packed.test.ts: the programs of docs/library.md': {
     'docs/library.md': ['// server.ts', '// yoga.ts'],

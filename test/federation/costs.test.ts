@@ -49,6 +49,8 @@ const FIRSTS = [1, 2, 5, 10, 20, 30, 49, 50, 51, 75, 100, 150, 250, 400, 500];
 /** Operations with the variables that their callers would send, on a list that was walked before. */
 const OPERATIONS: readonly (readonly [query: string, variables?: Record<string, unknown>])[] = [
   ['{ allPersons { id } }'],
+  ['{ allPersons(limit: null) { id } }'],
+  ['query ($limit: Int) { allPersons(limit: $limit) { id } }', { limit: null }],
   ['query All { people: allPersons { __typename name: firstName } }'],
   ['{ allPersons { ...Name } } fragment Name on Person { id firstName }'],
   ...LIMITS.map((limit) => [`{ allPersons(limit: ${limit}) { id firstName } }`] as const),
@@ -102,6 +104,40 @@ test(`a router estimates the cost of ${OPERATIONS.length} operations within a fa
   expect(OPERATIONS.length).toBeGreaterThanOrEqual(50);
 });
 
+test('a limit that is null costs as much as a missing one, also through a variable', async ({
+  skip,
+}) => {
+  if (versionInfo.major > 16) skip(NOT_WITH_17);
+  const whole = await estimate(allWith());
+  expect(whole).toBeGreaterThan(PERSONS / 2);
+  expect(await estimate('{ allPersons(limit: null) { id } }')).toBe(whole);
+  expect(await estimate(allWith('($limit: Int)'), { limit: null })).toBe(whole);
+  expect(await estimate(allWith('($limit: Int)'))).toBe(whole);
+  expect(await estimate(allWith('($limit: Int = null)'))).toBe(whole);
+  expect(await estimate(allWith('($limit: Int = 60)'), { limit: null })).toBe(whole);
+  expect(await estimate(allWith('($limit: Int = 60)'))).toBe(60);
+  const fragment = '{ ...All } fragment All on Query { allPersons(limit: null) { id } }';
+  expect(await estimate(fragment)).toBe(whole);
+});
+
+test('a router charges lists that are read whole, whatever their fields are called', async ({
+  skip,
+}) => {
+  if (versionInfo.major > 16) skip(NOT_WITH_17);
+  await using prefixed = await startRecruiting({
+    prefix: 'Recruiting',
+    federationVersion: '2.9',
+    overrides: { fields: { 'Query.recruitingPersons': { size: 2_000 } } },
+  });
+  await using other = await startRouter({
+    supergraph: composed([prefixed]),
+    env: { RECRUITING_KEY: ROUTER_KEY, NODE_ENV: 'development' },
+  });
+  const whole = '{ a: recruitingAllPersons { id } b: recruitingAllPersons(limit: null) { id } }';
+  expect(await estimate(whole, {}, other)).toBeGreaterThanOrEqual(4_000);
+  expect(await estimate('{ recruitingAllPersons(limit: 60) { id } }', {}, other)).toBe(60);
+});
+
 test('a router refuses an operation that is too expensive before it sends anything', async ({
   skip,
 }) => {
@@ -153,6 +189,22 @@ test('lists below records and lists that are not paged have a length, too', asyn
   expect(costOf('{ candidates(first: 50) { items { friends { id } } } }')).toBe(34 + 50 * (1 + 10));
   expect(costOf('{ allCandidates(drainLimit: 70) { id } }')).toBe(70);
 });
+
+/** All persons, with the variable `limit` if it is defined. */
+function allWith(definition = ''): string {
+  return `query ${definition} { allPersons${definition && '(limit: $limit)'} { id } }`;
+}
+
+/** What Hive Gateway estimates an operation to cost. */
+async function estimate(
+  query: string,
+  variables: Record<string, unknown> = {},
+  by: Router = router,
+): Promise<number> {
+  const { data, errors, extensions } = await by.ask(query, variables);
+  expect({ query, data, errors }).toMatchObject({ data: expect.anything(), errors: undefined });
+  return (extensions as { cost: { estimated: number } }).cost.estimated;
+}
 
 /** Each reads ten pages. */
 function connectionsOf500(count: number): string {

@@ -25,7 +25,7 @@ export async function startRouter({ supergraph, env }: RouterOptions): Promise<R
   const folder = temporaryFolder();
   const file = join(folder.path, 'supergraph.graphql');
   writeFileSync(file, supergraph);
-  const config = join(folder.path, 'gateway.config.ts');
+  const config = join(folder.path, 'router.config.ts');
   writeFileSync(config, documentedConfig());
   const command = `supergraph ${file} --config-path ${config} --host 127.0.0.1 --port 0 --disable-websockets`;
   const program = startProcess(['--import', ANNOUNCE_PORT, PROGRAM, ...command.split(' ')], {
@@ -44,10 +44,12 @@ export async function startRouter({ supergraph, env }: RouterOptions): Promise<R
   }
 }
 
-/** Its import is resolved here, because the file is in a folder without packages. */
+/** Its imports are resolved here, because the file is in a folder without packages. */
 function documentedConfig(): string {
-  return blockWith('docs/supergraph.md', 'gatewayConfig').replace(
-    "'@graphql-hive/gateway'",
-    (name) => JSON.stringify(import.meta.resolve(name.slice(1, -1))),
-  );
+  return blockWith('docs/supergraph.md', 'gatewayConfig')
+    .replace(
+      "'@graphql-hive/gateway'",
+      JSON.stringify(import.meta.resolve('@graphql-hive/gateway')),
+    )
+    .replace("'./costs.ts'", JSON.stringify(resolve('examples/supergraph/costs.ts')));
 }
