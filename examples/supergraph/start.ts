@@ -36,7 +36,8 @@ process.exit(ending.signal.aborted ? 0 : 1);
 
 async function serve(): Promise<void> {
   const port = await freePort(process.env['PORT'] || '4000');
-  const quietly = { PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'warn' };
+  const adminPort = await freePort('0');
+  const quietly = { PORT: '0', ADMIN_PORT: adminPort, LOG_LEVEL: 'warn' };
   const recruitingUrl = await printedUrl(start('gateway', 'pipe', gateway, [], quietly));
 
   const server = createServer((request, response) => void payroll(request, response));
@@ -58,9 +59,13 @@ async function serve(): Promise<void> {
   start('router', 'inherit', hive, ['supergraph', supergraph, ...options], {});
   const url = `http://127.0.0.1:${port}/graphql`;
   const answer = await firstAnswer(url);
-  console.log(
-    `recruiting  ${recruitingUrl}\npayroll     ${payrollUrl}\nrouter      ${url}\n\n${QUERY}\n${answer}`,
-  );
+  console.log(`recruiting  ${recruitingUrl}
+metrics     http://127.0.0.1:${adminPort}/metrics
+payroll     ${payrollUrl}
+router      ${url}
+
+${QUERY}
+${answer}`);
   await stopped;
 }
 

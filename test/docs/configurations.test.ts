@@ -75,7 +75,7 @@ test('the adapters.json of docs/schema.md names, skips and finds what its table 
   expect(JSON.stringify(ways['Candidate'])).toContain('"activeCandidates"');
 });
 
-test('the configurations of routers send the key to this subgraph only, and name what is published', () => {
+test('the configurations of routers send the key to this subgraph only, forward the names of clients, and name what is published', () => {
   const blocks = blocksOf('docs/supergraph.md').filter(({ language }) => language === 'yaml');
   const files = blocks.map(({ text }) => parse(text) as RouterFile);
   expect(files).toHaveLength(6);
@@ -84,10 +84,14 @@ test('the configurations of routers send the key to this subgraph only, and name
   for (const { subgraphs, ...others } of headers) {
     expect(others).toEqual({});
     expect(Object.keys(subgraphs)).toEqual(['recruiting']);
-    const [{ insert, ...rule }] = subgraphs['recruiting']!.request;
+    const [{ insert, ...rule }, forwarding] = subgraphs['recruiting']!.request;
     const { name, value, expression } = insert ?? rule;
     expect(name!.toLowerCase()).toBe('x-api-key');
     expect(value ?? expression).toContain('RECRUITING_KEY');
+    const { matching } = forwarding!.propagate ?? forwarding!;
+    const forwarded = new RegExp(matching!.replace('(?i)', ''));
+    const sent = [...CLIENT_HEADERS, 'x-api-key', 'authorization', 'cookie'];
+    expect(sent.filter((each) => forwarded.test(each))).toEqual(CLIENT_HEADERS);
   }
   const published = files.flatMap(({ subgraphs = [] }) =>
     Array.isArray(subgraphs) ? subgraphs : Object.values(subgraphs),
@@ -112,19 +116,29 @@ test('the first command of docs/supergraph.md prints costs, for which its superg
   expect(Number(composed)).toBeGreaterThanOrEqual(Number(printed));
 });
 
+const CLIENT_HEADERS = ['graphql-client', 'apollographql-client'].flatMap((name) => [
+  `${name}-name`,
+  `${name}-version`,
+]);
+
 interface RouterFile {
-  readonly headers?: { readonly subgraphs: Record<string, { readonly request: [HeaderRule] }> };
+  readonly headers?: {
+    readonly subgraphs: Record<string, { readonly request: [HeaderRule, HeaderRule?] }>;
+  };
   readonly subgraphs?: readonly Published[] | Record<string, Published>;
 }
 
 interface HeaderRule extends Header {
   readonly insert?: Header;
+  readonly propagate?: Header;
 }
 
 interface Header {
   readonly name?: string;
   readonly value?: string;
   readonly expression?: string;
+  /** A regular expression for names. */
+  readonly matching?: string;
 }
 
 interface Published {

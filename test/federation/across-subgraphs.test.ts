@@ -107,6 +107,21 @@ describe('a query across subgraphs', () => {
   });
 });
 
+test('the name and the version of the client are sent to this subgraph, as the client sends them', async () => {
+  const query = '{ allPersons(limit: 1) { id } }';
+  const names = {
+    'graphql-client-name': 'portal',
+    'graphql-client-version': '1.2',
+    'apollographql-client-name': 'app',
+    'apollographql-client-version': '3',
+  };
+  await supergraph.ask(query, {}, names);
+  await supergraph.ask(query);
+  const [named, unnamed] = supergraph.recruiting.received;
+  expect(named!.headers).toMatchObject(names);
+  for (const name of Object.keys(names)) expect(unnamed!.headers).not.toHaveProperty(name);
+});
+
 describe('aliases, fragments and directives', () => {
   test('aliases keep their names in both subgraphs', async () => {
     const [one, two] = persons;

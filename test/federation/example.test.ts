@@ -28,6 +28,13 @@ test('examples/supergraph: one command starts two subgraphs and a router that an
     data: { payslips: [{ amount: 4_000, person: { ...PERSON, firstName: person.firstName } }] },
   });
 
+  const [, metrics] = await program.printed(/^metrics +(\S+)$/m);
+  const name = { 'graphql-client-name': 'portal' };
+  await askAt(router!, '{ allPersons(limit: 1) { id } }', {}, name);
+  expect(await (await fetch(metrics!)).text()).toMatch(
+    /^recruiting_client_requests_total\{client="portal",operation=""\} 1$/m,
+  );
+
   if (versionInfo.major > 16) skip('Hive Gateway estimates costs with graphql 16 only.');
   const aliases = Array.from(
     { length: 12 },
