@@ -2,6 +2,7 @@ import {
   getNamedType,
   getOperationAST,
   isAbstractType,
+  isInterfaceType,
   isObjectType,
   separateOperations,
   TypeInfo,
@@ -18,7 +19,7 @@ import type { Need, ScopedUse } from '../selections.ts';
 import type { Adapter, DerivedField, Entity, FieldPath, Guard } from './derived.ts';
 
 /** All scopes, or all tags, of something. */
-interface Marks {
+export interface Marks {
   readonly scopes: readonly string[];
   readonly tags: readonly string[];
 }
@@ -27,7 +28,7 @@ interface Marks {
 export interface FieldScopes {
   /** Every scope that something needs. */
   readonly names: ReadonlySet<string>;
-  /** What the SDL of the subgraph says at a type, a field or an argument, by its name or coordinate. */
+  /** Those of a type, a field or an argument, by its name or coordinate. What follows from a type is not repeated. */
   readonly marks: ReadonlyMap<string, Marks>;
 }
 
@@ -44,14 +45,7 @@ interface ScopeParts {
 /** Gives derived fields the scopes and tags of what they are derived from. */
 export function fieldScopes({ guards, schema, root, derived }: ScopeParts): FieldScopes {
   const marks = new Map<string, Marks>();
-  const add = (place: string, more: Marks) => {
-    if (more.scopes.length + more.tags.length === 0) return;
-    const { scopes, tags } = marks.get(place) ?? NO_MARKS;
-    marks.set(place, {
-      scopes: [...new Set([...scopes, ...more.scopes])],
-      tags: [...new Set([...tags, ...more.tags])],
-    });
-  };
+  const add = (place: string, more: Marks) => void addMarks(marks, place, more);
   for (const [place, guard] of guards.flatMap((map) => [...map])) add(place, marksOf(guard));
   if (marks.size === 0) return { names: new Set(), marks };
   const written = new Map(marks);
@@ -93,13 +87,28 @@ export function fieldScopes({ guards, schema, root, derived }: ScopeParts): Fiel
   for (const { kind, parent, name } of derived) {
     if (ofEntities && (kind === 'node' || kind === 'nodes')) add(`${parent}.${name}`, ofEntities);
   }
-  const names = new Set([...marks.values()].flatMap(({ scopes }) => scopes));
-  return { names, marks };
+  return { names: scopeNames(marks), marks };
+}
+
+/** Every scope in these marks. */
+export function scopeNames(marks: FieldScopes['marks']): ReadonlySet<string> {
+  return new Set([...marks.values()].flatMap(({ scopes }) => scopes));
+}
+
+/** Adds to the marks of a place. @returns whether it had not all of them */
+export function addMarks(marks: Map<string, Marks>, place: string, more: Marks): boolean {
+  const known = marks.get(place) ?? NO_MARKS;
+  const scopes = [...new Set([...known.scopes, ...more.scopes])];
+  const tags = [...new Set([...known.tags, ...more.tags])];
+  const isMore = scopes.length + tags.length > known.scopes.length + known.tags.length;
+  if (isMore) marks.set(place, { scopes, tags });
+  return isMore;
 }
 
 const NO_MARKS: Marks = { scopes: [], tags: [] };
 
-function marksOf({ scope, tags = [] }: Guard): Marks {
+/** What adapters.json says about one place. */
+export function marksOf({ scope, tags = [] }: Guard): Marks {
   return { scopes: scope === undefined ? [] : [scope], tags };
 }
 
@@ -188,37 +197,67 @@ export function needsIn(
 ): (parent: GraphQLCompositeType, node: FieldNode) => readonly Need[] {
   const known = new Map<string, readonly Need[]>();
   return (parent, node) => {
-    const name = node.name.value;
-    if (name.startsWith('__')) return NO_NEEDS;
-    const types = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
-    return types.flatMap(({ name: type }) => {
-      const place = `${type}.${name}`;
-      const ofField = known.get(place) ?? ofFieldIn(type, name);
-      known.set(place, ofField);
-      const ofArguments = (node.arguments ?? []).flatMap((argument) => {
-        const at = `${place}(${argument.name.value}:)`;
-        return needsAt(at, `The argument ${at}`);
-      });
+    if (node.name.value.startsWith('__')) return NO_NEEDS;
+    return objectTypes(schema, parent).flatMap(({ name: type }) => {
+      const field = `${type}.${node.name.value}`;
+      const ofField = known.get(field) ?? placesOf(schema, type, node).flatMap(needsAt);
+      known.set(field, ofField);
+      const ofArguments = placesOfArguments(field, node).flatMap(needsAt);
       return ofArguments.length > 0 ? [...ofField, ...ofArguments] : ofField;
     });
   };
 
-  function ofFieldIn(type: string, name: string): readonly Need[] {
-    const parent = schema.getType(type);
-    const field = isObjectType(parent) ? parent.getFields()[name] : undefined;
-    if (!field) return NO_NEEDS;
-    const place = `${type}.${name}`;
-    const returned = getNamedType(field.type).name;
-    return [
-      ...needsAt(place, `The field ${place}`),
-      ...needsAt(type, `The type ${type}`),
-      ...(returned === type ? [] : needsAt(returned, `The type ${returned}`)),
-    ];
-  }
-
-  function needsAt(place: string, subject: string): readonly Need[] {
-    return marks.get(place)?.scopes.map((scope) => ({ scope, subject })) ?? NO_NEEDS;
+  function needsAt(place: string): readonly Need[] {
+    const scopes = marks.get(place)?.scopes ?? [];
+    return scopes.map((scope) => ({ scope, subject: `The ${kindOf(place)} ${place}` }));
   }
 }
 
 const NO_NEEDS: readonly Need[] = [];
+
+function kindOf(place: string): string {
+  if (place.endsWith(')')) return 'argument';
+  return place.includes('.') ? 'field' : 'type';
+}
+
+function objectTypes(schema: GraphQLSchema, type: GraphQLCompositeType) {
+  return isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
+}
+
+/** A field, its parent and the type that it returns. */
+function placesOf(schema: GraphQLSchema, type: string, { name }: FieldNode): string[] {
+  const parent = schema.getType(type);
+  const hasFields = isObjectType(parent) || isInterfaceType(parent);
+  const field = hasFields ? parent.getFields()[name.value] : undefined;
+  if (!field) return [];
+  return [...new Set([`${type}.${field.name}`, type, getNamedType(field.type).name])];
+}
+
+function placesOfArguments(field: string, { arguments: given = [] }: FieldNode): string[] {
+  return given.map(({ name }) => `${field}(${name.value}:)`);
+}
+
+/** Returns the scopes and tags of everything that a fragment reads. */
+export function marksOfFragment(
+  schema: GraphQLSchema,
+  marks: FieldScopes['marks'],
+  fragment: DocumentNode,
+): Marks {
+  const places: string[] = [];
+  const types = new TypeInfo(schema);
+  visit(
+    fragment,
+    visitWithTypeInfo(types, {
+      Field: (node) => {
+        const parent = types.getParentType();
+        // An interface has tags of its own.
+        const parents = parent ? new Set([parent, ...objectTypes(schema, parent)]) : [];
+        for (const { name: type } of parents) {
+          places.push(...placesOf(schema, type, node));
+          places.push(...placesOfArguments(`${type}.${node.name.value}`, node));
+        }
+      },
+    }),
+  );
+  return merged(places.map((place) => marks.get(place)));
+}

@@ -5,22 +5,11 @@ import { peopleSdl, scopes, scopesOfList } from '../schema/scopes/people.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { compose } from '../support/supergraph/composition.ts';
+import { printedSubgraph } from '../support/supergraph/printed-subgraph.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-async function subgraphSdl(
-  overrides: object,
-  env: Record<string, string> = {},
-  snapshot = peopleSdl,
-) {
-  using folder = temporaryFolder();
-  writeFileSync(folder.file('upstream.graphql'), snapshot);
-  writeFileSync(folder.file('adapters.json'), JSON.stringify(overrides));
-  const { code, stdout, stderr } = await runHere(['schema', 'print', '--subgraph'], {
-    RECRUITING_SCHEMA: folder.file('upstream.graphql'),
-    ...env,
-  });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return stdout;
+function subgraphSdl(overrides: object, env: Record<string, string> = {}, snapshot = peopleSdl) {
+  return printedSubgraph({ snapshot, overrides, env });
 }
 
 /** Every directive of scopes and tags, by the coordinate where it is. */
@@ -67,9 +56,21 @@ describe('the SDL of the subgraph', () => {
       'Query.allPeople(email:)': '@tag(name: "pii")',
       'Query.peopleConnection(email:)': '@tag(name: "pii")',
       'Mutation.mail': PII,
+      // A type has them wherever it is returned. Without it, its pages would be empty.
       Salary: PAY,
       'Query.allSalaries': PAY,
       'Query.salariesConnection': PAY,
+      'Query.salary': PAY,
+      'Person.salary': PAY,
+      'Mutation.raise': PAY,
+      'Query.salaries': '@tag(name: "pay")',
+      SalaryPage: '@tag(name: "pay")',
+      'SalaryPage.items': PAY,
+      SalaryConnection: '@tag(name: "pay")',
+      'SalaryConnection.edges': '@tag(name: "pay")',
+      'SalaryConnection.nodes': PAY,
+      SalaryEdge: '@tag(name: "pay")',
+      'SalaryEdge.node': PAY,
     });
   });
 
@@ -158,7 +159,9 @@ describe('the SDL of the subgraph', () => {
       'Person.email': '@tag(name: "pii")',
       'Named.nick': '@tag(name: "pii")',
       Named: '@tag(name: "public")',
+      'Query.named': '@tag(name: "public")',
       Anything: '@tag(name: "public")',
+      'Query.anything': '@tag(name: "public")',
     });
     const { errors } = compose([{ name: 'recruiting', sdl, url: 'http://localhost/graphql' }]);
     expect(errors).toBeUndefined();

@@ -22,6 +22,7 @@ import {
   printSchema,
   visit,
   type ConstArgumentNode,
+  type InputObjectTypeDefinitionNode,
   type InterfaceTypeDefinitionNode,
   type ObjectTypeDefinitionNode,
   type TypeDefinitionNode,
@@ -38,6 +39,7 @@ import {
 import { sizeOf, type ListSize } from '../derived-fields.ts';
 import type { FieldScopes } from '../field-scopes.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
+import { subgraphMarks } from './subgraph-marks.ts';
 
 /**
  * The directives of Federation 2.9 from which a router estimates what an operation costs, before it sends anything.
@@ -221,11 +223,12 @@ export function subgraphSdl(
   const costs =
     version === '2.9' ? costDirectives(schema, derived, [pageInfo, ...keys.keys()]) : undefined;
   const root = schema.getQueryType()?.name;
+  const marks = subgraphMarks(schema, derived, scopes.marks);
   const tagsAt = (place: string) =>
-    (scopes.marks.get(place)?.tags ?? []).map((name) => directive('tag', { name }));
+    (marks.get(place)?.tags ?? []).map((name) => directive('tag', { name }));
   // An argument has none: the directive is for fields and types.
   const guardsAt = (place: string) => {
-    const required = scopes.marks.get(place)?.scopes ?? [];
+    const required = marks.get(place)?.scopes ?? [];
     return [
       ...(required.length > 0 ? [directive('requiresScopes', { scopes: [required] })] : []),
       ...tagsAt(place),
@@ -255,12 +258,22 @@ export function subgraphSdl(
     ...node,
     directives: [...(node.directives ?? []), ...guardsAt(node.name.value)],
   });
+  const withTaggedFields = (node: InputObjectTypeDefinitionNode) => ({
+    ...node,
+    fields: (node.fields ?? []).map((field) => ({
+      ...field,
+      directives: [
+        ...(field.directives ?? []),
+        ...tagsAt(`${node.name.value}.${field.name.value}`),
+      ],
+    })),
+  });
   const document = visit(parse(printSchema(lexicographicSortSchema(schema))), {
     DirectiveDefinition: () => null,
     ScalarTypeDefinition: (node) => (isRouterType(node.name.value) ? null : tagged(node)),
     UnionTypeDefinition: (node) => (isRouterType(node.name.value) ? null : tagged(node)),
     EnumTypeDefinition: tagged,
-    InputObjectTypeDefinition: tagged,
+    InputObjectTypeDefinition: (node) => tagged(withTaggedFields(node)),
     InterfaceTypeDefinition: (node) => tagged(withCosts(node)),
     ObjectTypeDefinition: (node) => {
       const name = node.name.value;
@@ -283,7 +296,7 @@ export function subgraphSdl(
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
   );
-  const link = linkOf(version, scopes);
+  const link = linkOf(version, marks);
   return `${hasOneOf ? `${link}\n${ONE_OF}` : link}\n${print(document)}\n`;
 }
 
@@ -291,16 +304,18 @@ function isRouterType(name: string): boolean {
   return ROUTER_TYPES.includes(name);
 }
 
-function linkOf(version: FederationVersion, { names, marks }: FieldScopes): string {
+function linkOf(version: FederationVersion, marks: FieldScopes['marks']): string {
+  const used = [...marks.values()];
+  const hasScopes = used.some(({ scopes }) => scopes.length > 0);
   const imports = [
     '@key',
     '@shareable',
     ...(version === '2.9' ? ['@cost', '@listSize'] : []),
-    ...(names.size > 0 ? ['@requiresScopes'] : []),
-    ...([...marks.values()].some(({ tags }) => tags.length > 0) ? ['@tag'] : []),
+    ...(hasScopes ? ['@requiresScopes'] : []),
+    ...(used.some(({ tags }) => tags.length > 0) ? ['@tag'] : []),
   ].map((name) => `"${name}"`);
   // The first version that has @requiresScopes.
-  const linked = version === '2.3' && names.size > 0 ? '2.5' : version;
+  const linked = version === '2.3' && hasScopes ? '2.5' : version;
   const url = `https://specs.apollo.dev/federation/v${linked}`;
   return imports.length === 2
     ? `extend schema

@@ -8,6 +8,7 @@ export const peopleSdl = /* GraphQL */ `
     team(id: ID!): Team
     named: [Named!]!
     anything: [Anything!]!
+    paid: [Paid!]!
     me: Person
     salaries(first: Int, after: String): SalaryPage
     secrets(first: Int, after: String): NotePage
@@ -15,12 +16,14 @@ export const peopleSdl = /* GraphQL */ `
   type Mutation {
     rename(id: ID!, name: String!): Person
     mail(email: String!): Boolean
+    raise(id: ID!): Salary
   }
   interface Named {
     name: String
     nick: String
   }
   union Anything = Person | Team
+  union Paid = Person | Salary
   type Person implements Named {
     id: ID!
     name: String
@@ -114,15 +117,17 @@ const team = (id: number): object => ({
   members: (args: PageArgs) => pageOf(people.slice(0, 5), args),
 });
 const teams = [team(1), team(2)];
+const salary = { __typename: 'Salary', id: `${SECRET}-s1`, amount: `${SECRET} 1` };
 
 interface Mutations {
   renamed: number;
   mailed: number;
+  raised: number;
 }
 
 /** A service with personal data, and how often its mutations were executed. */
 export function peopleService() {
-  const mutations: Mutations = { renamed: 0, mailed: 0 };
+  const mutations: Mutations = { renamed: 0, mailed: 0, raised: 0 };
   const schema = makeExecutableSchema(peopleSdl, {
     Query: {
       people: (_: unknown, { email, ...args }: PageArgs & { email?: string }) => {
@@ -133,9 +138,9 @@ export function peopleService() {
       team: (_: unknown, { id }: { id: string }) => team(Number(id.slice(1))),
       named: () => [person(1), team(1)],
       anything: () => [person(1), team(1)],
+      paid: () => [person(1), salary],
       me: () => person(1),
-      salaries: (_: unknown, args: PageArgs) =>
-        pageOf([{ id: `${SECRET}-s1`, amount: `${SECRET} 1` }], args),
+      salaries: (_: unknown, args: PageArgs) => pageOf([salary], args),
       secrets: (_: unknown, args: PageArgs) => pageOf([{ id: 'n1', text: `${SECRET} 1` }], args),
     },
     Mutation: {
@@ -146,6 +151,10 @@ export function peopleService() {
       mail: () => {
         mutations.mailed += 1;
         return true;
+      },
+      raise: () => {
+        mutations.raised += 1;
+        return salary;
       },
     },
   });
