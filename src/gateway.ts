@@ -100,7 +100,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   // Parts that may throw are created first, so that nothing is running when one of them does. What they need of
   // `planner`, `tokens`, `upstream` and `plans`, which are declared below, they call only once all of these are there.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
-  const { served = serveSnapshot(parts.snapshot, config, parts.overrides, execute) } = parts;
+  const { snapshot: sdl, overrides } = parts;
+  const hasAdditions = parts.additions !== undefined;
+  const { served = serveSnapshot(sdl, config, overrides, execute, hasAdditions) } = parts;
   const { snapshot } = served;
   const added = withAdditions(served, parts.additions, {
     executor: delegations(served.schema, (request) => plans.delegate(request)),
@@ -125,7 +127,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
-  const auth = withFieldScopes(config.auth, served.scopes.names);
+  const auth = withFieldScopes(config.auth, offered.scopes.names);
   const admission = await createAdmission(auth, { proxyFor, clock, log });
   const trusted =
     parts.trustedDocuments === undefined
@@ -158,7 +160,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     onChecked: telemetry.schemaWatch(),
   });
   for (const warning of served.warnings) log.warn(warning);
-  if (!auth && served.scopes.names.size > 0 && parts.hasCallers !== false) {
+  if (!auth && offered.scopes.names.size > 0 && parts.hasCallers !== false) {
     log.warn(SCOPES_WITHOUT_CREDENTIALS);
   }
   let isStopping = false;

@@ -39,7 +39,9 @@ export async function schemaExplain(
   terminal: Terminal,
 ): Promise<void> {
   const { snapshot, config, overrides } = schemaSettings(terminal);
-  const { reports } = servedOffline(snapshot, config, overrides);
+  const parts = { ...config, mutations: 'off' } as const;
+  // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
+  const { reports } = serveSnapshot(snapshot, parts, overrides, undefined, true);
   terminal.stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports, all));
 }
 
@@ -85,7 +87,8 @@ export function servedOffline(
   overrides: unknown,
   added?: Additions,
 ): ServedSchema {
-  const served = serveSnapshot(snapshot, { ...settings, mutations: 'off' }, overrides);
+  const parts = { ...settings, mutations: 'off' } as const;
+  const served = serveSnapshot(snapshot, parts, overrides, undefined, added !== undefined);
   return withAdditions(served, added) ?? served;
 }
 

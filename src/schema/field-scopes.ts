@@ -233,8 +233,8 @@ function placesOf(schema: GraphQLSchema, type: string, { name }: FieldNode): str
   return [...new Set([`${type}.${field.name}`, type, getNamedType(field.type).name])];
 }
 
-function placesOfArguments(field: string, { arguments: given = [] }: FieldNode): string[] {
-  return given.map(({ name }) => `${field}(${name.value}:)`);
+function placesOfArguments(field: string, { arguments: args = [] }: FieldNode): string[] {
+  return args.map(({ name }) => `${field}(${name.value}:)`);
 }
 
 /** Returns the scopes and tags of everything that a fragment reads. */

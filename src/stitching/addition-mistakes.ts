@@ -161,6 +161,12 @@ function mistakesOfDefinition(
     }
   }
   visit(definition, {
+    Directive: ({ name: { value } }) => {
+      if (!MARKS.includes(value)) return;
+      mistakes.push(
+        `typeDefs has @${value} in ${name}. Write scopes and tags of added fields and types into adapters.json, beside the schema snapshot.`,
+      );
+    },
     NamedType: ({ name: { value } }) => {
       if (types.has(value)) return;
       mistakes.push(
@@ -170,6 +176,9 @@ function mistakesOfDefinition(
   });
   return mistakes;
 }
+
+/** Directives of Federation that would be without effect here. */
+const MARKS: readonly string[] = ['tag', 'requiresScopes'];
 
 /** What a resolver may have beside the fields of its type. */
 function isSpecial(field: string): boolean {
@@ -308,17 +317,22 @@ function namesWithSuffix(schema: GraphQLSchema): string[] {
 interface Requirement {
   readonly of: string;
   readonly type: string;
+  /** Undefined for a merge: no field of it alone is made of what it requires. */
+  readonly field?: string;
   readonly selectionSet: string;
 }
 
-function requirements({ resolvers, subschemas }: AddedParts): Requirement[] {
+export function requirements({
+  resolvers,
+  subschemas,
+}: Pick<AddedParts, 'resolvers' | 'subschemas'>): Requirement[] {
   const ofResolvers = resolvers.flatMap((map) =>
     Object.entries(map).flatMap(([type, fields]) =>
       Object.entries((fields ?? {}) as Readonly<Record<string, unknown>>).flatMap(
         ([field, resolver]) => {
           const { selectionSet } = (resolver ?? {}) as { readonly selectionSet?: unknown };
           return typeof selectionSet === 'string'
-            ? [{ of: `resolvers.${type}.${field}`, type, selectionSet }]
+            ? [{ of: `resolvers.${type}.${field}`, type, field, selectionSet }]
             : [];
         },
       ),
@@ -332,7 +346,7 @@ function requirements({ resolvers, subschemas }: AddedParts): Requirement[] {
         ...Object.entries(fields).flatMap(([field, config]) =>
           config.selectionSet === undefined
             ? []
-            : [{ of: `${of}.fields.${field}`, type, selectionSet: config.selectionSet }],
+            : [{ of: `${of}.fields.${field}`, type, field, selectionSet: config.selectionSet }],
         ),
         ...entryPoints.flatMap((entry, n) =>
           entry.selectionSet === undefined

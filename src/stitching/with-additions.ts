@@ -3,7 +3,6 @@ import { stitchSchemas } from '@graphql-tools/stitch';
 import { isPromise, type IResolvers, type Executor } from '@graphql-tools/utils';
 import {
   defaultFieldResolver,
-  getOperationAST,
   getNullableType,
   isInterfaceType,
   isIntrospectionType,
@@ -29,12 +28,23 @@ import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { PlannedDocument } from '../plans/planner.ts';
 import { missingNeeds, missingScopeAt } from '../plans/scoped-plan.ts';
 import type { Entity } from '../schema/derived.ts';
-import { needsIn, scopedUsesIn, type FieldScopes } from '../schema/field-scopes.ts';
+import { OverridesError } from '../schema/derivation/adapters.ts';
+import { guardMistakes, isMissing } from '../schema/derivation/guards.ts';
+import {
+  addMarks,
+  marksOf,
+  marksOfFragment,
+  needsIn,
+  scopeNames,
+  type FieldScopes,
+} from '../schema/field-scopes.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
+import { subgraphMarks } from '../schema/served/subgraph-marks.ts';
 import {
   documentsOf,
   mistakesAfter,
   mistakesBefore,
+  requirements,
   type AddedParts,
 } from './addition-mistakes.ts';
 import type { Additions } from './additions.ts';
@@ -161,29 +171,51 @@ function isIterableObject(value: unknown): value is Iterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
-/** Gives an own field the scopes of the fields that its resolver requires: what it returns is made of them. */
-function withRequiredScopes(
+/**
+ * Gives what is added the scopes and tags that adapters.json has for it, and its fields those of the fields that they
+ * require: what they return is made of them.
+ */
+function withMarksOfAdditions(
   schema: GraphQLSchema,
-  scopes: FieldScopes,
-  resolvers: readonly IResolvers[],
+  served: ServedSchema,
+  added: AddedParts,
 ): FieldScopes {
-  if (scopes.names.size === 0) return scopes;
-  const usesIn = scopedUsesIn(schema, scopes);
-  const marks = new Map(scopes.marks);
-  for (const [type, fields] of resolvers.flatMap((map) => Object.entries(map))) {
-    for (const [field, resolver] of Object.entries(fields)) {
-      const { selectionSet } = resolver as { readonly selectionSet?: unknown };
-      if (typeof selectionSet !== 'string') continue;
-      const document = parse(`{ ...Required } fragment Required on ${type} ${selectionSet}`);
-      const uses = usesIn(document, getOperationAST(document)!);
-      const required = uses.flatMap(({ needs }) => needs.map(({ scope }) => scope));
-      if (required.length === 0) continue;
-      const place = `${type}.${field}`;
-      const { scopes: own = [], tags = [] } = marks.get(place) ?? {};
-      marks.set(place, { scopes: [...new Set([...own, ...required])], tags });
+  const marks = new Map(served.scopes.marks);
+  for (const entry of served.guardsOfAdditions) addMarks(marks, entry.place, marksOf(entry));
+  if (marks.size === 0) return served.scopes;
+  const required = requirements(added).flatMap(({ type, field, selectionSet }) => {
+    if (field === undefined) return [];
+    const parent = schema.getType(type);
+    const types = isInterfaceType(parent) ? schema.getPossibleTypes(parent) : [{ name: type }];
+    return types.map(({ name }) => ({
+      place: `${name}.${field}`,
+      fragment: parse(`fragment Required on ${name} ${selectionSet}`),
+    }));
+  });
+  // What is required may be added too.
+  let grows = true;
+  while (grows) {
+    grows = false;
+    const known = subgraphMarks(schema, served.derived, marks);
+    for (const { place, fragment } of required) {
+      grows = addMarks(marks, place, marksOfFragment(schema, known, fragment)) || grows;
     }
   }
-  return { ...scopes, marks };
+  return { names: scopeNames(marks), marks };
+}
+
+/** @throws OverridesError */
+function checkGuards(
+  { guardsOfAdditions, upstream, schema: servedSchema }: ServedSchema,
+  schema: GraphQLSchema,
+): void {
+  const mistakes = guardsOfAdditions.flatMap((entry) =>
+    // What the gateway derives has no entries.
+    isMissing(servedSchema, entry)
+      ? guardMistakes(schema, entry, 'the schema')
+      : guardMistakes(upstream, entry, 'the service'),
+  );
+  if (mistakes.length > 0) throw new OverridesError(mistakes);
 }
 
 /**
@@ -256,14 +288,17 @@ export function withAdditions(
     resolvers: [additions.resolvers ?? []].flat(),
     subschemas: additions.subschemas ?? [],
   };
-  if (added.documents.length + added.resolvers.length + added.subschemas.length === 0)
+  if (added.documents.length + added.resolvers.length + added.subschemas.length === 0) {
+    checkGuards(served, served.schema);
     return undefined;
+  }
   refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, executor);
   refuse(source, mistakesAfter(served.schema, schema, added));
+  checkGuards(served, schema);
   const fields = fieldsOf(added);
   limitLists(schema, fields);
-  const scopes = withRequiredScopes(schema, served.scopes, added.resolvers);
+  const scopes = withMarksOfAdditions(schema, served, added);
   guardFields(schema, scopes, callerOf);
   const replaced = new Set([...fields].filter((field) => isServed(served.schema, field)));
   return {

@@ -29,6 +29,19 @@ test('schema explain prints what is derived from each list, and why', async () =
   expect(stdout).toMatch(/Agency\.offices\n {2}omitted .* cannot be reached again/);
 });
 
+test('schema explain does not check what adapters.json says about added fields', async () => {
+  using other = temporaryFolder();
+  const env = { RECRUITING_SCHEMA: other.file('upstream.graphql') };
+  writeFileSync(env.RECRUITING_SCHEMA, fullSdl);
+  const plain = await runHere(['schema', 'explain'], env);
+  const overrides = { fields: { 'Vacancy.added': { tags: ['pii'] } } };
+  writeFileSync(other.file('adapters.json'), JSON.stringify(overrides));
+  expect(await runHere(['schema', 'explain'], env)).toEqual(plain);
+  const { code, stderr } = await runHere(['schema', 'print'], env);
+  expect(code).toBe(2);
+  expect(stderr).toContain('fields.Vacancy.added: the service has no field Vacancy.added.');
+});
+
 describe('a schema with many lists that are not paged, and many types that cannot be found by their id', () => {
   const many = Array.from({ length: 40 }, (_, index) => index);
   const large = `type Query {

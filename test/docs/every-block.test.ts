@@ -124,6 +124,9 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/federation/across-subgraphs.test.ts: the credential of the router is sent': {
     'docs/supergraph.md': ['// router.config.ts'],
   },
+  'test/federation/router-scopes.test.ts: Hive Gateway': {
+    'docs/supergraph.md': ['genericAuth: {'],
+  },
   'test/library/packed.test.ts: the programs of docs/library.md': {
     'docs/library.md': ['// server.ts', '// yoga.ts'],
   },

@@ -53,6 +53,14 @@ test.each<[string, Additions, string]>([
     { typeDefs: 'type Person { id: Int }' },
     'typeDefs adds Person.id, which the gateway already has.',
   ],
+  [
+    'a tag in SDL',
+    {
+      typeDefs: 'extend type Person { fullName: String @tag(name: "pii") }',
+      resolvers: { Person: { fullName: resolve } },
+    },
+    'typeDefs has @tag in Person. Write scopes and tags of added fields and types into adapters.json',
+  ],
   ['a scalar that is there', { typeDefs: 'scalar _Any' }, 'typeDefs changes _Any'],
   [
     'a field without a resolver',

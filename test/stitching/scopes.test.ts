@@ -1,7 +1,7 @@
-import { buildSchema, execute, parse, type OperationDefinitionNode } from 'graphql';
+import { buildSchema, execute, parse, print, type OperationDefinitionNode } from 'graphql';
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import { delegateToSchema } from '@graphql-tools/delegate';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -182,4 +182,131 @@ test('an own field that requires nothing with a scope is answered', async () => 
   );
   const answer = await world.ask('{ own me { initials room } }', {}, as('few'));
   expect(answer).toEqual({ data: { own: 'own', me: { initials: 'A', room: 'room of p1' } } });
+});
+
+describe('what adapters.json says about additions', () => {
+  const overrides = {
+    fields: {
+      'Person.email': { scope: 'pii', tags: ['pii'] },
+      'Person.room': { scope: 'pay' },
+      'Person.initials': { scope: 'pay', tags: ['short'] },
+      'Query.mailOf(id:)': { scope: 'pii', tags: ['id'] },
+    },
+    types: { Entry: { scope: 'pay', tags: ['entry'] } },
+  };
+  const start = (more: object = {}) =>
+    startGatewayOverFake(
+      { schema },
+      {
+        snapshot: peopleSdl,
+        overrides: { ...overrides, ...more },
+        additions,
+        config: { auth: keys, fieldScopes: 'reject' },
+      },
+    );
+
+  test.each([
+    ['an own field', '{ me { initials } }', 'The field Person.initials needs the scope "pay"'],
+    [
+      'a field of another service',
+      '{ me { room } }',
+      'The field Person.room needs the scope "pay"',
+    ],
+    [
+      'a type of another service',
+      '{ entries { __typename } }',
+      'The type Entry needs the scope "pay"',
+    ],
+    ['an argument', '{ mailOf(id: "p2") }', 'The argument Query.mailOf(id:) needs the scope "pii"'],
+  ])('a caller without the scope of %s cannot read it', async (_, query, message) => {
+    await using world = await start();
+    const few = await world.ask(query, {}, as('few'));
+    expect(few.data).toBeUndefined();
+    expect(few.errors!.map((error) => error.message).join()).toContain(message);
+    expect((await world.ask(query, {}, as('all'))).errors).toBeUndefined();
+  });
+
+  test('the SDL of the subgraph has their scopes and tags, and those of what they require', async () => {
+    await using world = await start();
+    const { data } = await world.ask<{ _service: { sdl: string } }>(
+      '{ _service { sdl } }',
+      {},
+      as('all'),
+    );
+    const { sdl } = data._service;
+    const [PII, PAY] = ['pii', 'pay'].map((name) => `@requiresScopes(scopes: [["${name}"]])`);
+    expect(sdl).toContain(`shout: String ${PII} @tag(name: "pii")`);
+    expect(sdl).toContain(`initials: String ${PAY} @tag(name: "short")`);
+    expect(sdl).toContain(`room: String ${PAY}\n`);
+    expect(sdl).toContain(`mailOf(id: ID! @tag(name: "id")): String @tag(name: "id")\n`);
+    expect(sdl).toContain(`entries: [Entry!]! ${PAY} @tag(name: "entry")`);
+    expect(sdl).toContain(`type Entry ${PAY} @tag(name: "entry")`);
+  });
+
+  test('a misspelled name is refused, with what was meant', async () => {
+    await expect(
+      start({
+        fields: { 'Person.inital': { scope: 'pay' }, 'Query.allPeople': { tags: ['list'] } },
+        types: { Entri: { tags: ['x'] } },
+      }),
+    ).rejects.toThrow(
+      /Person\.inital: the schema has no field Person\.inital\. Was initials meant\?[^]*Query\.allPeople: the service has no field[^]*types\.Entri: the schema has no such type\. Was Entry meant\?/,
+    );
+  });
+
+  test('an own field of an interface has the scopes of what it requires of each type', async () => {
+    await using world = await startGatewayOverFake(
+      { schema },
+      {
+        snapshot: peopleSdl,
+        overrides: {
+          fields: {
+            'Person.nick': { scope: 'pii', tags: ['pii'] },
+            'Team.lead': { scope: 'pay' },
+          },
+        },
+        additions: {
+          typeDefs: `
+            extend interface Named { label: String }
+            extend type Person { label: String }
+            extend type Team { label: String }
+          `,
+          resolvers: {
+            Named: {
+              label: {
+                selectionSet: '{ nick }',
+                resolve: ({ nick }: { nick: string }) => `label ${nick}`,
+              },
+            },
+          },
+        },
+        config: { auth: keys, fieldScopes: 'reject' },
+      },
+    );
+    const { data } = await world.ask<{ _service: { sdl: string } }>(
+      '{ _service { sdl } }',
+      {},
+      as('all'),
+    );
+    const sdl = parse(data._service.sdl);
+    const labels = sdl.definitions.flatMap((definition) =>
+      'fields' in definition
+        ? (definition.fields ?? [])
+            .filter(({ name }) => name.value === 'label')
+            .map((field) => `${definition.name.value}.${print(field)}`)
+        : [],
+    );
+    expect(labels).toEqual([
+      'Named.label: String @tag(name: "pii")',
+      'Person.label: String @requiresScopes(scopes: [["pii"]]) @tag(name: "pii")',
+      'Team.label: String',
+    ]);
+    const few = await world.ask('{ me { label } }', {}, as('few'));
+    expect(few.errors!.map(({ message }) => message)).toEqual([
+      expect.stringContaining('The field Person.label needs the scope "pii"'),
+    ]);
+    expect(await world.ask('{ team(id: "t1") { label } }', {}, as('few'))).toEqual({
+      data: { team: { label: 'label T1' } },
+    });
+  });
 });

@@ -1,9 +1,7 @@
 import {
   isInterfaceType,
-  isIntrospectionType,
   isNonNullType,
   isObjectType,
-  isSpecifiedScalarType,
   specifiedScalarTypes,
   type GraphQLSchema,
   isAbstractType,
@@ -13,7 +11,6 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import { OperatorMistake } from '../../errors.ts';
-import { nearestWord } from '../../words.ts';
 import {
   type Adapter,
   type FieldOverride,
@@ -28,6 +25,7 @@ import {
 } from '../derived.ts';
 import { RELAY_PAGE_INFO, type RootNames, ROUTER_TYPES } from '../names.ts';
 import { argumentsOf, fieldsOfList, reportOf } from '../derived-fields.ts';
+import { guardMistakes, isMissing, type GuardEntry } from './guards.ts';
 import {
   isCount,
   type FoundList,
@@ -238,7 +236,7 @@ interface AdapterOverrides {
 }
 
 /** Lists every mistake in adapters.json, each with its correction. */
-class OverridesError extends OperatorMistake {
+export class OverridesError extends OperatorMistake {
   override name = 'OverridesError';
   constructor(mistakes: readonly string[]) {
     const many = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
@@ -260,7 +258,10 @@ function checkOverrides(
     .filter(({ verdict }) => 'paged' in verdict)
     .map(({ parent, name }) => `${parent.name}.${name}`);
   for (const [key, field] of fields) {
-    if (hasGuard(field)) mistakes.push(...mistakesOfGuardedField(schema, key, field));
+    if (hasGuard(field)) {
+      const entry = { ...field, section: 'fields', place: key } as const;
+      mistakes.push(...guardMistakes(schema, entry, SERVICE));
+    }
     if (isGuardOnly(field)) continue;
     const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
     if (!list || 'why' in list.verdict) {
@@ -283,7 +284,8 @@ function checkOverrides(
   }
   for (const [name, type] of types) {
     if (hasGuard(type)) {
-      const ofGuard = mistakesOfGuardedType(schema, name, type);
+      const entry = { ...type, section: 'types', place: name } as const;
+      const ofGuard = guardMistakes(schema, entry, SERVICE);
       mistakes.push(...ofGuard);
       if (ofGuard.length > 0 || isGuardOnly(type)) continue;
     }
@@ -293,6 +295,8 @@ function checkOverrides(
   }
   return { overrides: { fields, types }, mistakes };
 }
+
+const SERVICE = 'the service';
 
 /** Those of every gateway: docs/authentication.md. */
 const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
@@ -404,6 +408,22 @@ function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry
   );
 }
 
+/** Takes out the entries for what the service does not have, and a company may add. */
+function takeGuardsOfAdditions(
+  { fields, types }: ReadOverrides,
+  schema: GraphQLSchema,
+): GuardEntry[] {
+  const entries = [
+    ...Array.from(fields, ([place, guard]) => ({ ...guard, section: 'fields', place }) as const),
+    ...Array.from(types, ([place, guard]) => ({ ...guard, section: 'types', place }) as const),
+  ];
+  const taken = entries.filter(
+    ({ section, place, ...entry }) => isGuardOnly(entry) && isMissing(schema, { section, place }),
+  );
+  for (const { section, place } of taken) (section === 'fields' ? fields : types).delete(place);
+  return taken.map(({ section, place, scope, tags }) => ({ section, place, scope, tags }));
+}
+
 function hasGuard({ scope, tags }: Guard): boolean {
   return scope !== undefined || tags !== undefined;
 }
@@ -414,69 +434,6 @@ function isGuardOnly({ scope, tags, ...others }: FieldOverride | TypeOverride): 
     hasGuard({ scope, tags }) &&
     Object.values(others).every((value: unknown) => value === undefined)
   );
-}
-
-/** A field of an interface has the scopes of its types' fields: those who select `... on` a type must not get around it. */
-function mistakesOfGuardedField(schema: GraphQLSchema, key: string, { scope }: Guard): string[] {
-  const place = `fields.${key}`;
-  const parts = COORDINATE.exec(key)?.groups;
-  if (!parts) {
-    return [
-      `${place}: this is not a field. Write Type.field, or Type.field(argument:) for an argument.`,
-    ];
-  }
-  const { type: typeName = '', field: fieldName = '', argument } = parts;
-  const type = schema.getType(typeName);
-  const fieldTypes = Object.values(schema.getTypeMap()).filter(
-    (each) => (isObjectType(each) || isInterfaceType(each)) && !isIntrospectionType(each),
-  );
-  if (!isObjectType(type) && !isInterfaceType(type)) {
-    const known = fieldTypes.map(({ name }) => name);
-    return [`${place}: there is no type ${typeName} with fields. ${wasMeant(typeName, known)}`];
-  }
-  if (scope !== undefined && isInterfaceType(type)) {
-    const fields = schema.getPossibleTypes(type).map(({ name }) => `${name}.${fieldName}`);
-    return [
-      `${place}.scope: ${typeName} is an interface. Write the scope at the fields of its types: ${fields.join(', ')}.`,
-    ];
-  }
-  const fields = type.getFields();
-  const field = fields[fieldName];
-  if (!field) {
-    return [
-      `${place}: the service has no field ${typeName}.${fieldName}. ${wasMeant(fieldName, Object.keys(fields))} ` +
-        'Fields that the gateway derives have the scopes of the field that they are derived from.',
-    ];
-  }
-  if (argument === undefined || field.args.some(({ name }) => name === argument)) return [];
-  const known = field.args.map(({ name }) => name);
-  return [
-    `${place}: ${typeName}.${fieldName} has no argument ${argument}. ${wasMeant(argument, known)}`,
-  ];
-}
-
-/** As the specification writes schema coordinates. */
-const COORDINATE = /^(?<type>\w+)\.(?<field>\w+)(\((?<argument>\w+):\))?$/;
-
-function wasMeant(word: string, known: readonly string[]): string {
-  const meant = nearestWord(word, known);
-  if (meant !== undefined) return `Was ${meant} meant?`;
-  return known.length > 0 && known.length <= 20
-    ? `Write one of ${known.join(', ')}.`
-    : 'Correct the name, or remove it.';
-}
-
-function mistakesOfGuardedType(schema: GraphQLSchema, name: string, { scope }: Guard): string[] {
-  const type = schema.getType(name);
-  if (!type || isSpecifiedScalarType(type) || isIntrospectionType(type)) {
-    const known = Object.keys(schema.getTypeMap()).filter((each) => !each.startsWith('__'));
-    return [`types.${name}: the service has no such type. ${wasMeant(name, known)}`];
-  }
-  if (scope === undefined || isObjectType(type)) return [];
-  const instead = isAbstractType(type)
-    ? `Write it at its types: ${schema.getPossibleTypes(type).join(', ')}.`
-    : 'Write it at the fields or arguments that have this type.';
-  return [`types.${name}.scope: only object types and fields have scopes. ${instead}`];
 }
 
 function unknownList(key: string, lists: readonly FoundList[], paged: readonly string[]): string {
@@ -670,6 +627,8 @@ export interface AdapterPlan {
   readonly types: TypeOverrides;
   /** What adapters.json says about fields and arguments, by their coordinates. */
   readonly fields: ReadonlyMap<string, FieldOverride>;
+  /** What it says about types, fields and arguments that the service does not have. */
+  readonly guardsOfAdditions: readonly GuardEntry[];
 }
 
 /**
@@ -678,10 +637,17 @@ export interface AdapterPlan {
  *
  * @param schema the upstream under served names, so with `PageInfo` already renamed
  * @param json the parsed adapters.json
+ * @param hasAdditions whether it may name what the service does not have
  * @throws OverridesError
  */
-export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unknown): AdapterPlan {
+export function planAdapters(
+  schema: GraphQLSchema,
+  names: RootNames,
+  json?: unknown,
+  hasAdditions = false,
+): AdapterPlan {
   const read = readOverrides(json);
+  const guardsOfAdditions = hasAdditions ? takeGuardsOfAdditions(read, schema) : [];
   const lists = findLists(schema, read.fields);
   const { overrides, mistakes } = checkOverrides(read, schema, lists);
   const chosen = lists.map((list) => {
@@ -704,7 +670,14 @@ export function planAdapters(schema: GraphQLSchema, names: RootNames, json?: unk
   });
   const all = [...mistakes, ...derivedFor.mistakes];
   if (all.length > 0) throw new OverridesError(all);
-  return { adapters, nested, warnings: derivedFor.warnings, reports, ...overrides };
+  return {
+    adapters,
+    nested,
+    warnings: derivedFor.warnings,
+    reports,
+    ...overrides,
+    guardsOfAdditions,
+  };
 }
 
 type Choice =

@@ -17,6 +17,7 @@ import {
 } from 'graphql';
 import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/adapters.ts';
 import { planEntities, type EntityReport, planNodes, withNodes } from '../derivation/entities.ts';
+import type { GuardEntry } from '../derivation/guards.ts';
 import { findLists } from '../derivation/lists.ts';
 import type { Adapter, DerivedField, Entity, NestedAdapter, NodeInterface } from '../derived.ts';
 import { derivedFields, derivedSdl, GLOBAL_ID } from '../derived-fields.ts';
@@ -71,6 +72,8 @@ export interface ServedSchema {
   readonly derived: readonly DerivedField[];
   /** The scopes that fields need, and their tags. */
   readonly scopes: FieldScopes;
+  /** What adapters.json says about what the service does not have. Who adds to the schema checks it. */
+  readonly guardsOfAdditions: readonly GuardEntry[];
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
@@ -97,6 +100,8 @@ export interface ServedSchemaParts {
   totalCountSeconds: number;
   /** The parsed adapters.json; undefined without one. */
   overrides?: unknown;
+  /** Whether a company may add fields and types, which adapters.json then may name too. Default: false. */
+  hasAdditions?: boolean | undefined;
   /** Put before all names that could clash in a supergraph. Default: nothing. */
   prefix?: string | undefined;
   /** Whether records have global ids, by which they can be fetched. Default: false. */
@@ -118,7 +123,8 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
     const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
     const upstream = wrapSchema({ ...subschema, executor: parts.executor ?? neverExecuted });
-    return { ...served, subschema, upstream, plan: planAdapters(upstream, names, parts.overrides) };
+    const plan = planAdapters(upstream, names, parts.overrides, parts.hasAdditions);
+    return { ...served, subschema, upstream, plan };
   };
   // Without connections in the first plan, the second has none: the names that differ do not decide what is derived.
   const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
@@ -170,6 +176,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     nodes,
     derived,
     scopes,
+    guardsOfAdditions: plan.guardsOfAdditions,
     subgraphSdl: (offered) => (offered ? sdlOf(offered) : ownSdl()),
     reports: [...plan.reports, ...(nodes ? withNodes(planned.reports, nodes) : planned.reports)],
     warnings: [
@@ -274,6 +281,7 @@ export interface SnapshotSettings extends Required<
  * @param sdl the upstream's schema
  * @param overrides the parsed adapters.json; undefined without one
  * @param executor sends requests to the service; undefined: no operation is ever executed over the schema
+ * @param hasAdditions whether a company may add fields and types
  * @throws OperatorMistake
  */
 export function serveSnapshot(
@@ -281,12 +289,14 @@ export function serveSnapshot(
   { schemaPath, schemaPrefix, ...settings }: SnapshotSettings,
   overrides: unknown,
   executor?: ServedSchemaParts['executor'],
+  hasAdditions?: ServedSchemaParts['hasAdditions'],
 ): ServedSchema {
   return createServedSchema({
     ...settings,
     snapshot: readSnapshot(sdl, schemaPath),
     overrides,
     executor,
+    hasAdditions,
     prefix: schemaPrefix,
   });
 }

@@ -82,7 +82,9 @@ export async function startGateway(
   const gateway = await createGateway({
     config: settings,
     snapshot,
-    served: ownSchema ? undefined : servedOnce(snapshot, settings, overrides),
+    served: ownSchema
+      ? undefined
+      : servedOnce(snapshot, settings, overrides, additions !== undefined),
     overrides,
     additions,
     trustedDocuments,

@@ -13,6 +13,7 @@ export function servedOnce(
   sdl: string,
   settings: SnapshotSettings,
   overrides: unknown,
+  hasAdditions = false,
 ): ServedSchema {
   const { schemaPath, schemaPrefix, mutations, nodeInterface } = settings;
   const { connectionMax, drainMaxItems, totalCountSeconds, federationVersion } = settings;
@@ -27,8 +28,8 @@ export function servedOnce(
     totalCountSeconds,
     federationVersion,
   };
-  const key = JSON.stringify({ sdl, keyed, overrides });
-  const served = made.get(key) ?? serveSnapshot(sdl, keyed, overrides);
+  const key = JSON.stringify({ sdl, keyed, overrides, hasAdditions });
+  const served = made.get(key) ?? serveSnapshot(sdl, keyed, overrides, undefined, hasAdditions);
   made.delete(key);
   made.set(key, served);
   if (made.size > KEPT) made.delete(made.keys().next().value!);

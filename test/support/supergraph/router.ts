@@ -16,17 +16,23 @@ export interface RouterOptions {
   readonly supergraph: string;
   /** It gets nothing else of the environment of the tests: no proxy, no registry, no reporting. */
   readonly env: Record<string, string>;
+  /** Whether it has the configuration, too, with which it enforces scopes. */
+  readonly enforcesScopes?: boolean;
 }
 
 const ANNOUNCE_PORT = resolve('test/support/supergraph/announce-port.ts');
 const PROGRAM = resolve('node_modules/.bin/hive-gateway');
 
-export async function startRouter({ supergraph, env }: RouterOptions): Promise<Router> {
+export async function startRouter({
+  supergraph,
+  env,
+  enforcesScopes = false,
+}: RouterOptions): Promise<Router> {
   const folder = temporaryFolder();
   const file = join(folder.path, 'supergraph.graphql');
   writeFileSync(file, supergraph);
   const config = join(folder.path, 'router.config.ts');
-  writeFileSync(config, documentedConfig());
+  writeFileSync(config, documentedConfig(enforcesScopes));
   const command = `supergraph ${file} --config-path ${config} --host 127.0.0.1 --port 0 --disable-websockets`;
   const program = startProcess(['--import', ANNOUNCE_PORT, PROGRAM, ...command.split(' ')], {
     env,
@@ -45,9 +51,17 @@ export async function startRouter({ supergraph, env }: RouterOptions): Promise<R
 }
 
 /** Its imports are resolved here, because the file is in a folder without packages. */
-function documentedConfig(): string {
-  return blockWith('docs/supergraph.md', 'gatewayConfig')
-    .replace(
+function documentedConfig(enforcesScopes: boolean): string {
+  const config = blockWith('docs/supergraph.md', 'gatewayConfig');
+  const parts = enforcesScopes
+    ? [
+        blockWith('docs/supergraph.md', 'genericAuth: {'),
+        config.replace('defineConfig({', 'defineConfig({ ...scopes,'),
+      ]
+    : [config];
+  return parts
+    .join('\n')
+    .replaceAll(
       "'@graphql-hive/gateway'",
       JSON.stringify(import.meta.resolve('@graphql-hive/gateway')),
     )
