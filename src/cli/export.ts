@@ -138,7 +138,13 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       needed,
       clock: systemClock,
       signal,
-      onWait: ({ message }, seconds) => progress.say(`${message} Trying again in ${seconds} s.`),
+      onWait: ({ message }, seconds, fewer) => {
+        const size =
+          fewer === undefined
+            ? ''
+            : `, with ${fewer} ${fewer === 1 ? 'record' : 'records'} at a time`;
+        progress.say(`${message} Trying again in ${seconds} s${size}.`);
+      },
     });
     for await (const page of output.ending ? [] : pages) {
       const records = output.newOf(page).slice(0, needed());

@@ -36,8 +36,8 @@ interface ExportedPagesOptions {
   readonly needed: () => number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called before each wait after a failure. */
-  readonly onWait: (failure: GatewayFailure, seconds: number) => void;
+  /** Called before each wait after a failure. @param fewer records of one operation, if they are fewer from now on */
+  readonly onWait: (failure: GatewayFailure, seconds: number, fewer: number | undefined) => void;
 }
 
 /** A failure is final after this time without a new record. */
@@ -47,6 +47,8 @@ const LONGEST_WAIT_S = 30;
 const PART = 5_000;
 /** Records of one operation, if the gateway does not stream the list. The default of CONNECTION_MAX. */
 const WINDOW = 500;
+/** Records of one operation, if a page of the service costs too much with what is selected below its 50 records. */
+const FEW = 25;
 
 /** What one operation reads. */
 type Reading =
@@ -89,16 +91,23 @@ export async function* exportedPages(
       if (!(error instanceof GatewayFailure)) throw error;
       after = error.resumeAfter ?? after;
       const instead: Reading | undefined =
-        count === 0 ? insteadOf(reading, error, options.operation) : undefined;
+        count === 0 ? insteadOf(reading, now, error, options.operation) : undefined;
+      // The operation would use all these pages again.
+      const isTooCostly = count === 0 && (error.minutesOfPages ?? 0) > 1;
+      if (isTooCostly && !instead) throw recordTooCostly(error);
       if (error.code === 'CURSOR_INVALID' && after !== undefined && count === 0) {
         // The cursor's record is gone, so the list is read from the start. Records in the file are left out again.
         after = undefined;
-      } else if (instead) {
+      } else if (instead && !error.isTemporary) {
         reading = instead;
       } else if (error.code !== 'DRAIN_LIMIT_EXCEEDED' || count === 0) {
-        const seconds = error.retryAfter ?? wait;
+        const seconds = Math.max(error.retryAfter ?? wait, count === 0 ? secondsOfPages(error) : 0);
+        if (instead) {
+          reading = instead;
+          patienceEnds = clock.elapsed() + PATIENCE_MS;
+        }
         if (!error.isTemporary || clock.elapsed() + seconds * 1000 > patienceEnds) throw error;
-        options.onWait(error, seconds);
+        options.onWait(error, seconds, instead && sizeOf(instead));
         await clock.sleep(seconds * 1000, signal);
         wait = Math.min(2 * wait, LONGEST_WAIT_S);
       }
@@ -114,22 +123,55 @@ function upTo(needed: number, reading: Reading): Reading {
   return reading.first === undefined ? reading : { first: Math.min(needed, reading.first) };
 }
 
-/** Returns what to read instead when an operation is refused before its first record; undefined: nothing. */
+/**
+ * Returns what to read instead when an operation is refused before its first record; undefined: nothing.
+ *
+ * @param now what was refused: `reading`, or fewer records if fewer are needed
+ */
 function insteadOf(
   reading: Reading,
+  now: Reading,
   error: GatewayFailure,
   operation: ExportOperation,
 ): Reading | undefined {
   const isTooMuch = error.code === 'OPERATION_TOO_COMPLEX';
+  const isMinuteSpent = error.isTemporary && (error.minutesOfPages ?? 0) > 1;
+  if (isMinuteSpent) return withFewer(now);
   if (!isStreamed(reading)) {
     // CONNECTION_MAX of this gateway may be less.
     const isSmaller = isTooMuch || error.code === 'BAD_USER_INPUT';
-    return isSmaller && reading.first !== undefined ? { first: undefined } : undefined;
+    if (isSmaller && reading.first === WINDOW) return { first: undefined };
+    return isTooMuch ? withFewer(now) : undefined;
   }
   const isWhole = error instanceof NotStreamed;
   if (isTooMuch && reading.limit === undefined) return { limit: PART };
   const canWindow = (isTooMuch || isWhole) && operation.window(WINDOW) !== undefined;
-  return canWindow ? { first: WINDOW } : undefined;
+  if (canWindow) return { first: WINDOW };
+  return isTooMuch ? withFewer(now) : undefined;
+}
+
+/** Halves the records of one operation; undefined if it is one. */
+function withFewer(now: Reading): Reading | undefined {
+  const size = Math.min(FEW, Math.floor((sizeOf(now) ?? Infinity) / 2));
+  if (size === 0) return undefined;
+  return isStreamed(now) ? { limit: size } : { first: size };
+}
+
+function sizeOf(reading: Reading): number | undefined {
+  return isStreamed(reading) ? reading.limit : reading.first;
+}
+
+/** Of what the operation needed in all, and as much again for what it did not get to. A minute brings all pages. */
+function secondsOfPages({ minutesOfPages = 0 }: GatewayFailure): number {
+  return Math.ceil(60 * Math.min(1, 2 * minutesOfPages));
+}
+
+function recordTooCostly({ code, message, resumeAfter }: GatewayFailure): GatewayFailure {
+  return new GatewayFailure(
+    `${message} This is the cost of a single record with what is selected below it. Select less, take only the first ` +
+      'elements of its lists with (first: n), or export without --url, where this limit does not apply.',
+    { code, resumeAfter, isTemporary: false },
+  );
 }
 
 /** The list has fields that a company adds: they are answered in one piece. */
@@ -174,7 +216,10 @@ async function* pagesOf(
     for (const increment of increments) {
       const items = increment.get('items');
       if (items?.kind !== 'list') failOn(increment);
-      else if (!items.isEmpty) yield pageOf(increment, items);
+      else if (!items.isEmpty) {
+        checkPaid(increment);
+        yield pageOf(increment, items);
+      }
     }
     hasEnded =
       payload.get('hasNext')?.kind !== 'boolean' || payload.get('hasNext')?.raw === 'false';
@@ -186,6 +231,7 @@ function* windowOf(payload: Json): Generator<PageOfOperation, void, undefined> {
   const connection = payload.get('data')?.get(LIST_KEY);
   const edges = [...(connection?.get('edges')?.elements() ?? [])];
   if (connection?.kind !== 'object') failOn(payload);
+  checkPaid(payload);
   const last = edges.at(-1)?.get('cursor')?.string;
   if (last === undefined) return;
   yield {
@@ -205,6 +251,14 @@ function* windowOf(payload: Json): Generator<PageOfOperation, void, undefined> {
 function failOn(payload: Json): void {
   const [error] = payload.get('errors')?.elements() ?? [];
   if (error) throw GatewayFailure.of(error);
+}
+
+/** @throws GatewayFailure if a list below a record is null only because the pages of a minute were used up */
+function checkPaid(answer: Json): void {
+  for (const error of answer.get('errors')?.elements() ?? []) {
+    const failure = GatewayFailure.of(error);
+    if (failure.minutesOfPages !== undefined) throw failure;
+  }
 }
 
 function pageOf(increment: Json, items: Json): PageOfOperation {

@@ -157,13 +157,17 @@ export class GatewayFailure extends Error {
   readonly retryAfter: number | undefined;
   /** A cursor behind the records that were sent before. */
   readonly resumeAfter: string | undefined;
+  /** Minutes in which the caller gets the pages that the operation has used, with those that it was refused. */
+  readonly minutesOfPages: number | undefined;
 
-  constructor(message: string, { code, isTemporary, retryAfter, resumeAfter, cause }: Reasons) {
+  constructor(message: string, reasons: Reasons) {
+    const { code, isTemporary, retryAfter, resumeAfter, minutesOfPages, cause } = reasons;
     super(message, { cause });
     this.code = code;
     this.isTemporary = isTemporary;
     this.retryAfter = retryAfter;
     this.resumeAfter = resumeAfter;
+    this.minutesOfPages = minutesOfPages;
   }
 
   /** Reads an error of a GraphQL answer. */
@@ -172,13 +176,16 @@ export class GatewayFailure extends Error {
     const code = extensions?.get('code')?.string;
     const reason = extensions?.get('reason')?.string;
     const seconds = Number(extensions?.get('retryAfter')?.raw);
+    const minutes =
+      Number(extensions?.get('pages')?.raw) / Number(extensions?.get('pagesPerMinute')?.raw);
     const message = error.get('message')?.string ?? 'The gateway gave no reason.';
     const isKeyMissing = code === ('UNAUTHENTICATED' satisfies ErrorCode);
     return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
       code,
       isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
       retryAfter: seconds > 0 ? seconds : undefined,
-      resumeAfter: extensions?.get('resumeAfter')?.string,
+      resumeAfter: isBelowRecord(error) ? undefined : extensions?.get('resumeAfter')?.string,
+      minutesOfPages: minutes > 0 ? minutes : undefined,
     });
   }
 
@@ -206,6 +213,12 @@ export class GatewayFailure extends Error {
   }
 }
 
+/** The cursor in such an error is one of a list below a record. */
+function isBelowRecord(error: Json): boolean {
+  const [, ...path] = error.get('path')?.elements() ?? [];
+  return path.some(({ kind }) => kind === 'string');
+}
+
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
 
@@ -221,5 +234,6 @@ interface Reasons {
   readonly isTemporary: boolean;
   readonly retryAfter?: number | undefined;
   readonly resumeAfter?: string | undefined;
+  readonly minutesOfPages?: number | undefined;
   readonly cause?: unknown;
 }

@@ -31,10 +31,13 @@ export interface BudgetOwner {
 
 /** What callers may still use of the pages of a minute. It is the ledger of processes that report to this one. */
 export interface CallerBudgets extends PageLedger {
-  /** @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has */
-  spend(caller: string, pages: number): void;
+  /**
+   * @param before pages that the same operation has spent
+   * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has
+   */
+  spend(caller: string, pages: number, before?: number): void;
   /** Spends nothing. @throws as `spend` */
-  check(caller: string, pages: number): void;
+  check(caller: string, pages: number, before?: number): void;
   /** Reports what was not reported yet. */
   close(): Promise<void>;
 }
@@ -53,6 +56,7 @@ export function createPageBudget(
 class UnscopedPages implements PageBudget {
   readonly owner: string;
   readonly #callers: CallerBudgets;
+  #spent = 0;
 
   constructor(owner: string, callers: CallerBudgets) {
     this.owner = owner;
@@ -60,11 +64,13 @@ class UnscopedPages implements PageBudget {
   }
 
   spend(pages: number, options?: { readonly isCharged: boolean }): void {
-    if (options?.isCharged !== true) this.#callers.spend(this.owner, pages);
+    if (options?.isCharged === true) return;
+    this.#callers.spend(this.owner, pages, this.#spent);
+    this.#spent += pages;
   }
 
   check(pages: number): void {
-    this.#callers.check(this.owner, pages);
+    this.#callers.check(this.owner, pages, this.#spent);
   }
 
   get forSearch(): PageBudget {
@@ -147,11 +153,11 @@ export function createCallerBudgets(
       : undefined;
 
   return {
-    spend: (caller, pages) => {
-      bucketOf(caller)?.spend(pages);
+    spend: (caller, pages, before = 0) => {
+      bucketOf(caller)?.spend(pages, before);
       reports?.add(caller, pages);
     },
-    check: (caller, pages) => bucketOf(caller)?.check(pages),
+    check: (caller, pages, before = 0) => bucketOf(caller)?.check(pages, before),
     take: async ({ spent, ago }) => {
       return spent.map(({ caller, pages }) => {
         reports?.add(caller, pages, ago);
@@ -192,10 +198,10 @@ function createBucket(perMinute: number, clock: Clock) {
 
   return {
     isFull: () => levelOf(clock.elapsed()) >= full,
-    check: (pages: number) => void check(pages, clock.elapsed()),
-    spend: (pages: number): void => {
+    check: (pages: number, before: number) => void check(pages, before, clock.elapsed()),
+    spend: (pages: number, before: number): void => {
       const now = clock.elapsed();
-      level = check(pages, now) - pages * MINUTE_MS;
+      level = check(pages, before, now) - pages * MINUTE_MS;
       levelAt = now;
     },
     /** Takes pages that were spent `ago` ms ago, even if they exceed the level, and returns how many are left. */
@@ -218,12 +224,18 @@ function createBucket(perMinute: number, clock: Clock) {
   }
 
   /** Returns the level. */
-  function check(pages: number, now: number): number {
-    if (pages > perMinute) throw tooManyPages(pages, perMinute);
+  function check(pages: number, before: number, now: number): number {
+    if (pages > perMinute) throw tooManyPages(costOf(pages, before));
     const available = levelOf(now);
     const missing = pages * MINUTE_MS - available;
-    if (missing > 0) throw minuteSpent(perMinute, Math.ceil(missing / perMinute / 1000));
+    if (missing > 0) {
+      throw minuteSpent(costOf(pages, before), Math.ceil(missing / perMinute / 1000));
+    }
     return available;
+  }
+
+  function costOf(pages: number, before: number): Cost {
+    return { pages: Math.ceil(before + pages), pagesPerMinute: perMinute };
   }
 }
 
@@ -235,20 +247,27 @@ function needsDrain(): PagesRefused {
   );
 }
 
-function minuteSpent(perMinute: number, retryAfter: number) {
+interface Cost {
+  /** That the operation needs to get beyond this point. */
+  readonly pages: number;
+  readonly pagesPerMinute: number;
+}
+
+function minuteSpent(cost: Cost, retryAfter: number) {
   return refusal(
     'RATE_LIMITED',
-    `This caller has used its ${perMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
+    `This caller has used its ${cost.pagesPerMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
       'or have the operator raise PAGES_PER_MINUTE.',
-    { retryAfter },
+    { retryAfter, ...cost },
   );
 }
 
-function tooManyPages(pages: number, perMinute: number) {
+function tooManyPages(cost: Cost) {
   return refusal(
     'OPERATION_TOO_COMPLEX',
-    `This operation costs at least ${Math.ceil(pages)} pages of the recruiting service, and a caller may use ${perMinute} a minute. ` +
+    `This operation costs at least ${cost.pages} pages of the recruiting service, and a caller may use ${cost.pagesPerMinute} a minute. ` +
       'Request fewer records at a time, or have the operator raise PAGES_PER_MINUTE.',
+    { ...cost },
   );
 }
 

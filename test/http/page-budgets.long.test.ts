@@ -188,7 +188,12 @@ test.each(['totalCount', 'last: 20'])(
     const [, query] = ways.find(([way]) => way === name)!;
     const world = await startWorld({ config: { pagesPerMinute: 5 } });
     const { errors } = await world.ask(DRAINER, query);
-    const extensions = { code: 'RATE_LIMITED', retryAfter: expect.any(Number) };
+    const extensions = {
+      code: 'RATE_LIMITED',
+      pages: 6,
+      pagesPerMinute: 5,
+      retryAfter: expect.any(Number),
+    };
     expect(errors![0]!.extensions).toEqual(extensions);
     expect(errors![0]!.message).not.toContain('drain ended');
   },
@@ -205,7 +210,12 @@ describe('PAGES_PER_MINUTE', () => {
       personsConnection: { nodes: [{}, {}], totalCount: null },
       only: { totalCount: null },
     });
-    const extensions = { code: 'RATE_LIMITED', retryAfter: expect.any(Number) };
+    const extensions = {
+      code: 'RATE_LIMITED',
+      pages: 6,
+      pagesPerMinute: 5,
+      retryAfter: expect.any(Number),
+    };
     expect(errors).toMatchObject([
       { path: ['personsConnection', 'totalCount'], extensions },
       { path: ['only', 'totalCount'], extensions },

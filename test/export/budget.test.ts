@@ -1,0 +1,71 @@
+/** Exports through a gateway whose callers have few pages a minute. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { exportOperation } from '../../src/export/export-operation.ts';
+import { exportedPages } from '../../src/export/exported-pages.ts';
+import { gatewayInside } from '../../src/export/gateway.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
+
+const snapshot = readFileSync('schema/rich.graphql', 'utf8');
+const CHILD = 'candidates { id comments { items { text } } }';
+
+/** Exports the vacancies with their candidates. Its waits end at once, and take their time on the clock. */
+async function exportWith(pagesPerMinute: number) {
+  const clock = new ManualClock();
+  await using inside = await startGatewayOverSandbox(
+    { rich: true },
+    { snapshot, clock, config: { pagesPerMinute } },
+  );
+  const gateway = gatewayInside(inside.gateway.handler);
+  const { signal } = new AbortController();
+  const selection = { field: 'vacancies', fields: 'id', args: undefined, children: [CHILD] };
+  const operation = await exportOperation(selection, gateway, signal);
+  const waits: number[] = [];
+  const records: unknown[] = [];
+  const read = exportedPages({
+    gateway,
+    operation,
+    after: undefined,
+    needed: () => Infinity,
+    clock: { now: clock.now, elapsed: clock.elapsed, sleep: async (ms) => clock.jump(ms) },
+    signal,
+    onWait: (_failure, seconds) => void waits.push(seconds),
+  });
+  let error: unknown;
+  try {
+    for await (const page of read) {
+      expect(page.faults).toEqual([]);
+      records.push(...page.records.map(({ value }) => JSON.parse(value.raw) as unknown));
+    }
+  } catch (thrown) {
+    error = thrown;
+  }
+  return { records, error, minutes: waits.reduce((sum, seconds) => sum + seconds, 0) / 60 };
+}
+
+test.each([
+  ['a page of records costs more than a minute has', 3_000],
+  ['one request for them already does', 300],
+  ['the minute ends in the middle of a list below a record', 160],
+])('when %s, the export requests fewer records at a time, and is whole', async (_, pages) => {
+  const { records, error, minutes } = await exportWith(pages);
+  expect(error).toBeUndefined();
+  const whole = await exportWith(0);
+  expect(records).toEqual(whole.records);
+  expect(whole).toMatchObject({ minutes: 0, records: { length: 64 } });
+  // Half of the pages at most are used for what is refused.
+  expect(minutes).toBeLessThan((2 * 6_000) / pages);
+});
+
+test.each([
+  ['is refused before it is sent', 50],
+  ['ends in the middle', 60],
+])('a record that costs more than a minute has is an error at once, if it %s', async (_, pages) => {
+  const { records, error, minutes } = await exportWith(pages);
+  expect({ records, minutes }).toEqual({ records: [], minutes: 0 });
+  expect(error).toMatchObject({
+    isTemporary: false,
+    message: expect.stringMatching(/single record .* Select less, .*\(first: n\), .*without --url/),
+  });
+});
