@@ -42,29 +42,35 @@ const TWICE = RUNS.flatMap((run) => [run, run]);
 const linesOf = (changes: readonly object[]) => changes.map((each) => `${JSON.stringify(each)}\n`);
 
 test('the statements of docs/export.md for PostgreSQL apply the changes of each run', async () => {
-  const server = await startPostgres();
-  const client = new pg.Client({ connectionString: await server.emptyStore() });
-  try {
-    await client.connect();
-    await client.query(TABLE);
-    const [create, copy, ...after] = blockWith(DOCUMENT, '\\copy line').split(/(\\copy.*\n)/);
-    expect(copy).toContain("FROM 'changes.ndjson'");
-    for (const { changes, table } of TWICE) {
-      await client.query(`BEGIN; ${create}`);
-      // Does what psql does with \copy.
-      for (const line of linesOf(changes)) {
-        await client.query('INSERT INTO line (change) VALUES ($1)', [line]);
-      }
-      await client.query(`${after.join('')} ${MERGE} DROP TABLE line, change; COMMIT`);
-      const { rows } = await client.query<{ id: string; first_name: string | null }>(
-        'SELECT * FROM persons ORDER BY id',
-      );
-      expect(Object.fromEntries(rows.map((row) => [row.id, row.first_name]))).toEqual(table);
-    }
-  } finally {
-    await client.end();
-    await server.close();
+  await using database = await openPostgres();
+  for (const { changes, table } of TWICE) {
+    await database.apply(linesOf(changes));
+    expect(await database.table()).toEqual(table);
   }
+});
+
+test('characters that PostgreSQL cannot store become U+FFFD, whether or not the field is a column', async () => {
+  /** As they are escaped in JSON, and as they are stored. */
+  const texts = {
+    [String.raw`a\u0000b`]: 'a\ufffdb',
+    [String.raw`\u0000\u0000`]: '\ufffd\ufffd',
+    [String.raw`\ud800`]: '\ufffd',
+    [String.raw`\udc00`]: '\ufffd',
+    [String.raw`\uD83D\uDE00\ude00`]: '😀\ufffd',
+    [String.raw`\ud83d\ud83d\ude00`]: '\ufffd😀',
+    // A backslash and letters that are no escape.
+    [String.raw`\\u0000`]: String.raw`\u0000`,
+    [String.raw`\\ud83d\ude00`]: `${String.raw`\ud83d`}\ufffd`,
+    [String.raw`\\\u0000\"\\`]: '\\\ufffd"\\',
+  };
+  const escaped = Object.keys(texts);
+  const upserts = (record: (text: string, at: number) => string) =>
+    escaped.map((text, at) => `{"op":"upsert","record":{${record(text, at)}}}`);
+  await using database = await openPostgres();
+  await database.apply(upserts((text, at) => `"id":"${at}","firstName":"${text}"`));
+  expect(Object.values(await database.table())).toEqual(Object.values(texts));
+  await database.apply(upserts((text, at) => `"id":"${at}","firstName":"Ann","note":"${text}"`));
+  expect(Object.values(await database.table())).toEqual(escaped.map(() => 'Ann'));
 });
 
 const hasDuckDb = spawnSync('duckdb', ['--version']).status === 0;
@@ -112,3 +118,31 @@ test('the commands of docs/export.md apply a file once it can be applied, and go
   const [line] = linesOf([{ op: 'upsert', record: gateway.sandbox.persons.slice(7, 8)[0]! }]);
   expect(readFileSync(applied, 'utf8')).toBe(`${first}${line}`);
 });
+
+/** A database with the table, and the statements of docs/export.md. */
+async function openPostgres() {
+  const server = await startPostgres();
+  const client = new pg.Client({ connectionString: await server.emptyStore() });
+  await client.connect();
+  await client.query(TABLE);
+  const [create, copy, ...after] = blockWith(DOCUMENT, '\\copy line').split(/(\\copy.*\n)/);
+  expect(copy).toContain("FROM 'changes.ndjson'");
+  return {
+    apply: async (lines: readonly string[]) => {
+      await client.query(`BEGIN; ${create}`);
+      // Does what psql does with \copy.
+      for (const line of lines) await client.query('INSERT INTO line (change) VALUES ($1)', [line]);
+      await client.query(`${after.join('')} ${MERGE} DROP TABLE line, change; COMMIT`);
+    },
+    table: async () => {
+      const { rows } = await client.query<{ id: string; first_name: string | null }>(
+        'SELECT * FROM persons ORDER BY id',
+      );
+      return Object.fromEntries(rows.map((row) => [row.id, row.first_name]));
+    },
+    [Symbol.asyncDispose]: async () => {
+      await client.end();
+      await server.close();
+    },
+  };
+}
