@@ -46,8 +46,8 @@ export function exportProgress(
       nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
       const rate = ((records - from.records) * 1000) / Math.max(1, now - start);
       const parts = [
-        `${count(records)} records`,
-        `${count(pages)} pages`,
+        count(records, 'record'),
+        count(pages, 'page'),
         `${count(Math.round(rate))}/s`,
         ...shareOf(records, length),
         ...timeLeft(records, length, rate),
@@ -63,10 +63,9 @@ export function exportProgress(
     end: ({ pages }) => {
       if (isTerminal && line !== '') stream.write(CLEAR);
       line = '';
-      const read = pages - from.pages;
       const time = clock.elapsed() - start;
       const took = time < 1_000 ? 'less than 1 s' : duration(time / 1_000);
-      return `Read ${count(read)} ${read === 1 ? 'page' : 'pages'} in ${took}.`;
+      return `Read ${count(pages - from.pages, 'page')} in ${took}.`;
     },
   };
 }
@@ -84,6 +83,8 @@ function timeLeft(records: number, length: number | undefined, rate: number): st
   return [`${duration(Math.ceil((length - records) / rate))} left`];
 }
 
-export function count(value: number): string {
-  return value.toLocaleString('en-US');
+/** @param noun in the singular, such as `record` */
+export function count(value: number, noun?: string): string {
+  const number = value.toLocaleString('en-US');
+  return noun === undefined ? number : `${number} ${noun}${value === 1 ? '' : 's'}`;
 }

@@ -119,7 +119,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const target = path ?? 'the standard output';
   say(
     from.records > 0
-      ? `Continuing the export of ${operation.list} from ${source} to ${target}: ${count(from.records)} records were written before.`
+      ? `Continuing the export of ${operation.list} from ${source} to ${target}: ${written(from.records)} before.`
       : `Exporting ${operation.list} from ${source} to ${target}.`,
   );
   const progress = exportProgress(stderr, { clock: systemClock, from, isQuiet });
@@ -154,7 +154,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       await output.write([lines, ...below.map(({ linesOf }) => linesOf(values))], {
         digests: changed?.digests,
         ids: records.map(({ id }) => id),
-        faults: page.faults.length,
+        faults: changed?.leftOut ?? page.faults.length,
         after: page.resumeAfter,
         counted: page.counted,
       });
@@ -174,14 +174,13 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const where =
     path === undefined ? '' : ` in ${[path, ...below.map((each) => each.path)].join(', ')}`;
   const what = reported
-    ? `${count(records)} records, ${count(reported.upserts)} changed and ${count(reported.deletes)} deleted,`
-    : `${count(records)} records`;
+    ? `${count(records, 'record')}, ${count(reported.upserts)} changed and ${count(reported.deletes)} deleted,`
+    : count(records, 'record');
   say(`${what}${where}. ${progress.end(output.progress)}`);
   if (hasFewer()) stderr.write(fewerThan(counted!, options.allowFewer));
   if (faults > 0) {
-    stderr.write(
-      `${count(faults)} values could not be read, and are null${fault === undefined ? '' : `: ${fault}`}\n`,
-    );
+    const why = fault === undefined ? '' : `: ${fault}`;
+    stderr.write(reported ? leftOut(faults, why) : unreadable(faults, why));
   }
   if (reported && (faults > 0 || hasFewer())) stderr.write(WITHOUT_DELETIONS);
   if (hasFewer() && !options.allowFewer) return WITH_FEWER;
@@ -238,6 +237,17 @@ function fewerThan(counted: number, isAllowed: boolean): string {
     : `${what} Export again; if it stays so, report it to the support of the service. With --allow-fewer, this is no failure.\n`;
 }
 
+function unreadable(values: number, why: string): string {
+  return `${count(values, 'value')} could not be read, and ${values === 1 ? 'is' : 'are'} null${why}\n`;
+}
+
+function leftOut(records: number, why: string): string {
+  return (
+    `${count(records, 'record')} with values that could not be read ${records === 1 ? 'was' : 'were'} left out${why}\n` +
+    'What earlier runs reported of them stays; those that no run has reported are missing.\n'
+  );
+}
+
 /** Says why the export ended, and how to continue it. */
 function notWhole(
   error: Error,
@@ -247,11 +257,15 @@ function notWhole(
 ): string {
   const why = signal.aborted ? STOPPED : error.message;
   if (records === 0 || error instanceof OperatorMistake) return why;
-  const written = `${why} ${count(records)} records were written`;
-  if (path === undefined) return `${written}. An export with --output can be resumed.`;
+  const whyAndHow = `${why} ${written(records)}`;
+  if (path === undefined) return `${whyAndHow}. An export with --output can be resumed.`;
   return why.includes('--resume')
     ? why
-    : `${written} to ${path}.part. Run the same command with --resume to continue.`;
+    : `${whyAndHow} to ${path}.part. Run the same command with --resume to continue.`;
+}
+
+function written(records: number): string {
+  return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
 }
 
 /** @throws CommandError for options with which changes cannot be told */

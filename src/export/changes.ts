@@ -65,6 +65,8 @@ type Digested = Pick<ExportOutput, 'digests'>;
 
 interface Compared {
   readonly lines: string;
+  /** How many records could not be compared, because the service did not give all of their values. */
+  readonly leftOut: number;
   readonly digests: ReadonlyMap<string, string>;
 }
 
@@ -98,7 +100,8 @@ export function openChanges(path: string, list: ChangesList): Changes {
         digests.set(id, digest);
         if (digest !== before) lines += `{"op":"upsert","record":${jsonLine(value)}}\n`;
       }
-      return { lines, digests };
+      const leftOut = records.filter(({ value, isFaulty }) => isFaulty || value.isNull).length;
+      return { lines, leftOut, digests };
     },
     finish: async (output, isNowProof) => {
       // An earlier run may have written the deletions.

@@ -54,7 +54,7 @@ export interface Begun {
 export interface ExportProgress {
   readonly records: number;
   readonly pages: number;
-  /** Values that could not be read. */
+  /** Values that could not be read; in an export of changes, records that have some. */
   readonly faults: number;
   readonly after: string | undefined;
   /** The least number of records that the service said the list has, with the first and with the latest page. */

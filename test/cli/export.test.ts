@@ -321,7 +321,7 @@ describe('formats', () => {
     expect(code).toBe(3);
     expect(stdout.trimEnd().split('\n').at(-1)).toBe('{"id":"4","broken":null}');
     expect(stderr).toContain(
-      '1 values could not be read, and are null: The service cannot read this.',
+      '1 value could not be read, and is null: The service cannot read this.',
     );
   });
 });

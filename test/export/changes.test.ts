@@ -364,11 +364,27 @@ test('a value that the service cannot give is no change, and deletions wait for 
   list[3] = person(3, 'Ann');
   expect(await world.run()).toMatchObject({
     code: 3,
-    stderr: expect.stringContaining('Deletions were not looked for'),
+    stderr: expect.stringMatching(
+      /1 record with values that could not be read was left out: .*\n.*\nDeletions were not looked for/,
+    ),
   });
   expect(take(world.file)).toEqual([upsert(person(3, 'Ann'))]);
   unreadable.clear();
   expect(await world.next()).toEqual([{ op: 'delete', id: 'p9' }]);
+});
+
+test('a record that was never reported stays out of the changes until all of its values can be read', async () => {
+  await using world = await changingWorld();
+  const { unreadable } = world.service;
+  for (const { id } of persons(12)) unreadable.add(id);
+  const { code, stderr } = await world.run();
+  expect({ code, changes: take(world.file) }).toEqual({ code: 3, changes: [] });
+  expect(stderr).toMatch(
+    /12 records with values that could not be read were left out: .* are missing\.\n/s,
+  );
+  expect(stderr).not.toContain('are null');
+  unreadable.clear();
+  expect(await world.next()).toEqual(persons(12).map(upsert));
 });
 
 test('a walk with fewer records than the service counts deletes nothing', async () => {
