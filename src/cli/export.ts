@@ -18,7 +18,8 @@ import {
   type ExportOutput,
 } from '../export/export-output.ts';
 import { exportedPages } from '../export/exported-pages.ts';
-import { gatewayAt, gatewayInside, type Gateway } from '../export/gateway.ts';
+import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
+import { patientGateway } from '../export/patience.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { count, exportProgress } from './export-progress.ts';
@@ -72,19 +73,22 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       ? await ownGateway(options, terminal, closeAtEnd)
       : distantGateway(options.url, options, terminal);
   closeAtEnd(gateway);
+  const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
   const { field, fields, args } = options;
   const operation = await exportOperation(
     { field, fields, args, children: options.child },
-    gateway,
+    patientGateway(gateway, {
+      clock: systemClock,
+      onWait: ({ message }, seconds) => say(`${message} Trying again in ${seconds} s.`),
+    }),
     signal,
   ).catch((error: unknown) => {
-    throw signal.aborted ? new CommandError(STOPPED) : error;
+    throw signal.aborted ? new CommandError(STOPPED) : withExitCode(error as Error);
   });
   const format = recordFormat(options.format, operation.keys);
   const { header } = format;
   const below = childFiles(path, operation, options.format);
   const isGzip = options.gzip || path?.endsWith('.gz') === true;
-  const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
   const changes = changesOf(options, operation, source);
   if (changes) closeAtEnd(changes);
   if (changes?.left !== undefined) say(`The changes of the last run are whole in ${changes.left}.`);
@@ -168,7 +172,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   } catch (error) {
     progress.end(output.progress);
     if (error instanceof ReaderLeft) return NOT_WHOLE;
-    throw new CommandError(notWhole(error as Error, output, options, signal), NOT_WHOLE);
+    const exitCode = isMistake(error) ? USAGE_ERROR : NOT_WHOLE;
+    throw new CommandError(notWhole(error as Error, output, options, signal), exitCode);
   }
   const { records, faults, counted } = output.progress;
   const where =
@@ -185,6 +190,15 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (reported && (faults > 0 || hasFewer())) stderr.write(WITHOUT_DELETIONS);
   if (hasFewer() && !options.allowFewer) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
+}
+
+/** Whether the export fails again until its operator has corrected something. */
+function isMistake(error: unknown): boolean {
+  return error instanceof GatewayFailure && error.isMistake;
+}
+
+function withExitCode(error: Error): Error {
+  return isMistake(error) ? new CommandError(error.message, USAGE_ERROR) : error;
 }
 
 interface ChildFile {

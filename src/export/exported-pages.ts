@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Json } from '../json.ts';
 import { ID_KEY, LIST_KEY, type ExportOperation } from './export-operation.ts';
 import { GatewayFailure, type Gateway } from './gateway.ts';
+import { nextWait, PATIENCE_MS } from './patience.ts';
 
 /** The records of one page, in the order of the list. */
 export interface ExportedPage {
@@ -40,9 +41,6 @@ interface ExportedPagesOptions {
   readonly onWait: (failure: GatewayFailure, seconds: number, fewer: number | undefined) => void;
 }
 
-/** A failure is final after this time without a new record. */
-const PATIENCE_MS = 5 * 60_000;
-const LONGEST_WAIT_S = 30;
 /** Records of one operation, if the whole list needs more pages than the gateway allows one operation. */
 const PART = 5_000;
 /** Records of one operation, if the gateway does not stream the list. The default of CONNECTION_MAX. */
@@ -109,7 +107,7 @@ export async function* exportedPages(
         if (!error.isTemporary || clock.elapsed() + seconds * 1000 > patienceEnds) throw error;
         options.onWait(error, seconds, instead && sizeOf(instead));
         await clock.sleep(seconds * 1000, signal);
-        wait = Math.min(2 * wait, LONGEST_WAIT_S);
+        wait = nextWait(wait);
       }
     }
     isResumed = true;

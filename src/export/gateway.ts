@@ -153,6 +153,10 @@ export class GatewayFailure extends Error {
   readonly code: string | undefined;
   /** Whether the same request may succeed later. */
   readonly isTemporary: boolean;
+  /** Whether nothing was learned of the request, because the gateway was not reached or cannot serve now. */
+  readonly isAway: boolean;
+  /** Whether the operator of the export has to correct something first, such as the address or the key. */
+  readonly isMistake: boolean;
   /** Seconds. */
   readonly retryAfter: number | undefined;
   /** A cursor behind the records that were sent before. */
@@ -161,10 +165,13 @@ export class GatewayFailure extends Error {
   readonly minutesOfPages: number | undefined;
 
   constructor(message: string, reasons: Reasons) {
-    const { code, isTemporary, retryAfter, resumeAfter, minutesOfPages, cause } = reasons;
+    const { code, isTemporary, isAway = false, isMistake = false } = reasons;
+    const { retryAfter, resumeAfter, minutesOfPages, cause } = reasons;
     super(message, { cause });
     this.code = code;
     this.isTemporary = isTemporary;
+    this.isAway = isAway;
+    this.isMistake = isMistake;
     this.retryAfter = retryAfter;
     this.resumeAfter = resumeAfter;
     this.minutesOfPages = minutesOfPages;
@@ -180,9 +187,14 @@ export class GatewayFailure extends Error {
       Number(extensions?.get('pages')?.raw) / Number(extensions?.get('pagesPerMinute')?.raw);
     const message = error.get('message')?.string ?? 'The gateway gave no reason.';
     const isKeyMissing = code === ('UNAUTHENTICATED' satisfies ErrorCode);
-    return new GatewayFailure(isKeyMissing ? `${message} ${SET_KEY}` : message, {
+    const isForbidden = code === ('FORBIDDEN' satisfies ErrorCode);
+    const lacksDrain = isForbidden && extensions?.get('scope')?.string === 'drain';
+    const advised = isKeyMissing ? `${message} ${SET_KEY}` : lacksDrain ? NEEDS_DRAIN : message;
+    return new GatewayFailure(advised, {
       code,
       isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
+      isAway: code === ('RATE_LIMITED' satisfies ErrorCode),
+      isMistake: isKeyMissing || isForbidden,
       retryAfter: seconds > 0 ? seconds : undefined,
       resumeAfter: isBelowRecord(error) ? undefined : extensions?.get('resumeAfter')?.string,
       minutesOfPages: minutes > 0 ? minutes : undefined,
@@ -191,20 +203,33 @@ export class GatewayFailure extends Error {
 
   static unreachable(url: string, cause: unknown): GatewayFailure {
     const { host } = new URL(url);
-    const message = `The gateway at ${host} cannot be reached (${reasonOf(cause)}). Check that it is running, and the address in --url.`;
-    return new GatewayFailure(message, { isTemporary: true, cause });
+    const reason = reasonOf(cause);
+    const isMistake = WRONG_ADDRESS.test(reason);
+    const advice = /SSL|EPROTO/.test(reason)
+      ? 'Check the address in --url: a gateway without TLS has http://.'
+      : 'Check that it is running, and the address in --url.';
+    return new GatewayFailure(`The gateway at ${host} cannot be reached (${reason}). ${advice}`, {
+      isTemporary: true,
+      isAway: true,
+      isMistake,
+      cause,
+    });
   }
 
   static cutOff(cause: unknown): GatewayFailure {
     const message = `The answer of the gateway ended in the middle (${reasonOf(cause)}).`;
-    return new GatewayFailure(message, { isTemporary: true, cause });
+    return new GatewayFailure(message, { isTemporary: true, isAway: true, cause });
   }
 
   static notAGateway(url: string, what: string, status = 200): GatewayFailure {
     const { host } = new URL(url);
     const isTemporary = status === 429 || status >= 500;
     const message = `${host} did not answer as a gateway does (${what}). Check the address in --url.`;
-    return new GatewayFailure(message, { isTemporary });
+    return new GatewayFailure(message, {
+      isTemporary,
+      isAway: isTemporary,
+      isMistake: !isTemporary,
+    });
   }
 
   /** Whether the operation does not fit the schema, or the schema is not shown to this caller. */
@@ -222,6 +247,13 @@ function isBelowRecord(error: Json): boolean {
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
 
+const NEEDS_DRAIN =
+  'EXPORT_API_KEY lacks the scope drain. Have the operator of the gateway make a key with `--scopes read+drain`, and ' +
+  'export with it.';
+
+/** Codes of network errors that are not expected to pass: an unknown name, and TLS that cannot work. */
+const WRONG_ADDRESS = /^(?:ENOTFOUND|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
+
 /** The code of a network error, which fetch hides in its cause. */
 function reasonOf(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: string };
@@ -232,6 +264,8 @@ function reasonOf(error: unknown): string {
 interface Reasons {
   readonly code?: string | undefined;
   readonly isTemporary: boolean;
+  readonly isAway?: boolean;
+  readonly isMistake?: boolean;
   readonly retryAfter?: number | undefined;
   readonly resumeAfter?: string | undefined;
   readonly minutesOfPages?: number | undefined;

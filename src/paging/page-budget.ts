@@ -244,6 +244,7 @@ function needsDrain(): PagesRefused {
     'FORBIDDEN',
     `This operation returns records of more than ${A_FEW_PAGES} pages of the recruiting service, for which the scope "drain" is required. ` +
       'Request fewer records at a time, or ask the operator of this gateway for the scope.',
+    { scope: 'drain' },
   );
 }
 

@@ -199,22 +199,59 @@ describe('through a gateway in production, with keys', () => {
     });
   });
 
-  test('a missing key, and one without the scope drain, are reported with what to do', async () => {
-    expect(await run({}, '--fields', 'id')).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('Set EXPORT_API_KEY'),
-    });
+  test('a missing key, a wrong one, and one without the scope drain end with 2 and what to do', async () => {
+    for (const env of [{}, { EXPORT_API_KEY: 'wrong' }] as Record<string, string>[]) {
+      expect(await run(env, '--fields', 'id')).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('Set EXPORT_API_KEY'),
+      });
+    }
+    // The gateway knows the length of the list.
     const file = newFile();
     const reader = await run({ EXPORT_API_KEY: 'reader' }, '--fields', 'id', '--output', file);
-    expect(existsSync(`${file}.part`)).toBe(false);
     expect(reader).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/scope "drain".*ask the operator/s),
+      code: 2,
+      stderr: expect.stringContaining('lacks the scope drain'),
     });
-    const env = { EXPORT_API_KEY: 'drainer' };
-    expect((await run(env, '--fields', 'id', '--output', file)).code).toBe(0);
+    expect(existsSync(`${file}.part`)).toBe(false);
+  });
+
+  test('an export that ended because its key lacks the scope drain is continued with another key', async () => {
+    const apiKeys = [
+      entryFor('drainer', 'data', 'read', 'drain'),
+      entryFor('reader', 'ui', 'read'),
+    ];
+    const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+    await using unread = await startGatewayOverSandbox({ persons: 1_000 }, { config: { auth } });
+    await using doorOfUnread = await listeningGateway(unread);
+    const file = newFile();
+    const exportWith = (key: string, ...args: string[]) =>
+      runHere(['export', 'persons', '--output', file, '--url', doorOfUnread.url, ...args], {
+        EXPORT_API_KEY: key,
+      });
+    const reader = await exportWith('reader');
+    expect(reader).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /EXPORT_API_KEY lacks the scope drain\. .*--scopes read\+drain.* \d+ records were written .*--resume/,
+      ),
+    });
+    expect(reader.stderr).not.toMatch(/resumeAfter|fewer records/);
+    expect((await exportWith('drainer', '--resume')).code).toBe(0);
     expect(new Set(readFileSync(file, 'utf8').trimEnd().split('\n')).size).toBe(1_000);
   });
+});
+
+test('https to a port without TLS is a mistake, and ends at once', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  await using door = await listeningGateway(gateway);
+  const url = door.url.replace('http:', 'https:');
+  const { code, stderr } = await runHere(['export', 'persons', '--url', url]);
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringMatching(/cannot be reached \(\w+\)\. .* without TLS has http:\/\//),
+  });
+  expect(stderr).not.toContain('Trying again');
 });
 
 test('a key is never sent in clear text to another machine', async () => {

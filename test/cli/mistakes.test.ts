@@ -202,14 +202,25 @@ describe('something that cannot be used is reported in one sentence', () => {
     expect(said(exit)).toEqual([1, expect.stringMatching(why)]);
   });
 
-  test('a gateway that is not running', async () => {
-    const gone = createServer();
-    await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
-    const { port } = gone.address() as AddressInfo;
-    await new Promise((resolve) => gone.close(resolve));
-    const exit = await runHere(['export', 'persons', '--url', `http://127.0.0.1:${port}`]);
-    const why = `The gateway at 127.0.0.1:${port} cannot be reached (ECONNREFUSED). Check that it is running, and the address in --url.`;
-    expect(said(exit)).toEqual([1, why]);
+  test('a gateway that cannot be reached, before an export tries again', async () => {
+    const stopping = new AbortController();
+    let attempts = 0;
+    const broken = createServer((socket) => {
+      socket.destroy();
+      attempts += 1;
+      if (attempts === 2) stopping.abort();
+    });
+    await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve));
+    const { port } = broken.address() as AddressInfo;
+    const args = ['export', 'persons', '--url', `http://127.0.0.1:${port}`];
+    const exit = await runHere(args, {}, [], { stop: stopping.signal });
+    await new Promise((resolve) => broken.close(resolve));
+    const why = `The gateway at 127.0.0.1:${port} cannot be reached \\(\\w+\\)\\. Check that it is running, and the address in --url\\. Trying again in 1 s\\.`;
+    expect(said(exit)).toEqual([
+      1,
+      expect.stringMatching(new RegExp(`^${why}$`)),
+      'The export was stopped.',
+    ]);
   });
 
   test('a token store that is a folder', async () => {

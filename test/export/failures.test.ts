@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
-import { GatewayFailure } from '../../src/export/gateway.ts';
+import { gatewayAt, GatewayFailure } from '../../src/export/gateway.ts';
+import { patientGateway } from '../../src/export/patience.ts';
 import { parseJson, type Json } from '../../src/json.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
@@ -32,6 +35,25 @@ test('an export continues by itself when its gateway goes away and comes back', 
     /^Exporting .*\nThe answer of the gateway ended in the middle \(\w+\)\. Trying again in 1 s\.\n(?:.* pages .*\n)*1,000 records\. Read \d+ pages in .*\.\n$/,
   );
 });
+
+test.each([502, 503, 504])(
+  'an export waits for a gateway behind a proxy that answers %d',
+  async (status) => {
+    await using gateway = await startGatewayOverSandbox({ persons: 60 });
+    let requests = 0;
+    const server = createServer((request, response) => {
+      requests += 1;
+      if (requests > 1) gateway.gateway.handler(request, response);
+      else response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Down</h1>');
+    });
+    await using url = await listening(server);
+    const { code, stderr } = await runHere(['export', 'persons', '--url', String(url)]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      new RegExp(`^.*\\(HTTP ${status}\\).* Trying again in 1 s\\.\nExporting .*\n60 records\\.`),
+    );
+  },
+);
 
 describe.skipIf(!canFillDisk)('a full disk', () => {
   test('a full disk ends an export with what to do, and --resume continues it', async () => {
@@ -106,6 +128,25 @@ test('an export ends quietly when nobody reads its output any more', async () =>
 });
 
 describe('patience', () => {
+  test('an export gives up on a gateway that it never reached after 5 minutes', async () => {
+    const server = createServer();
+    const address = await listening(server);
+    await address[Symbol.asyncDispose]();
+    const clock = hastyClock();
+    const waits: number[] = [];
+    const gateway = patientGateway(
+      gatewayAt({ url: String(address), apiKey: undefined, proxy: undefined }),
+      { clock, onWait: (_failure, seconds) => void waits.push(seconds) },
+    );
+    await expect(gateway.ask('{ __typename }', new AbortController().signal)).rejects.toThrow(
+      /cannot be reached \(ECONNREFUSED\)/,
+    );
+    expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30]);
+    expect(clock.elapsed()).toBeGreaterThan(4 * 60_000);
+    expect(clock.elapsed()).toBeLessThanOrEqual(5 * 60_000);
+    await gateway.close();
+  });
+
   test('an export gives up on a failing gateway 5 minutes after the last record that it got', async () => {
     const waits: number[] = [];
     let requests = 0;
@@ -258,6 +299,20 @@ test('the recipes of the README run as they stand', async () => {
   const pagesOfLoop = await run(looped);
   expect([...pagesOfLoop.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id)).toEqual(ids);
 });
+
+/** @returns its address as text */
+async function listening(server: Server) {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  return {
+    toString: () => `http://localhost:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((done) => server.close(done));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
 
 function idOf(line: string): string {
   return (JSON.parse(line) as { id: string }).id;
