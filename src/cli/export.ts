@@ -85,6 +85,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   ).catch((error: unknown) => {
     throw signal.aborted ? new CommandError(STOPPED) : withExitCode(error as Error);
   });
+  if (operation.perhapsCut.length > 0) stderr.write(perhapsCut(operation.perhapsCut));
   const format = recordFormat(options.format, operation.keys);
   const { header } = format;
   const below = childFiles(path, operation, options.format);
@@ -190,6 +191,13 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (reported && (faults > 0 || hasFewer())) stderr.write(WITHOUT_DELETIONS);
   if (hasFewer() && !options.allowFewer) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
+}
+
+function perhapsCut(names: readonly string[]): string {
+  return (
+    `The gateway does not show its schema. If ${names.join(' or ')} is a paged list, only its first page is exported: ` +
+    'take its all… field, or say how many elements to take, such as (first: 50).\n'
+  );
 }
 
 /** Whether the export fails again until its operator has corrected something. */
@@ -352,9 +360,15 @@ function distantGateway(
 
 function graphqlUrl(address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
+  if (!url || !/^https?:$/.test(url.protocol)) {
     throw new CommandError(
-      '--url takes the address of a gateway without a user and password, for example http://localhost:4000.',
+      '--url takes an address that begins with http:// or https://, such as http://localhost:4000.',
+      USAGE_ERROR,
+    );
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new CommandError(
+      '--url takes an address without a user and password. Set EXPORT_API_KEY to a key of the gateway.',
       USAGE_ERROR,
     );
   }

@@ -1,5 +1,8 @@
 import {
+  TypeInfo,
+  visitWithTypeInfo,
   buildClientSchema,
+  GraphQLError,
   getIntrospectionQuery,
   getNamedType,
   getNullableType,
@@ -14,6 +17,8 @@ import {
   parse,
   print,
   visit,
+  type ArgumentNode,
+  type DocumentNode,
   type FieldNode,
   type GraphQLCompositeType,
   type GraphQLField,
@@ -63,6 +68,8 @@ export interface ExportOperation {
   /** Whether the records have an id, which is then selected as ID_KEY. */
   readonly hasId: boolean;
   readonly children: readonly ExportedChild[];
+  /** Fields of which only the first page is exported, if they are paged lists: without a schema, that is not known. */
+  readonly perhapsCut: readonly string[];
 }
 
 /** The key of the list in the answer. */
@@ -97,6 +104,7 @@ export async function exportOperation(
   const connection = list ? list.connection : usualConnection(field);
   const selection = selectionOf(name, fields ?? list!.selection, args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
+  if (list) checkPagedLists('--fields', selection, list.record, list.schema);
   const below = children.map((text, at) => childOf(text, `${CHILD_KEY}${at}`, list));
   if (below.length > 0 && !hasId) throw new OperatorMistake(PARENT_WITHOUT_ID);
   const added = [...(hasId ? [`${ID_KEY}: id`] : []), ...below.map(({ selected }) => selected)];
@@ -107,6 +115,7 @@ export async function exportOperation(
     keys: keysOf(selection),
     hasId,
     children: below,
+    perhapsCut: list ? [] : perhapsPaged(selection, ...below.map(({ selected }) => selected)),
     text: (limit) => {
       const most = limit === undefined ? undefined : `${names.limit}: ${limit}`;
       const given = [args, `${names.after}: $after`, most];
@@ -137,16 +146,16 @@ function childOf(
   key: string,
   list: ExportableList | undefined,
 ): ExportedChild & { readonly selected: string } {
-  const node = onlyField(`{ ${text} }`);
-  if (!node || node.alias || node.directives?.length) throw new OperatorMistake(CHILD_NOT_GRAPHQL);
+  const node = onlyField('--child', '{', text, '}', CHILD_FORM);
+  if (node.alias || node.directives?.length) throw new OperatorMistake(CHILD_NOT_PLAIN);
   const name = node.name.value;
   const field = list && listBelow(list.record, name);
   const selectionSet =
     node.selectionSet ??
-    (field &&
-      onlyField(`{ list { ${plainSelection(field.element, list.schema)} } }`)?.selectionSet);
+    (field && selectionOf(name, plainSelection(field.element, list.schema), undefined));
   if (!selectionSet)
     throw new OperatorMistake(NO_SCHEMA.replace('--fields "id …"', `--child "${name} { … }"`));
+  if (field) checkPagedLists('--child', selectionSet, field.element, list.schema);
   const keys = keysOf(selectionSet);
   if (keys.includes(PARENT_KEY)) {
     throw new OperatorMistake(
@@ -165,8 +174,9 @@ function childOf(
 /** The key of the record's id in each element of a child list. */
 export const PARENT_KEY = 'parentId';
 
-const CHILD_NOT_GRAPHQL =
-  '--child takes one list of a record, as in GraphQL, without an alias: --child history, or --child "history { at stage }".';
+const CHILD_FORM =
+  'It takes one list of a record, as in GraphQL: --child history, or --child "history { at stage }".';
+const CHILD_NOT_PLAIN = `--child takes a list without an alias or a directive. ${CHILD_FORM}`;
 
 /** A list below a record: the field itself, or the `all…` field of a paged one. @throws OperatorMistake */
 function listBelow(
@@ -198,16 +208,16 @@ const NO_SCHEMA =
   'The gateway does not show its schema, so the fields of a record are not known here. Name them with ' +
   '--fields "id …", or have the operator set INTROSPECTION=on.';
 
-/** @throws OperatorMistake unless it is arguments of one field, and the selection of its records */
+/** Parses the options. @throws OperatorMistake unless it is a list, its filters and the selection of its records */
 function selectionOf(
   field: string,
   fields: string,
   args: string | undefined,
   names?: OwnArguments,
 ): SelectionSetNode {
-  const node = onlyField(`{ ${field}${args === undefined ? '' : `(${args})`} { ${fields} } }`);
-  if (!node?.selectionSet) throw new OperatorMistake(NOT_GRAPHQL);
-  const own = node.arguments?.find(
+  if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
+  const filters = args === undefined ? undefined : argsOf(args);
+  const own = filters?.find(
     ({ name }) => name.value === names?.after || name.value === names?.limit,
   );
   if (own) {
@@ -215,28 +225,135 @@ function selectionOf(
       `--args takes the filters of the list. Remove ${own.name.value}, which an export sets itself.`,
     );
   }
-  return node.selectionSet;
+  const form = `It is written as in GraphQL: --fields "id title company { name }".`;
+  if (/^\s*\{[^]*\}\s*$/.test(fields)) {
+    throw new OperatorMistake(`--fields has braces around all fields. Remove these. ${form}`);
+  }
+  return onlyField('--fields', `{ list {`, fields, `} }`, form).selectionSet!;
 }
 
-const NOT_GRAPHQL =
-  'The field, --fields or --args cannot be read. They are written as in GraphQL, without variables and named fragments: ' +
-  `export vacancies --fields "id title company { name }" --args 'status: OPEN'.`;
+function argsOf(args: string): readonly ArgumentNode[] {
+  const form = `It is written as in GraphQL: --args 'status: OPEN'.`;
+  return onlyField('--args', `{ list(`, args, `) }`, form).arguments!;
+}
 
-function onlyField(text: string): FieldNode | undefined {
+const NOT_A_LIST =
+  'The list to export is given by its name only, such as persons. Its fields follow in --fields, and its filters in --args.';
+
+/**
+ * Parses the text of an option as a part of the only field of an operation.
+ *
+ * @param before and `after`: what makes an operation of the text
+ * @param form a sentence with an example
+ * @throws OperatorMistake with the place in the text
+ */
+function onlyField(
+  option: string,
+  before: string,
+  text: string,
+  after: string,
+  form: string,
+): FieldNode {
+  const start = before.length + 1;
+  const refuse = (why: string) => new OperatorMistake(`${option} cannot be read${why} ${form}`);
+  if (text.trim() === '') throw refuse(': it is empty.');
+  let document: DocumentNode;
   try {
-    const document = parse(text);
-    let isPlain = document.definitions.length === 1;
-    visit(document, {
-      FragmentSpread: () => void (isPlain = false),
-      Variable: () => void (isPlain = false),
-    });
-    const [operation] = document.definitions;
-    if (!isPlain || operation?.kind !== Kind.OPERATION_DEFINITION) return undefined;
-    const [node, ...others] = operation.selectionSet.selections;
-    return node?.kind === Kind.FIELD && others.length === 0 ? node : undefined;
-  } catch {
-    return undefined;
+    document = parse(`${before}\n${text}\n${after}`);
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    const rest = text.slice(error.positions![0]! - start);
+    throw refuse(
+      rest.trim() === ''
+        ? ' at its end. Check that each bracket has its counterpart, and that nothing is missing.'
+        : ` at ${JSON.stringify(rest.slice(0, 20))}. ${error.message.replace('Syntax Error: ', '')}`,
+    );
   }
+  visit(document, {
+    FragmentSpread: ({ name }) => {
+      throw refuse(`: named fragments such as ${name.value} cannot be used.`);
+    },
+    Variable: ({ name }) => {
+      throw refuse(`: variables such as $${name.value} cannot be used.`);
+    },
+  });
+  const [operation] = document.definitions;
+  const fields =
+    operation?.kind === Kind.OPERATION_DEFINITION ? operation.selectionSet.selections : [];
+  const [field] = fields;
+  // With a bracket that closes what it did not open, the text can be more than a part of a field.
+  const isWhole = field?.kind === Kind.FIELD && field.loc!.end >= start + text.length;
+  if (!isWhole || fields.length > 1 || document.definitions.length > 1) {
+    throw refuse(': it closes a bracket that it did not open.');
+  }
+  return field;
+}
+
+/**
+ * Refuses paged lists without a number of elements: of them, only the first page would be exported.
+ *
+ * @param option that has the selection @throws OperatorMistake
+ */
+function checkPagedLists(
+  option: string,
+  selection: SelectionSetNode,
+  record: GraphQLCompositeType,
+  schema: GraphQLSchema,
+): void {
+  const types = new TypeInfo(schema, record);
+  /** For each field around the current one: what to say if it is a paged list. Undefined if it has a size. */
+  const around: (string | undefined)[] = [];
+  const enter = (node: FieldNode) => {
+    const parent = types.getParentType();
+    const type = types.getType();
+    const complaint = around.at(-1);
+    const isElements = type && isListType(getNullableType(type));
+    if (isElements && parent && fieldType(parent, 'pageInfo') && complaint !== undefined) {
+      throw new OperatorMistake(`${option}: ${complaint}`);
+    }
+    const hasSize = node.arguments?.some(({ name }) => SIZE.test(name.value));
+    const isOfRecord = option === '--fields' && around.length === 0;
+    around.push(hasSize ? undefined : onlyFirstPage(node.name.value, types, isOfRecord));
+  };
+  const leave = () => void around.pop();
+  visit(selection, visitWithTypeInfo(types, { Field: { enter, leave } }));
+}
+
+const SIZE = /^(?:first|last|limit)$|size$/i;
+
+/** @param isOfRecord whether it is a list of each exported record */
+function onlyFirstPage(name: string, types: TypeInfo, isOfRecord: boolean): string {
+  const parent = types.getParentType();
+  const all =
+    parent &&
+    fieldsOf(parent).find(
+      (field) => field.name !== name && withoutAll(field.name) === name.toLowerCase(),
+    );
+  const size = types.getFieldDef()?.args.find((argument) => SIZE.test(argument.name));
+  const ways = [
+    isOfRecord && all && `write all of it to a file of its own with --child ${name}`,
+    all && `take all of it with ${all.name} { … }`,
+    size && `say how many elements to take, such as ${name}(${size.name}: 50)`,
+  ].filter((way) => typeof way === 'string');
+  const advice = ways.join(', or ') || 'leave it out';
+  return `only the first page of ${name} would be exported. ${advice.charAt(0).toUpperCase()}${advice.slice(1)}.`;
+}
+
+/** What looks like a paged list without a number of elements, where the schema is not shown. */
+function perhapsPaged(selection: SelectionSetNode, ...children: readonly string[]): string[] {
+  const names = new Set<string>();
+  const Field = ({ name, arguments: given, selectionSet }: FieldNode) => {
+    const selected = selectionSet?.selections ?? [];
+    const hasElements = selected.some(
+      (each) => each.kind === Kind.FIELD && ['items', 'edges'].includes(each.name.value),
+    );
+    const hasSize = given?.some((argument) => SIZE.test(argument.name.value));
+    if (hasElements && !hasSize) names.add(name.value);
+  };
+  for (const each of [selection, ...children.map((child) => parse(`{ ${child} }`))]) {
+    visit(each, { Field });
+  }
+  return [...names];
 }
 
 /** Has the gateway check the selection and the filters. Reads no record. @throws OperatorMistake, GatewayFailure */
@@ -253,8 +370,10 @@ async function checkValid(
     // It may be read in several operations.
     if (error.code === 'OPERATION_TOO_COMPLEX') return;
     if (error.code !== 'BAD_USER_INPUT') throw error;
+    const [, value] = /non-enum value: "(\w+)"/.exec(error.message) ?? [];
+    const advice = value === undefined ? '' : ` Write ${value} without quotes.`;
     throw new OperatorMistake(
-      `${error.message} Correct --fields${record.includes(CHILD_KEY) ? ', --args or --child' : ' or --args'}.`,
+      `${error.message}${advice} Correct --fields${record.includes(CHILD_KEY) ? ', --args or --child' : ' or --args'}.`,
       {
         cause: error,
       },

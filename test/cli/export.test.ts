@@ -129,7 +129,22 @@ describe('through a running gateway', () => {
     [['persons', '--resume'], 2, /--resume continues a file\. Name it with --output/],
     [['persons', '--fields', 'id }'], 2, /written as in GraphQL/],
     [['persons', '--fields', '...Name'], 2, /named fragments/],
-    [['persons', '--fields', 'id } other: allPersons { id'], 2, /written as in GraphQL/],
+    [
+      ['persons', '--fields', 'id } other: allPersons { id'],
+      2,
+      /--fields .* written as in GraphQL/,
+    ],
+    [
+      ['persons', '--fields', '{id firstName}'],
+      2,
+      /--fields has braces around all fields\. Remove/,
+    ],
+    [['persons', '--fields', ''], 2, /--fields cannot be read: it is empty/],
+    [['persons', '--fields', 'id {'], 2, /--fields cannot be read at its end/],
+    [['persons', '--fields', 'id ] firstName'], 2, /--fields cannot be read at "\] firstName"/],
+    [['persons', '--fields', 'id @skip(if: $x)'], 2, /--fields .* variables such as \$x/],
+    [['persons', '--args', 'foo', '--fields', 'id'], 2, /--args cannot be read at its end/],
+    [['persons { id }', '--fields', 'id'], 2, /by its name only/],
     [['persons', '--args', 'limit: 3', '--fields', 'id'], 2, /Remove limit/],
     [['persons', '--fields', 'nobody'], 2, /Cannot query field "nobody".* Correct --fields/],
     [
@@ -261,14 +276,17 @@ test('a key is never sent in clear text to another machine', async () => {
   expect(stderr).not.toContain('secret-key');
 });
 
-test.each(['https://user:secret@gateway.example.com', 'gateway', 'ftp://gateway'])(
-  'the address %s of a gateway is refused',
-  async (url) => {
-    const { code, stderr } = await runHere(['export', 'persons', '--url', url]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('--url takes') });
-    expect(stderr).not.toContain('secret');
-  },
-);
+test.each([
+  ['https://user:secret@gateway.example.com', /without a user and password/],
+  ['gateway', /begins with http:/],
+  ['localhost:4000', /begins with http:/],
+  ['user:secret@gateway.example.com', /begins with http:/],
+  ['ftp://gateway', /begins with http:/],
+])('the address %s of a gateway is refused', async (url, why) => {
+  const { code, stderr } = await runHere(['export', 'persons', '--url', url]);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(why) });
+  expect(stderr).not.toContain('secret');
+});
 
 describe('formats', () => {
   const sdl = `${documentedSdl
@@ -335,6 +353,15 @@ describe('formats', () => {
     const args = ['export', 'persons', '--args', 'status: OPEN', '--fields', 'id'];
     const { code, stdout } = await runHere([...args, '--url', door.url]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '{"id":"1"}\n{"id":"2"}\n' });
+  });
+
+  test('an enum value in quotes is answered with how to write it', async () => {
+    const args = ['export', 'persons', '--args', 'status: "OPEN"', '--fields', 'id'];
+    const { code, stderr } = await runHere([...args, '--url', door.url]);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining('Write OPEN without quotes'),
+    });
   });
 
   test('without --fields, every field is exported that needs neither a selection nor an argument', async () => {

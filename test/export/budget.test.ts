@@ -8,7 +8,7 @@ import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 
 const snapshot = readFileSync('schema/rich.graphql', 'utf8');
-const CHILD = 'candidates { id comments { items { text } } }';
+const CHILD = 'candidates { id comments(first: 50) { items { text } } }';
 
 /** Exports the vacancies with their candidates. Its waits end at once, and take their time on the clock. */
 async function exportWith(pagesPerMinute: number) {

@@ -4,7 +4,7 @@ import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
@@ -144,26 +144,79 @@ test('a list that the service cannot give is reported, and is not an empty one',
   });
 });
 
-test('a paged list of each record is read whole', async () => {
-  using others = temporaryFolder();
-  await using rich = await startGatewayOverSandbox(
-    { rich: true },
-    { snapshot: readFileSync('schema/rich.graphql', 'utf8') },
-  );
-  await using richDoor = await listeningGateway(rich);
-  const file = others.file('vacancies.ndjson');
-  const args = ['export', 'vacancies', '--child', 'candidates { id stage }', '--output', file];
-  expect(await runHere([...args, '--url', richDoor.url])).toMatchObject({ code: 0 });
-  const fields = ['--fields', 'id stage vacancy { id }'];
-  const all = await runHere(['export', 'candidates', ...fields, '--url', richDoor.url]);
-  const expected = all.stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { id: string; stage: string; vacancy: { id: string } })
-    .map(({ id, stage, vacancy }) => ({ parentId: vacancy.id, id, stage }));
-  const found = linesIn(others.file('vacancies.candidates.ndjson')) as typeof expected;
-  expect(found.toSorted(byId)).toEqual(expected.toSorted(byId));
-  expect(found.length).toBeGreaterThan(50);
+describe('paged lists', () => {
+  let rich: TestGateway;
+  let richDoor: ListeningGateway;
+  beforeAll(async () => {
+    const snapshot = readFileSync('schema/rich.graphql', 'utf8');
+    rich = await startGatewayOverSandbox({ rich: true }, { snapshot });
+    richDoor = await listeningGateway(rich);
+  });
+  afterAll(async () => {
+    await richDoor[Symbol.asyncDispose]();
+    await rich[Symbol.asyncDispose]();
+  });
+  const exportVacancies = (...args: string[]) =>
+    runHere(['export', 'vacancies', ...args, '--url', richDoor.url]);
+
+  test('--child reads a paged list of each record whole', async () => {
+    using others = temporaryFolder();
+    const file = others.file('vacancies.ndjson');
+    const args = ['--child', 'candidates { id stage }', '--output', file];
+    expect(await exportVacancies(...args)).toMatchObject({ code: 0 });
+    const fields = ['--fields', 'id stage vacancy { id }'];
+    const all = await runHere(['export', 'candidates', ...fields, '--url', richDoor.url]);
+    const expected = all.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; stage: string; vacancy: { id: string } })
+      .map(({ id, stage, vacancy }) => ({ parentId: vacancy.id, id, stage }));
+    const found = linesIn(others.file('vacancies.candidates.ndjson')) as typeof expected;
+    expect(found.toSorted(byId)).toEqual(expected.toSorted(byId));
+    expect(found.length).toBeGreaterThan(50);
+  });
+
+  const OF_RECORD =
+    /: only the first page of candidates .* --child candidates, or take .* allCandidates { … }, or .* candidates\(first: 50\)\./;
+  const OF_ELEMENT =
+    /: only the first page of comments .*\. Say how many .* comments\(first: 50\)\./;
+  test.each([
+    ['--fields', 'id candidates { items { id } }', OF_RECORD],
+    ['--fields', 'id candidates { ... on CandidatePage { items { id } } }', OF_RECORD],
+    ['--fields', 'allCandidates { comments { items { id } } }', OF_ELEMENT],
+    ['--child', 'candidates { id comments { items { id } } }', OF_ELEMENT],
+  ])('%s "%s" is refused, because it would export only a first page', async (option, text, why) => {
+    using others = temporaryFolder();
+    const args = [option, text, '--output', others.file('x.ndjson')];
+    const { code, stderr } = await exportVacancies(...args);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(why) });
+    expect(readdirSync(others.path)).toEqual([]);
+  });
+
+  test.each([
+    'id candidates(first: 5) { items { id } }',
+    'id candidates { pageInfo { hasNextPage } }',
+    'id allCandidates { id }',
+  ])('--fields "%s" says how much it takes, and is exported', async (fields) => {
+    expect(await exportVacancies('--fields', fields, '--limit', '2')).toMatchObject({ code: 0 });
+  });
+
+  test('without a schema, a warning says what may be cut', async () => {
+    await using hidden = await startGatewayOverSandbox(
+      { rich: true },
+      { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config: { introspection: false } },
+    );
+    await using hiddenDoor = await listeningGateway(hidden);
+    const run = (fields: string) =>
+      runHere(['export', 'vacancies', '--fields', fields, '--quiet', '--url', hiddenDoor.url]);
+    const cut = await run('id candidates { items { id } }');
+    expect(cut).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('If candidates is a paged'),
+    });
+    const said = await run('id candidates(first: 5) { items { id } }');
+    expect(said).toMatchObject({ code: 0, stderr: '' });
+  });
 });
 
 test.each<[string[], RegExp]>([

@@ -374,6 +374,7 @@ function pages(
       keys: ['id'],
       hasId: true,
       children: [],
+      perhapsCut: [],
       text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
       window: (first) => `{ window: ${first} }`,
     },
