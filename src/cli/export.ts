@@ -31,7 +31,7 @@ interface ExportOptions {
   readonly field: string;
   readonly fields?: string;
   readonly args?: string;
-  readonly format: FormatName;
+  readonly format?: FormatName;
   readonly limit?: number;
   readonly output?: string;
   readonly changesSince?: string;
@@ -57,7 +57,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (resume && path === undefined) {
     throw new CommandError('--resume continues a file. Name it with --output.', USAGE_ERROR);
   }
-  checkChanges(options);
+  checkChanges({ ...options, format: options.format ?? formatOf(options) });
+  const formatName = formatOf(options);
   if (options.child.length > 0 && path === undefined) {
     throw new CommandError(
       '--child writes more than one file. Name the first one with --output.',
@@ -86,9 +87,9 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw signal.aborted ? new CommandError(STOPPED) : withExitCode(error as Error);
   });
   if (operation.perhapsCut.length > 0) stderr.write(perhapsCut(operation.perhapsCut));
-  const format = recordFormat(options.format, operation.keys);
+  const format = recordFormat(formatName, operation.keys);
   const { header } = format;
-  const below = childFiles(path, operation, options.format);
+  const below = childFiles(path, operation, formatName);
   const isGzip = options.gzip || path?.endsWith('.gz') === true;
   const changes = changesOf(options, operation, source);
   if (changes) closeAtEnd(changes);
@@ -104,9 +105,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           isGzip,
           begun: {
             operation: operation.text(limit),
-            format: [changes ? 'changes' : options.format, ...(isGzip ? ['gzip'] : [])].join(
-              ' with ',
-            ),
+            format: [changes ? 'changes' : formatName, ...(isGzip ? ['gzip'] : [])].join(' with '),
             source,
             since: changes?.since,
           },
@@ -290,6 +289,19 @@ function written(records: number): string {
   return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
 }
 
+/** As the name of the file ends, unless --format says it. @throws CommandError if the two differ */
+function formatOf({ format, output = '' }: ExportOptions): FormatName {
+  const [, ending] = /\.(csv|ndjson|jsonl)(?:\.gz)?$/i.exec(output) ?? [];
+  const named = ending === undefined ? undefined : /csv/i.test(ending) ? 'csv' : 'ndjson';
+  if (format !== undefined && named !== undefined && format !== named) {
+    throw new CommandError(
+      `--format ${format} contradicts the name of the file, which ends with .${ending}. Remove --format, or give --output another name.`,
+      USAGE_ERROR,
+    );
+  }
+  return format ?? named ?? 'ndjson';
+}
+
 /** @throws CommandError for options with which changes cannot be told */
 function checkChanges({ changesSince, output, limit, format, child }: ExportOptions): void {
   if (changesSince === undefined) return;
@@ -299,7 +311,7 @@ function checkChanges({ changesSince, output, limit, format, child }: ExportOpti
       : limit !== undefined
         ? 'Whether a record was deleted shows only in the whole list. Remove --limit.'
         : format !== 'ndjson'
-          ? 'Changes are written as NDJSON. Remove --format.'
+          ? 'Changes are written as NDJSON. Remove --format, or give --output a name that ends with .ndjson.'
           : child.length > 0
             ? 'Changes are written to one file. Name the list in --fields, and remove --child.'
             : resolve(output) === resolve(changesSince)

@@ -1,3 +1,5 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { FEDERATION_VERSIONS, VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
@@ -8,6 +10,8 @@ import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
 interface CommandEntry {
   readonly about: string;
   readonly options?: readonly Option[];
+  /** Options that are paths of files or folders. */
+  readonly paths?: readonly string[];
   /**
    * Loads the command when it is run: the tools for schemas would take most of the time of a start, and `tokens status`
    * does not need them. A command gets its options and its argument by their names, and may return an exit code.
@@ -92,6 +96,7 @@ const COMMANDS: Record<string, CommandEntry> = {
       option('--keys', 'make API keys for a gateway in front of it', false),
       option('--state <file>', 'keep its tokens, and what mutations changed, in a file'),
     ],
+    paths: ['state'],
     load: async () => (await import('./sandbox.ts')).sandbox,
   },
   'export <field>': {
@@ -108,7 +113,11 @@ const COMMANDS: Record<string, CommandEntry> = {
       )
         .argParser((list: string, before: readonly string[]) => [...before, list])
         .default([], 'none'),
-      choice('--format <format>', 'one record a line', ['ndjson', 'csv'], 'ndjson'),
+      choice(
+        '--format <format>',
+        'one record a line (default: as the name of the file ends, otherwise ndjson)',
+        ['ndjson', 'csv'],
+      ),
       number('--limit <n>', 'export this many records of the list at most', [1, 1_000_000_000]),
       option(
         '--output <file>',
@@ -138,6 +147,7 @@ const COMMANDS: Record<string, CommandEntry> = {
       ),
       option('--quiet', 'print only what went wrong', false),
     ],
+    paths: ['output', 'changesSince'],
     load: async () => (await import('./export.ts')).exportList,
   },
   'tokens import <source>': {
@@ -216,6 +226,7 @@ const COMMANDS: Record<string, CommandEntry> = {
         'compare with the schema in this file, or at this address, instead of the live one: no tokens are needed',
       ),
     ],
+    paths: ['documents', 'against'],
     load: async () => (await import('./schema-live.ts')).schemaCheck,
   },
   'schema pull': {
@@ -224,6 +235,7 @@ const COMMANDS: Record<string, CommandEntry> = {
       option('--output <file>', 'write to this file instead'),
       option('--force', 'overwrite any file, and write a schema that could not be served', false),
     ],
+    paths: ['output'],
     load: async () => (await import('./schema-live.ts')).schemaPull,
   },
 };
@@ -255,7 +267,8 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     })
     // A word that is no command is answered with the list of commands.
     .showHelpAfterError();
-  for (const [usage, { about, options: accepted = [], load }] of Object.entries(COMMANDS)) {
+  for (const [usage, entry] of Object.entries(COMMANDS)) {
+    const { about, options: accepted = [], paths = [], load } = entry;
     const isDefault = usage === 'serve';
     const group = groupOf(usage, root);
     const command = (group ?? root)
@@ -271,12 +284,26 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
           root.error(`error: ${complaintAbout(args[0], root)}`);
         const named = registeredArguments.map((argument, at) => [argument.name(), args[at]]);
         const runCommand = await load();
-        const options = { ...command.opts(), ...Object.fromEntries(named) };
+        const typed = command.opts<Record<string, unknown>>();
+        const found = paths.map((name) => [name, pathFrom(typed[name], terminal.env)]);
+        const options = { ...typed, ...Object.fromEntries(found), ...Object.fromEntries(named) };
         end((await runCommand(options as never, terminal)) ?? 0);
       });
     for (const each of accepted) command.addOption(each);
   }
   return root;
+}
+
+/** npm runs a script in the folder of its package; a path was typed in the folder where npm was called. */
+function pathFrom(typed: unknown, env: Terminal['env']): unknown {
+  const { INIT_CWD: folder, npm_package_json: file } = env;
+  const isOfNpm = folder !== undefined && file !== undefined && isHere(dirname(file));
+  const isPath = typeof typed === 'string' && !/^https?:/i.test(typed);
+  return isOfNpm && isPath ? resolve(folder, typed) : typed;
+}
+
+function isHere(folder: string): boolean {
+  return existsSync(folder) && realpathSync(folder) === realpathSync('.');
 }
 
 function groupOf(usage: string, root: Command): Command | undefined {

@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, lstatSync, openSync, rmSync, type Stats } from 'node:fs';
+import { chmodSync, closeSync, lstatSync, openSync, rmSync, statSync, type Stats } from 'node:fs';
 import { userInfo } from 'node:os';
 import { OperatorMistake } from '../errors.ts';
 
@@ -64,10 +64,12 @@ export function checkLink(path: string): void {
   );
 }
 
+/** @param path of anything but a file */
 export function notAFile(path: string): OperatorMistake {
-  return new OperatorMistake(
-    `${path} is not a file. Remove it, or give --output the path of another file.`,
-  );
+  const stats = statSync(path, { throwIfNoEntry: false });
+  const isDevice = stats?.isCharacterDevice() === true || stats?.isBlockDevice() === true;
+  const kind = stats?.isDirectory() === true ? 'a folder' : isDevice ? 'a device' : 'not a file';
+  return new OperatorMistake(`${path} is ${kind}. Give the path of a file instead.`);
 }
 
 function statusOf(path: string): Stats | undefined {

@@ -49,14 +49,14 @@ export function jsonLine(record: Json, parent?: Json): string {
   return text.replaceAll(/[\r\n]+\s*/g, '');
 }
 
-/** Cells with a character that some program takes for a line break are quoted. */
-const LINE_BREAK = /[\r\n\v\f\u0085\u2028\u2029]/;
+/** An empty text is quoted, unlike null. So are cells with a character that some program takes for a line break. */
+const QUOTED = /^$|[\r\n\v\f\u0085\u2028\u2029]/;
 
 function csv(rows: readonly (readonly (string | null)[])[]): string {
-  return stringify(rows as (string | null)[][], { quoted_match: LINE_BREAK });
+  return stringify(rows as (string | null)[][], { quoted_match: QUOTED });
 }
 
-/** A nested object or list is its JSON; null is an empty cell, as an empty text is. */
+/** A nested object or list is its JSON; null is an empty cell. */
 function cell(value: Json | undefined): string | null {
   switch (value?.kind) {
     case undefined:

@@ -1,5 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { resolve } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
@@ -85,7 +87,7 @@ describe('through a running gateway', () => {
   });
 
   test('what an interrupted export left is neither replaced nor mixed with another export', async () => {
-    const file = newFile();
+    const file = newFile('data');
     const stopping = new AbortController();
     let cut: ServerResponse | undefined;
     door.onPiece = (piece, response) => {
@@ -156,7 +158,9 @@ describe('through a running gateway', () => {
     [['persons', '--format', 'xlsx'], 2, /Allowed choices are ndjson, csv/],
     [['persons', '--output', '/no/such/folder/x'], 2, /There is no folder \/no\/such\/folder/],
     [['persons', '--output', '/dev/null/x'], 2, /There is no folder \/dev\/null/],
-    [['persons', '--output', '/dev/null'], 2, /not a file/],
+    [['persons', '--output', '/dev/null'], 2, /\/dev\/null is a device\. Give the path of a file/],
+    [['persons', '--output', '/tmp'], 2, /\/tmp is a folder\. Give the path of a file/],
+    [['persons', '--output', '/tmp/x.csv', '--format', 'ndjson'], 2, /contradicts .* \.csv/],
   ])('a mistake is reported in a sentence: %j', async (args, code, sentence) => {
     const result = await run(...args);
     expect(result).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
@@ -349,6 +353,23 @@ describe('formats', () => {
 `);
   });
 
+  test.each([
+    ['persons.csv', [], 'id\n1\n'],
+    ['persons.CSV.gz', [], 'id\n1\n'],
+    ['persons.csv', ['--format', 'csv'], 'id\n1\n'],
+    ['persons.jsonl', [], '{"id":"1"}\n'],
+    ['persons.txt', [], '{"id":"1"}\n'],
+    ['persons.txt', ['--format', 'csv'], 'id\n1\n'],
+  ])('the name %s with the options %j decides on the format', async (name, options, content) => {
+    using others = temporaryFolder();
+    const args = ['--fields', 'id', '--limit', '1', '--output', others.file(name), ...options];
+    expect(await runHere(['export', 'persons', ...args, '--url', door.url])).toMatchObject({
+      code: 0,
+    });
+    const bytes = readFileSync(others.file(name));
+    expect(String(name.endsWith('.gz') ? gunzipSync(bytes) : bytes)).toBe(content);
+  });
+
   test('--args filters as GraphQL does', async () => {
     const args = ['export', 'persons', '--args', 'status: OPEN', '--fields', 'id'];
     const { code, stdout } = await runHere([...args, '--url', door.url]);
@@ -391,6 +412,25 @@ describe('formats', () => {
 });
 
 describe('without a gateway', () => {
+  test('npm with --prefix writes into the folder where it was called', async () => {
+    using others = temporaryFolder();
+    const npm = { npm_package_json: resolve('package.json'), INIT_CWD: others.path };
+    const args = ['export', 'persons', '--sandbox', '--output', 'persons.csv'];
+    const { code, stderr } = await runHere(args, npm);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining(`137 records in ${others.file('persons.csv')}.`),
+    });
+    expect(readdirSync(others.path)).toEqual(['persons.csv']);
+    // A script of another package runs this program in its own folder.
+    const other = { ...npm, npm_package_json: others.file('package.json') };
+    const elsewhere = ['export', 'persons', '--sandbox', '--output', 'no-such-folder/x.csv'];
+    expect(await runHere(elsewhere, other)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('There is no folder no-such-folder.'),
+    });
+  });
+
   test('the sandbox is exported, with a notice, also where a prefix names its fields', async () => {
     const { code, stdout, stderr } = await runHere(['export', 'persons', '--sandbox']);
     expect(code).toBe(0);

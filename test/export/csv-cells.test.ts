@@ -38,6 +38,11 @@ test.each(['Ann', ' Ann', '1-2', "'=1", 'a=b', ''])('the text %j stays as it is'
   expect(cellOf(JSON.stringify(text))).toBe(text),
 );
 
+test('an empty text is in quotes, and null is not', () => {
+  const rows = recordFormat('csv', ['a', 'b', 'c']).write([parse('{"a":"","b":null,"c":""}')]);
+  expect(rows).toBe('"",,""\n');
+});
+
 test.each(['-5', '-1.50', '-1e400', '12345678901234567890123', '-0', '1.10'])(
   'the number %s stays as the service wrote it',
   (number) => expect(cellOf(number)).toBe(number),

@@ -92,7 +92,7 @@ test('a folder in the place of a file of the export is reported with its name', 
   for (const option of ['--resume', '--force']) {
     expect(await exportTo(file, option)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining(`${file}.part is not a file`),
+      stderr: expect.stringContaining(`${file}.part is a folder`),
     });
   }
 });

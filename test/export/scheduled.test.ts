@@ -81,7 +81,7 @@ describe('--resume --force', () => {
       /is damaged/,
     ],
   ])('begins anew if what was cut off cannot be continued: %s', async (_, args, damage, why) => {
-    const file = newFile();
+    const file = newFile('data');
     await interrupted(file, '--fields', 'firstName id');
     damage(file);
     const selected = args.includes('--fields') ? args : ['--fields', 'firstName id', ...args];
