@@ -8,7 +8,9 @@ import {
 import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import { SealError } from '../tokens/store/seal.ts';
+import { adviceOn } from '../tokens/store/store-advice.ts';
 import {
+  StoreNewerError,
   StoreUnreadableError,
   type StoredTokens,
   type TokenStore,
@@ -139,12 +141,13 @@ const COMPLETED =
   'tables is lost, such as the history, and which refresh tokens are spent.';
 
 function isDamage(error: unknown): boolean {
+  if (error instanceof StoreNewerError) return false;
   return error instanceof StoreUnreadableError || (error instanceof SealError && error.isAltered);
 }
 
 async function unreadable(parts: ReadParts, error: unknown): Promise<CommandError> {
   const what = `The token store (${parts.store.description}) cannot be read: ${(error as Error).message}. It was left as it is.`;
-  if (!isDamage(error)) return new CommandError(`${what} Check TOKEN_STORE.`);
+  if (!isDamage(error)) return new CommandError(`${what} ${adviceOn(error)}`);
   return new CommandError(
     `${what} ${await rescueLine(parts)} Correct that; if tables or rows are missing or damaged, run \`tokens recover\`, ` +
       'which makes missing tables again, saves a pair that waits, and says what else helps.',

@@ -8,10 +8,12 @@ import {
   type Gateway,
   type GatewayParts,
 } from '../gateway.ts';
+import { OperatorMistake } from '../errors.ts';
 import type { PageLedger } from '../page-ledger.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
+import { isKeyMissing } from '../tokens/store/store-advice.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
@@ -48,15 +50,25 @@ export async function openUpstream({
   log,
   closeAtEnd,
 }: Setup): Promise<UpstreamParts> {
-  const { recruitingUrl, tokenLink, tokenStore, pagesPerMinute } = config;
+  const { recruitingUrl, tokenLink, pagesPerMinute } = config;
   if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
-  const store = closeAtEnd(openStore(tokenStore, config));
+  const store = closeAtEnd(openedStore(config));
   return {
     settings: { recruitingUrl, tokenLink },
     store,
     ledger: store.ledger?.({ perMinute: pagesPerMinute, clock: systemClock, log }),
     rescue: closeAtEnd(openRescue(rescueFolder(config, machine.owner), log)),
   };
+}
+
+/** @throws OperatorMistake if no key opens the store: a restart does not change that */
+function openedStore(config: Config): ReturnType<typeof openStore> {
+  try {
+    return openStore(config.tokenStore, config);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    throw isKeyMissing(cause) ? new OperatorMistake(message, { cause }) : error;
+  }
 }
 
 /** Keeps the tokens of the sandbox in memory, so that they cannot be mixed with real ones. */

@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
@@ -8,8 +8,10 @@ import {
   openPostgresStore,
   type PostgresStore,
 } from '../tokens/store/postgres/postgres-store.ts';
-import { createSealer, SealError } from '../tokens/store/seal.ts';
+import { createSealer } from '../tokens/store/seal.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
+import { adviceOn } from '../tokens/store/store-advice.ts';
+import { ownerAdvice } from './store-owner.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
@@ -27,29 +29,9 @@ export function openStore(
   try {
     return openSqliteStore(address.path, { sealer, readOnly });
   } catch (error) {
-    throw new Error(
-      `The token store cannot be opened (${address.path}): ${(error as Error).message}. It was left as it is. ${adviceOn(error)}`,
-      { cause: error },
-    );
+    const message = `The token store cannot be opened (${resolve(address.path)}): ${(error as Error).message}. It was left as it is. ${adviceOn(error, true)}${ownerAdvice(error, address.path)}`;
+    throw new Error(message, { cause: error });
   }
-}
-
-function adviceOn(error: unknown): string {
-  if (error instanceof SealError) {
-    return (
-      'Set TOKEN_STORE_KEY as it is set for the gateway on this store. While the key is being changed, ' +
-      'that is both keys, the new one first.'
-    );
-  }
-  const { message } = error as Error;
-  if (/damaged|malformed|not a database/i.test(message)) {
-    return (
-      'Check that TOKEN_STORE names the token store. If it does, the store is damaged: move the file away, and run ' +
-      '`tokens recover`, which saves a pair that waits in a rescue file into a new store. If it finds none, have an ' +
-      'administrator make a new token, and run `tokens import <link>`.'
-    );
-  }
-  return 'Check TOKEN_STORE, and that this user may read and write there.';
 }
 
 /** Names a store for people, without credentials. */

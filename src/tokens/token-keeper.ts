@@ -1,3 +1,4 @@
+import { OperatorMistake } from '../errors.ts';
 import {
   accessTokenOf,
   isFinal,
@@ -15,8 +16,10 @@ import {
   movedError,
   slowRefreshError,
 } from './token-errors.ts';
+import { adviceOn, isKeyMissing } from './store/store-advice.ts';
 import {
   boundStore,
+  StoreNewerError,
   StoreUnavailableError,
   upgradeNotice,
   type TokenStore,
@@ -133,12 +136,11 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
       reportUnavailable(cause);
       return null;
     }
-    throw new Error(
-      `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is. ` +
-        'If it is damaged, run `tokens recover`, which makes missing tables again, saves the pair of a rescue file, and says ' +
-        'what else helps. If no rescue file has the pair, import a new token with `tokens import <link>`.',
-      { cause },
-    );
+    const what = `The token store (${store.description}) cannot be read: ${(cause as Error).message}. It was left as it is.`;
+    if (isKeyMissing(cause)) throw new OperatorMistake(`${what} ${adviceOn(cause)}`, { cause });
+    throw new Error(`${what} ${cause instanceof StoreNewerError ? adviceOn(cause) : IF_DAMAGED}`, {
+      cause,
+    });
   });
   // A store that was locked at the start is opened by the first read.
   for (const notice of store.notices) log.warn(notice);
@@ -332,6 +334,10 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
     return longest * (0.5 + random() / 2);
   }
 }
+
+const IF_DAMAGED =
+  'If it is damaged, run `tokens recover`, which makes missing tables again, saves the pair of a rescue file, and says ' +
+  'what else helps. If no rescue file has the pair, import a new token with `tokens import <link>`.';
 
 const UNAVAILABLE =
   'The token store cannot be read now. The gateway serves with the tokens that it has, if any, and tries again. Check the ' +

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
+import { OperatorMistake } from '../errors.ts';
 import {
   accessLeft,
   changesIn,
@@ -384,8 +385,8 @@ const REPLACED =
   'The token store was replaced by an older copy, or by another store, while this process ran, and holds another token ' +
   'set. The set that this process had was lost or moved away, so this process continues with the other one.';
 
-function foreignStoreError(store: TokenStore, theirs: string, ours: string): Error {
-  return new Error(
+function foreignStoreError(store: TokenStore, theirs: string, ours: string): OperatorMistake {
+  return new OperatorMistake(
     `The token store (${store.description}) belongs to ${theirs}, but RECRUITING_URL is ${ours}. ` +
       'Give this service a store of its own with TOKEN_STORE, or correct RECRUITING_URL. The store was not changed.',
   );

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { OperatorError, type ErrorCode, type ForCallers } from '../errors.ts';
+import { OperatorError, OperatorMistake, type ErrorCode, type ForCallers } from '../errors.ts';
 import { within, type Clock } from '../clock.ts';
 import type { PageReport } from '../page-ledger.ts';
 import type { AccessToken } from '../tokens/held-tokens.ts';
@@ -114,6 +114,8 @@ interface SentError {
   readonly extensions: Record<string, unknown> | undefined;
   /** Undefined unless the message is for the operator. */
   readonly forCallers: ForCallers | undefined;
+  /** Whether the operator has to correct something before the gateway can start. */
+  readonly isMistake: boolean;
 }
 
 type Handler = (value: never) => unknown;
@@ -166,7 +168,8 @@ export function createChannel(port: Port, other: string, clock: Clock): Channel 
       const { message } = error as Error;
       const extensions = error instanceof GraphQLError ? error.extensions : undefined;
       const forCallers = error instanceof OperatorError ? error.forCallers : undefined;
-      send({ id, error: { message, extensions, forCallers } });
+      const isMistake = error instanceof OperatorMistake;
+      send({ id, error: { message, extensions, forCallers, isMistake } });
     }
   }
 
@@ -178,7 +181,8 @@ export function createChannel(port: Port, other: string, clock: Clock): Channel 
 
 const ENDED = 'The other process of the gateway has ended.';
 
-function received({ message, extensions, forCallers }: SentError): Error {
+function received({ message, extensions, forCallers, isMistake }: SentError): Error {
+  if (isMistake) return new OperatorMistake(message);
   if (forCallers) return new OperatorError(extensions?.['code'] as ErrorCode, message, forCallers);
   return extensions ? new GraphQLError(message, { extensions }) : new Error(message);
 }

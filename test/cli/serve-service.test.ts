@@ -67,7 +67,7 @@ describe('serve over a service', () => {
       env: { TOKEN_STORE, RECRUITING_URL: 'http://127.0.0.1:9', ALLOW_ANONYMOUS: 'true' },
     });
     const { code, stderr } = await gateway.ended;
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain(`belongs to ${service.baseUrl}`);
     expect(stderr).toContain('The store was not changed.');
     expect(stderr).not.toMatch(/^\s+at /m);

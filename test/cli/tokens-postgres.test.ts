@@ -1,4 +1,5 @@
 /** Commands and a gateway on a token store in PostgreSQL, as an operator sees them. */
+import { renameSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
@@ -11,6 +12,8 @@ import { YEAR } from '../support/random/manual-clock.ts';
 import { pairOf, PERSON, reply } from '../support/tokens/tokens.ts';
 import { startGatewayOf } from './tokens-gateway.ts';
 import { beginExchange, startOperator, startWithTokens } from './tokens-operator.ts';
+
+const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 
 let server: PostgresServer;
 
@@ -139,6 +142,65 @@ test('`tokens recover` waits for the length of a claim dated a year ahead, and t
   expect(recovered.stdout).toMatch(/clock of the token store was set back.*at most[^]*It worked/);
   expect((await tokens(['status'], { env })).code).toBe(0);
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered', 'answered']);
+});
+
+test.each(['1', '2'])(
+  'a gateway without the key of its store ends as after a mistake in the settings (%s workers)',
+  async (WORKERS) => {
+    const { service, tokens, env, file } = await startOperator();
+    const TOKEN_STORE = await server.emptyStore();
+    const here = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+    const sealed = { ...here, TOKEN_STORE_KEY: KEYS[0]! };
+    expect((await tokens(['import', service.tokenLink], { env: sealed })).code).toBe(0);
+    await using gateway = startProgram([], {
+      env: { ...env, ...here, WORKERS, ALLOW_ANONYMOUS: 'true', TOKEN_STORE_KEY: KEYS[1]! },
+    });
+    const { code, stderr } = await gateway.ended;
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /none of those in TOKEN_STORE_KEY\. .* Set TOKEN_STORE_KEY as it is set/,
+    );
+    expect(service.exchanges).toHaveLength(1);
+  },
+);
+
+test('if the key is lost, the tables are dropped, the rescue files are moved away, and a new link is imported', async () => {
+  const { service, tokens, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue'), TOKEN_STORE_KEY: KEYS[0]! };
+  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
+  const fresh = { env: { ...env, TOKEN_STORE_KEY: KEYS[1]! } };
+  const link = service.makeNewSet();
+  const refused = await tokens(['import', link, '--replace'], fresh);
+  expect(refused.stderr).toMatch(/none of those in TOKEN_STORE_KEY.* Set TOKEN_STORE_KEY as/);
+  const schema = new URL(TOKEN_STORE).username;
+  const tables = await server.query(
+    `SELECT tablename FROM pg_tables WHERE schemaname = '${schema}' AND tablename ~ '^recruiting_'`,
+  );
+  for (const { tablename } of tables) {
+    await server.query(`DROP TABLE ${schema}.${String(tablename)}`);
+  }
+  renameSync(file('rescue'), file('old-rescue'));
+  expect(await tokens(['import', link], fresh)).toMatchObject({ code: 0, stderr: '' });
+  expect((await tokens(['status'], fresh)).code).toBe(0);
+});
+
+test('a store of a newer version is left to that version', async () => {
+  const { service, tokens, file, env } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const here = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  expect((await tokens(['import', service.tokenLink], { env: here })).code).toBe(0);
+  const schema = new URL(TOKEN_STORE).username;
+  await server.query(`UPDATE ${schema}.recruiting_token_store SET layout = 3`);
+  await using gateway = startProgram([], { env: { ...env, ...here, ALLOW_ANONYMOUS: 'true' } });
+  const said = [(await gateway.ended).stderr];
+  for (const args of [['status'], ['refresh'], ['recover'], ['recover', '--rebuild']]) {
+    said.push((await tokens(args, { env: here })).stderr);
+  }
+  for (const stderr of said) {
+    expect(stderr).toMatch(/newer version \(layout 3\)\. .* Start the newer version again/);
+    expect(stderr).not.toContain('tokens recover');
+  }
 });
 
 test('a gateway whose store is down starts, is not ready, and serves when the store is back; a command says why', async () => {

@@ -144,7 +144,12 @@ interface Harm {
   harm(path: string): Promise<void> | void;
   extra?: Record<string, string>;
   text: string;
+  /** The exit code of a gateway. Default: 1. */
+  code?: number;
 }
+
+/** The exit code after a mistake in the settings, after which systemd does not start the gateway again. */
+const MISTAKE = 2;
 
 const harms: Harm[] = [
   {
@@ -172,6 +177,7 @@ const harms: Harm[] = [
       await openSqliteStore(path, { sealer: createSealer([Buffer.from(KEY, 'base64')]) }).close();
     },
     text: 'TOKEN_STORE_KEY',
+    code: MISTAKE,
   },
   {
     name: 'given a key it was not sealed with',
@@ -180,24 +186,26 @@ const harms: Harm[] = [
     },
     extra: { TOKEN_STORE_KEY: Buffer.alloc(32, 8).toString('base64') },
     text: 'TOKEN_STORE_KEY',
+    code: MISTAKE,
   },
   {
     name: 'of another service',
     harm: () => {},
     extra: { RECRUITING_URL: 'https://other.example' },
     text: 'but RECRUITING_URL is https://other.example',
+    code: MISTAKE,
   },
 ];
 
 test.concurrent.each(harms)(
   'a store that is $name is refused with an explanation, and left unchanged',
-  async ({ harm, text, extra }) => {
+  async ({ harm, text, extra, code = 1 }) => {
     await using world = await startFaultWorld();
     await harm(world.path);
     const before = world.files();
     const refused = world.start([], extra ?? {});
     const exit = await refused.ended;
-    expect(exit).toMatchObject({ code: 1, stderr: expect.stringContaining(text) });
+    expect(exit).toMatchObject({ code, stderr: expect.stringContaining(text) });
     expect(world.files()).toEqual(before);
     expect(world.outcomes()).toEqual([]);
   },

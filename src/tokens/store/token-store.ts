@@ -142,6 +142,13 @@ export class StoreUnreadableError extends Error {
   override readonly name = 'StoreUnreadableError';
 }
 
+/** It was written by a newer version of the gateway. */
+export class StoreNewerError extends StoreUnreadableError {
+  constructor(layout: unknown) {
+    super(`it was written by a newer version (layout ${String(layout)})`);
+  }
+}
+
 export interface StoredTokens {
   /** Names the store: copies of it have the same name, one that is made anew has another. */
   readonly storeId: string;

@@ -11,6 +11,7 @@ import {
   type TokenDocument,
 } from '../token-document.ts';
 import {
+  StoreNewerError,
   StoreUnavailableError,
   StoreUnreadableError,
   type StoreLayout,
@@ -338,8 +339,7 @@ function asUnreadable(error: unknown): unknown {
 }
 
 function checkVersion({ layout }: Record<string, unknown>): void {
-  if (layout === LAYOUT) return;
-  throw new Error(`it was written by a newer version (layout ${String(layout)})`);
+  if (layout !== LAYOUT) throw new StoreNewerError(layout);
 }
 
 async function twice<T>(call: () => Promise<T>): Promise<T> {

@@ -4,7 +4,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { documentOf, OLD_PROCESS } from '../first-layout.ts';
 import type { Sealer } from '../seal.ts';
 import { newDocument, openDocument, sealDocument, type TokenDocument } from '../token-document.ts';
-import { StoreUnavailableError, StoreUnreadableError, type StoreLayout } from '../token-store.ts';
+import {
+  StoreNewerError,
+  StoreUnavailableError,
+  StoreUnreadableError,
+  type StoreLayout,
+} from '../token-store.ts';
 import { isBusy, makeEmptyFile, SQLITE_BUSY } from './lock.ts';
 import {
   checkFileSystem,
@@ -298,7 +303,7 @@ function sealedIn(database: DatabaseSync): string {
 /** @returns 0 for an empty database @throws Error with a message for the operator */
 export function checkLayout(database: DatabaseSync): number {
   const version = layoutOf(database);
-  if (version > LAYOUT) throw new Error(`it was written by a newer version (layout ${version})`);
+  if (version > LAYOUT) throw new StoreNewerError(version);
   const names = database.prepare('SELECT name FROM sqlite_schema').all();
   if (names.length === 0 && version === 0) return 0;
   const has = (name: string) => names.some((row) => row['name'] === name);
