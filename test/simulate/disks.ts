@@ -111,6 +111,7 @@ export const ftruncateSync = (): void => {};
 export const mkdirSync = (): void => {};
 export const chownSync = (): void => {};
 export const fchownSync = (): void => {};
+export const lchownSync = (): void => {};
 
 function fileAt(path: string): StoredFile {
   const file = diskOf(path).files.get(path);

@@ -1,16 +1,12 @@
 import {
-  chownSync,
   closeSync,
-  fchownSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
   readSync,
-  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
@@ -18,6 +14,7 @@ import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../../sync-folder.ts';
 import type { RawAnswer } from '../token-set.ts';
+import { giveToOwnerOf, makeFolder } from './owners.ts';
 import { contexts, openJson, sealJson, type Sealer } from './seal.ts';
 import type { NewPair } from './token-store.ts';
 
@@ -133,7 +130,7 @@ export function reserveFile<Kind extends FileKind>(
   }
 
   function create() {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeFolder(directory);
     const name = `${kind}-${owner.host}-${owner.pid}-${randomBytes(4).toString('hex')}.json`;
     const path = join(directory, name);
     const made = { path, descriptor: openSync(path, 'wx+', 0o600), bytes: 0 };
@@ -287,24 +284,5 @@ function removeFile(path: string): void {
     syncFolder(dirname(path));
   } catch {
     // It is empty or saved. The next start tries again.
-  }
-}
-
-/**
- * Gives a new file to the owner of the store, so that a gateway can use files of a command that root ran. Has no effect for
- * other users.
- *
- * @param file its path, or a descriptor
- * @param like a file or folder with the owner of the store
- */
-export function giveToOwnerOf(like: string, file: string | number): void {
-  const { uid, gid } = statSync(like);
-  const owned = typeof file === 'number' ? fstatSync(file) : statSync(file);
-  if (owned.uid === uid) return;
-  try {
-    if (typeof file === 'number') fchownSync(file, uid, gid);
-    else chownSync(file, uid, gid);
-  } catch {
-    // Not root.
   }
 }

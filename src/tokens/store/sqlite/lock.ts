@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
+import { giveToOwnerOf } from '../owners.ts';
 
 /**
  * The right to exchange, among all processes on one store: a kernel lock, which is released when its process ends, however
@@ -126,11 +127,17 @@ interface Connection {
   readonly toLock: boolean;
 }
 
-/** Never readable by others, not even for a moment. */
-export function makeEmptyFile(path: string): void {
+/**
+ * Never readable by others, not even for a moment.
+ *
+ * @param like a file or folder with the owner that it gets; default: this process
+ */
+export function makeEmptyFile(path: string, like?: string): void {
   if (existsSync(path)) return;
   try {
-    closeSync(openSync(path, 'wx', 0o600));
+    const file = openSync(path, 'wx', 0o600);
+    if (like !== undefined) giveToOwnerOf(like, file);
+    closeSync(file);
   } catch (error) {
     // Another process was first.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

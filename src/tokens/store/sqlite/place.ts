@@ -2,7 +2,6 @@ import {
   chmodSync,
   existsSync,
   lstatSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -11,7 +10,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { syncFolder } from '../../../sync-folder.ts';
-import { giveToOwnerOf } from '../sealed-file.ts';
+import { giveToOwnerOf, makeFolder } from '../owners.ts';
 import { makeEmptyFile } from './lock.ts';
 
 /** The type of the file system that a path is on, as `statfs` says. */
@@ -124,14 +123,16 @@ export function placeOf(path: string): string {
   return path;
 }
 
-/** Creates the file as private, before SQLite would create it with the umask. */
+/**
+ * Creates the file as private, before SQLite would create it with the umask, and for the owner of its folder: the gateway
+ * has to open a store that root made.
+ */
 export function makeStoreFile(path: string): void {
   const folder = dirname(resolve(path));
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
-  makeEmptyFile(path);
+  const made = makeFolder(folder);
+  makeEmptyFile(path, folder);
   // SQLite syncs only the folder of the file, and not the new folders above it.
-  const last = first === undefined ? folder : dirname(first);
-  for (let made = folder; made !== last; made = dirname(made)) syncFolder(dirname(made));
+  for (const each of made) syncFolder(dirname(each));
 }
 
 /** Makes the files private, and the folder too if it contains nothing else. @returns notices for the operator */
