@@ -6,6 +6,8 @@ import { authContradictions, authVariables, toAuth } from './config/auth.ts';
 import { COMMAND_LINE } from './config/command-line.ts';
 import {
   describeMisspelling,
+  describeRefusal,
+  isRefused,
   misspellings,
   readSecretFiles,
   SECRETS,
@@ -245,6 +247,8 @@ export type SettingName =
  * @param serves whether the service or the sandbox will be used: then some settings require others
  * @param hasCallers whether others can send requests: then the settings must say who may
  * @param hasSandbox whether the sandbox replaces a service that is not set
+ * @param only the settings that are read; default: all
+ * @param refusesMisspelled whether a misspelled setting of the service or of the tokens is a mistake; default: `serves`
  * @throws ConfigError
  */
 export function readConfig(
@@ -254,9 +258,17 @@ export function readConfig(
     serves = true,
     hasCallers = serves,
     hasSandbox = true,
-  }: { serves?: boolean; hasCallers?: boolean; hasSandbox?: boolean } = {},
+    only,
+    refusesMisspelled = serves,
+  }: {
+    serves?: boolean;
+    hasCallers?: boolean;
+    hasSandbox?: boolean;
+    only?: readonly SettingName[];
+    refusesMisspelled?: boolean;
+  } = {},
 ): Config {
-  const settings = withoutEmpty(env);
+  const settings = withoutEmpty(only ? picked(env, only) : env);
   const mistakes = readSecretFiles(settings, Object.keys(variables.shape), readFile);
   const read = variables.safeParse(settings);
   if (!read.success) {
@@ -268,10 +280,13 @@ export function readConfig(
   if (hasCallers) mistakes.push(...otherProduction(settings), ...uselessWithoutOthers(settings));
   if (serves) mistakes.push(...contradictions(settings, { hasCallers, hasSandbox }));
   const misspelledNames = likelyMisspellings(env);
-  // The sandbox would be served to callers who believe that it is the service.
-  const isServiceMeant = serves && misspelledNames.some(({ meant }) => meant === 'RECRUITING_URL');
-  if (!read.success || mistakes.length > 0 || isServiceMeant) {
-    throw new ConfigError([...mistakes, ...misspelledNames.map(describeMisspelling)]);
+  const refused = refusesMisspelled ? misspelledNames.filter(isRefused) : [];
+  if (!read.success || mistakes.length > 0 || refused.length > 0) {
+    const describe = (misspelling: Misspelling) =>
+      refused.includes(misspelling)
+        ? describeRefusal(misspelling, serves)
+        : describeMisspelling(misspelling);
+    throw new ConfigError([...mistakes, ...misspelledNames.map(describe)]);
   }
   return toConfig(read.data, settings);
 }
@@ -279,7 +294,7 @@ export function readConfig(
 /** Reports settings that are probably mistakes but do not prevent the start. */
 export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
   return [
-    ...likelyMisspellings(env).map(describeMisspelling),
+    ...misspelledSettings(env),
     ...uselessSettings(config),
     ...(WITH_CONTACT.test(config.agent) ? [] : [NO_CONTACT]),
   ];
@@ -291,6 +306,15 @@ const WITH_CONTACT = /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/;
 const NO_CONTACT =
   'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
   'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).';
+
+/** Reports likely misspellings of settings, which are ignored. */
+export function misspelledSettings(env: Record<string, string | undefined>): string[] {
+  return likelyMisspellings(env).map(describeMisspelling);
+}
+
+function picked(env: Record<string, string | undefined>, names: readonly string[]) {
+  return Object.fromEntries(names.map((name) => [name, env[name]]));
+}
 
 function likelyMisspellings(env: Record<string, string | undefined>): Misspelling[] {
   return misspellings(withoutEmpty(env), Object.keys(variables.shape));

@@ -378,7 +378,7 @@ describe('a misspelled variable', () => {
     ['MUTATION', 'MUTATIONS'],
     ['LOGLEVEL', 'LOG_LEVEL'],
     ['LOGFORMATS', 'LOG_FORMAT'],
-    ['TOKENSTORE', 'TOKEN_STORE'],
+    ['STORE_KEY', 'TOKEN_STORE_KEY'],
     ['API_KEYS', 'AUTH_API_KEYS'],
     ['API_KEYS_FILE', 'AUTH_API_KEYS_FILE'],
     ['TIMEOUT_MS', 'UPSTREAM_TIMEOUT_MS'],
@@ -404,6 +404,24 @@ describe('a misspelled variable', () => {
     ]);
     expect(warningsOf({ ...OVER_SERVICE, [name]: 'https://secret.example.com' })).toEqual([]);
   });
+
+  test.each([
+    ['TOKENSTORE', 'TOKEN_STORE'],
+    ['TOKEN_STROE', 'TOKEN_STORE'],
+    ['TOKEN_STORE_KEYS', 'TOKEN_STORE_KEY'],
+    ['TOKEN_STORE_KEY_FILES', 'TOKEN_STORE_KEY_FILE'],
+    ['TOKEN_LINKS', 'TOKEN_LINK'],
+    ['TOKEN_RESCUE', 'TOKEN_RESCUE_DIR'],
+    ['token_store', 'TOKEN_STORE'],
+    ['RECRUITING_AGNET', 'RECRUITING_AGENT'],
+  ])(
+    '%s prevents a start that would keep the tokens elsewhere or unencrypted, or send other requests',
+    (name, meant) => {
+      expect(mistakesOf({ ...OVER_SERVICE, [name]: 'secret' })).toEqual([
+        `${name} is not a setting. Was ${meant} meant? Rename ${name}, or remove it.`,
+      ]);
+    },
+  );
 
   test('it is also reported if the start is refused, perhaps because of it', () => {
     const env = { RECRUITING_URL: 'https://api.example.com', AUTH_API_KEY: 'secret' };

@@ -22,6 +22,7 @@ import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../expor
 import { patientGateway } from '../export/patience.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
+import { readSettings, reportMisspellings } from './command-settings.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -346,20 +347,17 @@ interface Source {
   readonly source: string;
 }
 
-function distantGateway(
-  address: string,
-  { sandbox }: ExportOptions,
-  { env, readFile, proxyFor }: Terminal,
-): Source {
+function distantGateway(address: string, { sandbox }: ExportOptions, terminal: Terminal): Source {
   if (sandbox) {
     throw new CommandError(
       '--sandbox exports made-up people without a gateway. Remove it, or remove --url.',
       USAGE_ERROR,
     );
   }
-  const names = ['EXPORT_API_KEY', 'EXPORT_API_KEY_FILE'];
-  const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
-  const { exportApiKey: apiKey } = readConfig(settings, readFile, { serves: false });
+  const { exportApiKey: apiKey } = readSettings(terminal, [
+    'EXPORT_API_KEY',
+    'EXPORT_API_KEY_FILE',
+  ]);
   const url = graphqlUrl(address);
   if (apiKey !== undefined && !isSecureUrl(url)) {
     throw new CommandError(
@@ -367,7 +365,7 @@ function distantGateway(
       USAGE_ERROR,
     );
   }
-  return { gateway: gatewayAt({ url, apiKey, proxy: proxyFor(url) }), source: url };
+  return { gateway: gatewayAt({ url, apiKey, proxy: terminal.proxyFor(url) }), source: url };
 }
 
 function graphqlUrl(address: string): string {
@@ -398,6 +396,7 @@ async function ownGateway(
 ): Promise<Source> {
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
+  reportMisspellings(terminal);
   const hasService = config.recruitingUrl !== undefined;
   if (config.exportApiKey !== undefined) throw new CommandError(KEY_WITHOUT_URL, USAGE_ERROR);
   if (sandbox === hasService) {

@@ -39,7 +39,7 @@ import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
 import { readSdl, WHERE_SDL_IS_FROM } from './schema-source.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
-import { noTokens, withTokenStore } from './token-session.ts';
+import { noTokens, readTokenConfig, withTokenStore, type TokenSession } from './token-session.ts';
 
 interface CheckOptions {
   readonly json: boolean;
@@ -270,8 +270,10 @@ async function askService<Answer>(
   timeoutMs: number,
   ask: (execute: Execute, service: string) => Promise<Answer>,
 ): Promise<Answer> {
-  return withTokenStore(terminal, 'inspect', async (session) => {
-    const { stored, store, config } = session;
+  // The command has reported misspellings already.
+  const config = readTokenConfig(terminal, { isReported: false });
+  const work = async (session: TokenSession) => {
+    const { stored, store } = session;
     if (!stored) throw await noTokens(session);
     const { baseUrl } = stored;
     const log = await commandLog(config, terminal);
@@ -298,7 +300,8 @@ async function askService<Answer>(
     } finally {
       await upstream.close();
     }
-  });
+  };
+  return withTokenStore(terminal, 'inspect', work, config);
 }
 
 interface StoredToken {

@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { readConfig, type Config, type SettingName } from '../config.ts';
+import type { Config, SettingName } from '../config.ts';
 import { COMMAND_LINE } from '../config/command-line.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
 import type { ListReport } from '../schema/derivation/adapters.ts';
@@ -11,6 +11,7 @@ import {
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { Additions } from '../stitching/additions.ts';
 import { withAdditions } from '../stitching/with-additions.ts';
+import { readSettings } from './command-settings.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { CommandError, USAGE_ERROR, type Terminal } from './terminal.ts';
 
@@ -52,10 +53,8 @@ function schemaSettings(terminal: Terminal) {
 }
 
 /** Reads only the settings for schemas, because these commands need none for callers. */
-export function readSchemaConfig({ env, readFile }: Terminal): Config {
-  const names = [...Object.values(OF_SCHEMA), ...BESIDE_SCHEMA];
-  const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
-  return readConfig(settings, readFile, { serves: false });
+export function readSchemaConfig(terminal: Terminal): Config {
+  return readSettings(terminal, [...Object.values(OF_SCHEMA), ...BESIDE_SCHEMA]);
 }
 
 /** The settings on which the schema depends, by their names in `SnapshotSettings`. */

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
-import { readConfig, type Config } from '../config.ts';
+import type { Config } from '../config.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import {
@@ -21,6 +21,7 @@ import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { REFUSED, createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from '../setup/token-store.ts';
+import { readSettings, type Spelling } from './command-settings.ts';
 import {
   printRescued,
   readAsItIs,
@@ -55,8 +56,8 @@ export async function withTokenStore<T>(
   terminal: Terminal,
   purpose: Purpose,
   work: (session: TokenSession) => Promise<T>,
+  config = readTokenConfig(terminal, { isChecked: purpose !== 'inspect' }),
 ): Promise<T> {
-  const config = readTokenConfig(terminal);
   const folder = rescueFolder(config, terminal.owner);
   const { store, tables, isMade = false } = await openFor(purpose, config, folder, terminal);
   try {
@@ -266,7 +267,7 @@ function readFor(purpose: Purpose, parts: ReadParts): Promise<StoredTokens | nul
 }
 
 /** Reads only the settings for tokens, because these commands need none for callers. */
-export function readTokenConfig({ env, readFile }: Terminal): Config {
+export function readTokenConfig(terminal: Terminal, spelling: Spelling): Config {
   const names = [
     'RECRUITING_URL',
     'RECRUITING_AGENT',
@@ -277,9 +278,8 @@ export function readTokenConfig({ env, readFile }: Terminal): Config {
     'TOKEN_RESCUE_DIR',
     'LOG_FORMAT',
     'LOG_LEVEL',
-  ];
-  const settings = Object.fromEntries(names.map((name) => [name, env[name]]));
-  return readConfig(settings, readFile, { serves: false });
+  ] as const;
+  return readSettings(terminal, names, spelling);
 }
 
 function foreignStore(store: TokenStore, stored: StoredTokens, baseUrl: string): CommandError {

@@ -27,9 +27,10 @@ export async function tokensImport(
   { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const baseUrl = readTokenConfig(terminal).recruitingUrl;
+  const config = readTokenConfig(terminal, { isChecked: true });
+  const { recruitingUrl: baseUrl } = config;
   if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
-  await withTokenStore(terminal, 'create', async (session) => {
+  const work = async (session: TokenSession) => {
     const { store, stored } = session;
     if (isInUse(stored) && !replace) throw inUse(stored);
     const pair = await readSource(source, session, terminal);
@@ -52,7 +53,8 @@ export async function tokensImport(
     await withTokenService(session, baseUrl, terminal, (service) =>
       refreshAtOnce(service, outcome.stored, stored, session, terminal),
     );
-  });
+  };
+  await withTokenStore(terminal, 'create', work, config);
 }
 
 const NO_SERVICE =

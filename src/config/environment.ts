@@ -109,11 +109,24 @@ export function misspellings(
     });
 }
 
+/**
+ * Whether the command or the start is refused: tokens would be written to another place, not be encrypted, or be sent to
+ * another service. A name without the first word of the setting may belong to another program, such as STORE_KEY.
+ */
+export function isRefused({ name, meant }: Misspelling): boolean {
+  return /^(RECRUITING|TOKEN)_/.test(meant) && !meant.endsWith(`_${name.toUpperCase()}`);
+}
+
+/** @param hasSandbox whether the sandbox would take the place of a service that is not set */
+export function describeRefusal({ name, meant }: Misspelling, hasSandbox: boolean): string {
+  // The sandbox would be served to callers who believe that it is the service.
+  return hasSandbox && meant === 'RECRUITING_URL'
+    ? `${name} is not a setting and is ignored. RECRUITING_URL was probably meant, but is not set: the sandbox would be served instead of the real service. Rename ${name}, or remove it.`
+    : `${name} is not a setting. Was ${meant} meant? Rename ${name}, or remove it.`;
+}
+
 export function describeMisspelling({ name, meant }: Misspelling): string {
-  const fact = `${name} is not a setting and is ignored.`;
-  return meant === 'RECRUITING_URL'
-    ? `${fact} RECRUITING_URL was probably meant, but is not set: the sandbox would be served instead of the real service. Rename ${name}, or remove it.`
-    : `${fact} Was ${meant} meant?`;
+  return `${name} is not a setting and is ignored. Was ${meant} meant?`;
 }
 
 function isNear(name: string, known: string): boolean {
