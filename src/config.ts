@@ -14,11 +14,13 @@ import {
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
+import { foreignLink } from './config/token-link.ts';
 import {
   baseUrl,
   choice,
   count,
   isOn,
+  isSecureUrl,
   listOf,
   matching,
   onOrOff,
@@ -114,6 +116,16 @@ const SETTINGS = {
       .transform((text) => (text === 'off' ? undefined : Number(text))),
   ],
   tokenLink: ['TOKEN_LINK', secureUrl().optional()],
+  /** Where the service gives out its token links, if not at its own address. */
+  tokenLinkOrigin: [
+    'TOKEN_LINK_ORIGIN',
+    secureUrl()
+      .refine(
+        isOrigin,
+        'must be the origin of the token links, for example https://account.example.com (no path)',
+      )
+      .optional(),
+  ],
   tokenStore: ['TOKEN_STORE', storeAddress('sqlite:data/tokens.db')],
   /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
   tokenStoreKeys: [
@@ -340,7 +352,9 @@ function contradictions(
   { hasCallers, hasSandbox }: { hasCallers: boolean; hasSandbox: boolean },
 ): string[] {
   const { RECRUITING_URL: url, NODE_ENV: environment } = settings;
-  if (url !== undefined) return hasCallers ? authContradictions(settings) : [];
+  if (url !== undefined) {
+    return [...linkOfOthers(url, settings), ...(hasCallers ? authContradictions(settings) : [])];
+  }
   if (!hasSandbox) {
     return [
       `RECRUITING_URL is not set. Set it to the base address of the service, for example https://api.example.com, or to that of a sandbox: \`${COMMAND_LINE} sandbox\` plays the service on this machine.`,
@@ -361,6 +375,13 @@ function contradictions(
     `${list} ${ofService.length > 1 ? 'are' : 'is'} set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. ` +
       `Set RECRUITING_URL, or remove ${list}. To try API keys with made-up people, run \`${COMMAND_LINE} sandbox --keys\`, which prints the settings for it; for users' tokens, see docs/sandbox.md.`,
   ];
+}
+
+function linkOfOthers(recruitingUrl: string, settings: Record<string, string>): string[] {
+  const { TOKEN_LINK: link, TOKEN_LINK_ORIGIN: origin } = settings;
+  if (link === undefined || ![link, recruitingUrl].every(isSecureUrl)) return [];
+  const complaint = foreignLink(link, { recruitingUrl, origin });
+  return complaint === undefined ? [] : [`TOKEN_LINK ${complaint}`];
 }
 
 /** Reports other spellings of `production`. */

@@ -271,6 +271,7 @@ export function readTokenConfig(terminal: Terminal, spelling: Spelling): Config 
   const names = [
     'RECRUITING_URL',
     'RECRUITING_AGENT',
+    'TOKEN_LINK_ORIGIN',
     'TOKEN_STORE',
     'TOKEN_STORE_FILE',
     'TOKEN_STORE_KEY',

@@ -1,3 +1,5 @@
+import type { Config } from '../config.ts';
+import { foreignLink } from '../config/token-link.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
@@ -30,6 +32,7 @@ export async function tokensImport(
   const config = readTokenConfig(terminal, { isChecked: true });
   const { recruitingUrl: baseUrl } = config;
   if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
+  if (isLink(source)) checkLink(source, config);
   const work = async (session: TokenSession) => {
     const { store, stored } = session;
     if (isInUse(stored) && !replace) throw inUse(stored);
@@ -57,6 +60,18 @@ export async function tokensImport(
   await withTokenStore(terminal, 'create', work, config);
 }
 
+/** Refuses a link whose refresh token would be sent to another service. */
+function checkLink(link: string, { recruitingUrl, tokenLinkOrigin: origin }: Config): void {
+  if (!isSecureUrl(link)) {
+    throw new CommandError(
+      'The link must begin with https:// (http:// is only for this machine). Nothing was sent or changed.',
+      2,
+    );
+  }
+  const complaint = foreignLink(link, { recruitingUrl: recruitingUrl!, origin });
+  if (complaint !== undefined) throw new CommandError(`The token link ${complaint}`, 2);
+}
+
 const NO_SERVICE =
   'RECRUITING_URL is not set. Put the base address of the service that the token set is for in front of the command: ' +
   'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
@@ -82,12 +97,7 @@ async function readSource(
 ): Promise<TokenPair> {
   const text = isLink(source) ? source : (await contentOf(source, terminal)).trim();
   if (!isLink(text)) return readTokenFile(text);
-  if (!isSecureUrl(text)) {
-    throw new CommandError(
-      'The link must begin with https:// (http:// is only for this machine). Nothing was sent or changed.',
-      2,
-    );
-  }
+  checkLink(text, config);
   return readTokenLink(text, { agent: config.agent, proxy: terminal.proxyFor(text) });
 }
 

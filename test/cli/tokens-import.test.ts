@@ -204,7 +204,9 @@ test.each([
     const url = await startServer((_request, response) => {
       response.writeHead(status, { location }).end(body);
     });
-    const { code, stderr } = await operator.tokens(['import', `${url}/a-secret-path`]);
+    const { code, stderr } = await operator.tokens(['import', `${url}/a-secret-path`], {
+      env: { TOKEN_LINK_ORIGIN: url },
+    });
     expect(code).toBe(1);
     expect(stderr).toMatch(said);
     expect(stderr).not.toContain('a-secret-path');
@@ -266,8 +268,10 @@ test('nothing is imported into the store of another service, and the error names
   const { tokens, service, storePath } = await startWithTokens();
   const before = readFileSync(storePath);
   const other = 'https://other.example.com';
-  const { code, stderr } = await tokens(['import', service.makeNewSet(), '--replace'], {
+  const json = await (await fetch(service.makeNewSet())).text();
+  const { code, stderr } = await tokens(['import', '-', '--replace'], {
     env: { RECRUITING_URL: other },
+    stdin: [json],
   });
   expect(code).toBe(2);
   expect(stderr).toContain(`belongs to ${service.url}, but RECRUITING_URL is ${other}`);
