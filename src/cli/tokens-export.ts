@@ -25,12 +25,14 @@ export async function tokensExport(
     const other = boundStore(openStore(target, config), systemClock);
     // A set that is moved from an older copy of the database would have a spent refresh token.
     if (await store.askOthers()) await systemClock.sleep(ANSWERS_MS);
+    let notices: readonly string[] = [];
     const generations = newest.map(({ pair }) => pair.generation + 1);
     try {
       await moveSet(store, other, stored, {
         replica: replicaOf(terminal.owner),
         newest: Math.max(0, ...generations),
       });
+      ({ notices } = other);
     } catch (error) {
       throw new CommandError((error as Error).message);
     } finally {
@@ -39,7 +41,8 @@ export async function tokensExport(
     for (const { remove } of newest) remove();
     terminal.stdout.write(
       `The token set is in ${other.description} now, and ${store.description} refuses to refresh it. ` +
-        `Set TOKEN_STORE${target.kind === 'sqlite' ? `=${other.description}` : ' to its address'} for every gateway that used the other, and restart them.\n`,
+        `Set TOKEN_STORE${target.kind === 'sqlite' ? `=${other.description}` : ' to its address'} for every gateway that used the other, and restart them.\n` +
+        notices.map((notice) => `${notice}\n`).join(''),
     );
   });
 }

@@ -1,3 +1,4 @@
+import { NoAnswerError } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { foreignLink } from '../config/token-link.ts';
 import { isSecureUrl } from '../config/values.ts';
@@ -6,9 +7,21 @@ import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
 import { isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import type { TokenPair } from '../tokens/token-set.ts';
-import type { StoredTokens } from '../tokens/store/token-store.ts';
-import { replicaOf } from '../setup/token-store.ts';
-import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
+import { adviceOn } from '../tokens/store/store-advice.ts';
+import {
+  StoreUnavailableError,
+  type StoredTokens,
+  type TokenStore,
+} from '../tokens/store/token-store.ts';
+import { placeOfStore, replicaOf } from '../setup/token-store.ts';
+import {
+  CommandError,
+  duration,
+  exitCodeOf,
+  printable,
+  stopped,
+  type Terminal,
+} from './terminal.ts';
 import {
   readTokenConfig,
   withTokenService,
@@ -33,12 +46,17 @@ export async function tokensImport(
   const { recruitingUrl: baseUrl } = config;
   if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
   if (isLink(source)) checkLink(source, config);
+  let isOpen = false;
   const work = async (session: TokenSession) => {
+    isOpen = true;
     const { store, stored } = session;
     if (isInUse(stored) && !replace) throw inUse(stored);
     const pair = await readSource(source, session, terminal);
     const replica = replicaOf(terminal.owner);
-    const outcome = await store.import({ baseUrl, pair, replica, after: stored });
+    const imported = { baseUrl, pair, replica, after: stored };
+    const outcome = await store.import(imported).catch((error: Error) => {
+      throw notImported(error, config);
+    });
     if (outcome.kind === 'known') {
       const isLost = stored !== null && !isInUse(stored);
       throw new CommandError(knownTokenText(outcome, isLost));
@@ -51,13 +69,18 @@ export async function tokensImport(
     const { generation, fingerprint } = outcome.stored;
     terminal.stdout.write(
       `Imported the token set ${pair.name === null ? '(without a name)' : `"${printable(pair.name)}"`} of ${new URL(baseUrl).host} ` +
-        `as generation ${generation} (refresh token ${fingerprint}).\n`,
+        `as generation ${generation} (refresh token ${fingerprint}).\n${describePlace(store, config)}`,
     );
     await withTokenService(session, baseUrl, terminal, (service) =>
       refreshAtOnce(service, outcome.stored, stored, session, terminal),
-    );
+    ).catch((error: Error) => {
+      throw error instanceof CommandError ? error : new CommandError(inStore(error));
+    });
   };
-  await withTokenStore(terminal, 'create', work, config);
+  await withTokenStore(terminal, 'create', work, config).catch((error: Error) => {
+    if (isOpen) throw error;
+    throw new CommandError(`${error.message} ${NOTHING_IMPORTED}`, exitCodeOf(error));
+  });
 }
 
 /** Refuses a link whose refresh token would be sent to another service. */
@@ -70,6 +93,27 @@ function checkLink(link: string, { recruitingUrl, tokenLinkOrigin: origin }: Con
   }
   const complaint = foreignLink(link, { recruitingUrl: recruitingUrl!, origin });
   if (complaint !== undefined) throw new CommandError(`The token link ${complaint}`, 2);
+}
+
+const NOTHING_IMPORTED = 'Nothing was imported, and the link still works.';
+
+function notImported(error: Error, { tokenStore }: Config): CommandError {
+  const where = `The token set could not be saved to the token store (${placeOfStore(tokenStore)}): ${error.message}.`;
+  // The connection or the wait ended before the outcome was known.
+  if (error instanceof StoreUnavailableError || error instanceof NoAnswerError) {
+    return new CommandError(
+      `${where} It may have been imported all the same: check \`tokens status\`. The link still works.`,
+    );
+  }
+  const advice = adviceOn(error, tokenStore.kind === 'sqlite');
+  return new CommandError(`${where} ${advice} ${NOTHING_IMPORTED}`);
+}
+
+/** Where the tokens are now, and what the operator should know of that place. */
+function describePlace({ notices }: TokenStore, { tokenStore, tokenStoreKeys }: Config): string {
+  const isEncrypted = tokenStoreKeys.length > 0;
+  const place = `Token store: ${placeOfStore(tokenStore)}, ${isEncrypted ? 'encrypted with TOKEN_STORE_KEY' : 'not encrypted (TOKEN_STORE_KEY is not set)'}.`;
+  return [place, ...notices].map((line) => `${line}\n`).join('');
 }
 
 const NO_SERVICE =
@@ -188,6 +232,10 @@ function notRefreshed({ message }: Error, { tokens }: TokenService['refresher'])
       'Run `tokens recover` when the service answers; until then its access token is used while it works.'
     );
   }
+  return inStore({ message });
+}
+
+function inStore({ message }: Pick<Error, 'message'>): string {
   return (
     `The set is in the store, but was not refreshed yet, so the link still works: ${message} ` +
     'A running gateway refreshes it by itself; otherwise run `tokens refresh`. Do not import it again.'

@@ -39,6 +39,13 @@ export function describeStore(address: StoreAddress): string {
   return address.kind === 'sqlite' ? `sqlite:${address.path}` : describePostgres(address.url);
 }
 
+/** Names a store for people in any working directory, without credentials. */
+export function placeOfStore(address: StoreAddress): string {
+  return describeStore(
+    address.kind === 'sqlite' ? { ...address, path: resolve(address.path) } : address,
+  );
+}
+
 /** The folder for pairs that cannot be saved to the store: always one of this machine. */
 export function rescueFolder(settings: StoreSettings, owner: Owner): RescueFolder {
   const { tokenStore, tokenStoreKeys, tokenRescueDir } = settings;

@@ -137,7 +137,7 @@ test('the loss of the tokens can be rehearsed with the commands of docs/sandbox.
   const commands = importAndServe!.trim().split('\n');
   const serve = commands.pop();
   expect(serve).toBe('ALLOW_ANONYMOUS=true npm start');
-  expect(await run(commands.join('\n'))).toMatch(/Imported .*\nRefreshed at once/);
+  expect(await run(commands.join('\n'))).toMatch(/Imported .*\nToken store: .*\nRefreshed at once/);
   await using gateway = await served(
     startProgram([], {
       cwd: folder.path,
