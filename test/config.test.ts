@@ -402,7 +402,7 @@ describe('a misspelled variable', () => {
     'RECRUITING_URLS',
   ])('%s prevents a start that would serve the sandbox', (name) => {
     expect(mistakesOf({ [name]: 'https://secret.example.com' })).toEqual([
-      `${name} is not a setting and is ignored. RECRUITING_URL was probably meant, but is not set: ` +
+      `${name} is not a setting. RECRUITING_URL was probably meant, but is not set: ` +
         `the sandbox would be served instead of the real service. Rename ${name}, or remove it.`,
     ]);
     expect(warningsOf({ ...OVER_SERVICE, [name]: 'https://secret.example.com' })).toEqual([]);

@@ -121,7 +121,7 @@ export function isRefused({ name, meant }: Misspelling): boolean {
 export function describeRefusal({ name, meant }: Misspelling, hasSandbox: boolean): string {
   // The sandbox would be served to callers who believe that it is the service.
   return hasSandbox && meant === 'RECRUITING_URL'
-    ? `${name} is not a setting and is ignored. RECRUITING_URL was probably meant, but is not set: the sandbox would be served instead of the real service. Rename ${name}, or remove it.`
+    ? `${name} is not a setting. RECRUITING_URL was probably meant, but is not set: the sandbox would be served instead of the real service. Rename ${name}, or remove it.`
     : `${name} is not a setting. Was ${meant} meant? Rename ${name}, or remove it.`;
 }
 
