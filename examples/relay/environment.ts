@@ -14,15 +14,19 @@ import {
  *
  * @param url of the gateway's `/graphql`
  * @param credential the header of the signed-in user, `{ authorization: 'Bearer …' }`, which every request gets
+ * @param onBroken is told of answers that fail behind their first part. Relay itself reports them only to the caller of
+ *   `loadNext`; of a first load it shows what has arrived, as if it were all.
  */
 export function createEnvironment(
   url: string,
   credential: () => Record<string, string>,
+  onBroken: (error: Error) => void,
   send: typeof fetch = fetch,
 ): Environment {
   const ask: FetchFunction = ({ text }, variables) =>
     Observable.create<GraphQLResponse>((sink) => {
       const controller = new AbortController();
+      let hasBegun = false;
       const read = async () => {
         const response = await send(url, {
           method: 'POST',
@@ -36,10 +40,14 @@ export function createEnvironment(
         });
         for await (const payload of payloadsOf(response)) {
           for (const item of itemsOf(payload)) sink.next(item as GraphQLResponse);
+          hasBegun = true;
         }
         sink.complete();
       };
-      read().catch((error: Error) => sink.error(error));
+      read().catch((error: Error) => {
+        if (hasBegun && !controller.signal.aborted) onBroken(error);
+        sink.error(error);
+      });
       return () => controller.abort();
     });
   return new Environment({ network: Network.create(ask), store: new Store(new RecordSource()) });
@@ -51,6 +59,7 @@ interface Payload {
     readonly path: readonly (string | number)[];
     readonly data?: unknown;
     readonly items?: readonly unknown[] | null;
+    readonly errors?: readonly { readonly message: string }[];
   }[];
   readonly hasNext?: boolean;
 }
@@ -72,6 +81,8 @@ function* itemsOf({ incremental = [], hasNext = false, ...whole }: Payload): Gen
   const extensions = { is_final: !hasNext };
   if ('data' in whole || 'errors' in whole) yield { ...whole, extensions };
   for (const { items, data, path, ...part } of incremental) {
+    // Relay has no way to say that a part failed.
+    if (data === null || items === null) throw new Error(part.errors?.[0]?.message);
     if (data) yield { ...part, data, path, extensions };
     const first = Number(path.at(-1));
     for (const [index, item] of (items ?? []).entries()) {

@@ -147,7 +147,10 @@ function isDamage(error: unknown): boolean {
 
 async function unreadable(parts: ReadParts, error: unknown): Promise<CommandError> {
   const what = `The token store (${parts.store.description}) cannot be read: ${(error as Error).message}. It was left as it is.`;
-  if (!isDamage(error)) return new CommandError(`${what} ${adviceOn(error)}`);
+  if (!isDamage(error)) {
+    const pair = await waitingPair(parts);
+    return new CommandError([what, ...(pair ? [pair] : []), adviceOn(error)].join(' '));
+  }
   return new CommandError(
     `${what} ${await rescueLine(parts)} Correct that; if tables or rows are missing or damaged, run \`tokens recover\`, ` +
       'which makes missing tables again, saves a pair that waits, and says what else helps.',
@@ -166,14 +169,19 @@ export const REBUILD =
   'pair that waits into them. New tables do not know which refresh tokens are spent, or that the set was moved to another ' +
   'store: do not rebuild this one after `tokens export`.';
 
-async function rescueLine({ store, rescueFolder, identity }: ReadParts): Promise<string> {
+async function rescueLine(parts: ReadParts): Promise<string> {
+  return (
+    (await waitingPair(parts)) ??
+    `The rescue folder of this machine (${parts.rescueFolder.directory}) has no pair for it that can be read: ` +
+      'look in that of each machine that runs gateways, and run `tokens recover` there.'
+  );
+}
+
+async function waitingPair({ store, rescueFolder, identity }: ReadParts) {
   const waiting = await waitingPairs(rescueFolder, store, identity);
   const ours = waiting.find(({ isOurs, why }) => isOurs && why === undefined);
-  if (ours) {
-    return `Its newest token pair waits in a rescue file (${ours.path}, generation ${ours.generation! + 1}): do not remove it.`;
-  }
   return (
-    `The rescue folder of this machine (${rescueFolder.directory}) has no pair for it that can be read: ` +
-    'look in that of each machine that runs gateways, and run `tokens recover` there.'
+    ours &&
+    `Its newest token pair waits in a rescue file (${ours.path}, generation ${ours.generation! + 1}): do not remove it.`
   );
 }

@@ -74,6 +74,24 @@ test("Relay's @stream_connection fills a connection edge by edge, and then its p
   );
 });
 
+test('a stream that fails behind its first part is an error for Relay, and is told to the page', async () => {
+  await using gateway = await startGatewayOverSandbox(
+    { persons: 137 },
+    { config: { pagesPerMinute: 1 } },
+  );
+  const told: string[] = [];
+  const environment = relayEnvironment(gateway, ({ message }) => void told.push(message));
+  const query = app.artifact('streamedQuery');
+  const operation = relay.createOperationDescriptor(query, { count: 5 });
+  const failure = await new Promise<Error>((fail, complete) => {
+    environment
+      .execute({ operation })
+      .subscribe({ next: () => {}, complete: () => complete(new Error('Whole')), error: fail });
+  });
+  expect(failure.message).toMatch(/has used its 1 page/);
+  expect(told).toEqual([failure.message]);
+});
+
 test("Relay's labelled @defer works beside and inside a streamed list", async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 137 });
   const environment = relayEnvironment(gateway);

@@ -14,7 +14,7 @@ export function adviceOn(error: unknown, isFile = false): string {
     );
   }
   if (error instanceof StoreNewerError) {
-    return 'Start the newer version again (docs/running.md, "Upgrades and rollbacks"): its tokens are in that store.';
+    return 'Start the newer version again (docs/running.md, "Upgrades and rollbacks"): it reads that store, and saves what waits in rescue files.';
   }
   if (isDiskFull(error)) return 'There is no space left on its disk. Free some, and try again.';
   if (!isFile) return 'Check TOKEN_STORE.';

@@ -7,9 +7,12 @@ const require = createRequire(import.meta.url);
 export const relay = require('relay-runtime') as RelayRuntime;
 
 /** Relay as in examples/relay. */
-export function relayEnvironment({ fetch }: TestGateway): Environment {
+export function relayEnvironment(
+  { fetch }: TestGateway,
+  onBroken: (error: Error) => void = () => {},
+): Environment {
   const send = (_url: unknown, init?: RequestInit) => fetch('/graphql', init);
-  return createEnvironment('', () => ({}), send) as Environment;
+  return createEnvironment('', () => ({}), onBroken, send) as Environment;
 }
 
 interface Operation {

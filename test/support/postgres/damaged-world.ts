@@ -186,6 +186,7 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
     },
     /** Keeps the answer to the next exchange until it is released. */
     holdAnswer: () => sandbox.tokenAnswers.hold('after'),
+    unreadLink: `${sandbox.url}/token_links/unread`,
     /** An administrator makes a new token. Returns its link. */
     makeNewSet: () => sandbox.makeNewSet(),
     /** How the exchanges ended for the service. */
