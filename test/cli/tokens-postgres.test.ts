@@ -3,6 +3,7 @@ import { renameSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openPostgresStore } from '../../src/tokens/store/postgres/postgres-store.ts';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
@@ -69,11 +70,11 @@ test('tokens export moves a SQLite store to PostgreSQL, and not to the store tha
 });
 
 test('tokens export from an older copy of the database moves the pair that a running gateway saves again', async () => {
-  const { service, tokens, file } = await startOperator();
-  const TOKEN_STORE = await server.emptyStore();
-  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
-  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
-  const gateway = openPostgresStore(TOKEN_STORE, { sealer: createSealer([]), clock: systemClock });
+  const { tokens, file, env } = await startWithStored();
+  const gateway = openPostgresStore(env.TOKEN_STORE, {
+    sealer: createSealer([]),
+    clock: systemClock,
+  });
   onTestFinished(() => gateway.close());
   const { set, generation } = (await gateway.read())!;
   const exchange = { outcome: 'rotated', at: Date.now(), latencyMs: 1 } as const;
@@ -93,16 +94,13 @@ test('tokens export from an older copy of the database moves the pair that a run
 });
 
 test('a command whose refresh token is refused reports at once what it waits for, and what to do when it is stopped', async () => {
-  const { service, tokens, env, file } = await startOperator();
-  const TOKEN_STORE = await server.emptyStore();
-  const here = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
-  expect((await tokens(['import', service.tokenLink], { env: here })).code).toBe(0);
+  const { service, tokens, env } = await startWithStored();
 
   // The first one might have been sent before the expiry.
   service.expire();
   const refused = reply(400, { error: 'invalid_grant' });
   service.next(refused, refused);
-  await using command = startProgram(['tokens', 'refresh'], { env: { ...env, ...here } });
+  await using command = startProgram(['tokens', 'refresh'], { env });
   await vi.waitFor(
     () =>
       expect(command.said).toMatch(
@@ -115,22 +113,22 @@ test('a command whose refresh token is refused reports at once what it waits for
   expect(code).toBe(1);
   expect(stderr).toMatch(/Stopped before .* Run `tokens recover`/);
   expect(stderr).not.toContain('The gateway is stopping');
-  const { stdout } = await tokens(['status', '--json'], { env: here });
+  const { stdout } = await tokens(['status', '--json'], { env });
   expect(JSON.parse(stdout)).toMatchObject({ troubles: ['uncertain'] });
-  expect((await tokens(['recover'], { env: here })).stdout).toContain('It worked');
-  expect(service.exchanges).toHaveLength(4);
+  expect((await tokens(['recover'], { env })).stdout).toContain('It worked');
+  expect(service.exchanges).toHaveLength(3);
 });
 
 test('`tokens recover` waits for the length of a claim dated a year ahead, and then sends the refresh token once more', async () => {
-  const { service, tokens, file } = await startOperator();
-  const TOKEN_STORE = await server.emptyStore();
-  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
-  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
-  const store = openPostgresStore(TOKEN_STORE, { sealer: createSealer([]), clock: systemClock });
+  const { service, tokens, env } = await startWithStored();
+  const store = openPostgresStore(env.TOKEN_STORE, {
+    sealer: createSealer([]),
+    clock: systemClock,
+  });
   await beginExchange(store);
   await store.close();
   // Its length is two seconds, so that the test does not take longer.
-  await alterClaim(server, new URL(TOKEN_STORE).username, (claim) => ({
+  await alterClaim(server, new URL(env.TOKEN_STORE).username, (claim) => ({
     ...claim,
     at: claim.at + YEAR,
     until: claim.at + YEAR + 2_000,
@@ -141,26 +139,22 @@ test('`tokens recover` waits for the length of a claim dated a year ahead, and t
   expect(recovered).toMatchObject({ code: 0, stderr: '' });
   expect(recovered.stdout).toMatch(/clock of the token store was set back.*at most[^]*It worked/);
   expect((await tokens(['status'], { env })).code).toBe(0);
-  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered', 'answered']);
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered']);
 });
 
 test.each(['1', '2'])(
   'a gateway without the key of its store ends as after a mistake in the settings (%s workers)',
   async (WORKERS) => {
-    const { service, tokens, env, file } = await startOperator();
-    const TOKEN_STORE = await server.emptyStore();
-    const here = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
-    const sealed = { ...here, TOKEN_STORE_KEY: KEYS[0]! };
-    expect((await tokens(['import', service.tokenLink], { env: sealed })).code).toBe(0);
+    const { service, env } = await startWithStored([KEYS[0]!]);
     await using gateway = startProgram([], {
-      env: { ...env, ...here, WORKERS, ALLOW_ANONYMOUS: 'true', TOKEN_STORE_KEY: KEYS[1]! },
+      env: { ...env, WORKERS, ALLOW_ANONYMOUS: 'true', TOKEN_STORE_KEY: KEYS[1]! },
     });
     const { code, stderr } = await gateway.ended;
     expect(code).toBe(2);
     expect(stderr).toMatch(
       /none of those in TOKEN_STORE_KEY\. .* Set TOKEN_STORE_KEY as it is set/,
     );
-    expect(service.exchanges).toHaveLength(1);
+    expect(service.exchanges).toEqual([]);
   },
 );
 
@@ -173,7 +167,7 @@ test('if the key is lost, the tables are dropped, the rescue files are moved awa
   const link = service.makeNewSet();
   const refused = await tokens(['import', link, '--replace'], fresh);
   expect(refused.stderr).toMatch(/none of those in TOKEN_STORE_KEY.* Set TOKEN_STORE_KEY as/);
-  const schema = new URL(TOKEN_STORE).username;
+  const schema = new URL(env.TOKEN_STORE).username;
   const tables = await server.query(
     `SELECT tablename FROM pg_tables WHERE schemaname = '${schema}' AND tablename ~ '^recruiting_'`,
   );
@@ -186,16 +180,13 @@ test('if the key is lost, the tables are dropped, the rescue files are moved awa
 });
 
 test('a store of a newer version is left to that version', async () => {
-  const { service, tokens, file, env } = await startOperator();
-  const TOKEN_STORE = await server.emptyStore();
-  const here = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
-  expect((await tokens(['import', service.tokenLink], { env: here })).code).toBe(0);
-  const schema = new URL(TOKEN_STORE).username;
+  const { tokens, env } = await startWithStored();
+  const schema = new URL(env.TOKEN_STORE).username;
   await server.query(`UPDATE ${schema}.recruiting_token_store SET layout = 3`);
-  await using gateway = startProgram([], { env: { ...env, ...here, ALLOW_ANONYMOUS: 'true' } });
+  await using gateway = startProgram([], { env: { ...env, ALLOW_ANONYMOUS: 'true' } });
   const said = [(await gateway.ended).stderr];
   for (const args of [['status'], ['refresh'], ['recover'], ['recover', '--rebuild']]) {
-    said.push((await tokens(args, { env: here })).stderr);
+    said.push((await tokens(args, { env })).stderr);
   }
   for (const stderr of said) {
     expect(stderr).toMatch(/newer version \(layout 3\)\. .* Start the newer version again/);
@@ -204,11 +195,8 @@ test('a store of a newer version is left to that version', async () => {
 });
 
 test('a gateway whose store is down starts, is not ready, and serves when the store is back; a command says why', async () => {
-  const operator = await startOperator();
-  const { service, tokens, file } = operator;
-  const TOKEN_STORE = await server.emptyStore();
-  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
-  expect((await tokens(['import', service.tokenLink], { env })).code).toBe(0);
+  const operator = await startWithStored();
+  const { tokens, env } = operator;
   await server.stop();
   const refused = await tokens(['status'], { env });
   expect(refused.code).toBe(1);
@@ -225,3 +213,17 @@ test('a gateway whose store is down starts, is not ready, and serves when the st
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
   expect(gateway.stdout).not.toContain('planted-password');
 });
+
+/** An operator whose tokens are in PostgreSQL. `tokens import` would ask other gateways for seconds whether they have newer ones. */
+async function startWithStored(keys: string[] = []) {
+  const operator = await startOperator();
+  const { service, file, env } = operator;
+  const TOKEN_STORE = await server.emptyStore();
+  const sealer = createSealer(keys.map((key) => Buffer.from(key, 'base64')));
+  const store = openPostgresStore(TOKEN_STORE, { sealer, clock: systemClock });
+  await store.read();
+  const pair = readTokenSet(await (await fetch(service.tokenLink)).json())!;
+  await store.import({ baseUrl: service.url, pair, replica: 'test', after: null });
+  await store.close();
+  return { ...operator, env: { ...env, TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') } };
+}
