@@ -238,11 +238,15 @@ interface AdapterOverrides {
 /** Lists every mistake in adapters.json, each with its correction. */
 export class OverridesError extends OperatorMistake {
   override name = 'OverridesError';
-  constructor(mistakes: readonly string[]) {
+  /** @param advice for all of them, as a sentence */
+  constructor(mistakes: readonly string[], advice?: string) {
     const many = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
     super(
-      `adapters.json, beside the schema snapshot, has ${many}:\n` +
-        mistakes.map((mistake) => `- ${mistake}`).join('\n'),
+      [
+        `adapters.json, beside the schema snapshot, has ${many}:`,
+        ...mistakes.map((mistake) => `- ${mistake}`),
+        ...(advice === undefined ? [] : [advice]),
+      ].join('\n'),
     );
   }
 }
@@ -252,20 +256,24 @@ function checkOverrides(
   { fields, types, mistakes: ofShape }: ReadOverrides,
   schema: GraphQLSchema,
   lists: readonly FoundList[],
+  hasAdditions: boolean,
 ): { overrides: AdapterOverrides; mistakes: readonly string[] } {
   const mistakes = [...ofShape];
   const paged = lists
     .filter(({ verdict }) => 'paged' in verdict)
     .map(({ parent, name }) => `${parent.name}.${name}`);
   for (const [key, field] of fields) {
-    if (hasGuard(field)) {
-      const entry = { ...field, section: 'fields', place: key } as const;
-      mistakes.push(...guardMistakes(schema, entry, SERVICE));
+    const entry = { ...field, section: 'fields', place: key } as const;
+    const mayBeAdded = hasAdditions && isMissing(schema, entry);
+    if (hasGuard(field) && !mayBeAdded) {
+      const ofGuard = guardMistakes(schema, entry, SERVICE);
+      mistakes.push(...ofGuard);
+      if (ofGuard.length > 0) continue;
     }
     if (isGuardOnly(field)) continue;
     const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
     if (!list || 'why' in list.verdict) {
-      mistakes.push(unknownList(key, lists, paged));
+      mistakes.push(unknownList(key, lists, paged, mayBeAdded));
       continue;
     }
     mistakes.push(...mistakesOfCount(key, list.verdict.paged, field));
@@ -283,13 +291,14 @@ function checkOverrides(
     }
   }
   for (const [name, type] of types) {
-    if (hasGuard(type)) {
-      const entry = { ...type, section: 'types', place: name } as const;
+    const entry = { ...type, section: 'types', place: name } as const;
+    const mayBeAdded = hasAdditions && isMissing(schema, entry);
+    if (hasGuard(type) && !mayBeAdded) {
       const ofGuard = guardMistakes(schema, entry, SERVICE);
       mistakes.push(...ofGuard);
       if (ofGuard.length > 0 || isGuardOnly(type)) continue;
     }
-    const ofType = mistakesOfType(schema, name, type, { lists, connected });
+    const ofType = mistakesOfType(schema, name, type, { lists, connected, mayBeAdded });
     mistakes.push(...ofType);
     if (ofType.length > 0) types.delete(name);
   }
@@ -404,24 +413,30 @@ export function scopesIn(json: unknown): readonly string[] {
 function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry>) {
   const entries = typeof record === 'object' && record !== null ? Object.entries(record) : [];
   return new Map(
-    entries.map(([key, entry]) => [key, shape.safeParse(entry).data ?? ({} as Entry)]),
+    entries.flatMap(([key, entry]) => {
+      const { data } = shape.safeParse(entry);
+      return data === undefined ? [] : [[key, data] as const];
+    }),
   );
 }
 
 /** Takes out the entries for what the service does not have, and a company may add. */
-function takeGuardsOfAdditions(
-  { fields, types }: ReadOverrides,
-  schema: GraphQLSchema,
-): GuardEntry[] {
+function takeGuardsOfAdditions(read: ReadOverrides, schema: GraphQLSchema): GuardEntry[] {
+  const taken = guardsOfMissing(read, schema);
+  for (const { section, place } of taken) read[section].delete(place);
+  return taken;
+}
+
+function guardsOfMissing({ fields, types }: ReadOverrides, schema: GraphQLSchema): GuardEntry[] {
   const entries = [
     ...Array.from(fields, ([place, guard]) => ({ ...guard, section: 'fields', place }) as const),
     ...Array.from(types, ([place, guard]) => ({ ...guard, section: 'types', place }) as const),
   ];
-  const taken = entries.filter(
-    ({ section, place, ...entry }) => isGuardOnly(entry) && isMissing(schema, { section, place }),
-  );
-  for (const { section, place } of taken) (section === 'fields' ? fields : types).delete(place);
-  return taken.map(({ section, place, scope, tags }) => ({ section, place, scope, tags }));
+  return entries
+    .filter(
+      ({ section, place, ...entry }) => isGuardOnly(entry) && isMissing(schema, { section, place }),
+    )
+    .map(({ section, place, scope, tags }) => ({ section, place, scope, tags }));
 }
 
 function hasGuard({ scope, tags }: Guard): boolean {
@@ -436,7 +451,13 @@ function isGuardOnly({ scope, tags, ...others }: FieldOverride | TypeOverride): 
   );
 }
 
-function unknownList(key: string, lists: readonly FoundList[], paged: readonly string[]): string {
+/** @param mayBeAdded whether the name may be that of an added field */
+function unknownList(
+  key: string,
+  lists: readonly FoundList[],
+  paged: readonly string[],
+  mayBeAdded: boolean,
+): string {
   const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
   if (list && 'why' in list.verdict) {
     return `fields.${key}: this is not a paged field, because ${list.verdict.why}. Remove it.`;
@@ -445,8 +466,14 @@ function unknownList(key: string, lists: readonly FoundList[], paged: readonly s
     paged.length > 0
       ? `Write one of ${paged.join(', ')}.`
       : 'This schema has no paged field: remove it.';
-  return `fields.${key}: there is no such list. ${instead}`;
+  return mayBeAdded
+    ? `fields.${key}: the service has no such list, and an added field takes ${ONLY_GUARD}. ${instead}`
+    : `fields.${key}: there is no such list. ${instead}`;
 }
+
+const ONLY_GUARD = `only ${Object.keys(GUARD)
+  .map((key) => `"${key}"`)
+  .join(' and ')}`;
 
 function mistakesOfCount(
   key: string,
@@ -505,17 +532,23 @@ function mistakesOfType(
   {
     lists,
     connected,
+    mayBeAdded,
   }: {
     readonly lists: readonly FoundList[];
     readonly connected: ReadonlySet<GraphQLNamedType>;
+    readonly mayBeAdded: boolean;
   },
 ): string[] {
   const type = schema.getType(name);
   if (isAbstractType(type) && byId === undefined && list === undefined) {
     return mistakesOfNames(type, types, connected);
   }
-  if (!isObjectType(type))
-    return [`types.${name}: there is no object type of that name. Remove it, or correct the name.`];
+  if (!isObjectType(type)) {
+    const none = mayBeAdded
+      ? `the service has no type of that name, and an added type takes ${ONLY_GUARD}`
+      : 'there is no object type of that name';
+    return [`types.${name}: ${none}. Remove it, or correct the name.`];
+  }
   const lookups = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
   if (!idOf(type)) {
     return [
@@ -648,8 +681,9 @@ export function planAdapters(
 ): AdapterPlan {
   const read = readOverrides(json);
   const guardsOfAdditions = hasAdditions ? takeGuardsOfAdditions(read, schema) : [];
+  const mayLackAdditions = !hasAdditions && guardsOfMissing(read, schema).length > 0;
   const lists = findLists(schema, read.fields);
-  const { overrides, mistakes } = checkOverrides(read, schema, lists);
+  const { overrides, mistakes } = checkOverrides(read, schema, lists, hasAdditions);
   const chosen = lists.map((list) => {
     const verdict = choose(list, overrides, schema);
     return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
@@ -669,7 +703,7 @@ export function planAdapters(
     return derived(adapter, reach, [...reasons(adapter, override), ...ofIdentity, ...why]);
   });
   const all = [...mistakes, ...derivedFor.mistakes];
-  if (all.length > 0) throw new OverridesError(all);
+  if (all.length > 0) throw new OverridesError(all, mayLackAdditions ? NOTHING_ADDED : undefined);
   return {
     adapters,
     nested,
@@ -679,6 +713,10 @@ export function planAdapters(
     guardsOfAdditions,
   };
 }
+
+/** Programs always say what they add: only commands load a file. */
+const NOTHING_ADDED =
+  'No gateway.config.ts is loaded. If one adds what the service lacks here, set GATEWAY_CONFIG to its path.';
 
 type Choice =
   { readonly paged: PagedField; readonly reach: Reach | undefined } | { readonly why: string };

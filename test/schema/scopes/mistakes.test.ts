@@ -4,11 +4,19 @@ import { runHere } from '../../support/gateway/run-here.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { peopleSdl, scopes } from './people.ts';
 
-async function run(command: readonly string[], overrides: unknown) {
+const ADDED = `export default {
+  typeDefs: 'extend type Person { greeting: String } type Review { text: String } extend type Query { review: Review }',
+  resolvers: { Person: { greeting: () => 'Hello' }, Query: { review: () => null } },
+};`;
+
+async function run(command: readonly string[], overrides: unknown, config?: string) {
   using folder = temporaryFolder();
   writeFileSync(folder.file('upstream.graphql'), peopleSdl);
   writeFileSync(folder.file('adapters.json'), JSON.stringify(overrides));
-  return await runHere([...command], { RECRUITING_SCHEMA: folder.file('upstream.graphql') });
+  const env = { RECRUITING_SCHEMA: folder.file('upstream.graphql') };
+  if (config === undefined) return await runHere([...command], env);
+  writeFileSync(folder.file('gateway.config.ts'), config);
+  return await runHere([...command], { ...env, GATEWAY_CONFIG: folder.file('gateway.config.ts') });
 }
 
 const PII = { scope: 'pii' };
@@ -100,6 +108,63 @@ test.each<[string, object, string]>([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(mistake);
 });
+
+test.each<[string, object, string]>([
+  [
+    'a tag with a space at an added type',
+    { types: { Review: { tags: ['a b'] } } },
+    'types.Review.tags.0: must be letters',
+  ],
+  [
+    'a misspelled key at an added field',
+    { fields: { 'Person.greeting': { scop: 'ids' } } },
+    'fields.Person.greeting: "scop" is unknown.',
+  ],
+  [
+    'a misspelled key at a field of the service',
+    { fields: { 'Person.email': { scop: 'ids' } } },
+    'fields.Person.email: "scop" is unknown.',
+  ],
+  [
+    'a setting of lists at an added field',
+    { fields: { 'Person.greeting': { size: 3 } } },
+    'fields.Person.greeting: the service has no such list, and an added field takes only "scope" and "tags". Write one of Query.people,',
+  ],
+  [
+    'a setting of lists beside the scope of an added field',
+    { fields: { 'Person.greeting': { scope: 'ids', size: 3 } } },
+    'fields.Person.greeting: the service has no such list, and an added field takes only "scope" and "tags".',
+  ],
+  [
+    'a setting of types at an added type',
+    { types: { Review: { byId: null } } },
+    'types.Review: the service has no type of that name, and an added type takes only "scope" and "tags".',
+  ],
+  [
+    'a setting of types beside the tags of an added type',
+    { types: { Review: { tags: ['a'], byId: null } } },
+    'types.Review: the service has no type of that name, and an added type takes only "scope" and "tags".',
+  ],
+])('%s is refused with one line', async (_, overrides, mistake) => {
+  const { code, stderr } = await run(['schema', 'print'], overrides, ADDED);
+  expect(code).toBe(2);
+  expect(stderr).toContain(`has a mistake:\n- ${mistake}`);
+});
+
+test.each([[{ fields: { 'Person.greeting': PII } }], [{ types: { Review: { tags: ['pii'] } } }]])(
+  '%j for an added name is refused without gateway.config.ts, with how to load it',
+  async (overrides) => {
+    const ADVICE =
+      'No gateway.config.ts is loaded. If one adds what the service lacks here, set GATEWAY_CONFIG to its path.';
+    expect(await run(['schema', 'print'], overrides, ADDED)).toMatchObject({ code: 0, stderr: '' });
+    const { code, stderr } = await run(['schema', 'print'], overrides);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/has a mistake:\n- .*: the service has no /);
+    expect(stderr).toContain(`\n${ADVICE}`);
+    const others = { fields: { 'Person.email': { scope: 'pii', all: 'mails' } } };
+    expect((await run(['schema', 'print'], others)).stderr).not.toContain('gateway.config.ts');
+  },
+);
 
 test('all mistakes are reported together', async () => {
   const { stderr } = await run(['schema', 'print'], {
