@@ -18,9 +18,11 @@ import { measureDocument } from '../operations/limits.ts';
 import { MANIFEST_FORMS, readManifest } from '../operations/trusted-documents.ts';
 import { validationErrors } from '../operations/validation.ts';
 import { onOneLine } from '../schema/live/introspect.ts';
-import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import { OverridesError } from '../schema/derivation/adapters.ts';
+import { adaptersPath, readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { servedOffline } from './schema-served.ts';
+import type { AdaptersFile } from './schema-source.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
 /** A file, or the id of a document in a manifest. */
@@ -53,22 +55,30 @@ export interface DocumentsReport {
 /**
  * Reads documents of clients, which are written for the served schema.
  *
- * @returns a function that checks them against what is served for another schema of the service, with its own content
- * of adapters.json or else with that of the snapshot
+ * @param isOlder whether the snapshot and its adapters.json may be older than gateway.config.ts
+ * @returns a function that checks them against what is served for another schema of the service, with its own
+ * adapters.json or else with that of the snapshot
  * @throws Error with a message for the operator
  */
 export async function documentsCheck(
   path: string,
   config: Config,
   terminal: Terminal,
-): Promise<(acceptedSdl: string, adapters: unknown) => DocumentsReport> {
+  isOlder: boolean,
+): Promise<(acceptedSdl: string, adapters: AdaptersFile | undefined) => DocumentsReport> {
   const documents = readOperationDocuments(path, terminal);
-  const overrides = readAdaptersFile(config.schemaPath, terminal);
+  const { schemaPath } = config;
+  const own = { path: adaptersPath(schemaPath), content: readAdaptersFile(schemaPath, terminal) };
   const added = await loadedFor(config, terminal);
-  const servedOf = (sdl: string, adapters: unknown) =>
-    servedOffline(sdl, config, adapters, added).schema;
-  const today = servedOf(readSnapshotFile(config.schemaPath, terminal), overrides);
-  return (acceptedSdl, adapters = overrides) => {
+  const servedOf = (sdl: string, adapters: AdaptersFile, isOlderSide = false) => {
+    try {
+      return servedOffline(sdl, config, adapters.content, added, isOlderSide).schema;
+    } catch (error) {
+      throw error instanceof OverridesError ? error.in(adapters.path) : error;
+    }
+  };
+  const today = servedOf(readSnapshotFile(schemaPath, terminal), own, isOlder);
+  return (acceptedSdl, adapters = own) => {
     const report = { path, operations: documents.operations.length };
     try {
       return { ...report, ...compared(documents, today, servedOf(acceptedSdl, adapters)) };

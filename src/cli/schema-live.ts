@@ -75,7 +75,12 @@ async function check(
   const { schemaPath } = config;
   // Imported only if there are documents, because deriving the served schema takes longest.
   const documents = path === undefined ? undefined : await import('./check-documents.ts');
-  const checkDocuments = await documents?.documentsCheck(path!, config, terminal);
+  const checkDocuments = await documents?.documentsCheck(
+    path!,
+    config,
+    terminal,
+    against !== undefined,
+  );
   const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
   const live =
     against === undefined

@@ -79,15 +79,23 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
   return `${printSchema(lexicographicSortSchema(schema))}\n`;
 }
 
-/** What is served for a snapshot, with what a company adds, to be looked at only. @throws OperatorMistake */
+/**
+ * What is served for a snapshot, with what a company adds, to be looked at only.
+ *
+ * @param isOlder whether adapters.json may be older than what is added: scopes and tags of what nothing adds are ignored
+ * @throws OperatorMistake
+ */
 export function servedOffline(
   snapshot: string,
   settings: OfflineSettings,
   overrides: unknown,
   added?: Additions,
+  isOlder = false,
 ): ServedSchema {
   const parts = { ...settings, mutations: 'off' } as const;
-  const served = serveSnapshot(snapshot, parts, overrides, undefined, added !== undefined);
+  const hasAdditions = isOlder || added !== undefined;
+  const checked = serveSnapshot(snapshot, parts, overrides, undefined, hasAdditions);
+  const served = isOlder ? { ...checked, guardsOfAdditions: [] } : checked;
   return withAdditions(served, added) ?? served;
 }
 

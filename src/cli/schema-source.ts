@@ -1,5 +1,5 @@
 import { isSecureUrl } from '../config/values.ts';
-import { readAdaptersFile } from '../setup/operator-files.ts';
+import { adaptersPath, readAdaptersFile } from '../setup/operator-files.ts';
 import { get, reasonOf, type GetAnswer } from '../tokens/service/connection.ts';
 import { CommandError, type Terminal } from './terminal.ts';
 
@@ -14,7 +14,13 @@ interface SchemaSource {
   readonly name: string;
   readonly sdl: string;
   /** Reads the adapters.json beside a file. @returns undefined if there is none, and for an address */
-  readonly readAdapters: () => unknown;
+  readonly readAdapters: () => AdaptersFile | undefined;
+}
+
+export interface AdaptersFile {
+  readonly path: string;
+  /** Parsed, and not checked; undefined if the file does not exist. */
+  readonly content: unknown;
 }
 
 /**
@@ -28,7 +34,10 @@ export async function readSdl(
   terminal: Pick<Terminal, 'readFile' | 'proxyFor'>,
 ): Promise<SchemaSource> {
   if (!/^https?:\/\//i.test(source)) {
-    const readAdapters = () => readAdaptersFile(source, terminal);
+    const readAdapters = () => {
+      const content = readAdaptersFile(source, terminal);
+      return content === undefined ? undefined : { path: adaptersPath(source), content };
+    };
     return { name: source, sdl: readFile(source, terminal), readAdapters };
   }
   const url = URL.parse(source);

@@ -166,13 +166,63 @@ describe('schema check --against a file with an adapters.json beside it', () => 
     [
       'does not fit',
       { fields: { 'Query.gone': { skip: true } } },
-      /were not checked: the gateway would not start with the schema of .* and the adapters\.json beside it\. .*Query\.gone/s,
+      /were not checked: the gateway would not start with the schema of .* and the adapters\.json beside it\. \S+next.adapters\.json has a mistake:\n.*Query\.gone/s,
+    ],
+    [
+      'gives a scope to what does not exist',
+      { fields: { 'Person.gone': { scope: 'pii' } } },
+      /were not checked: .*next.adapters\.json has a mistake:\n.*Person\.gone/s,
     ],
   ])('ends with exit code 2 if that file %s', async (_, content, message) => {
     put('next/adapters.json', content);
     const { code, stdout, stderr } = await checkNext();
     expect(code).toBe(2);
     expect(stdout + stderr).toMatch(message);
+  });
+
+  test.each<[string, object]>([
+    ['an added field', { fields: { 'Person.greeting': { scope: 'pii' } } }],
+    ['an argument of it', { fields: { 'Person.greeting(in:)': { tags: ['pii'] } } }],
+    ['a field of an added type', { fields: { 'Review.text': { scope: 'pii' } } }],
+    ['an added type', { types: { Review: { scope: 'pii', tags: ['pii'] } } }],
+  ])(
+    'ignores the scopes and tags of %s in the adapters.json of the snapshot',
+    async (_, overrides) => {
+      put('adapters.json', overrides);
+      put('next/adapters.json', {});
+      put('gateway.config.ts', ADDED);
+      for (const config of [undefined, folder.file('gateway.config.ts')]) {
+        expect(await checkNext(config)).toMatchObject({
+          code: 0,
+          stdout: expect.stringContaining('0 of 1 operations'),
+          stderr: '',
+        });
+      }
+    },
+  );
+
+  test.each<[string, object, string]>([
+    [
+      'another setting of a field that does not exist',
+      { fields: { 'Person.greeting': { scope: 'pii', all: 'greetings' } } },
+      'fields.Person.greeting: ',
+    ],
+    [
+      'a scope at an argument that does not exist',
+      { fields: { 'Query.persons(gone:)': { scope: 'pii' } } },
+      'fields.Query.persons(gone:): Query.persons has no argument gone.',
+    ],
+    [
+      'a scope of another form',
+      { fields: { 'Person.greeting': { scope: 'p ii' } } },
+      'fields.Person.greeting.scope: must be a scope',
+    ],
+  ])('names the adapters.json of the snapshot if it has %s', async (_, overrides, mistake) => {
+    put('adapters.json', overrides);
+    put('next/adapters.json', {});
+    const { code, stdout, stderr } = await checkNext();
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`${folder.file('adapters.json')} has a mistake:\n- ${mistake}`);
   });
 });
 
@@ -231,11 +281,17 @@ test('schema check --against an unencrypted address elsewhere is refused, and me
   expect(stdout).not.toContain('secret');
 });
 
+const ADDED = `export default {
+  typeDefs: 'extend type Person { hi: String }',
+  resolvers: { Person: { hi: () => 'Hello' } },
+};`;
+
 /** Checks the operations in app.graphql against the schema in the folder `next`. */
-function checkNext() {
+function checkNext(config?: string) {
   const options = ['--documents', folder.file('app.graphql')];
   const against = folder.file('next/upstream.graphql');
-  return runHere(['schema', 'check', '--against', against, ...options], env);
+  const added = config === undefined ? {} : { GATEWAY_CONFIG: config };
+  return runHere(['schema', 'check', '--against', against, ...options], { ...env, ...added });
 }
 
 function put(name: string, content: object | string): void {

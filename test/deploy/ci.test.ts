@@ -100,6 +100,16 @@ test('the workflow checks operations if a pull request changes the snapshot and 
   expect(output).toContain('documents/old.graphql:1 query Old');
 });
 
+test('the workflow passes if a pull request renames or removes an added field with a scope', () => {
+  adding('greeting');
+  commit();
+  adding('welcome');
+  expect(run().at(-1)!).toMatchObject({ code: 0 });
+  rmSync(join(checkout, 'gateway.config.ts'));
+  rmSync(join(checkout, ADAPTERS));
+  expect(run().at(-1)!).toMatchObject({ code: 0 });
+});
+
 test('the workflow as it is copied passes, and warns that no operations of clients are checked', () => {
   const ended = run({});
   expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
@@ -138,6 +148,19 @@ interface EndedStep {
 function put(name: string, text: string): void {
   mkdirSync(join(checkout, name, '..'), { recursive: true });
   writeFileSync(join(checkout, name), text);
+}
+
+/** Adds a field of persons, with a scope. */
+function adding(field: string): void {
+  const guards = { fields: { [`Person.${field}`]: { scope: 'pii' } } };
+  put(ADAPTERS, JSON.stringify(guards));
+  put(
+    'gateway.config.ts',
+    `export default {
+      typeDefs: 'extend type Person { ${field}: String }',
+      resolvers: { Person: { ${field}: () => 'Hello' } },
+    };`,
+  );
 }
 
 /** Makes the checkout the state of the target branch. */

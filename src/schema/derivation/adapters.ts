@@ -238,16 +238,32 @@ interface AdapterOverrides {
 /** Lists every mistake in adapters.json, each with its correction. */
 export class OverridesError extends OperatorMistake {
   override name = 'OverridesError';
-  /** @param advice for all of them, as a sentence */
-  constructor(mistakes: readonly string[], advice?: string) {
+  readonly #mistakes: readonly string[];
+  readonly #advice: string | undefined;
+  /**
+   * @param advice for all of them, as a sentence
+   * @param file what has them
+   */
+  constructor(
+    mistakes: readonly string[],
+    advice?: string,
+    file = 'adapters.json, beside the schema snapshot,',
+  ) {
     const many = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
     super(
       [
-        `adapters.json, beside the schema snapshot, has ${many}:`,
+        `${file} has ${many}:`,
         ...mistakes.map((mistake) => `- ${mistake}`),
         ...(advice === undefined ? [] : [advice]),
       ].join('\n'),
     );
+    this.#mistakes = mistakes;
+    this.#advice = advice;
+  }
+
+  /** The same with the path of the file, for where there are several. */
+  in(path: string): OverridesError {
+    return new OverridesError(this.#mistakes, this.#advice, path);
   }
 }
 
