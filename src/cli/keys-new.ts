@@ -1,31 +1,37 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { dirname } from 'node:path';
 import { apiKeyMistakes, SCOPES, unknownScope } from '../config/auth.ts';
 import { scopesIn } from '../schema/derivation/adapters.ts';
 import { readAdaptersFile } from '../setup/operator-files.ts';
 import { readSchemaConfig } from './schema-served.ts';
-import { CommandError, type Terminal } from './terminal.ts';
+import { CommandError, USAGE_ERROR, type Terminal } from './terminal.ts';
 
 /**
  * @param scopes joined by +
- * @param fieldScopes those of adapters.json
+ * @param fieldScopes those of adapters.json. Default: none
  * @returns the key, which is shown once because the gateway knows only its hash, and its entry for AUTH_API_KEYS
  * @throws CommandError
  */
 export function newApiKey(
   name: string,
   scopes: string,
-  fieldScopes: readonly string[] = [],
+  fieldScopes: ScopesOfFields = { scopes: [] },
 ): { readonly key: string; readonly entry: string } {
   // The prefix shows people, and scanners for leaked secrets, what it is.
   const key = `rsk_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(key).digest('hex');
   const each = scopes.split('+');
-  const unknown = unknownScope(each, fieldScopes);
+  const unknown = unknownScope(each, fieldScopes.scopes);
   const mistakes =
     unknown === undefined
       ? apiKeyMistakes({ name, hash, scopes: each })
       : [...apiKeyMistakes({ name, hash, scopes: ['read'] }), unknown];
-  if (mistakes.length > 0) throw new CommandError(`The key ${mistakes.join(', and ')}.`, 2);
+  if (mistakes.length > 0) {
+    const { source = '' } = fieldScopes;
+    const advice = ` Correct --scopes, or add the scope to a field in adapters.json. ${source}`;
+    const message = `The key ${mistakes.join(', and ')}.${unknown === undefined ? '' : advice}`;
+    throw new CommandError(message, USAGE_ERROR);
+  }
   return { key, entry: `${name}:${hash}:${scopes}` };
 }
 
@@ -40,7 +46,10 @@ export async function keysNew(
   const has = scopes.split('+');
   const known = [
     ...Object.entries(SCOPES),
-    ...fieldScopes.map((scope) => [scope, 'the fields to which adapters.json gives this scope']),
+    ...fieldScopes.scopes.map((scope) => [
+      scope,
+      'the fields to which adapters.json gives this scope',
+    ]),
   ];
   const width = Math.max(...known.map(([scope]) => scope!.length)) + 2;
   const lines = known.map(
@@ -62,11 +71,21 @@ ${lines.join('\n')}
 `);
 }
 
-/** The command needs no configuration, so it ignores one that cannot be read: a start reports that. */
-function scopesOfFields(terminal: Terminal): readonly string[] {
+interface ScopesOfFields {
+  readonly scopes: readonly string[];
+  /** Where adapters.json was looked for, or why it could not be read, as a sentence. */
+  readonly source?: string;
+}
+
+/** The command needs no configuration, so one that cannot be read matters only if a scope is unknown. */
+function scopesOfFields(terminal: Terminal): ScopesOfFields {
   try {
-    return scopesIn(readAdaptersFile(readSchemaConfig(terminal).schemaPath, terminal));
-  } catch {
-    return [];
+    const { schemaPath } = readSchemaConfig(terminal);
+    return {
+      scopes: scopesIn(readAdaptersFile(schemaPath, terminal)),
+      source: `It was looked for in ${dirname(schemaPath)}: set RECRUITING_SCHEMA if yours is elsewhere.`,
+    };
+  } catch (error) {
+    return { scopes: [], source: `It could not be read: ${(error as Error).message}` };
   }
 }
