@@ -81,8 +81,8 @@ export default defineConfig({
           name: 'processes',
           include: ofProcesses,
           sequence: { groupOrder: 2 },
-          // One more than there are cores: a worker often waits for disks, processes and clocks.
-          maxWorkers: availableParallelism() + 1,
+          // More than there are cores: a worker often waits for disks, processes and clocks.
+          maxWorkers: availableParallelism() + 2,
         },
       },
     ],

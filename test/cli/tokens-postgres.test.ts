@@ -84,7 +84,6 @@ test('tokens export from an older copy of the database moves the pair that a run
     if (isConnected) void gateway.save(newer);
     isConnected = true;
   });
-  const listening = () => server.query("SELECT 1 FROM pg_stat_activity WHERE query ~ '^LISTEN'");
   await vi.waitFor(async () => expect(await listening()).toHaveLength(1), 20_000);
   expect((await tokens(['export', `sqlite:${file('other.db')}`], { env })).code).toBe(0);
   expect(await gateway.read()).toMatchObject({ generation: generation + 1, pair: pairOf('newer') });
@@ -213,6 +212,11 @@ test('a gateway whose store is down starts, is not ready, and serves when the st
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
   expect(gateway.stdout).not.toContain('planted-password');
 });
+
+/** The connections of stores that are told about newer tokens. */
+function listening() {
+  return server.query("SELECT 1 FROM pg_stat_activity WHERE query ~ '^LISTEN'");
+}
 
 /** An operator whose tokens are in PostgreSQL. `tokens import` would ask other gateways for seconds whether they have newer ones. */
 async function startWithStored(keys: string[] = []) {
