@@ -207,13 +207,16 @@ export async function noTokens({ store, rescueFolder: folder, identity }: TokenS
   }
   const others = waiting.map(({ path, store: of }) => (of ? `${path}, of ${of}` : path)).join('; ');
   return new CommandError(
-    `${nothing} If one was imported before, check TOKEN_STORE and the working directory. ` +
+    `${nothing} If one was imported before, check TOKEN_STORE and the working directory. ${IF_RUNNING} ` +
       (waiting.length > 0
         ? `A token pair of another store waits in a rescue file (${others}): do not remove it. If that is the store that you mean, set TOKEN_STORE to it. `
         : '') +
       'Otherwise have an administrator make a token in the personal account of the recruiting service, and run `tokens import <link>`.',
   );
 }
+
+const IF_RUNNING =
+  'If a gateway that had it still runs, it holds the tokens: do not import others, and run this again in a minute.';
 
 async function openFor(
   purpose: Purpose,

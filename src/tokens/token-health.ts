@@ -86,7 +86,8 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
 /** What happened and what to do, for the operator. */
 export const ADVICE: Record<Trouble, string> = {
   missing:
-    'There is no token set in this store. If one was imported before, check TOKEN_STORE and the working directory. ' +
+    'There is no token set in this store. If one was imported before, check TOKEN_STORE and the working directory; if a ' +
+    'gateway that had it still runs, it holds the tokens: do not import others, and look again in a minute. ' +
     'Otherwise have an administrator make a token in the personal account, and run `tokens import <link>`.',
   moved:
     'The set was moved to another store, and cannot be refreshed from this one. Set TOKEN_STORE to that store for every ' +

@@ -97,6 +97,8 @@ export function createTokenRefresher(parts: RefresherParts) {
   const times = createSendingTimes({ clock, log, checkAccess });
   let inFlight: Promise<HeldTokens> | undefined;
   let notRenewed = false;
+  /** The log says that the service refuses the access token, and not yet that it accepts one again. */
+  let refusalIsLogged = false;
   /** The last failure: until then, that pair is not exchanged. */
   let pausedBy: { of: HeldTokens; until: number; error: Error } | undefined;
 
@@ -130,9 +132,10 @@ export function createTokenRefresher(parts: RefresherParts) {
       if (!tokens) return;
       const { accepted, expired, unauthorized } = tokens;
       const isKnown = accepted && !expired && !unauthorized;
-      if (isKnown || !isOfPair(token, tokens)) return;
+      if ((isKnown && !refusalIsLogged) || !isOfPair(token, tokens)) return;
       held.change({ accepted: true, expired: false, unauthorized: false });
-      if (unauthorized) {
+      if (refusalIsLogged) {
+        refusalIsLogged = false;
         log.info({ generation: tokens.generation }, 'the service accepts the access token again');
       }
     },
@@ -141,6 +144,7 @@ export function createTokenRefresher(parts: RefresherParts) {
       const { tokens } = held;
       if (!tokens || tokens.unauthorized || !isOfPair(token, tokens)) return;
       held.change({ unauthorized: true });
+      refusalIsLogged = true;
       const { generation } = tokens;
       log.error({ trouble: 'unauthorized', generation }, ADVICE.unauthorized);
     },

@@ -1,5 +1,6 @@
 /** An access token that the service refuses although it has not expired. */
 import { expect, test } from 'vitest';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { startKept, type Kept } from '../support/tokens/kept.ts';
 import { codesOf, PERSON, startScripted } from '../support/tokens/tokens.ts';
@@ -38,15 +39,21 @@ test.each([
 );
 
 test('tokens that another process imports end the trouble unauthorized', async () => {
-  const { service, ask, clock, store, url, gateway } = await startAccepted();
+  const { service, ask, clock, store, url, gateway, logged } = await startAccepted();
   service.refuse({ status: 401, detail: 'token_revoked' });
   await ask(PERSON);
   expect(await troublesOf(gateway)).toEqual(['unauthorized']);
-  const { pair, ...after } = (await store.read())!;
-  const next = { ...pair, accessToken: 'access-next', refreshToken: 'refresh-next' };
+  const after = (await store.read())!;
+  const next = readTokenSet(await (await fetch(service.makeNewSet())).json())!;
   await store.import({ baseUrl: url, pair: next, replica: 'test', after });
   await clock.pass(60_000);
   expect(await troublesOf(gateway)).not.toContain('unauthorized');
+  expect(logged.filter(({ msg }) => msg === ENDED)).toEqual([]);
+
+  service.refuse(undefined);
+  await ask(PERSON);
+  await ask(PERSON);
+  expect(logged.filter(({ msg }) => msg === ENDED)).toHaveLength(1);
 });
 
 async function startAccepted() {
