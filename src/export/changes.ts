@@ -1,3 +1,4 @@
+import { renameSync, rmSync, statSync } from 'node:fs';
 import { OperatorMistake } from '../errors.ts';
 import {
   idOfRecord,
@@ -13,6 +14,7 @@ import {
   publishLeft,
   type ExportOutput,
 } from './export-output.ts';
+import { OtherLayout } from './export-state.ts';
 import type { ExportedRecord } from './exported-pages.ts';
 import { adoptFile, createPrivateFile, isTaken, NotOurs } from './private-files.ts';
 import { jsonLine } from './record-format.ts';
@@ -160,7 +162,9 @@ function publishUnpublished(state: ChangesState): string | undefined {
 function openState(path: string): ChangesState {
   try {
     for (const file of filesOf(path)) adoptFile(file);
-    if (!isTaken(path)) createPrivateFile(path);
+    if (!isTaken(path)) createState(path);
+    // SQLite takes an empty file for a new database, and the records that were deleted would never be reported.
+    else if (statSync(path).size === 0) throw new OtherLayout();
     return openChangesState(path);
   } catch (error) {
     if (error instanceof NotOurs) throw new OperatorMistake(`${error.message} ${OTHER_PATH}`);
@@ -174,6 +178,15 @@ function openState(path: string): ChangesState {
         `Take its copy of the same day as the table that the changes were applied to. ${OTHER_PATH}`,
     );
   }
+}
+
+/** Under another name first, so that a run that is killed leaves no empty state. */
+function createState(path: string): void {
+  const unnamed = `${path}.new`;
+  rmSync(unnamed, { force: true });
+  createPrivateFile(unnamed);
+  openChangesState(unnamed).close();
+  renameSync(unnamed, path);
 }
 
 const OTHER_PATH =

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { ERROR_CODES } from '../../src/errors.ts';
+import { ERROR_CODES, means } from '../../src/errors.ts';
 import { TROUBLES } from '../../src/tokens/token-health.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { familiesOf } from '../support/processes/exposition.ts';
@@ -85,6 +85,15 @@ const VALUES: Record<string, readonly string[]> = {
     ...'unsent rate-limited refused uncertain invalid-grant'.split(' '),
   ],
 };
+
+test.each(['monitoring/alerts.yml', 'monitoring/dashboard.json'])(
+  'the failures of %s are the codes that are no mistakes of callers',
+  (file) => {
+    const [, pattern] = /code=~\\?"(UPSTREAM[^"\\]*)/.exec(readFileSync(file, 'utf8'))!;
+    const failures = ERROR_CODES.filter((code) => !means(code, 'mistake'));
+    expect(ERROR_CODES.filter((code) => new RegExp(`^(${pattern})$`).test(code))).toEqual(failures);
+  },
+);
 
 test('the alert rules use metrics, labels and values that exist', () => {
   const file = parse(readFileSync('monitoring/alerts.yml', 'utf8')) as {

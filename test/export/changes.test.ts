@@ -283,6 +283,7 @@ test('a state of another list, of other fields or filters, or of another source 
 
 test.each<[string, (state: string) => void, RegExp]>([
   ['is damaged', (state) => writeFileSync(state, 'x'.repeat(5_000)), /is damaged/],
+  ['was emptied', (state) => writeFileSync(state, ''), /is damaged/],
   ['is a link', (state) => symlinkSync(`${state}-other`, state), /it is a link/],
   [
     'has a second name',
