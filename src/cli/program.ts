@@ -298,8 +298,8 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
 function pathFrom(typed: unknown, env: Terminal['env']): unknown {
   const { INIT_CWD: folder, npm_package_json: file } = env;
   const isOfNpm = folder !== undefined && file !== undefined && isHere(dirname(file));
-  const isPath = typeof typed === 'string' && !/^https?:/i.test(typed);
-  return isOfNpm && isPath ? resolve(folder, typed) : typed;
+  if (!isOfNpm || typeof typed !== 'string' || /^(https?:|-$)/i.test(typed)) return typed;
+  return resolve(folder, typed) + (typed.endsWith('/') ? '/' : '');
 }
 
 function isHere(folder: string): boolean {

@@ -132,6 +132,12 @@ const COMMIT_CHARACTERS = 8 * 1024 * 1024;
  * @param option that gives the path @throws OperatorMistake
  */
 export function checkFolder(path: string, option: '--output' | '--changes-since'): void {
+  if (path === '-' || path.endsWith('/')) {
+    throw new OperatorMistake(
+      `${option} takes the path of a file, which ${path} is not.` +
+        (option === '--output' ? ' Leave it out for the standard output.' : ''),
+    );
+  }
   const folder = dirname(path);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     throw new OperatorMistake(

@@ -157,6 +157,8 @@ describe('through a running gateway', () => {
     [['persons', '--limit', '0'], 2, /--limit/],
     [['persons', '--format', 'xlsx'], 2, /Allowed choices are ndjson, csv/],
     [['persons', '--output', '/no/such/folder/x'], 2, /There is no folder \/no\/such\/folder/],
+    [['persons', '--output', '-'], 2, /--output takes the path of a file.*for the standard output/],
+    [['persons', '--output', '/tmp/no-such-folder/'], 2, /--output takes the path of a file/],
     [['persons', '--output', '/dev/null/x'], 2, /There is no folder \/dev\/null/],
     [['persons', '--output', '/dev/null'], 2, /\/dev\/null is a device\. Give the path of a file/],
     [['persons', '--output', '/tmp'], 2, /\/tmp is a folder\. Give the path of a file/],
