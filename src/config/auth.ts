@@ -200,7 +200,9 @@ export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
     );
   } else if (!scopes.includes('read') && !scopes.includes('write')) {
     // Every operation needs one of these two scopes.
-    mistakes.push('has neither the scope read nor write; correct its scopes, or add one of these two');
+    mistakes.push(
+      'has neither the scope read nor write; correct its scopes, or add one of these two',
+    );
   }
   return mistakes;
 }

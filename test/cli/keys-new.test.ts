@@ -48,7 +48,10 @@ describe('keys new', () => {
     [['a', '--scopes', 'read,write'], 'The key has the unknown scope "read,write";'],
     [['a', '--scopes', ''], 'The key has the unknown scope "";'],
     [['a', '--scopes', 'read+\u001b[31m'], 'The key has an unknown scope;'],
-    [['a', '--scopes', 'router'], 'The key has neither the scope read nor write; correct its scopes, or add one of these two'],
+    [
+      ['a', '--scopes', 'router'],
+      'The key has neither the scope read nor write; correct its scopes, or add one of these two',
+    ],
     [[], "missing required argument 'name'"],
   ])('%j is refused with one sentence, and no key is made', async (args, sentence) => {
     const { code, stdout, stderr } = await runHere(['keys', 'new', ...args]);
