@@ -58,6 +58,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (resume && path === undefined) {
     throw new CommandError('--resume continues a file. Name it with --output.', USAGE_ERROR);
   }
+  // A format that changes cannot have is reported before a name that contradicts it.
   checkChanges({ ...options, format: options.format ?? formatOf(options) });
   const formatName = formatOf(options);
   if (options.child.length > 0 && path === undefined) {

@@ -285,8 +285,8 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
         const named = registeredArguments.map((argument, at) => [argument.name(), args[at]]);
         const runCommand = await load();
         const typed = command.opts<Record<string, unknown>>();
-        const found = paths.map((name) => [name, pathFrom(typed[name], terminal.env)]);
-        const options = { ...typed, ...Object.fromEntries(found), ...Object.fromEntries(named) };
+        const resolved = paths.map((name) => [name, pathFrom(typed[name], terminal.env)]);
+        const options = { ...typed, ...Object.fromEntries(resolved), ...Object.fromEntries(named) };
         end((await runCommand(options as never, terminal)) ?? 0);
       });
     for (const each of accepted) command.addOption(each);

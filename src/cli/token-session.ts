@@ -160,11 +160,11 @@ export function searched(
     [failed.length, 'that could not be saved'],
     [elsewhere.length, 'of another store'],
   ] as const;
-  const found = files.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  const pairs = files.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   const answers = tokens ? refresher.answers.kept(tokens).length : 0;
   return (
     `Searched: the store (${store.description}), which has ${tokens ? `generation ${tokens.generation}` : 'no token set'}; ` +
-    `the rescue folder of this machine (${directory}), which has ${found.length > 0 ? `pairs: ${found.join(', ')}` : 'no pair that the store lacks'}` +
+    `the rescue folder of this machine (${directory}), which has ${pairs.length > 0 ? `pairs: ${pairs.join(', ')}` : 'no pair that the store lacks'}` +
     `${answers > 0 ? `, and ${answers === 1 ? 'an answer' : `${answers} answers`} that could not be read` : ''}.`
   );
 }
