@@ -3,7 +3,7 @@ import { isDeepStrictEqual as isEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAMAGES, REPAIRS, runIn } from '../support/postgres/damage.ts';
 import { startDamagedWorld, type Place, type Replica } from '../support/postgres/damaged-world.ts';
-import { IS_FULL } from '../support/postgres/replicas.ts';
+import { IS_FULL } from '../support/processes/full-length.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { eventually } from '../support/tokens/fault-world.ts';
 

@@ -189,7 +189,7 @@ test.concurrent(
     await gateway.printed(/A refresh is due and cannot begin\..*"trouble":"blocked"/);
     const [address] = await gateway.printed(/http:\/\/[^"\s]+\/metrics/);
     expect(await (await fetch(address)).text()).toMatch(/trouble="blocked"\} 1\n/);
-    const status = world.start(['tokens', 'status'], {}, BOUND);
+    const status = world.start(['tokens', 'status'], { user: BOUND });
     expect(await status.ended).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('blocked: '),

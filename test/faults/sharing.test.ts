@@ -34,7 +34,7 @@ test.concurrent(
   async () => {
     await using world = await startFaultWorld({ revoke: true });
     const extra = { TOKEN_STORE: `sqlite:${world.path}-new`, TOKEN_LINK: world.makeNewSet() };
-    const started = [1, 2, 3].map(() => world.start([], extra));
+    const started = [1, 2, 3].map(() => world.start([], { extra }));
     const answers = started.map(async (gateway) => {
       const [url] = await gateway.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
       return Promise.all(Array.from({ length: 20 }, () => askAt(url, personUnlikeOthers())));
@@ -203,7 +203,7 @@ test.concurrent.each(harms)(
     await using world = await startFaultWorld();
     await harm(world.path);
     const before = world.files();
-    const refused = world.start([], extra ?? {});
+    const refused = world.start([], { extra: extra ?? {} });
     const exit = await refused.ended;
     expect(exit).toMatchObject({ code, stderr: expect.stringContaining(text) });
     expect(world.files()).toEqual(before);

@@ -1,15 +1,15 @@
 /**
- * Replicas that share their tokens in a real PostgreSQL, under constant load. With REPLICA_TESTS=full there are ten of
+ * Replicas that share their tokens in a real PostgreSQL, under constant load. With TESTS=full there are ten of
  * them, with a hundred expiries and an outage of a minute.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectPrintedFor } from '../support/gateway/operator-lines.ts';
+import { IS_FULL } from '../support/processes/full-length.ts';
 import { startBalancer } from '../support/processes/balancer.ts';
 import { startSteadyLoad, type SteadyLoad } from '../support/processes/steady-load.ts';
 import {
   allServe,
-  IS_FULL,
   startReplicaWorld,
   type Replica,
   type ReplicaWorld,

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import process from 'node:process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/sandbox.ts';
@@ -11,9 +10,6 @@ import { served, startProcess, type Program, type Served } from '../processes/pr
 import { temporaryFolder } from '../temporary-folder.ts';
 import type { HangingOptions } from '../tokens/hanging-gateway.ts';
 import { startPostgres } from './server.ts';
-
-/** Whether everything runs at its full length; otherwise in a smaller form, which fits into the suite. */
-export const IS_FULL = process.env['REPLICA_TESTS'] === 'full';
 
 export type Replica = Program & Served;
 

@@ -38,6 +38,8 @@ export interface ProgramOptions {
   readonly cwd?: string;
   /** The user and group that it runs as. Default: that of the tests. */
   readonly user?: number | undefined;
+  /** A command that runs it, such as a tracer, which has to exec it: signals go to the process itself. */
+  readonly under?: readonly string[] | undefined;
   /** Whether `src/main.ts` itself runs, which takes three times as long to start as the bundle of it. Default: no. */
   readonly unbundled?: boolean;
 }
@@ -53,8 +55,9 @@ export function startProcess(
   [file, ...args]: readonly string[],
   options: ProgramOptions = {},
 ): Program {
-  const { cwd = '.', user } = options;
-  const child = spawn(process.execPath, [file!, ...args], {
+  const { cwd = '.', user, under = [] } = options;
+  const [command, ...rest] = [...under, process.execPath, file!, ...args];
+  const child = spawn(command!, rest, {
     cwd,
     env: environment(options),
     ...(user !== undefined && { uid: user, gid: user }),

@@ -11,7 +11,7 @@ import { bundled } from '../processes/bundled.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
 import { askAt, type GraphqlAnswer } from '../gateway/ask-at.ts';
 import { runHere } from '../gateway/run-here.ts';
-import { startProcess, type Program } from '../processes/process.ts';
+import { startProcess, type Program, type ProgramOptions } from '../processes/process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 
@@ -34,6 +34,11 @@ export interface FaultWorldOptions {
   importedDaysAgo?: number;
   /** The default TOKEN_STORE_KEY of processes, newest first. */
   keys?: readonly Buffer[];
+}
+
+export interface ServeOptions extends Pick<ProgramOptions, 'user' | 'under'> {
+  /** Settings in addition to those of the world. */
+  readonly extra?: Record<string, string>;
 }
 
 /**
@@ -122,9 +127,9 @@ export async function startFaultWorld({
   const start = async (
     args: readonly string[],
     pattern: RegExp,
-    { user, extra = {} }: { user?: number | undefined; extra?: Record<string, string> } = {},
+    { extra = {}, ...how }: ServeOptions = {},
   ): Promise<FaultGateway> => {
-    const started = startProcess(args, { env: { ...env, ...extra }, user });
+    const started = startProcess(args, { env: { ...env, ...extra }, ...how });
     processes.push(started);
     const [url] = await started.printed(pattern);
     const ask = async () => {
@@ -161,16 +166,13 @@ export async function startFaultWorld({
     stored,
     history,
     /** Starts the program. */
-    start: (args: readonly string[] = [], extra: Record<string, string> = {}, user?: number) => {
-      const started = startProcess([program, ...args], {
-        env: { ...env, ...extra },
-        user,
-      });
+    start: (args: readonly string[] = [], { extra = {}, ...how }: ServeOptions = {}) => {
+      const started = startProcess([program, ...args], { env: { ...env, ...extra }, ...how });
       processes.push(started);
       return started;
     },
     /** Starts the gateway, and waits until it serves. */
-    serve: (options: { user?: number; extra?: Record<string, string> } = {}) =>
+    serve: (options: ServeOptions = {}) =>
       start([program], /http:\/\/[^\s"]+\/graphql(?=[\s"])/, options),
     /** Starts the gateway that hangs, and waits until it serves. */
     hanging: (options: HangingOptions = {}, user?: number) =>
