@@ -100,9 +100,13 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   // Parts that may throw are created first, so that nothing is running when one of them does. What they need of
   // `planner`, `tokens`, `upstream` and `plans`, which are declared below, they call only once all of these are there.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
-  const { snapshot: sdl, overrides } = parts;
-  const hasAdditions = parts.additions !== undefined;
-  const { served = serveSnapshot(sdl, config, overrides, execute, hasAdditions) } = parts;
+  const served =
+    parts.served ??
+    serveSnapshot(parts.snapshot, config, {
+      overrides: parts.overrides,
+      executor: execute,
+      hasAdditions: parts.additions !== undefined,
+    });
   const { snapshot } = served;
   const added = withAdditions(served, parts.additions, {
     executor: delegations(served.schema, (request) => plans.delegate(request)),

@@ -1,11 +1,21 @@
 import {
+  getNamedType,
+  getOperationAST,
   Kind,
+  separateOperations,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
   type FragmentSpreadNode,
+  type GraphQLCompositeType,
   type GraphQLError,
+  type GraphQLNamedType,
+  type GraphQLSchema,
   type InlineFragmentNode,
+  type OperationDefinitionNode,
   type SelectionNode,
 } from 'graphql';
 
@@ -90,6 +100,37 @@ export function walkFields<State>(
     }
     walkFields(fragment.selectionSet.selections, inner, walk, entered);
   }
+}
+
+/** Returns one operation of a document, with the fragments that it uses. */
+export function onlyOperation(document: DocumentNode, { name }: OperationDefinitionNode) {
+  const only = separateOperations(document)[name?.value ?? ''] ?? document;
+  return { document: only, operation: getOperationAST(only, name?.value)! };
+}
+
+/**
+ * Calls a function for each field of a document, with the type on which the field is selected, and the type that it
+ * returns. Fields that are selected on an unknown type are skipped.
+ */
+export function visitFields(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  enter: (
+    node: FieldNode,
+    parent: GraphQLCompositeType,
+    type: GraphQLNamedType | undefined,
+  ) => void,
+): void {
+  const types = new TypeInfo(schema);
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: (node) => {
+        const parent = types.getParentType();
+        if (parent) enter(node, parent, getNamedType(types.getType() ?? undefined));
+      },
+    }),
+  );
 }
 
 /** What a field of an operation needs. */

@@ -18,7 +18,7 @@ import { measureDocument } from '../operations/limits.ts';
 import { MANIFEST_FORMS, readManifest } from '../operations/trusted-documents.ts';
 import { validationErrors } from '../operations/validation.ts';
 import { onOneLine } from '../schema/live/introspect.ts';
-import { OverridesError } from '../schema/derivation/adapters.ts';
+import { OverridesError } from '../schema/derivation/overrides.ts';
 import { adaptersPath, readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { servedOffline } from './schema-served.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import { apiKeyMistakes, SCOPES, unknownScope } from '../config/auth.ts';
-import { scopesIn } from '../schema/derivation/adapters.ts';
+import { scopesIn } from '../schema/derivation/overrides.ts';
 import { readAdaptersFile } from '../setup/operator-files.ts';
 import { readSchemaConfig } from './schema-served.ts';
 import { CommandError, USAGE_ERROR, type Terminal } from './terminal.ts';

@@ -42,7 +42,7 @@ export async function schemaExplain(
   const { snapshot, config, overrides } = schemaSettings(terminal);
   const parts = { ...config, mutations: 'off' } as const;
   // What a company adds is not loaded, because nothing is derived from it. adapters.json may name it all the same.
-  const { reports } = serveSnapshot(snapshot, parts, overrides, undefined, true);
+  const { reports } = serveSnapshot(snapshot, parts, { overrides, hasAdditions: true });
   terminal.stdout.write(json ? `${JSON.stringify(reports, null, 2)}\n` : explained(reports, all));
 }
 
@@ -94,7 +94,7 @@ export function servedOffline(
 ): ServedSchema {
   const parts = { ...settings, mutations: 'off' } as const;
   const hasAdditions = isOlder || added !== undefined;
-  const checked = serveSnapshot(snapshot, parts, overrides, undefined, hasAdditions);
+  const checked = serveSnapshot(snapshot, parts, { overrides, hasAdditions });
   const served = isOlder ? { ...checked, guardsOfAdditions: [] } : checked;
   return withAdditions(served, added) ?? served;
 }

@@ -10,15 +10,12 @@ import {
   type OperationTypeNode,
   type Source,
   isAbstractType,
-  separateOperations,
-  TypeInfo,
-  visitWithTypeInfo,
   type GraphQLCompositeType,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
-import type { ScopedUse } from '../selections.ts';
+import { onlyOperation, visitFields, type ScopedUse } from '../selections.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -349,25 +346,19 @@ function findRouterFields(
   const text = document.loc?.source.body;
   if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
   const fields = new Set<string>();
-  const types = new TypeInfo(schema);
-  // The operation and its own fragments.
-  const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
-  visit(
-    selected,
-    visitWithTypeInfo(types, {
-      Field: ({ name: { value } }) => {
-        if (ROUTER_FIELDS.includes(value) && isRoot(types.getParentType(), schema))
-          fields.add(value);
-      },
-    }),
+  visitFields(
+    schema,
+    onlyOperation(document, operation).document,
+    ({ name: { value } }, parent) => {
+      if (ROUTER_FIELDS.includes(value) && isRoot(parent, schema)) fields.add(value);
+    },
   );
   return [...fields];
 }
 
 const ROUTER_FIELDS = ['_service', '_entities'];
 
-function isRoot(type: GraphQLCompositeType | null | undefined, schema: GraphQLSchema): boolean {
-  const root = schema.getQueryType();
-  if (!type || !root) return false;
+function isRoot(type: GraphQLCompositeType, schema: GraphQLSchema): boolean {
+  const root = schema.getQueryType()!;
   return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }

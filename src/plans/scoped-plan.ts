@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { visit, type DocumentNode, type FieldNode, type GraphQLError } from 'graphql';
 import { OWN_KEYS } from '../answers/answer-errors.ts';
 import { codedError, forbidden } from '../errors.ts';
-import { onlyOperation } from '../schema/field-scopes.ts';
-import { refuseField, type Need, type ScopedUse } from '../selections.ts';
+import { onlyOperation, refuseField, type Need, type ScopedUse } from '../selections.ts';
 import type { Call, CallOrigin } from './call.ts';
 import type { OperationPlan, PlannedDocument } from './planner.ts';
 

@@ -91,28 +91,10 @@ interface Meaning<Field> {
   readonly args: (field: Field) => readonly string[];
   /** Its definition, with documentation for GraphiQL. */
   readonly sdl: (field: Field, scope: SdlScope) => string;
-  /** The types that it needs beside those of the service, by name. */
-  readonly types: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
-  /** From what a router estimates its cost; undefined: as for any other field of its type. */
-  readonly size: (field: Field) => ListSize | undefined;
-  /** What `schema explain` reports for the list or the type that it is derived from. */
-  readonly report: (field: Field) => DerivedReport;
-  /** Empty without an example, or if the example is made from the type that it is derived from. */
-  readonly example: (field: Field) => DerivedExample;
-}
-
-/** What the examples of GraphiQL need to know of the fields of one list. */
-interface DerivedExample {
-  readonly all?: { readonly field: string; readonly limit: string };
-  readonly connection?: { readonly field: string; readonly after: string; readonly last: string };
-}
-
-interface DerivedReport {
-  readonly all?: string;
-  readonly connection?: string;
-  /** The names of the connection types. */
-  readonly types?: { readonly connection: string; readonly edge: string };
-  readonly field?: string;
+  /** The types that it needs beside those of the service, by name. Default: none. */
+  readonly types?: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
+  /** From what a router estimates its cost. Default: as for any other field of its type. */
+  readonly size?: (field: Field) => ListSize;
 }
 
 const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
@@ -133,10 +115,7 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     ${filtersOf(adapter, schema)}
   ): ${print(astFromType(new GraphQLList(adapter.recordType)))}`;
     },
-    types: () => ({}),
     size: ({ adapter: { all, size } }) => ({ assumedSize: size, slicingArguments: [all!.limit] }),
-    report: ({ name }) => ({ all: name }),
-    example: ({ name, adapter: { all } }) => ({ all: { field: name, limit: all!.limit } }),
   },
   connection: {
     args: ({ adapter: { connection } }) => [
@@ -180,13 +159,6 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
       slicingArguments: ['first', connection!.last],
       sizedFields: ['edges', 'nodes'],
     }),
-    report: ({ name, adapter: { connection } }) => ({
-      connection: name,
-      types: { connection: connection!.type, edge: connection!.edge },
-    }),
-    example: ({ name, adapter: { connection } }) => ({
-      connection: { field: name, after: connection!.after, last: connection!.last },
-    }),
   },
   service: {
     args: () => [],
@@ -201,9 +173,6 @@ type _Service {
   sdl: String!
 }`,
     }),
-    size: () => undefined,
-    report: () => ({}),
-    example: () => ({}),
   },
   entities: {
     args: () => ['representations'],
@@ -223,9 +192,6 @@ scalar _Any`,
 """For routers: the types whose records other subgraphs can refer to."""
 union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
     }),
-    size: () => undefined,
-    report: () => ({}),
-    example: () => ({}),
   },
   record: {
     args: () => ['id'],
@@ -242,10 +208,6 @@ union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
     id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(serviceId)}!
   ): ${type.name}`;
     },
-    types: () => ({}),
-    size: () => undefined,
-    report: ({ name }) => ({ field: name }),
-    example: () => ({}),
   },
   node: {
     args: () => ['id'],
@@ -271,9 +233,6 @@ extend ${isInterfaceType(schema.getType(name)) ? 'interface' : 'type'} ${name} $
 }`,
 ).join('\n')}`,
     }),
-    size: () => undefined,
-    report: () => ({}),
-    example: () => ({}),
   },
   nodes: {
     args: () => ['ids'],
@@ -283,10 +242,6 @@ extend ${isInterfaceType(schema.getType(name)) ? 'interface' : 'type'} ${name} $
     """The \`id\` of each record."""
     ids: [ID!]!
   ): [${type}]!`,
-    types: () => ({}),
-    size: () => undefined,
-    report: () => ({}),
-    example: () => ({}),
   },
 };
 
@@ -296,15 +251,7 @@ export function argumentsOf<Kind extends DerivedKind>(field: DerivedField<Kind>)
 }
 
 export function sizeOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
-  return KINDS[field.kind].size(field);
-}
-
-export function reportOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
-  return KINDS[field.kind].report(field);
-}
-
-export function exampleOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
-  return KINDS[field.kind].example(field);
+  return KINDS[field.kind].size?.(field);
 }
 
 /** The type definitions of all derived fields, and of the types that they need. */
@@ -331,7 +278,7 @@ function sdlOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlSc
 }
 
 function typesOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlScope) {
-  return KINDS[field.kind].types(field, scope);
+  return KINDS[field.kind].types?.(field, scope);
 }
 
 function costOf(adapter: Adapter): string {

@@ -2,6 +2,7 @@ import {
   getNullableType,
   isAbstractType,
   isInterfaceType,
+  isIntrospectionType,
   isLeafType,
   isObjectType,
   isRequiredArgument,
@@ -11,6 +12,7 @@ import {
   type GraphQLArgument,
   type GraphQLCompositeType,
   type GraphQLField,
+  type GraphQLInterfaceType,
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -20,9 +22,40 @@ import {
 /** Records of the largest page that the service documents (interface, section 8): what a page costs callers. */
 export const LARGEST_PAGE = 50;
 
+export type TypeWithFields = GraphQLObjectType | GraphQLInterfaceType;
+
+export function hasFields(type: GraphQLNamedType | undefined): type is TypeWithFields {
+  return isObjectType(type) || isInterfaceType(type);
+}
+
+/** The object types and interfaces of a schema, without those of introspection. */
+export function typesWithFields(schema: GraphQLSchema): TypeWithFields[] {
+  return Object.values(schema.getTypeMap())
+    .filter(hasFields)
+    .filter((type) => !isIntrospectionType(type));
+}
+
+/** A field by the names of its type and of itself. */
+export function fieldAt(
+  schema: GraphQLSchema,
+  typeName: string,
+  name: string,
+): GraphQLField<unknown, unknown> | undefined {
+  const type = schema.getType(typeName);
+  return hasFields(type) ? type.getFields()[name] : undefined;
+}
+
+/** The types that a union or an interface can have; any other type itself. */
+export function objectTypesOf(
+  schema: GraphQLSchema,
+  type: GraphQLCompositeType,
+): readonly GraphQLObjectType[] {
+  return isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
+}
+
 /** Whether a type has the shape of a page. A field that returns one may still lack something else of a paged field. */
 export function isPage(type: GraphQLNamedType): boolean {
-  if (!isObjectType(type) && !isInterfaceType(type)) return false;
+  if (!hasFields(type)) return false;
   const { items, pageInfo } = type.getFields();
   return items !== undefined && pageInfo !== undefined;
 }
@@ -181,7 +214,7 @@ export type DerivedKind = keyof DerivedKinds;
 
 /**
  * A derived field. What its kind means is in tables with a row for each kind, so that a new kind does not compile until
- * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments, cost, explanation, example) and `PLANS` in
+ * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments, cost) and `PLANS` in
  * `variant.ts` (answer).
  */
 export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
@@ -202,39 +235,3 @@ export function defaultOf(argument: GraphQLArgument): unknown {
 interface GraphQL17Default {
   readonly default?: { readonly value?: unknown; readonly literal?: ConstValueNode } | undefined;
 }
-
-/** What adapters.json says about who may read a type, a field or an argument. */
-export interface Guard {
-  readonly scope?: string | undefined;
-  /** For contracts of a supergraph: they decide nothing here. */
-  readonly tags?: readonly string[] | undefined;
-}
-
-/** What adapters.json decides about one field. All but the guard is for paged fields. */
-export interface FieldOverride extends Guard {
-  readonly skip?: boolean | undefined;
-  readonly all?: string | undefined;
-  readonly connection?: string | undefined;
-  readonly size?: number | undefined;
-  readonly page?: number | undefined;
-  readonly identity?: readonly FieldPath[] | undefined;
-  /** Null: no field of the page has the number of records of all pages. */
-  readonly count?: string | null | undefined;
-  /** The type that is the page, where several types of a result are pages. */
-  readonly member?: string | undefined;
-  /** The argument with the cursor, where several may be the one. */
-  readonly after?: string | undefined;
-}
-
-/** What adapters.json decides about one type: how its records are found by id, and how its connections are named. */
-export interface TypeOverride extends Guard {
-  /** The root field that returns a record by its id; null: no field does. */
-  readonly byId?: string | null | undefined;
-  /** The root list in which records are looked up; null: no list is used. */
-  readonly list?: string | null | undefined;
-  /** The name of its connection type. */
-  readonly connection?: string | undefined;
-  readonly edge?: string | undefined;
-}
-
-export type TypeOverrides = ReadonlyMap<string, TypeOverride>;

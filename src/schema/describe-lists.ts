@@ -8,7 +8,6 @@ import {
   type GraphQLObjectType,
 } from 'graphql';
 import type { Adapter, Entity, Result } from './derived.ts';
-import { exampleOf, fieldsOfList } from './derived-fields.ts';
 
 const FIELDS_SHOWN = 3;
 
@@ -22,15 +21,13 @@ export function describeLists({
 }) {
   return adapters
     .filter(({ filters }) => !filters.some(isRequiredArgument))
-    .map((adapter) => {
-      const { name, after, nodeType, pageType, result } = adapter;
+    .map(({ name, after, all, connection, nodeType, pageType, result }) => {
       const entity = entities.find(({ type }) => type.name === nodeType.name);
       return {
         field: name,
         after: after.name,
-        ...(Object.assign({}, ...fieldsOfList(adapter).map(exampleOf)) as ReturnType<
-          typeof exampleOf
-        >),
+        ...(all && { all }),
+        ...(connection && { connection }),
         ...(result && { result: describeResult(result, Object.values(pageType.getFields())) }),
         ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),
         selection: namesOf(shownFields(nodeType)) || '__typename',

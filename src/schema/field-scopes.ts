@@ -1,13 +1,6 @@
 import {
   getNamedType,
-  getOperationAST,
-  isAbstractType,
-  isInterfaceType,
   isObjectType,
-  separateOperations,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
   type DocumentNode,
   type FieldNode,
   type GraphQLCompositeType,
@@ -15,8 +8,16 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { Need, ScopedUse } from '../selections.ts';
-import type { Adapter, DerivedField, Entity, FieldPath, Guard } from './derived.ts';
+import { onlyOperation, visitFields, type Need, type ScopedUse } from '../selections.ts';
+import type { Guard } from './derivation/overrides.ts';
+import {
+  fieldAt,
+  objectTypesOf,
+  type Adapter,
+  type DerivedField,
+  type Entity,
+  type FieldPath,
+} from './derived.ts';
 
 /** All scopes, or all tags, of something. */
 export interface Marks {
@@ -97,6 +98,7 @@ export function scopeNames(marks: FieldScopes['marks']): ReadonlySet<string> {
 
 /** Adds to the marks of a place. @returns whether it had not all of them */
 export function addMarks(marks: Map<string, Marks>, place: string, more: Marks): boolean {
+  if (more.scopes.length + more.tags.length === 0) return false;
   const known = marks.get(place) ?? NO_MARKS;
   const scopes = [...new Set([...known.scopes, ...more.scopes])];
   const tags = [...new Set([...known.tags, ...more.tags])];
@@ -105,7 +107,7 @@ export function addMarks(marks: Map<string, Marks>, place: string, more: Marks):
   return isMore;
 }
 
-const NO_MARKS: Marks = { scopes: [], tags: [] };
+export const NO_MARKS: Marks = { scopes: [], tags: [] };
 
 /** What adapters.json says about one place. */
 export function marksOf({ scope, tags = [] }: Guard): Marks {
@@ -134,8 +136,9 @@ function sourcesOfList({ parent, name, first, after, result, pageType }: Adapter
 
 /** What is read of its records in any case: cursors contain what identifies a record. */
 function sourcesOfRecords(schema: GraphQLSchema, { nodeType, identity }: Adapter): string[] {
-  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType];
-  const fields = types.flatMap((type) => identity.flatMap((path) => fieldsOn(type, path)));
+  const fields = objectTypesOf(schema, nodeType).flatMap((type) =>
+    identity.flatMap((path) => fieldsOn(type, path)),
+  );
   return [nodeType.name, ...fields];
 }
 
@@ -167,28 +170,15 @@ export function scopedUsesIn(
   const needsOf = needsIn(schema, scopes);
   return (document, operation) => {
     const uses: ScopedUse[] = [];
-    const types = new TypeInfo(schema);
-    visit(
-      onlyOperation(document, operation).document,
-      visitWithTypeInfo(types, {
-        Field: (node) => {
-          const parent = types.getParentType();
-          const needs = parent ? needsOf(parent, node) : [];
-          if (needs.length > 0) uses.push({ node, needs });
-        },
-      }),
-    );
+    visitFields(schema, onlyOperation(document, operation).document, (node, parent) => {
+      const needs = needsOf(parent, node);
+      if (needs.length > 0) uses.push({ node, needs });
+    });
     return uses;
   };
 }
 
 const NO_USES: readonly ScopedUse[] = [];
-
-/** Returns one operation of a document, with the fragments that it uses. */
-export function onlyOperation(document: DocumentNode, { name }: OperationDefinitionNode) {
-  const own = separateOperations(document)[name?.value ?? ''] ?? document;
-  return { document: own, operation: getOperationAST(own, name?.value)! };
-}
 
 /** Makes the function that returns what a field needs: by its parent, its type, itself and its arguments. */
 export function needsIn(
@@ -198,7 +188,7 @@ export function needsIn(
   const known = new Map<string, readonly Need[]>();
   return (parent, node) => {
     if (node.name.value.startsWith('__')) return NO_NEEDS;
-    return objectTypes(schema, parent).flatMap(({ name: type }) => {
+    return objectTypesOf(schema, parent).flatMap(({ name: type }) => {
       const field = `${type}.${node.name.value}`;
       const ofField = known.get(field) ?? placesOf(schema, type, node).flatMap(needsAt);
       known.set(field, ofField);
@@ -220,15 +210,9 @@ function kindOf(place: string): string {
   return place.includes('.') ? 'field' : 'type';
 }
 
-function objectTypes(schema: GraphQLSchema, type: GraphQLCompositeType) {
-  return isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
-}
-
 /** A field, its parent and the type that it returns. */
 function placesOf(schema: GraphQLSchema, type: string, { name }: FieldNode): string[] {
-  const parent = schema.getType(type);
-  const hasFields = isObjectType(parent) || isInterfaceType(parent);
-  const field = hasFields ? parent.getFields()[name.value] : undefined;
+  const field = fieldAt(schema, type, name.value);
   if (!field) return [];
   return [...new Set([`${type}.${field.name}`, type, getNamedType(field.type).name])];
 }
@@ -244,20 +228,12 @@ export function marksOfFragment(
   fragment: DocumentNode,
 ): Marks {
   const places: string[] = [];
-  const types = new TypeInfo(schema);
-  visit(
-    fragment,
-    visitWithTypeInfo(types, {
-      Field: (node) => {
-        const parent = types.getParentType();
-        // An interface has tags of its own.
-        const parents = parent ? new Set([parent, ...objectTypes(schema, parent)]) : [];
-        for (const { name: type } of parents) {
-          places.push(...placesOf(schema, type, node));
-          places.push(...placesOfArguments(`${type}.${node.name.value}`, node));
-        }
-      },
-    }),
-  );
+  visitFields(schema, fragment, (node, parent) => {
+    // An interface has tags of its own.
+    for (const { name: type } of new Set([parent, ...objectTypesOf(schema, parent)])) {
+      places.push(...placesOf(schema, type, node));
+      places.push(...placesOfArguments(`${type}.${node.name.value}`, node));
+    }
+  });
   return merged(places.map((place) => marks.get(place)));
 }

@@ -1,12 +1,10 @@
 import {
-  isAbstractType,
   TypeInfo,
   visit,
   visitWithTypeInfo,
   type DocumentNode,
   type GraphQLCompositeType,
   type GraphQLSchema,
-  getNamedType,
   GraphQLIncludeDirective,
   GraphQLSkipDirective,
   isLeafType,
@@ -19,8 +17,15 @@ import {
   type SelectionSetNode,
   type GraphQLError,
 } from 'graphql';
+import { objectTypesOf } from '../schema/derived.ts';
 import { isIncremental } from '../schema/incremental-directives.ts';
-import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
+import {
+  fieldsByKey,
+  fragmentsOf,
+  selectionsOf,
+  visitFields,
+  type Fragments,
+} from '../selections.ts';
 
 /** Whether a document, which is valid, selects one of these fields, of any of the types that it may be selected on. */
 export function selectsField(
@@ -29,17 +34,10 @@ export function selectsField(
   fields: ReadonlySet<string>,
 ): boolean {
   if (fields.size === 0) return false;
-  const types = new TypeInfo(schema);
   let isSelected = false;
-  visit(
-    document,
-    visitWithTypeInfo(types, {
-      Field: ({ name: { value } }) => {
-        const parent = types.getParentType();
-        if (parent) isSelected ||= isOneOf(schema, parent, value, fields);
-      },
-    }),
-  );
+  visitFields(schema, document, ({ name }, parent) => {
+    isSelected ||= isOneOf(schema, parent, name.value, fields);
+  });
   return isSelected;
 }
 
@@ -50,7 +48,7 @@ function isOneOf(
   field: string,
   fields: ReadonlySet<string>,
 ): boolean {
-  const possible = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
+  const possible = objectTypesOf(schema, parent);
   return [parent, ...possible, ...possible.flatMap((type) => type.getInterfaces())].some(
     ({ name }) => fields.has(`${name}.${field}`),
   );
@@ -153,16 +151,9 @@ export function keysOf(schema: GraphQLSchema, document: DocumentNode): Keys {
 
 function leafTypes(schema: GraphQLSchema, document: DocumentNode): ReadonlyMap<FieldNode, string> {
   const leaves = new Map<FieldNode, string>();
-  const types = new TypeInfo(schema);
-  visit(
-    document,
-    visitWithTypeInfo(types, {
-      Field: (node) => {
-        const type = getNamedType(types.getType());
-        if (isLeafType(type)) leaves.set(node, type.name);
-      },
-    }),
-  );
+  visitFields(schema, document, (node, _, type) => {
+    if (isLeafType(type)) leaves.set(node, type.name);
+  });
   return leaves;
 }
 

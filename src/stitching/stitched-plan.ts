@@ -1,7 +1,6 @@
 import {
   execute,
   GraphQLError,
-  separateOperations,
   type DirectiveNode,
   type DocumentNode,
   type ExecutionResult,
@@ -13,7 +12,7 @@ import { STEP } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan } from '../plans/planner.ts';
 import { incrementalAsked, serviceDirective } from '../schema/incremental-directives.ts';
-import { fragmentsOf, walkFields } from '../selections.ts';
+import { fragmentsOf, onlyOperation, walkFields } from '../selections.ts';
 import { delegateDirectives, MAX_RECORDS, unplacedErrors, exactly } from './delegations.ts';
 import {
   callerKey,
@@ -42,8 +41,7 @@ export function stitchedPlan(
   const ofService = ({ directives = [] }: Directed) =>
     directives.filter((directive) => snapshot.getDirective(directive.name.value));
   const directives = ofService(operation);
-  const name = operation.name?.value;
-  const selected = separateOperations(planned.document)[name ?? ''] ?? planned.document;
+  const { document: selected } = onlyOperation(planned.document, operation);
   if (selectsIntrospection(schema, selected)) throw introspectionBeside();
   checkDirectives(selected, operation, ofService);
   const document = withPrivateKeys(schema, selected, fields);
@@ -64,7 +62,6 @@ export function stitchedPlan(
       const { data, errors = [] } = await execute({
         schema,
         document,
-        operationName: name,
         variableValues: values,
         contextValue: context,
       });

@@ -20,16 +20,14 @@ import {
   isScalarType,
   isSpecifiedScalarType,
   parse,
-  separateOperations,
   validate,
-  type DocumentNode,
 } from 'graphql';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { PlannedDocument } from '../plans/planner.ts';
 import { missingNeeds, missingScopeAt } from '../plans/scoped-plan.ts';
-import type { Entity } from '../schema/derived.ts';
-import { OverridesError } from '../schema/derivation/adapters.ts';
-import { guardMistakes, isMissing } from '../schema/derivation/guards.ts';
+import { fieldAt, type Entity } from '../schema/derived.ts';
+import { guardMistakes, isMissing } from '../schema/derivation/check-overrides.ts';
+import { OverridesError } from '../schema/derivation/overrides.ts';
 import {
   addMarks,
   marksOf,
@@ -38,8 +36,9 @@ import {
   scopeNames,
   type FieldScopes,
 } from '../schema/field-scopes.ts';
-import type { ServedSchema } from '../schema/served/served-schema.ts';
+import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
 import { subgraphMarks } from '../schema/served/subgraph-marks.ts';
+import { onlyOperation } from '../selections.ts';
 import {
   documentsOf,
   mistakesAfter,
@@ -245,12 +244,12 @@ function guardFields(
 }
 
 function withEveryArgument({ name, args }: GraphQLField<unknown, unknown>): FieldNode {
-  const given = args.map((argument) => ({
+  const nulls = args.map((argument) => ({
     kind: Kind.ARGUMENT as const,
     name: { kind: Kind.NAME as const, value: argument.name },
     value: { kind: Kind.NULL as const },
   }));
-  return { kind: Kind.FIELD, name: { kind: Kind.NAME, value: name }, arguments: given };
+  return { kind: Kind.FIELD, name: { kind: Kind.NAME, value: name }, arguments: nulls };
 }
 
 /** What operations are executed with. */
@@ -306,12 +305,12 @@ export function withAdditions(
     schema,
     fields,
     scopes,
-    subgraphSdl: once(() => served.subgraphSdl({ schema, scopes })),
-    touches: ({ document, operation }) => {
-      const selected = separateOperations(document)[operation.name?.value ?? ''] ?? document;
+    subgraphSdl: () => served.subgraphSdl({ schema, scopes }),
+    touches: (planned) => {
+      const { document } = onlyOperation(planned.document, planned.operation);
       return (
-        validate(served.schema, selected).length > 0 ||
-        selectsField(served.schema, selected, replaced)
+        validate(served.schema, document).length > 0 ||
+        selectsField(served.schema, document, replaced)
       );
     },
   };
@@ -369,12 +368,6 @@ function byEntity({ name }: Entity['type']) {
   };
 }
 
-/** Without these, stitching would rename the root types to `Query` and `Mutation`. */
-function rootsOf(schema: GraphQLSchema): DocumentNode {
-  const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
-  return parse(`schema { query: ${query!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`);
-}
-
 function fieldsOf({ documents, resolvers }: AddedParts): ReadonlySet<string> {
   const fields = new Set(
     resolvers
@@ -391,9 +384,8 @@ function fieldsOf({ documents, resolvers }: AddedParts): ReadonlySet<string> {
 }
 
 function isServed(schema: GraphQLSchema, coordinate: string): boolean {
-  const [name = '', field = ''] = coordinate.split('.');
-  const type = schema.getType(name);
-  return type !== undefined && 'getFields' in type && field in type.getFields();
+  const [type = '', field = ''] = coordinate.split('.');
+  return fieldAt(schema, type, field) !== undefined;
 }
 
 const NEVER_EXECUTED: ExecutionParts = {
@@ -402,8 +394,3 @@ const NEVER_EXECUTED: ExecutionParts = {
   },
   callerOf: () => undefined,
 };
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
-}

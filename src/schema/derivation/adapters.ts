@@ -1,41 +1,32 @@
+import { isInterfaceType, isNonNullType, specifiedScalarTypes, type GraphQLSchema } from 'graphql';
 import {
-  isInterfaceType,
-  isNonNullType,
-  isObjectType,
-  specifiedScalarTypes,
-  type GraphQLSchema,
-  isAbstractType,
-  isRequiredArgument,
-  type GraphQLNamedType,
-  type GraphQLObjectType,
-} from 'graphql';
-import { z } from 'zod';
-import { OperatorMistake } from '../../errors.ts';
-import {
+  fieldAt,
+  objectTypesOf,
   type Adapter,
-  type FieldOverride,
-  type Guard,
-  type PagedField,
-  type TypeOverrides,
-  idOf,
-  type FieldPath,
-  type TypeOverride,
   type NestedAdapter,
+  type PagedField,
   type Reach,
 } from '../derived.ts';
-import { RELAY_PAGE_INFO, type RootNames, ROUTER_TYPES } from '../names.ts';
-import { argumentsOf, fieldsOfList, reportOf } from '../derived-fields.ts';
-import { guardMistakes, isMissing, type GuardEntry } from './guards.ts';
+import { argumentsOf, fieldsOfList } from '../derived-fields.ts';
+import { RELAY_PAGE_INFO, ROUTER_TYPES, type RootNames } from '../names.ts';
+import { checkOverrides, isMissing } from './check-overrides.ts';
 import {
-  isCount,
-  type FoundList,
-  identityToWrite,
-  identityMistake,
-  findLists,
-  isIdentified,
   describeResult,
+  findLists,
+  identityToWrite,
+  isIdentified,
+  type FoundList,
 } from './lists.ts';
-import { canReturn, idArgument, describeReach, reachParent } from './reach-parent.ts';
+import {
+  isGuardOnly,
+  OverridesError,
+  readOverrides,
+  type FieldOverride,
+  type GuardEntry,
+  type Overrides,
+  type TypeOverrides,
+} from './overrides.ts';
+import { describeReach, reachParent } from './reach-parent.ts';
 
 /**
  * Names the derived fields and types, each name once. If a name is taken, the field is not derived and a warning says
@@ -52,28 +43,22 @@ function derivedNames(
   const warnings: string[] = [];
   const types = connectionTypeNames(schema, lists.filter(hasIdentity), names, overrides);
   const { mistakes } = types;
-  const fields = new Map<string, Set<string>>();
-  /** Where in adapters.json each name was given. */
-  const origins = new Map<string, string>();
-  const fieldsOf = (parent: string) => {
-    const known = fields.get(parent) ?? fieldNames(schema, parent);
-    fields.set(parent, known);
-    return known;
-  };
+  /** The derived fields, with the place in adapters.json that names them; undefined for the usual names. */
+  const derived = new Map<string, string | undefined>();
 
   const of = (parent: string, list: PagedField, override: FieldOverride) => {
     const taken: string[] = [];
     const takeField = (key: 'all' | 'connection', name: string) => {
-      const isGiven = override[key] !== undefined;
-      const place = `fields.${parent}.${list.name}.${key}`;
-      if (!fieldsOf(parent).has(name)) {
-        fieldsOf(parent).add(name);
-        if (isGiven) origins.set(`${parent}.${name}`, place);
+      const field = `${parent}.${name}`;
+      const place = override[key] && `fields.${parent}.${list.name}.${key}`;
+      if (!derived.has(field) && !fieldAt(schema, parent, name)) {
+        derived.set(field, place);
         return true;
       }
-      const origin = isGiven ? place : origins.get(`${parent}.${name}`);
-      if (origin) mistakes.push(`${origin}: ${parent} already has ${name}. Write another name.`);
-      else taken.push(`${parent}.${name} is not derived: a field of that name already exists.`);
+      const mistaken = place ?? derived.get(field);
+      if (mistaken)
+        mistakes.push(`${mistaken}: ${parent} already has ${name}. Write another name.`);
+      else taken.push(`${field} is not derived: a field of that name already exists.`);
       return false;
     };
     const isRoot = parent === schema.getQueryType()?.name;
@@ -110,12 +95,6 @@ function derivedNames(
 /** An edge needs a cursor, and a cursor names its record. */
 function hasIdentity({ identity }: PagedField): boolean {
   return identity.length > 0;
-}
-
-function fieldNames(schema: GraphQLSchema, parent: string): Set<string> {
-  const type = schema.getType(parent);
-  const hasFields = isObjectType(type) || isInterfaceType(type);
-  return new Set(hasFields ? Object.keys(type.getFields()) : []);
 }
 
 /** The gateway's arguments in the order of the definition, with the name of each if a filter of the list has the usual one. */
@@ -228,426 +207,6 @@ function capitalized(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-/** The checked content of adapters.json, by which the operator overrides what detection decides. */
-interface AdapterOverrides {
-  /** By paged field, for example `Query.persons`. */
-  readonly fields: ReadonlyMap<string, FieldOverride>;
-  readonly types: TypeOverrides;
-}
-
-/** Lists every mistake in adapters.json, each with its correction. */
-export class OverridesError extends OperatorMistake {
-  override name = 'OverridesError';
-  readonly #mistakes: readonly string[];
-  readonly #advice: string | undefined;
-  /**
-   * @param advice for all of them, as a sentence
-   * @param file what has them
-   */
-  constructor(
-    mistakes: readonly string[],
-    advice?: string,
-    file = 'adapters.json, beside the schema snapshot,',
-  ) {
-    const many = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
-    super(
-      [
-        `${file} has ${many}:`,
-        ...mistakes.map((mistake) => `- ${mistake}`),
-        ...(advice === undefined ? [] : [advice]),
-      ].join('\n'),
-    );
-    this.#mistakes = mistakes;
-    this.#advice = advice;
-  }
-
-  /** The same with the path of the file, for where there are several. */
-  in(path: string): OverridesError {
-    return new OverridesError(this.#mistakes, this.#advice, path);
-  }
-}
-
-/** Checks the content of adapters.json, as it was read, against the schema. */
-function checkOverrides(
-  { fields, types, mistakes: ofShape }: ReadOverrides,
-  schema: GraphQLSchema,
-  lists: readonly FoundList[],
-  hasAdditions: boolean,
-): { overrides: AdapterOverrides; mistakes: readonly string[] } {
-  const mistakes = [...ofShape];
-  const paged = lists
-    .filter(({ verdict }) => 'paged' in verdict)
-    .map(({ parent, name }) => `${parent.name}.${name}`);
-  for (const [key, field] of fields) {
-    const entry = { ...field, section: 'fields', place: key } as const;
-    const mayBeAdded = hasAdditions && isMissing(schema, entry);
-    if (hasGuard(field) && !mayBeAdded) {
-      const ofGuard = guardMistakes(schema, entry, SERVICE);
-      mistakes.push(...ofGuard);
-      if (ofGuard.length > 0) continue;
-    }
-    if (isGuardOnly(field)) continue;
-    const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
-    if (!list || 'why' in list.verdict) {
-      mistakes.push(unknownList(key, lists, paged, mayBeAdded));
-      continue;
-    }
-    mistakes.push(...mistakesOfCount(key, list.verdict.paged, field));
-    const ofIdentity = mistakesOfIdentity(schema, key, list.verdict.paged, field);
-    mistakes.push(...ofIdentity);
-    if (ofIdentity.length > 0) fields.set(key, { ...field, identity: undefined });
-  }
-  const connected = connectedTypes(lists, fields);
-  for (const { parent, name, verdict } of lists) {
-    const isResult = 'why' in verdict || verdict.paged.result !== undefined;
-    if (!isResult && fields.get(`${parent.name}.${name}`)?.member !== undefined) {
-      mistakes.push(
-        `fields.${parent.name}.${name}.member: the list returns pages, not a union or interface. Remove it.`,
-      );
-    }
-  }
-  for (const [name, type] of types) {
-    const entry = { ...type, section: 'types', place: name } as const;
-    const mayBeAdded = hasAdditions && isMissing(schema, entry);
-    if (hasGuard(type) && !mayBeAdded) {
-      const ofGuard = guardMistakes(schema, entry, SERVICE);
-      mistakes.push(...ofGuard);
-      if (ofGuard.length > 0 || isGuardOnly(type)) continue;
-    }
-    const ofType = mistakesOfType(schema, name, type, { lists, connected, mayBeAdded });
-    mistakes.push(...ofType);
-    if (ofType.length > 0) types.delete(name);
-  }
-  return { overrides: { fields, types }, mistakes };
-}
-
-const SERVICE = 'the service';
-
-/** Those of every gateway: docs/authentication.md. */
-const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
-
-const NAME = z
-  .string()
-  .regex(/^(?!__|_rs)[_A-Za-z]\w*$/, 'must be a GraphQL name that begins neither with __ nor _rs');
-
-const PATH = z
-  .string()
-  .regex(/^[_A-Za-z]\w*(\.[_A-Za-z]\w*)*$/, 'must be names of fields joined by dots')
-  .transform((path): FieldPath => path.split('.'));
-
-/** As OAuth writes it (RFC 6749, 3.3), without what separates the scopes of an API key. */
-const SCOPE = z
-  .string()
-  .regex(
-    /^[!#-*\-.-[\]-~]+$/,
-    'must be a scope: printable ASCII without space, comma, +, " and \\',
-  );
-const GUARD = {
-  scope: SCOPE.refine((scope) => !OPERATION_SCOPES.has(scope), {
-    message:
-      'must not be read, drain, write or router, which say what operations a caller may send',
-  }).optional(),
-  tags: z
-    .array(
-      z
-        .string()
-        .regex(
-          /^[_A-Za-z][\w/-]{0,127}$/,
-          'must be letters, digits, _, - and /, beginning with a letter',
-        ),
-    )
-    .min(1)
-    .optional(),
-};
-const FIELD = z.strictObject({
-  skip: z.boolean().optional(),
-  all: NAME.optional(),
-  connection: NAME.optional(),
-  size: z.int().positive().optional(),
-  page: z.int().positive().optional(),
-  identity: z.array(PATH).min(1).optional(),
-  count: NAME.nullable().optional(),
-  member: NAME.optional(),
-  after: NAME.optional(),
-  ...GUARD,
-});
-const TYPE = z.strictObject({
-  byId: NAME.nullable().optional(),
-  list: NAME.nullable().optional(),
-  connection: NAME.optional(),
-  edge: NAME.optional(),
-  ...GUARD,
-});
-const FILE = z.strictObject({
-  fields: z.record(z.string(), FIELD).optional(),
-  types: z.record(z.string(), TYPE).optional(),
-});
-
-/** The keys allowed at each depth, to suggest in place of an unknown one. */
-const KEYS: Readonly<Record<string, string>> = {
-  '': keysOf(FILE),
-  fields: keysOf(FIELD),
-  types: keysOf(TYPE),
-};
-
-function keysOf({ shape }: z.ZodObject): string {
-  const keys = Object.keys(shape).map((key) => `"${key}"`);
-  return `${keys.slice(0, -1).join(', ')} and ${keys.at(-1)}`;
-}
-
-interface ReadOverrides {
-  readonly fields: Map<string, FieldOverride>;
-  readonly types: Map<string, TypeOverride>;
-  readonly mistakes: readonly string[];
-}
-
-/**
- * Reads adapters.json, whatever the schema.
- *
- * @param json undefined if the file does not exist
- */
-function readOverrides(json: unknown): ReadOverrides {
-  const read = FILE.safeParse(json ?? {});
-  const { fields, types } = (json ?? {}) as Record<string, unknown>;
-  const mistakes = (read.error?.issues ?? []).map((issue) => {
-    const place = issue.path.join('.');
-    if (issue.code !== 'unrecognized_keys') return `${place || 'The file'}: ${issue.message}.`;
-    const unknown = issue.keys.map((key) => `"${key}"`).join(', ');
-    return `${place || 'The file'}: ${unknown} is unknown. Write ${KEYS[String(issue.path[0] ?? '')]}.`;
-  });
-  return { fields: entriesOf(fields, FIELD), types: entriesOf(types, TYPE), mistakes };
-}
-
-/** The scopes that adapters.json gives to types, fields and arguments, whatever the schema. */
-export function scopesIn(json: unknown): readonly string[] {
-  const { fields, types } = readOverrides(json);
-  const scopes = [...fields.values(), ...types.values()].map(({ scope }) => scope);
-  return [...new Set(scopes)].filter((scope) => scope !== undefined);
-}
-
-/** The entries that can be read, even if others cannot: all mistakes are reported together. */
-function entriesOf<Entry extends object>(record: unknown, shape: z.ZodType<Entry>) {
-  const entries = typeof record === 'object' && record !== null ? Object.entries(record) : [];
-  return new Map(
-    entries.flatMap(([key, entry]) => {
-      const { data } = shape.safeParse(entry);
-      return data === undefined ? [] : [[key, data] as const];
-    }),
-  );
-}
-
-/** Takes out the entries for what the service does not have, and a company may add. */
-function takeGuardsOfAdditions(read: ReadOverrides, schema: GraphQLSchema): GuardEntry[] {
-  const taken = guardsOfMissing(read, schema);
-  for (const { section, place } of taken) read[section].delete(place);
-  return taken;
-}
-
-function guardsOfMissing({ fields, types }: ReadOverrides, schema: GraphQLSchema): GuardEntry[] {
-  const entries = [
-    ...Array.from(fields, ([place, guard]) => ({ ...guard, section: 'fields', place }) as const),
-    ...Array.from(types, ([place, guard]) => ({ ...guard, section: 'types', place }) as const),
-  ];
-  return entries
-    .filter(
-      ({ section, place, ...entry }) => isGuardOnly(entry) && isMissing(schema, { section, place }),
-    )
-    .map(({ section, place, scope, tags }) => ({ section, place, scope, tags }));
-}
-
-function hasGuard({ scope, tags }: Guard): boolean {
-  return scope !== undefined || tags !== undefined;
-}
-
-/** Whether an entry says only who may read a field. It need not be a list then. */
-function isGuardOnly({ scope, tags, ...others }: FieldOverride | TypeOverride): boolean {
-  return (
-    hasGuard({ scope, tags }) &&
-    Object.values(others).every((value: unknown) => value === undefined)
-  );
-}
-
-/** @param mayBeAdded whether the name may be that of an added field */
-function unknownList(
-  key: string,
-  lists: readonly FoundList[],
-  paged: readonly string[],
-  mayBeAdded: boolean,
-): string {
-  const list = lists.find(({ parent, name }) => `${parent.name}.${name}` === key);
-  if (list && 'why' in list.verdict) {
-    return `fields.${key}: this is not a paged field, because ${list.verdict.why}. Remove it.`;
-  }
-  const instead =
-    paged.length > 0
-      ? `Write one of ${paged.join(', ')}.`
-      : 'This schema has no paged field: remove it.';
-  return mayBeAdded
-    ? `fields.${key}: the service has no such list, and an added field takes ${ONLY_GUARD}. ${instead}`
-    : `fields.${key}: there is no such list. ${instead}`;
-}
-
-const ONLY_GUARD = `only ${Object.keys(GUARD)
-  .map((key) => `"${key}"`)
-  .join(' and ')}`;
-
-function mistakesOfCount(
-  key: string,
-  { pageType: page }: PagedField,
-  { count }: FieldOverride,
-): string[] {
-  if (count == null || isCount(page.getFields()[count])) return [];
-  return [
-    `fields.${key}.count: ${page.name} has no field ${count}: Int. Write one with the number of records of all pages, ` +
-      'or null if it has none.',
-  ];
-}
-
-function mistakesOfIdentity(
-  schema: GraphQLSchema,
-  key: string,
-  { nodeType, identity: known }: PagedField,
-  { identity, connection }: FieldOverride,
-): string[] {
-  const types = (isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType]).filter(
-    (type) => isObjectType(type),
-  );
-  if (!identity) {
-    return known.length === 0 && connection !== undefined
-      ? [
-          `fields.${key}.connection: it gets no connection, because ${nodeType.name} has no plain field id. ` +
-            `Remove it, or write what identifies its records: ${identityToWrite(key, types)}.`,
-        ]
-      : [];
-  }
-  return identity.flatMap((path) => {
-    const mistakes = types.flatMap((type) => identityMistake(type, path) ?? []);
-    return [...new Set(mistakes)].map((mistake) => `fields.${key}.identity: ${mistake}`);
-  });
-}
-
-/** The types of the lists that get a connection. */
-function connectedTypes(
-  lists: readonly FoundList[],
-  fields: ReadonlyMap<string, FieldOverride>,
-): ReadonlySet<GraphQLNamedType> {
-  return new Set(
-    lists.flatMap(({ parent, name, verdict }) => {
-      if ('why' in verdict) return [];
-      const { nodeType, identity } = verdict.paged;
-      const identifying = fields.get(`${parent.name}.${name}`)?.identity ?? identity;
-      return identifying.length > 0 ? [nodeType] : [];
-    }),
-  );
-}
-
-function mistakesOfType(
-  schema: GraphQLSchema,
-  name: string,
-  { byId, list, ...types }: TypeOverride,
-  {
-    lists,
-    connected,
-    mayBeAdded,
-  }: {
-    readonly lists: readonly FoundList[];
-    readonly connected: ReadonlySet<GraphQLNamedType>;
-    readonly mayBeAdded: boolean;
-  },
-): string[] {
-  const type = schema.getType(name);
-  if (isAbstractType(type) && byId === undefined && list === undefined) {
-    return mistakesOfNames(type, types, connected);
-  }
-  if (!isObjectType(type)) {
-    const none = mayBeAdded
-      ? `the service has no type of that name, and an added type takes ${ONLY_GUARD}`
-      : 'there is no object type of that name';
-    return [`types.${name}: ${none}. Remove it, or correct the name.`];
-  }
-  const lookups = [...(byId ? ['byId'] : []), ...(list ? ['list'] : [])];
-  if (!idOf(type)) {
-    return [
-      ...lookups.map((key) => `types.${name}.${key}: ${name} has no plain field id. Remove it.`),
-      ...mistakesOfNames(type, types, connected),
-    ];
-  }
-  return [
-    ...mistakesOfNames(type, types, connected),
-    ...(byId ? mistakesOfById(schema, type, byId) : []),
-    ...(list ? mistakesOfList(schema, type, list, lists) : []),
-  ];
-}
-
-/** Whether a name is taken is known only after all names have been chosen. */
-function mistakesOfNames(
-  type: GraphQLNamedType,
-  { connection, edge }: TypeOverride,
-  connected: ReadonlySet<GraphQLNamedType>,
-): string[] {
-  const chosen = Object.entries({ connection, edge }).filter(([, name]) => name !== undefined);
-  if (!connected.has(type)) {
-    return chosen.map(
-      ([key]) =>
-        `types.${type.name}.${key}: no paged field lists ${type.name} in a connection. Remove it.`,
-    );
-  }
-  return connection === undefined || connection.endsWith('Connection')
-    ? []
-    : [
-        `types.${type.name}.connection: ${connection} does not end with Connection, by which clients recognize a connection. ` +
-          `Write ${connection}Connection, for example.`,
-      ];
-}
-
-function mistakesOfById(schema: GraphQLSchema, type: GraphQLObjectType, byId: string): string[] {
-  const place = `types.${type.name}.byId`;
-  const root = schema.getQueryType();
-  const field = root?.getFields()[byId];
-  if (!field) {
-    return [
-      `${place}: there is no ${root?.name}.${byId}. Write a root field, or null to use none.`,
-    ];
-  }
-  if (!canReturn(schema, field, type)) {
-    return [
-      `${place}: ${root?.name}.${byId} returns ${String(field.type)}. Write one that returns ${type.name}, or a union or interface with it.`,
-    ];
-  }
-  return idArgument(field)
-    ? []
-    : [
-        `${place}: ${root?.name}.${byId} needs more than an id. Write a field whose only required argument is the id.`,
-      ];
-}
-
-function mistakesOfList(
-  schema: GraphQLSchema,
-  type: GraphQLObjectType,
-  list: string,
-  lists: readonly FoundList[],
-): string[] {
-  const place = `types.${type.name}.list`;
-  const root = schema.getQueryType();
-  const verdict = lists.find(({ parent, name }) => parent === root && name === list)?.verdict;
-  if (!verdict || 'why' in verdict) {
-    return [
-      `${place}: there is no paged field ${root?.name}.${list}. Write one of the root, or null to use none.`,
-    ];
-  }
-  const { nodeType, filters } = verdict.paged;
-  if (nodeType !== type && !(isAbstractType(nodeType) && schema.isSubType(nodeType, type))) {
-    return [
-      `${place}: ${root?.name}.${list} lists ${nodeType.name}. Write one that lists ${type.name}.`,
-    ];
-  }
-  return filters.some(isRequiredArgument)
-    ? [
-        `${place}: ${root?.name}.${list} has required arguments, which a lookup by id cannot provide. Write another list.`,
-      ]
-    : [];
-}
-
 /** What was derived from one list, and why, for `schema explain`. */
 export interface ListReport {
   /** For example `Vacancy.candidates`. */
@@ -695,107 +254,106 @@ export function planAdapters(
   json?: unknown,
   hasAdditions = false,
 ): AdapterPlan {
-  const read = readOverrides(json);
-  const guardsOfAdditions = hasAdditions ? takeGuardsOfAdditions(read, schema) : [];
-  const mayLackAdditions = !hasAdditions && guardsOfMissing(read, schema).length > 0;
-  const lists = findLists(schema, read.fields);
-  const { overrides, mistakes } = checkOverrides(read, schema, lists, hasAdditions);
-  const chosen = lists.map((list) => {
-    const verdict = choose(list, overrides, schema);
-    return { list, verdict, override: overrides.fields.get(keyOf(list)) ?? {} };
-  });
-  const paged = chosen.flatMap(({ verdict }) => ('paged' in verdict ? verdict.paged : []));
-  const derivedFor = derivedNames(schema, paged, names, overrides.types);
+  const overrides = readOverrides(json);
+  const guardsOfAdditions = guardsOfMissing(overrides, schema);
+  if (hasAdditions) {
+    for (const { section, place } of guardsOfAdditions) overrides[section].delete(place);
+  }
+  const { fields, types } = overrides;
+  const lists = findLists(schema, fields);
+  const mistakes = [
+    ...overrides.mistakes,
+    ...checkOverrides(overrides, schema, lists, hasAdditions),
+  ];
+  const chosen = lists.map((list) => ({ list, choice: choose(list, overrides, schema) }));
+  const paged = chosen.flatMap(({ choice }) => (typeof choice === 'string' ? [] : choice.paged));
+  const derivedFor = derivedNames(schema, paged, names, types);
 
   const adapters: Adapter[] = [];
   const nested: NestedAdapter[] = [];
-  const reports = chosen.map(({ list, verdict, override }) => {
-    if ('why' in verdict) return notDerived(list, verdict.why);
-    const { paged: field, reach } = verdict;
-    const { adapter, why } = derivedFor.of(list.parent.name, field, override);
+  const reports = chosen.map(({ list, choice }) => {
+    if (typeof choice === 'string') return reportOf(list, [choice]);
+    const { reach } = choice;
+    const override = fields.get(list.coordinate) ?? {};
+    const { adapter, why } = derivedFor.of(list.parent.name, choice.paged, override);
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
-    const ofIdentity = identityReasons(adapter, override, schema);
-    return derived(adapter, reach, [...reasons(adapter, override), ...ofIdentity, ...why]);
+    const ofIdentity = identityReasons(list, adapter, override, schema);
+    return reportOf(list, [...reasons(adapter, override), ...ofIdentity, ...why], adapter, reach);
   });
   const all = [...mistakes, ...derivedFor.mistakes];
-  if (all.length > 0) throw new OverridesError(all, mayLackAdditions ? NOTHING_ADDED : undefined);
-  return {
-    adapters,
-    nested,
-    warnings: derivedFor.warnings,
-    reports,
-    ...overrides,
-    guardsOfAdditions,
-  };
+  if (all.length > 0) {
+    const mayLackAdditions = !hasAdditions && guardsOfAdditions.length > 0;
+    throw new OverridesError(all, mayLackAdditions ? NOTHING_ADDED : undefined);
+  }
+  const { warnings } = derivedFor;
+  return { adapters, nested, warnings, reports, types, fields, guardsOfAdditions };
 }
 
 /** Programs always say what they add: only commands load a file. */
 const NOTHING_ADDED =
   'No gateway.config.ts is loaded. If one adds what the service lacks here, set GATEWAY_CONFIG to its path.';
 
-type Choice =
-  { readonly paged: PagedField; readonly reach: Reach | undefined } | { readonly why: string };
+/** The entries that only say who may read what the service does not have, and a company may add. */
+function guardsOfMissing({ fields, types }: Overrides, schema: GraphQLSchema): GuardEntry[] {
+  const entries = Object.entries({ fields, types }) as ['fields' | 'types', typeof fields][];
+  return entries.flatMap(([section, overrides]) =>
+    Array.from(overrides, ([place, override]) => ({ section, place, override }))
+      .filter((entry) => isGuardOnly(entry.override) && isMissing(schema, entry))
+      .map(({ place, override: { scope, tags } }) => ({ section, place, scope, tags })),
+  );
+}
 
-function choose(list: FoundList, overrides: AdapterOverrides, schema: GraphQLSchema): Choice {
-  const { parent, verdict } = list;
-  if ('why' in verdict) return { why: `${verdict.why}.` };
-  const { skip, identity, count } = overrides.fields.get(keyOf(list)) ?? {};
-  if (skip) return { why: 'adapters.json skips it.' };
+/** @returns the reason, as text, if nothing is derived */
+function choose(
+  { coordinate, parent, verdict }: FoundList,
+  { fields, types }: Overrides,
+  schema: GraphQLSchema,
+): { readonly paged: PagedField; readonly reach: Reach | undefined } | string {
+  if (typeof verdict === 'string') return `${verdict}.`;
+  const { skip, identity, count } = fields.get(coordinate) ?? {};
+  if (skip) return 'adapters.json skips it.';
   const paged = {
-    ...verdict.paged,
+    ...verdict,
     ...(identity && { identity }),
     ...(count !== undefined && { count: count ?? undefined }),
   };
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
   if (isInterfaceType(parent)) {
-    return {
-      why: `${parent.name} is an interface, and fields are derived only for object types. Request it inside "... on" one of them.`,
-    };
+    return `${parent.name} is an interface, and fields are derived only for object types. Request it inside "... on" one of them.`;
   }
-  const reach = reachParent(schema, parent, overrides.types);
-  return typeof reach === 'string' ? { why: reach } : { paged, reach };
+  const reach = reachParent(schema, parent, types);
+  return typeof reach === 'string' ? reach : { paged, reach };
 }
 
-function keyOf({ parent, name }: FoundList): string {
-  return `${parent.name}.${name}`;
-}
-
-function notDerived(list: FoundList, why: string): ListReport {
+function reportOf(
+  { coordinate, givesPages }: FoundList,
+  why: readonly string[],
+  adapter?: Adapter,
+  reach?: Reach,
+): ListReport {
+  const { all, connection } = adapter ?? {};
   return {
-    list: keyOf(list),
-    inPages: list.givesPages,
-    all: null,
-    connection: null,
-    types: null,
-    parent: null,
-    renamed: {},
-    why: [why],
+    list: coordinate,
+    inPages: givesPages,
+    all: all?.field ?? null,
+    connection: connection?.field ?? null,
+    types: connection ? { connection: connection.type, edge: connection.edge } : null,
+    parent: reach ? describeReach(reach) : null,
+    renamed: adapter ? renamedArguments(adapter) : {},
+    why,
   };
 }
 
-function derived(adapter: Adapter, reach: Reach | undefined, why: readonly string[]): ListReport {
-  const fields = fieldsOfList(adapter);
-  const renamed = fields.flatMap((field) => {
-    const names = argumentsOf(field);
-    const usual = Object.keys(ARGUMENTS[field.kind]);
-    return names.flatMap((name, i) =>
-      usual[i] === name ? [] : [[`${field.name}(${usual[i]})`, name]],
-    );
-  });
-  return Object.assign(
-    {
-      list: `${adapter.parent}.${adapter.name}`,
-      inPages: true,
-      all: null,
-      connection: null,
-      types: null,
-      parent: reach ? describeReach(reach) : null,
-      renamed: Object.fromEntries(renamed) as Record<string, string>,
-      why,
-    },
-    ...fields.map(reportOf),
-  ) as ListReport;
+function renamedArguments(adapter: Adapter): Record<string, string> {
+  return Object.fromEntries(
+    fieldsOfList(adapter).flatMap((field) => {
+      const usual = Object.keys(ARGUMENTS[field.kind]);
+      return argumentsOf(field).flatMap((name, i) =>
+        usual[i] === name ? [] : [[`${field.name}(${usual[i]})`, name]],
+      );
+    }),
+  );
 }
 
 function reasons(
@@ -817,7 +375,8 @@ function reasons(
 
 /** Says what identifies its records, where that is not simply their id. */
 function identityReasons(
-  { parent, name, nodeType, identity }: Adapter,
+  { coordinate }: FoundList,
+  { nodeType, identity }: Adapter,
   override: FieldOverride,
   schema: GraphQLSchema,
 ): string[] {
@@ -825,8 +384,7 @@ function identityReasons(
     const paths = identity.map((path) => path.join('.')).join(', ');
     return [`adapters.json identifies its records by ${paths}.`];
   }
-  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType];
-  const without = types.filter((type) => isObjectType(type) && !isIdentified(type, [['id']]));
+  const without = objectTypesOf(schema, nodeType).filter((type) => !isIdentified(type, [['id']]));
   if (identity.length > 0) {
     return without.map(
       (type) =>
@@ -836,6 +394,6 @@ function identityReasons(
   return [
     `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
       'If other fields together identify a record, write them in adapters.json: ' +
-      `${identityToWrite(`${parent}.${name}`, without)}.`,
+      `${identityToWrite(coordinate, without)}.`,
   ];
 }

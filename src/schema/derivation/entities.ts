@@ -1,8 +1,6 @@
 import {
   getNullableType,
   GraphQLBoolean,
-  isAbstractType,
-  isIntrospectionType,
   isObjectType,
   isRequiredArgument,
   type GraphQLObjectType,
@@ -14,15 +12,17 @@ import {
 import {
   defaultOf,
   idOf,
+  objectTypesOf,
+  typesWithFields,
   type Adapter,
   type Entity,
   type EntityLookup,
-  type TypeOverrides,
   type NodeInterface,
 } from '../derived.ts';
-import { derivedFields, fieldsOfList } from '../derived-fields.ts';
+import { fieldsOfList } from '../derived-fields.ts';
 import { fieldName, type RootNames } from '../names.ts';
 import { describeResult } from './lists.ts';
+import type { TypeOverrides } from './overrides.ts';
 import { byIdField } from './reach-parent.ts';
 
 /** How the records of one type are found, and why, for `schema explain`. */
@@ -37,8 +37,10 @@ export interface EntityReport {
 
 interface EntityPlan {
   readonly entities: readonly Entity[];
+  /** Undefined if ids are those of the service. */
+  readonly nodes: NodeInterface | undefined;
   readonly reports: readonly EntityReport[];
-  /** Why fields were not derived, for warnings at the start. */
+  /** Why something was not derived, for warnings at the start. */
   readonly warnings: readonly string[];
 }
 
@@ -47,6 +49,8 @@ interface Derived {
   readonly adapters: readonly Adapter[];
   readonly overrides: TypeOverrides;
   readonly names: RootNames;
+  /** Whether ids are global, if the schema allows it. */
+  readonly nodeInterface: boolean;
 }
 
 /**
@@ -62,47 +66,43 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
   const { names } = derived;
   const root = rootOf(schema);
   const taken = new Set([
-    ...Object.keys(schema.getQueryType()?.getFields() ?? {}),
+    ...Object.keys(schema.getQueryType()!.getFields()),
     ...derived.adapters.flatMap(fieldsOfList).map(({ name }) => name),
   ]);
   const warnings: string[] = [];
-  const reported = identifiedTypes(schema).map((type) => {
+  const planned = identifiedTypes(schema).map((type) => {
     const { lookup, why } = lookupOf(schema, type, derived);
     const isDerived = lookup?.kind === 'list' || lookup?.result !== undefined;
-    const wanted = isDerived ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
-    const isFree = wanted === undefined || !taken.has(wanted);
-    const clash = `${root}.${wanted} is not derived: a field of that name already exists.`;
+    const name = isDerived ? names.derived(fieldName(names.unprefixed(type.name))) : undefined;
+    const isFree = name === undefined || !taken.has(name);
+    const clash = `${root}.${name} is not derived: a field of that name already exists.`;
     // The field by which the record is found has its name, and returns it as a result.
-    const isOwn = lookup?.kind === 'id' && lookup.field === wanted;
-    if (!isFree && !isOwn) warnings.push(clash);
-    if (wanted !== undefined) taken.add(wanted);
+    const isLookup = lookup?.kind === 'id' && lookup.field === name;
+    if (!isFree && !isLookup) warnings.push(clash);
+    if (name !== undefined) taken.add(name);
     const entity: Entity = {
       type,
       idType: getNullableType(idOf(type)!.type),
       lookup,
-      field: isFree ? wanted : undefined,
+      field: isFree ? name : undefined,
     };
     return { entity, report: reportOf(entity, root, isFree ? why : [...why, clash]) };
   });
-  return {
-    entities: reported.map(({ entity }) => entity),
-    reports: reported.map(({ report }) => report),
-    warnings,
-  };
+  const entities = planned.map(({ entity }) => entity);
+  const reports = planned.map(({ report }) => report);
+  const nodes = derived.nodeInterface ? planNodes(schema, names, entities, taken) : undefined;
+  return typeof nodes === 'string'
+    ? { entities, nodes: undefined, reports, warnings: [...warnings, nodes] }
+    : { entities, nodes, reports: nodes ? withNodes(reports, nodes) : reports, warnings };
 }
 
 /** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS), and a Boolean cannot identify a record. */
 function identifiedTypes(schema: GraphQLSchema): GraphQLObjectType[] {
-  const roots: unknown[] = [
-    schema.getQueryType(),
-    schema.getMutationType(),
-    schema.getSubscriptionType(),
-  ];
-  return Object.values(schema.getTypeMap())
+  const roots: unknown[] = [schema.getQueryType(), schema.getMutationType()];
+  return typesWithFields(schema)
     .filter((type) => isObjectType(type))
-    .filter((type) => !isIntrospectionType(type) && !roots.includes(type))
     .filter((type) => {
-      const id = idOf(type);
+      const id = roots.includes(type) ? undefined : idOf(type);
       return id?.args.length === 0 && getNullableType(id.type) !== GraphQLBoolean;
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -130,7 +130,7 @@ function lookupOf(
   if (override.list === null) {
     return { lookup: undefined, why: ['adapters.json sets list to null.'] };
   }
-  const holding = adapters.filter((adapter) => holds(schema, adapter, type));
+  const holding = adapters.filter(({ nodeType }) => objectTypesOf(schema, nodeType).includes(type));
   const usable = holding.filter(
     ({ filters, identity }) => !filters.some(isRequiredArgument) && isById(identity),
   );
@@ -151,10 +151,6 @@ function lookupOf(
         .map(({ name }) => `Only records that match the default of its filter ${name} are found.`),
     ],
   };
-}
-
-function holds(schema: GraphQLSchema, { nodeType }: Adapter, type: GraphQLObjectType): boolean {
-  return nodeType === type || (isAbstractType(nodeType) && schema.isSubType(nodeType, type));
 }
 
 /** A walk notes its records by what identifies them. */
@@ -198,37 +194,33 @@ function rootOf(schema: GraphQLSchema): string {
   return schema.getQueryType()!.name;
 }
 
-interface NodePlan {
-  /** Undefined if the schema does not allow it. */
-  readonly nodes: NodeInterface | undefined;
-  readonly warnings: readonly string[];
-}
-
-interface DerivedEntities extends Pick<Derived, 'adapters' | 'names'> {
-  readonly entities: readonly Entity[];
-}
-
 /**
  * Decides which types implement Relay's Node (Relay, global object identification).
  *
  * The `id` of every entity becomes a global id: a client that stores records by `id` would otherwise take records of
  * two types for one. The service's own id moves to `recordId`. The entities that can be found by an id that is never
  * null implement Node. Interfaces with an `id` follow their implementations, if all of these are entities.
+ *
+ * @param taken the names of all other fields of the query root
+ * @returns a warning, as text, if the schema does not allow it
  */
-export function planNodes(schema: GraphQLSchema, derived: DerivedEntities): NodePlan {
-  const { entities, names } = derived;
+function planNodes(
+  schema: GraphQLSchema,
+  names: RootNames,
+  entities: readonly Entity[],
+  taken: ReadonlySet<string>,
+): NodeInterface | string {
   const type = names.type('Node');
   const [field, list] = [names.derived('node'), names.derived('nodes')];
   const obstacles = [
-    ...takenNames(schema, derived, type, [field, list]),
+    ...(schema.getType(type) ? [`a type ${type} already exists`] : []),
+    ...[field, list]
+      .filter((name) => taken.has(name))
+      .map((name) => `a field ${rootOf(schema)}.${name} already exists`),
     ...mixed(schema, entities),
   ];
   if (obstacles.length > 0) {
-    const why = obstacles.join(', and ');
-    return {
-      nodes: undefined,
-      warnings: [`NODE_INTERFACE=on has no effect: ${why}. Set NODE_INTERFACE=off.`],
-    };
+    return `NODE_INTERFACE=on has no effect: ${obstacles.join(', and ')}. Set NODE_INTERFACE=off.`;
   }
   const types = [
     ...entities.map((entity) => entity.type),
@@ -237,24 +229,21 @@ export function planNodes(schema: GraphQLSchema, derived: DerivedEntities): Node
   let recordId = 'recordId';
   while (types.some((each) => each.getFields()[recordId])) recordId += '_';
   return {
-    nodes: {
-      type,
-      field,
-      list,
-      recordId,
-      ids: new Map(types.map((each) => [each.name, each.getFields()['id']!.type])),
-      implementedBy: new Set(
-        entities
-          .filter((entity) => entity.lookup && isNonNullType(idOf(entity.type)!.type))
-          .map((entity) => entity.type.name),
-      ),
-    },
-    warnings: [],
+    type,
+    field,
+    list,
+    recordId,
+    ids: new Map(types.map((each) => [each.name, each.getFields()['id']!.type])),
+    implementedBy: new Set(
+      entities
+        .filter((entity) => entity.lookup && isNonNullType(idOf(entity.type)!.type))
+        .map((entity) => entity.type.name),
+    ),
   };
 }
 
 /** Adds to the reports of entities what `schema explain` says about Node. */
-export function withNodes(
+function withNodes(
   reports: readonly EntityReport[],
   { type, field, recordId, implementedBy }: NodeInterface,
 ): EntityReport[] {
@@ -271,27 +260,6 @@ export function withNodes(
   });
 }
 
-function takenNames(
-  schema: GraphQLSchema,
-  { adapters, entities }: DerivedEntities,
-  type: string,
-  fields: readonly string[],
-): string[] {
-  const root = schema.getQueryType()!;
-  const known = new Set([
-    ...Object.keys(root.getFields()),
-    ...derivedFields({ root: root.name, adapters, entities, nodes: undefined }).map(
-      ({ name }) => name,
-    ),
-  ]);
-  return [
-    ...(schema.getType(type) ? [`a type ${type} already exists`] : []),
-    ...fields
-      .filter((field) => known.has(field))
-      .map((field) => `a field ${root.name}.${field} already exists`),
-  ];
-}
-
 /** Finds interfaces whose `id` would be an `ID` in one implementation and something else in another. */
 function mixed(schema: GraphQLSchema, entities: readonly Entity[]): string[] {
   return interfacesWithId(schema).flatMap((shared) => {
@@ -304,7 +272,7 @@ function mixed(schema: GraphQLSchema, entities: readonly Entity[]): string[] {
 }
 
 function interfacesWithId(schema: GraphQLSchema): GraphQLInterfaceType[] {
-  return Object.values(schema.getTypeMap())
+  return typesWithFields(schema)
     .filter((type) => isInterfaceType(type))
     .filter((type) => type.getFields()['id'] !== undefined);
 }
@@ -315,9 +283,7 @@ function outsiders(
   type: GraphQLInterfaceType,
   entities: readonly Entity[],
 ): string[] {
-  const known = new Set(entities.map((entity) => entity.type.name));
-  return schema
-    .getImplementations(type)
-    .objects.map(({ name }) => name)
-    .filter((name) => !known.has(name));
+  const known = new Set(entities.map((entity) => entity.type));
+  const { objects } = schema.getImplementations(type);
+  return objects.filter((object) => !known.has(object)).map(({ name }) => name);
 }

@@ -3,7 +3,6 @@ import {
   getNullableType,
   GraphQLString,
   isAbstractType,
-  isIntrospectionType,
   isObjectType,
   type GraphQLAbstractType,
   type GraphQLNamedType,
@@ -20,21 +19,22 @@ import {
   GraphQLFloat,
   GraphQLInt,
   isCompositeType,
-  isInterfaceType,
   isScalarType,
   type GraphQLArgument,
   type GraphQLInputType,
-  type GraphQLInterfaceType,
 } from 'graphql';
 import {
   idOf,
   isPage,
-  type Result,
-  type FieldPath,
   mayBePage,
-  type FieldOverride,
+  objectTypesOf,
+  typesWithFields,
+  type FieldPath,
   type PagedField,
+  type Result,
+  type TypeWithFields,
 } from '../derived.ts';
+import type { FieldOverride } from './overrides.ts';
 
 /**
  * Finds the record among the types of a result, a union or interface such as `union Person = PersonItem | PersonError`:
@@ -145,11 +145,11 @@ const listed = new WeakMap<GraphQLSchema, ReadonlySet<GraphQLNamedType>>();
 function listedTypes(schema: GraphQLSchema): ReadonlySet<GraphQLNamedType> {
   const known = listed.get(schema);
   if (known) return known;
-  const types = Object.values(schema.getTypeMap())
-    .filter((type) => isObjectType(type) && !isIntrospectionType(type) && isPage(type))
-    .map((page) => getNamedType((page as GraphQLObjectType).getFields()['items']!.type))
-    .flatMap((type) => [type, ...membersOf(schema, type as GraphQLOutputType)]);
-  const onPages = new Set(types);
+  const types = typesWithFields(schema)
+    .filter((type) => isObjectType(type) && isPage(type))
+    .map((page) => getNamedType(page.getFields()['items']!.type))
+    .flatMap((type) => [type, ...membersOf(schema, type)]);
+  const onPages = new Set<GraphQLNamedType>(types);
   listed.set(schema, onPages);
   return onPages;
 }
@@ -234,11 +234,13 @@ function fieldsOf(type: GraphQLObjectType): readonly GraphQLField<unknown, unkno
 
 /** A field that returns several records, page by page or not. */
 export interface FoundList {
-  readonly parent: GraphQLObjectType | GraphQLInterfaceType;
-  readonly name: string;
+  /** For example `Query.persons`. */
+  readonly coordinate: string;
+  readonly parent: TypeWithFields;
   /** Whether its type, or one of the types of its result, has `items` and `pageInfo`. Such a field may still lack something else of a paged field. */
   readonly givesPages: boolean;
-  readonly verdict: { readonly paged: PagedField } | { readonly why: string };
+  /** Otherwise the reason, as text, why it is not a paged field. */
+  readonly verdict: PagedField | string;
 }
 
 /**
@@ -251,23 +253,16 @@ export function findLists(
   overrides: ReadonlyMap<string, FieldOverride> = new Map(),
 ): FoundList[] {
   const root = schema.getQueryType();
-  const types = Object.values(schema.getTypeMap())
-    .filter((type) => isObjectType(type) || isInterfaceType(type))
-    .filter((type) => !isIntrospectionType(type) && !isPage(type))
-    .filter((type) => type !== root && type !== schema.getMutationType())
+  const types = typesWithFields(schema)
+    .filter((type) => !isPage(type) && type !== root && type !== schema.getMutationType())
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return [...(root ? [root] : []), ...types].flatMap((parent) =>
     Object.values(parent.getFields())
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
-        const list = `${parent.name}.${field.name}`;
-        const judged = judgeField(list, field, schema, overrides.get(list));
-        return {
-          parent,
-          name: field.name,
-          givesPages: givesPages(field, schema),
-          verdict: typeof judged === 'string' ? { why: judged } : { paged: judged },
-        };
+        const coordinate = `${parent.name}.${field.name}`;
+        const verdict = judgeField(coordinate, field, schema, overrides.get(coordinate));
+        return { coordinate, parent, givesPages: givesPages(field, schema), verdict };
       }),
   );
 }
@@ -370,8 +365,7 @@ export function isCount(field: GraphQLField<unknown, unknown> | undefined): bool
 
 /** In a list of several types, those without an id have only the records of the others around them. */
 function hasIds(nodeType: GraphQLCompositeType, schema: GraphQLSchema): boolean {
-  const types = isAbstractType(nodeType) ? schema.getPossibleTypes(nodeType) : [nodeType];
-  return types.some((type) => isIdentified(type, [['id']]));
+  return objectTypesOf(schema, nodeType).some((type) => isIdentified(type, [['id']]));
 }
 
 /**
@@ -396,16 +390,16 @@ function cursorArgument(
     if (!isRequiredArgument(after)) return after;
     return 'its argument after is required, so the first page cannot be requested';
   }
-  const [found, ...others] = args.filter(
+  const [candidate, ...others] = args.filter(
     ({ name, type }) =>
       type === GraphQLString && /after|cursor/i.test(name) && !/before/i.test(name),
   );
-  if (!found) return 'it has no argument after: String, nor one of another name for a cursor';
-  if (others.length === 0) return found;
-  const names = [found, ...others].map(({ name }) => name).join(', ');
+  if (!candidate) return 'it has no argument after: String, nor one of another name for a cursor';
+  if (others.length === 0) return candidate;
+  const names = [candidate, ...others].map(({ name }) => name).join(', ');
   return (
     `it has no argument after: String, and each of ${names} may be the one for the cursor. Write in adapters.json which ` +
-    `one is, such as "fields": { "${list}": { "after": "${found.name}" } }`
+    `one is, such as "fields": { "${list}": { "after": "${candidate.name}" } }`
   );
 }
 

@@ -2,8 +2,6 @@ import {
   getNamedType,
   getNullableType,
   isAbstractType,
-  isInterfaceType,
-  isIntrospectionType,
   isLeafType,
   isObjectType,
   isRequiredArgument,
@@ -12,8 +10,9 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { idOf, type ByIdField, type PathStep, type Reach, type TypeOverrides } from '../derived.ts';
+import { idOf, typesWithFields, type ByIdField, type PathStep, type Reach } from '../derived.ts';
 import { objectIn, objectsIn, recordIn, resultOfRecord } from './lists.ts';
+import type { TypeOverrides } from './overrides.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 
@@ -30,7 +29,7 @@ type AnyField = GraphQLField<unknown, unknown>;
 export function reachParent(
   schema: GraphQLSchema,
   parent: GraphQLObjectType,
-  overrides: TypeOverrides = new Map(),
+  overrides: TypeOverrides,
 ): Reach | string {
   return byIdField(schema, parent, overrides) ?? byPath(schema, parent) ?? whyNot(schema, parent);
 }
@@ -85,7 +84,7 @@ function fieldsById(schema: GraphQLSchema, parent: GraphQLObjectType): AnyField[
 }
 
 function byRank(parent: GraphQLObjectType) {
-  const typeName = parent.name.charAt(0).toLowerCase() + parent.name.slice(1);
+  const typeName = uncapitalized(parent.name);
   const isItself = ({ type }: AnyField) => Number(getNullableType(type) === parent);
   return (a: AnyField, b: AnyField) =>
     isItself(b) - isItself(a) ||
@@ -154,15 +153,13 @@ function isOnlyWay(schema: GraphQLSchema, field: AnyField): boolean {
 }
 
 function waysTo(schema: GraphQLSchema, type: GraphQLObjectType): string[] {
-  return Object.values(schema.getTypeMap()).flatMap((holder) =>
-    (isObjectType(holder) || isInterfaceType(holder)) && !isIntrospectionType(holder)
-      ? Object.values(holder.getFields())
-          .filter((field) => {
-            const named = getNamedType(field.type);
-            return named === type || (isAbstractType(named) && schema.isSubType(named, type));
-          })
-          .map((field) => `${holder.name}.${field.name}`)
-      : [],
+  return typesWithFields(schema).flatMap((holder) =>
+    Object.values(holder.getFields())
+      .filter((field) => {
+        const named = getNamedType(field.type);
+        return named === type || (isAbstractType(named) && schema.isSubType(named, type));
+      })
+      .map((field) => `${holder.name}.${field.name}`),
   );
 }
 
@@ -183,10 +180,9 @@ function whyNot(schema: GraphQLSchema, parent: GraphQLObjectType): string {
   if (!id) {
     return `${start}it has no plain field id, and no path from the root without a list leads to it.`;
   }
-  const wanted = name.charAt(0).toLowerCase() + name.slice(1);
   const near = rootFields(schema).find((field) => canReturn(schema, field, parent));
   return (
-    `${start}no root field returns it by its id alone (like ${wanted}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
+    `${start}no root field returns it by its id alone (like ${uncapitalized(name)}(id: ${String(getNullableType(id.type))}!): ${name}), ` +
     `and no path from the root without a list leads to it.` +
     (near && idArgument(near)
       ? ` If ${schema.getQueryType()!.name}.${near.name} takes its id, write this in adapters.json: "types": { "${name}": { "byId": "${near.name}" } }.`
@@ -222,4 +218,8 @@ export function canReturn(
 
 function rootFields(schema: GraphQLSchema): AnyField[] {
   return Object.values(schema.getQueryType()?.getFields() ?? {});
+}
+
+function uncapitalized(name: string): string {
+  return name.charAt(0).toLowerCase() + name.slice(1);
 }

@@ -9,17 +9,22 @@ import {
   type GraphQLSchema,
   GraphQLID,
   GraphQLNonNull,
-  isInterfaceType,
   visit,
   assertValidSchema,
   getNamedType,
-  isObjectType,
 } from 'graphql';
 import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/adapters.ts';
-import { planEntities, type EntityReport, planNodes, withNodes } from '../derivation/entities.ts';
-import type { GuardEntry } from '../derivation/guards.ts';
+import { planEntities, type EntityReport } from '../derivation/entities.ts';
 import { findLists } from '../derivation/lists.ts';
-import type { Adapter, DerivedField, Entity, NestedAdapter, NodeInterface } from '../derived.ts';
+import type { GuardEntry } from '../derivation/overrides.ts';
+import {
+  typesWithFields,
+  type Adapter,
+  type DerivedField,
+  type Entity,
+  type NestedAdapter,
+  type NodeInterface,
+} from '../derived.ts';
 import { derivedFields, derivedSdl, GLOBAL_ID } from '../derived-fields.ts';
 import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
@@ -78,65 +83,75 @@ export interface ServedSchema {
   readonly reports: readonly (ListReport | EntityReport)[];
   /** What the operator should know, for the log at the start. */
   readonly warnings: readonly string[];
-  /** The SDL from which a supergraph is composed. @param offered default: this */
+  /** Writes the SDL from which a supergraph is composed. @param offered what callers see; default: this schema */
   readonly subgraphSdl: (offered?: Pick<ServedSchema, 'schema' | 'scopes'>) => string;
 }
 
 /** The mutations that callers may use: none, all, or these fields of the upstream. */
 export type AllowedMutations = 'off' | 'all' | readonly string[];
 
-export interface ServedSchemaParts {
-  /** The upstream's schema, unchanged. */
-  snapshot: GraphQLSchema;
-  /** Sends requests to the service. Undefined: no operation is ever executed over the schema. */
-  executor?: Executor | undefined;
+/** The settings on which the served schema depends. */
+export interface SnapshotSettings {
+  /** The file of the snapshot, for messages. */
+  readonly schemaPath: string;
+  /** Put before all names that could clash in a supergraph. */
+  readonly schemaPrefix: string | undefined;
   /** Used only for warnings. */
-  mutations: AllowedMutations;
+  readonly mutations: AllowedMutations;
   /** The largest `first` of a connection. Used only in descriptions. */
-  connectionMax: number;
+  readonly connectionMax: number;
   /** The number of records that one operation may drain. Used only in descriptions. */
-  drainMaxItems: number;
+  readonly drainMaxItems: number;
   /** See `Config`. Used only in descriptions. */
-  totalCountSeconds: number;
+  readonly totalCountSeconds: number;
+  /** Whether records have global ids, by which they can be fetched. */
+  readonly nodeInterface: boolean;
+  /** Used only for the SDL from which a supergraph is composed. */
+  readonly federationVersion: FederationVersion;
+}
+
+interface SnapshotParts {
   /** The parsed adapters.json; undefined without one. */
-  overrides?: unknown;
+  readonly overrides?: unknown;
+  /** Sends requests to the service. Undefined: no operation is ever executed over the schema. */
+  readonly executor?: Executor | undefined;
   /** Whether a company may add fields and types, which adapters.json then may name too. Default: false. */
-  hasAdditions?: boolean | undefined;
-  /** Put before all names that could clash in a supergraph. Default: nothing. */
-  prefix?: string | undefined;
-  /** Whether records have global ids, by which they can be fetched. Default: false. */
-  nodeInterface?: boolean;
-  /** Used only for the SDL from which a supergraph is composed. Default: 2.3. */
-  federationVersion?: FederationVersion | undefined;
+  readonly hasAdditions?: boolean;
 }
 
 /**
- * Creates the schema that callers see: the upstream's schema under its served names (`names`), with the fields and
- * types that are derived from its lists and records (decided in `derivation`, written as SDL in the other files of this folder).
+ * Creates the schema that callers see for a snapshot: the upstream's schema under its served names (`names`), with the
+ * fields and types that are derived from its lists and records (decided in `derivation`, written as SDL in
+ * `derived-fields.ts`). Nothing changes it afterwards.
  *
  * No resolver runs on it: an operation is compiled (`plans`) and answered as bytes.
+ *
+ * @param sdl the upstream's schema
+ * @throws OperatorMistake
  */
-export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
-  const { snapshot, mutations } = parts;
-  const names = rootNames(snapshot, parts.prefix ?? '');
+export function serveSnapshot(
+  sdl: string,
+  settings: SnapshotSettings,
+  { overrides, executor = neverExecuted, hasAdditions = false }: SnapshotParts = {},
+): ServedSchema {
+  const snapshot = readSnapshot(sdl, settings.schemaPath);
+  const names = rootNames(snapshot, settings.schemaPrefix ?? '');
   const wrap = (servesConnections: boolean) => {
     const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
     const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
-    const upstream = wrapSchema({ ...subschema, executor: parts.executor ?? neverExecuted });
-    const plan = planAdapters(upstream, names, parts.overrides, parts.hasAdditions);
+    const upstream = wrapSchema({ ...subschema, executor });
+    const plan = planAdapters(upstream, names, overrides, hasAdditions);
     return { ...served, subschema, upstream, plan };
   };
   // Without connections in the first plan, the second has none: the names that differ do not decide what is derived.
   const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
   const { plan, subschema, upstream, toUpstream, upstreamName } =
     withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
-  const { adapters, nested } = plan;
+  const { adapters, nested, guardsOfAdditions } = plan;
   const root = snapshot.getQueryType()!.name;
-  const planned = planEntities(upstream, { adapters, names, overrides: plan.types });
-  const { entities } = planned;
-  const { nodes, warnings } = parts.nodeInterface
-    ? planNodes(upstream, { adapters, entities, names })
-    : NO_NODES;
+  const { nodeInterface } = settings;
+  const planned = planEntities(upstream, { adapters, names, overrides: plan.types, nodeInterface });
+  const { entities, nodes } = planned;
   const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities, nodes });
   const guards = [plan.types, plan.fields];
   const scopes = fieldScopes({ guards, schema: upstream, root, derived });
@@ -145,7 +160,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
-      derivedTypes(derived, { ...parts, schema: upstream, pageInfo, nodes }),
+      derivedTypes(derived, { ...settings, schema: upstream, pageInfo, nodes }),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
@@ -153,16 +168,7 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
   const schema = nodes ? withGlobalIds(stitched, nodes) : stitched;
   schema.description = snapshot.description;
   assertValidSchema(schema);
-  const sdlOf = (offered: Pick<ServedSchema, 'schema' | 'scopes'>) =>
-    subgraphSdl(offered.schema, {
-      entities,
-      nodes,
-      derived,
-      pageInfo,
-      scopes: offered.scopes,
-      version: parts.federationVersion ?? '2.3',
-    });
-  const ownSdl = once(() => sdlOf({ schema, scopes }));
+  const version = settings.federationVersion;
   return {
     schema,
     upstream,
@@ -176,14 +182,15 @@ export function createServedSchema(parts: ServedSchemaParts): ServedSchema {
     nodes,
     derived,
     scopes,
-    guardsOfAdditions: plan.guardsOfAdditions,
-    subgraphSdl: (offered) => (offered ? sdlOf(offered) : ownSdl()),
-    reports: [...plan.reports, ...(nodes ? withNodes(planned.reports, nodes) : planned.reports)],
+    guardsOfAdditions,
+    subgraphSdl: (offered = { schema, scopes }) =>
+      subgraphSdl(offered, { entities, nodes, derived, pageInfo, version }),
+    reports: [...plan.reports, ...planned.reports],
     warnings: [
       ...plan.warnings,
       ...planned.warnings,
-      ...warnings,
-      ...startWarnings(snapshot, upstream, mutations),
+      ...unknownMutations(snapshot, settings.mutations),
+      ...pathsToRoot(upstream),
     ],
   };
 }
@@ -196,8 +203,6 @@ function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');
 }
 
-const NO_NODES = { nodes: undefined, warnings: [] };
-
 function hasPagedField(snapshot: GraphQLSchema): boolean {
   return findLists(snapshot).some(({ givesPages }) => givesPages);
 }
@@ -207,24 +212,11 @@ function hasConnections({ adapters, nested }: AdapterPlan): boolean {
 }
 
 /** Without these, stitching would rename the root types to `Query` and `Mutation`. */
-function rootsOf(schema: GraphQLSchema): DocumentNode {
+export function rootsOf(schema: GraphQLSchema): DocumentNode {
   const mutation = schema.getMutationType();
   return parse(
     `schema { query: ${schema.getQueryType()!.name} ${mutation ? `mutation: ${mutation.name}` : ''} }`,
   );
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
-}
-
-function startWarnings(
-  snapshot: GraphQLSchema,
-  upstream: GraphQLSchema,
-  mutations: AllowedMutations,
-): string[] {
-  return [...unknownMutations(snapshot, mutations), ...pathsToRoot(upstream)];
 }
 
 function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): string[] {
@@ -243,60 +235,15 @@ const SHOWN = 3;
 /** A derived field below such a path would be sent to the upstream, which does not have it. */
 function pathsToRoot(upstream: GraphQLSchema): string[] {
   const root = upstream.getQueryType();
-  const paths = Object.values(upstream.getTypeMap())
-    .filter((type) => isObjectType(type) || isInterfaceType(type))
-    .flatMap((type) =>
-      Object.values(type.getFields())
-        .filter((field) => getNamedType(field.type) === root)
-        .map((field) => `${type.name}.${field.name}`),
-    );
+  const paths = typesWithFields(upstream).flatMap((type) =>
+    Object.values(type.getFields())
+      .filter((field) => getNamedType(field.type) === root)
+      .map((field) => `${type.name}.${field.name}`),
+  );
   if (paths.length === 0) return [];
   const more = paths.length > SHOWN ? ` and ${paths.length - SHOWN} more` : '';
   return [
     `Derived fields work only at the root of an operation, not below ${paths.slice(0, SHOWN).join(', ')}${more}. ` +
       'Request them at the root.',
   ];
-}
-
-/** The settings on which the served schema depends. */
-export interface SnapshotSettings extends Required<
-  Pick<
-    ServedSchemaParts,
-    | 'mutations'
-    | 'connectionMax'
-    | 'drainMaxItems'
-    | 'totalCountSeconds'
-    | 'nodeInterface'
-    | 'federationVersion'
-  >
-> {
-  /** The file of the snapshot, for messages. */
-  readonly schemaPath: string;
-  readonly schemaPrefix: ServedSchemaParts['prefix'];
-}
-
-/**
- * Creates the schema that callers see for a snapshot. Nothing changes it afterwards.
- *
- * @param sdl the upstream's schema
- * @param overrides the parsed adapters.json; undefined without one
- * @param executor sends requests to the service; undefined: no operation is ever executed over the schema
- * @param hasAdditions whether a company may add fields and types
- * @throws OperatorMistake
- */
-export function serveSnapshot(
-  sdl: string,
-  { schemaPath, schemaPrefix, ...settings }: SnapshotSettings,
-  overrides: unknown,
-  executor?: ServedSchemaParts['executor'],
-  hasAdditions?: ServedSchemaParts['hasAdditions'],
-): ServedSchema {
-  return createServedSchema({
-    ...settings,
-    snapshot: readSnapshot(sdl, schemaPath),
-    overrides,
-    executor,
-    hasAdditions,
-    prefix: schemaPrefix,
-  });
 }

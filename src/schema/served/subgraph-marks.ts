@@ -1,7 +1,6 @@
 import {
   getNamedType,
   isInputObjectType,
-  isInterfaceType,
   isIntrospectionType,
   isObjectType,
   isRequiredArgument,
@@ -9,14 +8,18 @@ import {
   isUnionType,
   type GraphQLField,
   type GraphQLInputObjectType,
-  type GraphQLInterfaceType,
   type GraphQLNamedType,
-  type GraphQLObjectType,
   type GraphQLSchema,
   type GraphQLType,
 } from 'graphql';
-import { isPage, type DerivedField, type Result } from '../derived.ts';
-import type { Marks } from '../field-scopes.ts';
+import {
+  hasFields,
+  isPage,
+  type DerivedField,
+  type Result,
+  type TypeWithFields,
+} from '../derived.ts';
+import { addMarks, NO_MARKS, type Marks } from '../field-scopes.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
 
 /**
@@ -43,49 +46,31 @@ export function subgraphMarks(
   const types = Object.values(schema.getTypeMap()).filter(
     (type) => !isIntrospectionType(type) && !ROUTER_TYPES.includes(type.name),
   );
-  const scopes = scopesOf(types, marks);
-  const tags = tagsOf(types, wrappersIn(types, derived), rootsOf(schema), marks);
-  const places = new Set([...scopes.keys(), ...tags.keys()]);
-  return new Map(
-    Array.from(places, (place) => [
-      place,
-      { scopes: [...(scopes.get(place) ?? NONE)], tags: [...(tags.get(place) ?? NONE)] },
-    ]),
-  );
+  const all = new Map(marks);
+  addScopes(all, types);
+  addTags(new Tags(all), types, wrappersIn(types, derived), rootsOf(schema));
+  return all;
 }
 
-type Names = ReadonlySet<string>;
-
-const NONE: Names = new Set();
-
 /** Not at fields of interfaces: composition refuses scopes there, and copies those of their types. */
-function scopesOf(
-  types: readonly GraphQLNamedType[],
-  marks: ReadonlyMap<string, Marks>,
-): ReadonlyMap<string, Names> {
-  const scopes = new Map<string, Names>();
-  const add = (place: string, more: readonly string[] = []) => {
-    if (more.length > 0) scopes.set(place, new Set([...(scopes.get(place) ?? NONE), ...more]));
-  };
-  for (const [place, own] of marks) add(place, own.scopes);
+function addScopes(marks: Map<string, Marks>, types: readonly GraphQLNamedType[]): void {
   for (const type of types.filter(isObjectType)) {
     for (const field of Object.values(type.getFields())) {
-      add(`${type.name}.${field.name}`, marks.get(getNamedType(field.type).name)?.scopes);
+      const { scopes } = marks.get(getNamedType(field.type).name) ?? NO_MARKS;
+      addMarks(marks, `${type.name}.${field.name}`, { scopes, tags: [] });
     }
   }
-  return scopes;
 }
 
 /** Repeats the rules until no place gets another tag. */
-function tagsOf(
+function addTags(
+  tags: Tags,
   types: readonly GraphQLNamedType[],
   wrappers: readonly Wrapper[],
   roots: readonly GraphQLNamedType[],
-  marks: ReadonlyMap<string, Marks>,
-): ReadonlyMap<string, Names> {
-  const tags = new TagsOfPlaces();
-  for (const [place, own] of marks) tags.add(place, own.tags);
-  while (tags.grew()) {
+): void {
+  do {
+    tags.grew = false;
     for (const { name, of } of wrappers) tags.add(name, tags.ofType(of));
     for (const type of types) {
       if (isInputObjectType(type)) {
@@ -98,44 +83,37 @@ function tagsOf(
         if (!roots.includes(type)) tags.add(type.name, tags.inAll(places));
       }
     }
-  }
-  return tags.byPlace;
+  } while (tags.grew);
 }
 
-class TagsOfPlaces {
-  readonly byPlace = new Map<string, Names>();
-  #grew = false;
+class Tags {
+  readonly #marks: Map<string, Marks>;
+  /** Whether a place got another tag. */
+  grew = false;
 
-  at(place: string): Names {
-    return this.byPlace.get(place) ?? NONE;
+  constructor(marks: Map<string, Marks>) {
+    this.#marks = marks;
   }
 
-  ofType(type: GraphQLType): Names {
+  at(place: string): readonly string[] {
+    return (this.#marks.get(place) ?? NO_MARKS).tags;
+  }
+
+  ofType(type: GraphQLType): readonly string[] {
     return this.at(getNamedType(type).name);
   }
 
   inAll(places: readonly string[]): string[] {
     const [first = ''] = places;
-    return [...this.at(first)].filter((tag) => places.every((place) => this.at(place).has(tag)));
+    return this.at(first).filter((tag) => places.every((place) => this.at(place).includes(tag)));
   }
 
-  add(place: string, tags: Iterable<string>): void {
-    const known = this.at(place);
-    const more = [...tags].filter((tag) => !known.has(tag));
-    if (more.length === 0) return;
-    this.byPlace.set(place, new Set([...known, ...more]));
-    this.#grew = true;
-  }
-
-  /** Whether tags were added since the last call. */
-  grew(): boolean {
-    const grew = this.#grew;
-    this.#grew = false;
-    return grew;
+  add(place: string, tags: readonly string[]): void {
+    this.grew = addMarks(this.#marks, place, { scopes: [], tags }) || this.grew;
   }
 }
 
-function addToInput(tags: TagsOfPlaces, input: GraphQLInputObjectType): void {
+function addToInput(tags: Tags, input: GraphQLInputObjectType): void {
   const fields = Object.values(input.getFields());
   const places = fields.map(({ name }) => `${input.name}.${name}`);
   for (const [at, field] of fields.entries()) {
@@ -146,7 +124,7 @@ function addToInput(tags: TagsOfPlaces, input: GraphQLInputObjectType): void {
   tags.add(input.name, tags.inAll(places));
 }
 
-function addToField(tags: TagsOfPlaces, parent: TypeWithFields, field: Field): void {
+function addToField(tags: Tags, parent: TypeWithFields, field: Field): void {
   const place = `${parent.name}.${field.name}`;
   tags.add(place, tags.ofType(field.type));
   for (const argument of field.args) {
@@ -161,23 +139,17 @@ function addToField(tags: TagsOfPlaces, parent: TypeWithFields, field: Field): v
     // With its whole parent, a field may go alone.
     tags.add(of, without(tags.at(place), tags.at(parent.name)));
     for (const { name } of implemented.args) {
-      const own = without(tags.at(`${place}(${name}:)`), tags.at(place));
-      tags.add(`${of}(${name}:)`, without(own, tags.at(parent.name)));
+      const ofArgument = without(tags.at(`${place}(${name}:)`), tags.at(place));
+      tags.add(`${of}(${name}:)`, without(ofArgument, tags.at(parent.name)));
     }
   }
 }
 
-function without(tags: Iterable<string>, others: Names): string[] {
-  return [...tags].filter((tag) => !others.has(tag));
+function without(tags: readonly string[], others: readonly string[]): string[] {
+  return tags.filter((tag) => !others.includes(tag));
 }
 
 type Field = GraphQLField<unknown, unknown>;
-type TypeWithFields = GraphQLObjectType | GraphQLInterfaceType;
-
-function hasFields(type: GraphQLNamedType): type is TypeWithFields {
-  return isObjectType(type) || isInterfaceType(type);
-}
-
 /** Those that the SDL has. */
 function fieldsIn(type: TypeWithFields): Field[] {
   return Object.values(type.getFields()).filter(({ name }) => !isRouterField(name));

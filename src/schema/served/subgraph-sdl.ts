@@ -1,56 +1,40 @@
 import {
   getNamedType,
   getNullableType,
-  isAbstractType,
   isCompositeType,
-  isInterfaceType,
-  isIntrospectionType,
+  isInputObjectType,
   isListType,
   isObjectType,
+  isTypeDefinitionNode,
   Kind,
-  parseConstValue,
-  type ConstDirectiveNode,
-  type GraphQLField,
-  type GraphQLInterfaceType,
-  type GraphQLNamedType,
-  type GraphQLObjectType,
-  type GraphQLSchema,
-  isInputObjectType,
   lexicographicSortSchema,
   parse,
+  parseConstValue,
   print,
   printSchema,
-  visit,
-  type ConstArgumentNode,
-  type InputObjectTypeDefinitionNode,
-  type InterfaceTypeDefinitionNode,
-  type ObjectTypeDefinitionNode,
+  type ConstDirectiveNode,
+  type DefinitionNode,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
   type TypeDefinitionNode,
 } from 'graphql';
 import {
   isPage,
   LARGEST_PAGE,
   mayBePage,
+  objectTypesOf,
+  typesWithFields,
   type Adapter,
   type DerivedField,
   type Entity,
   type NodeInterface,
+  type TypeWithFields,
 } from '../derived.ts';
 import { sizeOf, type ListSize } from '../derived-fields.ts';
-import type { FieldScopes } from '../field-scopes.ts';
+import { NO_MARKS, type FieldScopes } from '../field-scopes.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
 import { subgraphMarks } from './subgraph-marks.ts';
-
-/**
- * The directives of Federation 2.9 from which a router estimates what an operation costs, before it sends anything.
- *
- * A record costs 1, so a page of the service costs 50. Records have their cost from their type, and not from the field
- * that lists them: routers differ in whether they multiply the weight of a field by the length of its list.
- */
-interface CostDirectives {
-  ofType(type: string): readonly ConstDirectiveNode[];
-  ofField(type: string, field: string): readonly ConstDirectiveNode[];
-}
 
 /** Added to the records of a root field, which costs at least a page: 1 record costs 35, and a full page 84. */
 const OF_A_REQUEST = 34;
@@ -61,31 +45,46 @@ const OF_A_PLAIN_LIST = 10;
 const OPTIONAL = { requireOneSlicingArgument: false };
 
 type Field = GraphQLField<unknown, unknown>;
-type TypeWithFields = GraphQLObjectType | GraphQLInterfaceType;
+/** By the names of types, and the coordinates of fields. */
+type Directives = ReadonlyMap<string, readonly ConstDirectiveNode[]>;
 
-/** @param shared types that other subgraphs may have too, so that their cost is not decided here */
+/**
+ * The directives of Federation 2.9 from which a router estimates what an operation costs, before it sends anything.
+ *
+ * A record costs 1, so a page of the service costs 50. Records have their cost from their type, and not from the field
+ * that lists them: routers differ in whether they multiply the weight of a field by the length of its list.
+ *
+ * @param shared types that other subgraphs may have too, so that their cost is not decided here
+ */
 function costDirectives(
   schema: GraphQLSchema,
   derived: readonly DerivedField[],
   shared: readonly string[],
-): CostDirectives {
+): Directives {
   const roots = [schema.getQueryType(), schema.getMutationType()].filter((root) => root != null);
-  const types = Object.values(schema.getTypeMap()).filter(hasFields);
+  const types = typesWithFields(schema);
   const lists = derived.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
   const records = recordTypes(schema, types, lists);
   const costly = new Set([...records, ...shared, ...roots.map(({ name }) => name)]);
-  const weights = new Map([...roots.flatMap(requestWeights), ...countWeights(lists)]);
+  const free = types.filter((type) => isObjectType(type) && !costly.has(type.name));
+  const weights = new Map([
+    ...free.map(({ name }) => [name, 0] as const),
+    ...roots.flatMap(requestWeights),
+    ...countWeights(lists),
+  ]);
   const sizes = new Map([...servedSizes(schema, types), ...derived.flatMap(derivedSize)]);
-  return {
-    ofType: (name) => (costly.has(name) ? [] : [directive('cost', { weight: 0 })]),
-    ofField: (type, field) => {
-      const [weight, size] = [weights.get(`${type}.${field}`), sizes.get(`${type}.${field}`)];
+  return new Map(
+    Array.from(new Set([...weights.keys(), ...sizes.keys()]), (place) => {
+      const [weight, size] = [weights.get(place), sizes.get(place)];
       return [
-        ...(weight === undefined ? [] : [directive('cost', { weight })]),
-        ...(size === undefined ? [] : [directive('listSize', { ...size, ...OPTIONAL })]),
+        place,
+        [
+          ...(weight === undefined ? [] : [directive('cost', { weight })]),
+          ...(size === undefined ? [] : [directive('listSize', { ...size, ...OPTIONAL })]),
+        ],
       ];
-    },
-  };
+    }),
+  );
 }
 
 /** Edges are not records: they would count twice, with their nodes. */
@@ -100,7 +99,7 @@ function recordTypes(
     .filter(isList)
     .map(({ type }) => getNamedType(type))
     .filter(({ name }) => !edges.has(name))
-    .flatMap((type) => [type, ...(isAbstractType(type) ? schema.getPossibleTypes(type) : [])])
+    .flatMap((type) => [type, ...(isCompositeType(type) ? objectTypesOf(schema, type) : [])])
     .map(({ name }) => name);
 }
 
@@ -174,11 +173,7 @@ function isList({ type }: Field): boolean {
   return isListType(getNullableType(type));
 }
 
-function hasFields(type: GraphQLNamedType): type is TypeWithFields {
-  return (isObjectType(type) || isInterfaceType(type)) && !isIntrospectionType(type);
-}
-
-function directive(name: string, args: Readonly<Record<string, unknown>>): ConstDirectiveNode {
+function directive(name: string, args: Readonly<Record<string, unknown>> = {}): ConstDirectiveNode {
   return {
     kind: Kind.DIRECTIVE,
     name: { kind: Kind.NAME, value: name },
@@ -200,108 +195,80 @@ interface SubgraphParts {
   readonly nodes: NodeInterface | undefined;
   readonly derived: readonly DerivedField[];
   readonly pageInfo: string;
-  readonly scopes: FieldScopes;
   readonly version: FederationVersion;
 }
 
 /**
  * The SDL from which a supergraph is composed (Federation 2 subgraph specification). It omits what every subgraph has,
  * and the directives of operations, which a router does not pass on.
+ *
+ * @param offered what callers see
  */
 export function subgraphSdl(
-  schema: GraphQLSchema,
-  { entities, nodes, derived, pageInfo, scopes, version }: SubgraphParts,
+  { schema, scopes }: { readonly schema: GraphQLSchema; readonly scopes: FieldScopes },
+  { entities, nodes, derived, pageInfo, version }: SubgraphParts,
 ): string {
   // Subgraphs that know only the service's ids refer to records by them.
   const ids = nodes ? ['id', nodes.recordId] : ['id'];
-  const keys = new Map(
-    entities.map(({ type, lookup }) => [
-      type.name,
-      ids.map((id) => keyOf(id, lookup !== undefined)),
-    ]),
+  const keys: Directives = new Map(
+    entities.map(({ type, lookup }) => {
+      const resolvable = lookup ? undefined : false;
+      return [type.name, ids.map((fields) => directive('key', { fields, resolvable }))];
+    }),
   );
-  const costs =
-    version === '2.9' ? costDirectives(schema, derived, [pageInfo, ...keys.keys()]) : undefined;
-  const root = schema.getQueryType()?.name;
+  const costs: Directives =
+    version === '2.9' ? costDirectives(schema, derived, [pageInfo, ...keys.keys()]) : new Map();
   const marks = subgraphMarks(schema, derived, scopes.marks);
-  const tagsAt = (place: string) =>
-    (marks.get(place)?.tags ?? []).map((name) => directive('tag', { name }));
-  // An argument has none: the directive is for fields and types.
-  const guardsAt = (place: string) => {
-    const required = marks.get(place)?.scopes ?? [];
-    return [
-      ...(required.length > 0 ? [directive('requiresScopes', { scopes: [required] })] : []),
-      ...tagsAt(place),
-    ];
-  };
-  const withCosts = <Node extends ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode>(
-    node: Node,
-  ): Node => ({
-    ...node,
-    fields: (node.fields ?? []).map((field) => ({
-      ...field,
-      directives: [
-        ...(field.directives ?? []),
-        ...(costs?.ofField(node.name.value, field.name.value) ?? []),
-        ...guardsAt(`${node.name.value}.${field.name.value}`),
-      ],
-      arguments: (field.arguments ?? []).map((argument) => ({
-        ...argument,
-        directives: [
-          ...(argument.directives ?? []),
-          ...tagsAt(`${node.name.value}.${field.name.value}(${argument.name.value}:)`),
-        ],
-      })),
-    })),
-  });
-  const tagged = <Node extends TypeDefinitionNode>(node: Node): Node => ({
-    ...node,
-    directives: [...(node.directives ?? []), ...guardsAt(node.name.value)],
-  });
-  const withTaggedFields = (node: InputObjectTypeDefinitionNode) => ({
-    ...node,
-    fields: (node.fields ?? []).map((field) => ({
-      ...field,
-      directives: [
-        ...(field.directives ?? []),
-        ...tagsAt(`${node.name.value}.${field.name.value}`),
-      ],
-    })),
-  });
-  const document = visit(parse(printSchema(lexicographicSortSchema(schema))), {
-    DirectiveDefinition: () => null,
-    ScalarTypeDefinition: (node) => (isRouterType(node.name.value) ? null : tagged(node)),
-    UnionTypeDefinition: (node) => (isRouterType(node.name.value) ? null : tagged(node)),
-    EnumTypeDefinition: tagged,
-    InputObjectTypeDefinition: (node) => tagged(withTaggedFields(node)),
-    InterfaceTypeDefinition: (node) => tagged(withCosts(node)),
-    ObjectTypeDefinition: (node) => {
-      const name = node.name.value;
-      if (isRouterType(name)) return null;
-      return withCosts({
-        ...node,
-        directives: [
-          ...(node.directives ?? []),
-          ...(keys.get(name) ?? []),
-          ...(name === pageInfo ? [SHAREABLE] : []),
-          ...(costs?.ofType(name) ?? []),
-          ...guardsAt(name),
-        ],
-        fields: (node.fields ?? []).filter(
-          (field) => name !== root || !isRouterField(field.name.value),
-        ),
-      });
-    },
+  const root = schema.getQueryType()?.name;
+  const document = parse(printSchema(lexicographicSortSchema(schema)));
+  const definitions = document.definitions.flatMap((node): DefinitionNode[] => {
+    if (node.kind === Kind.DIRECTIVE_DEFINITION) return [];
+    if (!isTypeDefinitionNode(node)) return [node];
+    return ROUTER_TYPES.includes(node.name.value) ? [] : [marked(node)];
   });
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
   );
   const link = linkOf(version, marks);
-  return `${hasOneOf ? `${link}\n${ONE_OF}` : link}\n${print(document)}\n`;
-}
+  return `${hasOneOf ? `${link}\n${ONE_OF}` : link}\n${print({ ...document, definitions })}\n`;
 
-function isRouterType(name: string): boolean {
-  return ROUTER_TYPES.includes(name);
+  function marked(node: TypeDefinitionNode): TypeDefinitionNode {
+    const type = node.name.value;
+    if (!('fields' in node)) return withDirectives(node, type);
+    const served = (node.fields ?? []).filter(
+      ({ name }) => type !== root || !isRouterField(name.value),
+    );
+    const fields = served.map((field) => {
+      const place = `${type}.${field.name.value}`;
+      const described = withDirectives(field, place);
+      if (!('arguments' in field)) return described;
+      const args = (field.arguments ?? []).map((argument) =>
+        withDirectives(argument, `${place}(${argument.name.value}:)`),
+      );
+      return { ...described, arguments: args };
+    });
+    return { ...withDirectives(node, type), fields } as TypeDefinitionNode;
+  }
+
+  function withDirectives<Node extends { readonly directives?: readonly ConstDirectiveNode[] }>(
+    node: Node,
+    place: string,
+  ): Node {
+    const { scopes: required, tags } = marks.get(place) ?? NO_MARKS;
+    // The directive is for fields and types.
+    const hasScopes = required.length > 0 && !place.endsWith(')');
+    return {
+      ...node,
+      directives: [
+        ...(node.directives ?? []),
+        ...(keys.get(place) ?? []),
+        ...(place === pageInfo ? [directive('shareable')] : []),
+        ...(costs.get(place) ?? []),
+        ...(hasScopes ? [directive('requiresScopes', { scopes: [required] })] : []),
+        ...tags.map((name) => directive('tag', { name })),
+      ],
+    };
+  }
 }
 
 function linkOf(version: FederationVersion, marks: FieldScopes['marks']): string {
@@ -332,29 +299,3 @@ function linkOf(version: FederationVersion, marks: FieldScopes['marks']): string
 /** Unlike the other built-in directives of GraphQL, composition refuses it without a definition. */
 const ONE_OF = `directive @oneOf on INPUT_OBJECT
 `;
-
-const SHAREABLE: ConstDirectiveNode = {
-  kind: Kind.DIRECTIVE,
-  name: { kind: Kind.NAME, value: 'shareable' },
-};
-
-function keyOf(field: string, isResolvable: boolean): ConstDirectiveNode {
-  return {
-    kind: Kind.DIRECTIVE,
-    name: { kind: Kind.NAME, value: 'key' },
-    arguments: [
-      {
-        kind: Kind.ARGUMENT,
-        name: { kind: Kind.NAME, value: 'fields' },
-        value: { kind: Kind.STRING, value: field },
-      },
-      ...(isResolvable ? [] : [NOT_RESOLVABLE]),
-    ],
-  };
-}
-
-const NOT_RESOLVABLE: ConstArgumentNode = {
-  kind: Kind.ARGUMENT,
-  name: { kind: Kind.NAME, value: 'resolvable' },
-  value: { kind: Kind.BOOLEAN, value: false },
-};

@@ -1,20 +1,25 @@
-import { buildSchema } from 'graphql';
-import {
-  createServedSchema,
-  type ServedSchemaParts,
-} from '../../../src/schema/served/served-schema.ts';
+import { serveSnapshot } from '../../../src/schema/served/served-schema.ts';
+
+interface OfflineParts {
+  readonly prefix?: string;
+  readonly overrides?: unknown;
+  readonly nodeInterface?: boolean;
+}
 
 /** The schema that is served for a schema of the service, without a gateway. */
 export function servedOffline(
   sdl: string,
-  parts: Pick<Partial<ServedSchemaParts>, 'prefix' | 'overrides' | 'nodeInterface'> = {},
+  { prefix, overrides, nodeInterface = false }: OfflineParts = {},
 ) {
-  return createServedSchema({
-    snapshot: buildSchema(sdl),
+  const settings = {
+    schemaPath: 'upstream.graphql',
+    schemaPrefix: prefix,
     mutations: 'off',
     connectionMax: 500,
     drainMaxItems: 1_000,
     totalCountSeconds: 300,
-    ...parts,
-  });
+    nodeInterface,
+    federationVersion: '2.3',
+  } as const;
+  return serveSnapshot(sdl, settings, { overrides });
 }

@@ -29,7 +29,7 @@ export function servedOnce(
     federationVersion,
   };
   const key = JSON.stringify({ sdl, keyed, overrides, hasAdditions });
-  const served = made.get(key) ?? serveSnapshot(sdl, keyed, overrides, undefined, hasAdditions);
+  const served = made.get(key) ?? serveSnapshot(sdl, keyed, { overrides, hasAdditions });
   made.delete(key);
   made.set(key, served);
   if (made.size > KEPT) made.delete(made.keys().next().value!);
