@@ -1,8 +1,7 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
-import type { IResolvers } from '@graphql-tools/utils';
+import { parseSelectionSet, type IResolvers } from '@graphql-tools/utils';
 import {
   GraphQLError,
-  isInterfaceType,
   isLeafType,
   isObjectType,
   isTypeDefinitionNode,
@@ -15,13 +14,15 @@ import {
   specifiedScalarTypes,
   validate,
   visit,
-  type DefinitionNode,
   type DocumentNode,
   type FieldDefinitionNode,
   type GraphQLSchema,
   type SelectionNode,
+  type TypeDefinitionNode,
+  type TypeExtensionNode,
 } from 'graphql';
 import { OperatorMistakes } from '../errors.ts';
+import { fieldAt, hasFields, typesWithFields } from '../schema/derived.ts';
 import type { TypeDefs } from './additions.ts';
 import { SUFFIX } from './private-keys.ts';
 
@@ -48,25 +49,25 @@ export function documentsOf(typeDefs: TypeDefs | undefined, source: string): Doc
     const { message, locations } = error as GraphQLError;
     const line = locations?.[0]?.line;
     throw new OperatorMistakes(source, [
-      `typeDefs is not valid SDL${line === undefined ? '' : `, in line ${line}`}: ${message.replace(/\.$/, '')}.`,
+      `typeDefs is not valid SDL${line === undefined ? '' : `, in line ${line}`}: ${withoutDot(message)}.`,
     ]);
   }
 }
 
 /** Finds what `stitchSchemas` would leave out without a word, or would do in a way that nobody wants. */
 export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string[] {
-  const definitions = added.documents.flatMap((document) => document.definitions);
+  const definitions = added.documents
+    .flatMap((document) => document.definitions)
+    .filter((definition) => isTypeDefinitionNode(definition) || isTypeExtensionNode(definition));
   const types = knownTypes(served, definitions, added.subschemas);
   return [
     ...definitions.flatMap((definition) => mistakesOfDefinition(served, definition, types)),
     ...added.resolvers.flatMap((map) => mistakesOfResolvers(served, map, types)),
     ...fieldsWithoutResolver(served, definitions, added),
     ...added.subschemas.flatMap((subschema, i) => mistakesOfSubschema(served, subschema, i)),
-    ...requirements(added).flatMap((requirement) => {
-      const { fault } = selectionsOf(requirement);
-      return fault === undefined
-        ? []
-        : [`${requirement.of} has a selectionSet that is not valid: ${fault}.`];
+    ...requirements(added).flatMap(({ of, selectionSet }) => {
+      const fault = faultOf(selectionSet);
+      return fault === undefined ? [] : [invalidSelections(of, fault)];
     }),
   ];
 }
@@ -87,12 +88,14 @@ export function mistakesAfter(
   ];
 }
 
+type Definition = TypeDefinitionNode | TypeExtensionNode;
+
 /** The fields of each type; undefined for a type without fields. */
 type KnownTypes = ReadonlyMap<string, ReadonlySet<string> | undefined>;
 
 function knownTypes(
   served: GraphQLSchema,
-  definitions: readonly DefinitionNode[],
+  definitions: readonly Definition[],
   subschemas: readonly SubschemaConfig[],
 ): KnownTypes {
   const known = new Map<string, Set<string> | undefined>();
@@ -110,19 +113,15 @@ function knownTypes(
     }
   }
   for (const { name } of specifiedScalarTypes) add(name, undefined);
-  if (!served.getMutationType() && definitions.some(definesMutation)) add('Mutation', []);
+  const definesMutation = definitions.some(({ name }) => name.value === 'Mutation');
+  if (!served.getMutationType() && definesMutation) add('Mutation', []);
   for (const definition of definitions) {
-    if (!isTypeDefinitionNode(definition) && !isTypeExtensionNode(definition)) continue;
     const name = definition.name.value;
     // A type that is only extended is unknown.
     if (!isTypeDefinitionNode(definition) && !known.has(name)) continue;
     add(name, 'fields' in definition ? (definition.fields ?? []).map(nameOf) : undefined);
   }
   return known;
-}
-
-function definesMutation(definition: DefinitionNode): boolean {
-  return 'name' in definition && definition.name?.value === 'Mutation';
 }
 
 function rootPairs(served: GraphQLSchema, schema: GraphQLSchema) {
@@ -135,10 +134,9 @@ function rootPairs(served: GraphQLSchema, schema: GraphQLSchema) {
 
 function mistakesOfDefinition(
   served: GraphQLSchema,
-  definition: DefinitionNode,
+  definition: Definition,
   types: KnownTypes,
 ): string[] {
-  if (!isTypeDefinitionNode(definition) && !isTypeExtensionNode(definition)) return [];
   const name = definition.name.value;
   const mistakes: string[] = [];
   if (!types.has(name)) {
@@ -146,7 +144,7 @@ function mistakesOfDefinition(
   }
   const type = served.getType(name);
   if (type) {
-    if (!('getFields' in type) || !(isObjectType(type) || isInterfaceType(type))) {
+    if (!hasFields(type)) {
       mistakes.push(
         `typeDefs changes ${name}, which the gateway already has. Only its object types and interfaces can be extended.`,
       );
@@ -214,7 +212,7 @@ function mistakesOfResolvers(
 /** They would always be null. */
 function fieldsWithoutResolver(
   served: GraphQLSchema,
-  definitions: readonly DefinitionNode[],
+  definitions: readonly Definition[],
   { resolvers, subschemas }: AddedParts,
 ): string[] {
   const schemas = [served, ...subschemas.map(({ schema }) => schema)];
@@ -224,26 +222,22 @@ function fieldsWithoutResolver(
       return field in fields;
     });
   return definitions.flatMap((definition) => {
-    if (!isTypeDefinitionNode(definition) && !isTypeExtensionNode(definition)) return [];
     if (
       definition.kind !== Kind.OBJECT_TYPE_DEFINITION &&
       definition.kind !== Kind.OBJECT_TYPE_EXTENSION
     )
       return [];
     const name = definition.name.value;
-    const isRoot = [
-      served.getQueryType()?.name,
-      served.getMutationType()?.name ?? 'Mutation',
-    ].includes(name);
+    const roots = [served.getQueryType()?.name, served.getMutationType()?.name ?? 'Mutation'];
     const having = schemas.map((schema) => schema.getType(name)).filter(isObjectType);
-    // An own type is what its resolvers return.
-    if (!isRoot && having.length === 0) return [];
-    const interfaces = having.flatMap((type) => type.getInterfaces());
+    // A type that only typeDefs has is what its resolvers return.
+    if (!roots.includes(name) && having.length === 0) return [];
+    const types = [name, ...having.flatMap((type) => type.getInterfaces().map(String))];
     return (definition.fields ?? [])
       .map(nameOf)
       .filter(
         (field) =>
-          ![name, ...interfaces.map((type) => type.name)].some((type) => isResolved(type, field)) &&
+          !types.some((type) => isResolved(type, field)) &&
           !having.some((type) => field in type.getFields()),
       )
       .map(
@@ -288,28 +282,21 @@ function mistakesOfSubschema(
 
 /** Operations that need nothing added are answered as the served schema says. */
 function changedFields(served: GraphQLSchema, schema: GraphQLSchema): string[] {
-  return Object.values(served.getTypeMap()).flatMap((type) => {
-    if (!isObjectType(type) && !isInterfaceType(type)) return [];
-    const offered = schema.getType(type.name);
-    const fields = isObjectType(offered) || isInterfaceType(offered) ? offered.getFields() : {};
-    return Object.values(type.getFields())
-      .filter((field) => String(fields[field.name]?.type) !== String(field.type))
+  return typesWithFields(served).flatMap((parent) =>
+    Object.values(parent.getFields())
+      .filter(({ name, type }) => String(fieldAt(schema, parent.name, name)?.type) !== String(type))
       .map(
-        (field) =>
-          `${type.name}.${field.name} is of the type ${String(field.type)} in the gateway, and of another one in subschemas. Remove it there with a transform, or give it the same type.`,
-      );
-  });
+        ({ name, type }) =>
+          `${parent.name}.${name} is of the type ${String(type)} in the gateway, and of another one in subschemas. Remove it there with a transform, or give it the same type.`,
+      ),
+  );
 }
 
 function namesWithSuffix(schema: GraphQLSchema): string[] {
-  return Object.values(schema.getTypeMap()).flatMap((type) =>
-    isObjectType(type) || isInterfaceType(type)
-      ? Object.keys(type.getFields())
-          .filter((field) => field.endsWith(SUFFIX))
-          .map(
-            (field) => `${type.name}.${field} ends with ${SUFFIX}, which is reserved. Rename it.`,
-          )
-      : [],
+  return typesWithFields(schema).flatMap((type) =>
+    Object.keys(type.getFields())
+      .filter((field) => field.endsWith(SUFFIX))
+      .map((field) => `${type.name}.${field} ends with ${SUFFIX}, which is reserved. Rename it.`),
   );
 }
 
@@ -362,42 +349,44 @@ export function requirements({
 const RULES = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
 
 function requirementMistakes(schema: GraphQLSchema, required: readonly Requirement[]): string[] {
-  const parsed = required.map((requirement) => ({ ...requirement, ...selectionsOf(requirement) }));
+  const parsed = required.map(({ selectionSet, ...requirement }) => ({
+    ...requirement,
+    selections: parseSelectionSet(selectionSet, { noLocation: true }).selections,
+  }));
   const invalid = parsed.flatMap(({ of, type, selections }) => {
-    const [error] = selections ? validate(schema, fragmentOn(type, selections), RULES) : [];
-    const reserved = selections && aliasesIn(selections).find((alias) => alias.endsWith(SUFFIX));
+    const fragment = fragmentOn(type, selections);
+    const reserved = reservedAlias(fragment);
     if (reserved !== undefined) {
       return [
         `${of} uses the alias ${reserved} in its selectionSet. Names that end with ${SUFFIX} are reserved.`,
       ];
     }
-    return error
-      ? [`${of} has a selectionSet that is not valid: ${error.message.replace(/\.$/, '')}.`]
-      : [];
+    const [error] = validate(schema, fragment, RULES);
+    return error ? [invalidSelections(of, error.message)] : [];
   });
   if (invalid.length > 0) return invalid;
   // All of them are selected together.
   return [...Map.groupBy(parsed, ({ type }) => type)].flatMap(([type, ofType]) => {
-    const all = ofType.flatMap(({ selections = [] }) => selections);
-    const [error] = all.length > 0 ? validate(schema, fragmentOn(type, all), RULES) : [];
+    const all = ofType.flatMap(({ selections }) => selections);
+    const [error] = validate(schema, fragmentOn(type, all), RULES);
     if (!error) return [];
     const names = ofType.map(({ of }) => of).join(' and ');
     return [
-      `${names} require fields that cannot be selected together: ${error.message.replace(/\.$/, '')}. Give them aliases in the selectionSet.`,
+      `${names} require fields that cannot be selected together: ${withoutDot(error.message)}. Give them aliases in the selectionSet.`,
     ];
   });
 }
 
-function selectionsOf({ selectionSet }: Requirement): {
-  readonly selections?: readonly SelectionNode[];
-  readonly fault?: string;
-} {
+function invalidSelections(of: string, fault: string): string {
+  return `${of} has a selectionSet that is not valid: ${withoutDot(fault)}.`;
+}
+
+function faultOf(selectionSet: string): string | undefined {
   try {
     const [definition] = parse(selectionSet, { noLocation: true }).definitions;
-    if (definition?.kind !== Kind.OPERATION_DEFINITION) return { fault: 'it must begin with {' };
-    return { selections: definition.selectionSet.selections };
+    return definition?.kind === Kind.OPERATION_DEFINITION ? undefined : 'it must begin with {';
   } catch (error) {
-    return { fault: (error as Error).message.replace(/\.$/, '') };
+    return (error as Error).message;
   }
 }
 
@@ -415,16 +404,18 @@ function fragmentOn(type: string, selections: readonly SelectionNode[]): Documen
   };
 }
 
-function aliasesIn(selections: readonly SelectionNode[]): string[] {
-  const aliases: string[] = [];
-  for (const selection of selections) {
-    visit(selection, {
-      Field: ({ alias }) => {
-        if (alias) aliases.push(alias.value);
-      },
-    });
-  }
-  return aliases;
+function reservedAlias(fragment: DocumentNode): string | undefined {
+  let reserved: string | undefined;
+  visit(fragment, {
+    Field: ({ alias }) => {
+      if (alias?.value.endsWith(SUFFIX)) reserved ??= alias.value;
+    },
+  });
+  return reserved;
+}
+
+function withoutDot(message: string): string {
+  return message.replace(/\.$/, '');
 }
 
 function nameOf({ name }: Pick<FieldDefinitionNode, 'name'>): string {
