@@ -309,10 +309,12 @@ export interface MovedSet {
   readonly fingerprints: readonly FingerprintRing[];
 }
 
-/** Fingerprints, and the key that they were made with. */
+/** Fingerprints of refresh tokens, and the key that they were made with. */
 export interface FingerprintRing {
-  readonly key: Uint8Array;
-  readonly known: readonly { readonly fingerprint: string; readonly generation: number }[];
+  /** 32 bytes in base64. */
+  readonly key: string;
+  /** The generation that first had a refresh token, by its fingerprint. */
+  readonly known: Record<string, number>;
 }
 
 /**

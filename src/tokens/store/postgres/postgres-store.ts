@@ -2,7 +2,7 @@ import type { Clock } from '../../../clock.ts';
 import type { PageLedger } from '../../../page-ledger.ts';
 import { documentOf, OLD_PROCESS } from '../first-layout.ts';
 import { SealError, type Sealer } from '../seal.ts';
-import * as rules from '../rules.ts';
+import * as rules from '../token-document.ts';
 import {
   newDocument,
   openDocument,
@@ -63,7 +63,7 @@ export function openPostgresStore(
 ): PostgresStore {
   const database = connect(url, clock);
   const description = describePostgres(url);
-  const claimEnds = rules.createClaimEnds(clock.elapsed);
+  const isOver = rules.createClaimEnds(clock.elapsed);
   let ready: Promise<boolean> | undefined;
   /** Of the store as it was last read, and as it was when the others were asked. */
   const eras: { read?: unknown; asked?: unknown } = {};
@@ -217,7 +217,7 @@ export function openPostgresStore(
     const present: Present = {
       now,
       lock: null,
-      isLive: (claim) => !claim.ended && !claimEnds.isOver(claim, now),
+      isLive: (claim) => !claim.ended && !isOver(claim, now),
       // A claim may have been lost with the server that had it.
       isExclusive: () => false,
     };

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../clock.ts';
-import * as rules from '../rules.ts';
 import { createSealer, SealError, type Sealer } from '../seal.ts';
+import * as rules from '../token-document.ts';
 import type { HeldClaim, Present, TokenDocument } from '../token-document.ts';
 import {
   StoreGoneError,
@@ -56,7 +56,7 @@ const MEMORY = ':memory:';
 export function openSqliteStore(path: string, options: SqliteOptions = {}): TokenStore {
   const { sealer = createSealer([]), fileSystemType, readOnly } = options;
   const { now, elapsed } = { ...systemClock, ...options };
-  const claimEnds = rules.createClaimEnds(elapsed);
+  const isOver = rules.createClaimEnds(elapsed);
   const place = path === MEMORY ? path : placeOf(path);
   const lock = openExchangeLock(path === MEMORY ? undefined : `${place}-lock`);
   let opened: Opened | undefined;
@@ -164,7 +164,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   }
 
   function mayBeUnseen(claim: HeldClaim): boolean {
-    return !claim.ended && !isSeen(claim) && !claimEnds.isOver(claim, now());
+    return !claim.ended && !isSeen(claim) && !isOver(claim, now());
   }
 
   function view<T>(file: Opened, read: (document: TokenDocument, present: Present) => T): T {
