@@ -10,8 +10,7 @@ import {
 } from '../tokens/store/postgres/postgres-store.ts';
 import { createSealer } from '../tokens/store/seal.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
-import { adviceOn } from '../tokens/store/store-advice.ts';
-import { ownerAdvice } from './store-owner.ts';
+import { adviceOn, ownerAdvice } from '../tokens/store/store-advice.ts';
 import type { TokenStore } from '../tokens/store/token-store.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;

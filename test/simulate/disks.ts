@@ -112,6 +112,7 @@ export const mkdirSync = (): void => {};
 export const chownSync = (): void => {};
 export const fchownSync = (): void => {};
 export const lchownSync = (): void => {};
+export const existsSync = (path: string): boolean => diskOf(path).files.has(path);
 
 function fileAt(path: string): StoredFile {
   const file = diskOf(path).files.get(path);

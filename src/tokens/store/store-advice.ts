@@ -1,3 +1,6 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import process from 'node:process';
 import { SealError } from './seal.ts';
 import { StoreNewerError } from './token-store.ts';
 
@@ -16,7 +19,8 @@ export function adviceOn(error: unknown, isFile = false): string {
   if (error instanceof StoreNewerError) {
     return 'Start the newer version again (docs/running.md, "Upgrades and rollbacks"): it reads that store, and saves what waits in rescue files.';
   }
-  if (isDiskFull(error)) return 'There is no space left on its disk. Free some, and try again.';
+  if (hasCode(error, ['ENOSPC', 'EDQUOT'], SQLITE_FULL))
+    return 'There is no space left on its disk. Free some, and try again.';
   if (!isFile) return 'Check TOKEN_STORE.';
   if (/damaged|malformed|not a database/i.test((error as Error).message)) {
     return (
@@ -33,16 +37,32 @@ export function isKeyMissing(error: unknown): boolean {
   return error instanceof SealError && !error.isAltered;
 }
 
-const SQLITE_FULL = 13;
-
-function isDiskFull(error: unknown): boolean {
-  const { code, errcode } = codesOf(error);
-  return code === 'ENOSPC' || code === 'EDQUOT' || errcode % 256 === SQLITE_FULL;
+/**
+ * If this user may not open the file of a store, names the owner of the deepest place of its path that this user sees, and
+ * what to do.
+ *
+ * @returns a sentence after a space, or nothing
+ */
+export function ownerAdvice(error: unknown, path: string): string {
+  if (!hasCode(error, ['EACCES', 'EPERM'], SQLITE_CANTOPEN)) return '';
+  const file = resolve(path);
+  const folder = dirname(file);
+  let place = file;
+  while (!existsSync(place) && place !== dirname(place)) place = dirname(place);
+  const owner = statSync(place).uid;
+  const user = process.getuid?.();
+  if (user === undefined || owner === user) return '';
+  const facts = ` ${place} belongs to user ${owner}${owner === 0 ? ' (root)' : ''}, and this process runs as user ${user}.`;
+  return place === file || place === folder
+    ? `${facts} If a command made the store as another user, give the folder to this one: chown -R ${user} ${folder}`
+    : `${facts} Make the folder ${folder}, and give it to user ${user}.`;
 }
 
-/** The code of Node, and that of SQLite. */
-export function codesOf(error: unknown): { code?: string | undefined; errcode: number } {
-  const codes = (error as Error).cause ?? error;
-  const { code, errcode = 0 } = codes as { code?: string; errcode?: number };
-  return { code, errcode };
+const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
+
+/** Whether it, or its cause, has one of these codes of Node, or this code of SQLite. */
+function hasCode(error: unknown, codes: readonly string[], sqliteCode: number): boolean {
+  const coded = ((error as Error).cause ?? error) as { code?: string; errcode?: number };
+  return codes.includes(coded.code ?? '') || (coded.errcode ?? 0) % 256 === sqliteCode;
 }
