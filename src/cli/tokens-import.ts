@@ -6,7 +6,7 @@ import { codeOf } from '../errors.ts';
 import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
 import { isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
-import type { TokenPair } from '../tokens/token-set.ts';
+import { LARGEST_TOKEN_SET_BYTES, type TokenPair } from '../tokens/token-set.ts';
 import { adviceOn } from '../tokens/store/store-advice.ts';
 import {
   StoreUnavailableError,
@@ -29,8 +29,6 @@ import {
   type TokenService,
   type TokenSession,
 } from './token-session.ts';
-
-const LONGEST_INPUT = 64 * 1024;
 
 /**
  * Imports a token set and refreshes it at once: that ends the link, starts both lifetimes, and shows any problem while
@@ -175,7 +173,7 @@ async function readAll(stdin: Terminal['stdin']): Promise<string> {
   for await (const chunk of stdin) {
     chunks.push(Buffer.from(chunk as Uint8Array));
     size += chunks.at(-1)!.length;
-    if (size > LONGEST_INPUT) break;
+    if (size > LARGEST_TOKEN_SET_BYTES) break;
   }
   return Buffer.concat(chunks).toString('utf8');
 }

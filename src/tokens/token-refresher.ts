@@ -16,7 +16,6 @@ import {
   type UncertainTokens,
 } from './held-tokens.ts';
 import { createSendingTimes, type Refusal } from './sending-times.ts';
-import { pairNamedIn } from './service/answer-text.ts';
 import type { ConnectToTokenEndpoint, ExchangeOutcome } from './service/exchange.ts';
 import {
   ANSWERS_MS,
@@ -41,7 +40,7 @@ import {
   unwritableStoreError,
 } from './token-errors.ts';
 import { ADVICE } from './token-health.ts';
-import type { RawAnswer } from './token-set.ts';
+import { pairNamedIn, type RawAnswer } from './token-set.ts';
 import { createTokenSync, growingPauses, type TokenSyncParts } from './token-sync.ts';
 
 export type TokenRefresher = ReturnType<typeof createTokenRefresher>;

@@ -1,3 +1,12 @@
+import {
+  brotliDecompressSync,
+  constants,
+  gunzipSync,
+  inflateRawSync,
+  inflateSync,
+  zstdDecompressSync,
+} from 'node:zlib';
+
 /** An access token, and the single-use refresh token that can be exchanged for the next pair. */
 export interface TokenPair {
   readonly accessToken: string;
@@ -19,6 +28,8 @@ export interface Grant {
   readonly name: string | null;
 }
 
+type WholeGrant = Grant & Pick<TokenPair, 'accessToken' | 'refreshToken'>;
+
 /** An answer of the token endpoint, as received. */
 export interface RawAnswer {
   /** 0 when the answer was not HTTP. */
@@ -26,6 +37,9 @@ export interface RawAnswer {
   readonly contentEncoding: string | undefined;
   readonly body: Buffer;
 }
+
+/** A larger body is not a token set. */
+export const LARGEST_TOKEN_SET_BYTES = 64 * 1024;
 
 export const A_DAY = 86_400;
 export const A_HUNDRED_AND_TWENTY_DAYS = 10_368_000;
@@ -54,14 +68,14 @@ export function readGrant(document: unknown): Grant | undefined {
 /** Reads the JSON of a token link (interface, 2.1). Undefined when it is not a whole token set. */
 export function readTokenSet(document: unknown): TokenPair | undefined {
   const grant = readGrant(document);
-  if (grant?.accessToken === undefined || grant.refreshToken === undefined) return undefined;
-  return {
-    accessToken: grant.accessToken,
-    refreshToken: grant.refreshToken,
-    expiresIn: grant.expiresIn ?? A_DAY,
-    refreshTokenExpiresIn: grant.refreshTokenExpiresIn ?? A_HUNDRED_AND_TWENTY_DAYS,
-    name: grant.name,
-  };
+  if (!isWhole(grant)) return undefined;
+  const { expiresIn = A_DAY, refreshTokenExpiresIn = A_HUNDRED_AND_TWENTY_DAYS } = grant;
+  return { ...grant, expiresIn, refreshTokenExpiresIn };
+}
+
+/** Whether it has both tokens. */
+export function isWhole(grant: Grant | undefined): grant is WholeGrant {
+  return grant?.accessToken !== undefined && grant.refreshToken !== undefined;
 }
 
 function token(value: unknown): string | undefined {
@@ -85,4 +99,136 @@ const SHORTEST_REFRESH_LIFE_S = 600;
 function refreshLifetime(seconds: unknown): number | undefined {
   const life = lifetime(seconds);
   return life !== undefined && life >= SHORTEST_REFRESH_LIFE_S ? life : undefined;
+}
+
+/**
+ * The JSON object at the beginning of an answer's body, in any encoding, and with anything after it.
+ *
+ * When an answer arrives, the refresh token is spent, so this reads what a stricter reader would reject: compression that
+ * was not requested, UTF-16, a byte order mark, a line that a proxy appended. It does not search: a pair further inside a
+ * document may be an example in a manual.
+ */
+export function objectIn(answer: RawAnswer): Record<string, unknown> | undefined {
+  for (const text of textsOf(answer)) {
+    const object = firstObject(text.replace(GUARD, ''));
+    if (object) return object;
+  }
+  return undefined;
+}
+
+/** A pair that is named anywhere in an answer. It may be an example until the service accepts one of its tokens. */
+export function pairNamedIn(answer: RawAnswer): WholeGrant | undefined {
+  const whole = readGrant(objectIn(answer));
+  if (isWhole(whole)) return whole;
+  for (const text of textsOf(answer)) {
+    const value = (name: string) => namedIn(text, name);
+    const named = readGrant({
+      access_token: value('access_token'),
+      refresh_token: value('refresh_token'),
+      expires_in: value('expires_in'),
+      refresh_token_expires_in: value('refresh_token_expires_in'),
+    });
+    if (isWhole(named)) return named;
+  }
+  return undefined;
+}
+
+/** White space, and what keeps a browser from running JSON as a script. */
+const GUARD = /^\s*(?:\)\]\}'?,?)?\s*/;
+
+/** Decoded as its header claims, as received (proxies decode and leave the header), and as it looks. */
+function* textsOf({ body, contentEncoding }: RawAnswer): Iterable<string> {
+  const codings = (contentEncoding ?? '').toLowerCase().split(',');
+  const claimed = unpacked(body, codings.map((coding) => coding.trim()).filter(Boolean));
+  if (claimed) yield textOf(claimed);
+  if (claimed !== body) yield textOf(body);
+  const looks = LOOKS.find(([magic]) => magic.every((byte, at) => body[at] === byte));
+  const guessed = looks && unpacked(body, [looks[1]]);
+  if (guessed) yield textOf(guessed);
+}
+
+const LOOKS: readonly (readonly [readonly number[], string])[] = [
+  [[0x1f, 0x8b], 'gzip'],
+  [[0x28, 0xb5, 0x2f, 0xfd], 'zstd'],
+];
+
+type Unpack = (bytes: Uint8Array) => Uint8Array;
+
+// Truncated data is decompressed as far as possible.
+const cut = { maxOutputLength: LARGEST_TOKEN_SET_BYTES, finishFlush: constants.Z_SYNC_FLUSH };
+const gunzip: Unpack = (bytes) => gunzipSync(bytes, cut);
+const CODINGS: Readonly<Record<string, readonly Unpack[]>> = {
+  gzip: [gunzip],
+  'x-gzip': [gunzip],
+  // Servers use both formats under this name.
+  deflate: [(bytes) => inflateSync(bytes, cut), (bytes) => inflateRawSync(bytes, cut)],
+  br: [
+    (bytes) =>
+      brotliDecompressSync(bytes, { ...cut, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+  ],
+  zstd: [(bytes) => zstdDecompressSync(bytes, { ...cut, finishFlush: constants.ZSTD_e_flush })],
+  identity: [(bytes) => bytes],
+};
+
+/** Undefined if it cannot be decompressed, or is larger than any token set. */
+function unpacked(body: Uint8Array, codings: readonly string[]): Uint8Array | undefined {
+  return codings.reduceRight<Uint8Array | undefined>((bytes, coding) => {
+    for (const unpack of (bytes && CODINGS[coding]) ?? []) {
+      try {
+        return unpack(bytes!);
+      } catch {
+        // Try the next format.
+      }
+    }
+    return undefined;
+  }, body);
+}
+
+/** UTF-8, or UTF-16 if the first character has a zero byte (RFC 4627, section 3). Removes a byte order mark. */
+function textOf(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) {
+    return new TextDecoder('utf-16le').decode(bytes);
+  }
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) {
+    return new TextDecoder('utf-16be').decode(bytes);
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+function firstObject(text: string): Record<string, unknown> | undefined {
+  const end = endOfObject(text);
+  try {
+    return end === undefined
+      ? undefined
+      : (JSON.parse(text.slice(0, end)) as Record<string, unknown>);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The position after the brace that closes the first one. */
+function endOfObject(text: string): number | undefined {
+  let depth = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const is = text[at];
+    if (isQuoted && is === '\\') at += 1;
+    else if (is === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && is === '{') depth += 1;
+    else if (!isQuoted && is === '}') depth -= 1;
+    if (depth === 0) return is === '}' ? at + 1 : undefined;
+  }
+  return undefined;
+}
+
+/** The value of a name in a form, or in JSON at any depth. The end of the JSON may be missing, but not that of the value. */
+function namedIn(text: string, name: string): string | number | undefined {
+  const json = new RegExp(`"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|\\d+(?=\\D))`).exec(text)?.[1];
+  if (json === undefined) return new URLSearchParams(text.trim()).get(name) ?? undefined;
+  try {
+    return JSON.parse(json) as string | number;
+  } catch {
+    return undefined;
+  }
 }

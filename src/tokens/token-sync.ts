@@ -19,7 +19,6 @@ import {
   type TokenSource,
 } from './held-tokens.ts';
 import { createPairSaver } from './pair-saver.ts';
-import { pairNamedIn } from './service/answer-text.ts';
 import type { CheckAccess } from './service/auth-check.ts';
 import {
   CLAIM_LIFE_MS,
@@ -48,6 +47,7 @@ import {
   type Blocker,
   type StoreLoss,
 } from './token-errors.ts';
+import { pairNamedIn } from './token-set.ts';
 
 export interface TokenSyncParts {
   store: TokenStore;

@@ -2,6 +2,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Client } from 'undici';
 import { BodyTooLarge, readBody } from '../../memory/byte-limit.ts';
+import { LARGEST_TOKEN_SET_BYTES } from '../token-set.ts';
 
 interface GetOptions {
   headers: Record<string, string>;
@@ -21,26 +22,26 @@ export interface GetAnswer {
 }
 
 const ANSWER_TIMEOUT_MS = 30_000;
-const MAX_BODY_BYTES = 64 * 1024;
 
 /** One GET on a connection of its own. No redirect is followed. */
 export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
-  const { headers, proxy, timeoutMs = ANSWER_TIMEOUT_MS, maxBytes = MAX_BODY_BYTES } = options;
+  const {
+    headers,
+    proxy,
+    timeoutMs = ANSWER_TIMEOUT_MS,
+    maxBytes = LARGEST_TOKEN_SET_BYTES,
+  } = options;
   const { client, close } = clientOver(await openConnection(url, proxy), url);
-  const late = new AbortController();
-  const timer = setTimeout(
-    () => late.abort(new PlainError(`no answer within ${timeoutMs / 1000} s`)),
-    timeoutMs,
-  );
   try {
-    const path = url.pathname + url.search;
-    const response = await client.request({ method: 'GET', path, headers, signal: late.signal });
-    const body = await bodyOf(response.body, maxBytes);
-    const type = response.headers['content-type']?.toString() ?? '';
-    const isPage = /\bhtml\b/i.test(type) || /^\uFEFF?\s*</.test(body ?? '');
-    return { status: response.statusCode, body, isPage };
+    return await inTime(timeoutMs, 'no answer', async (signal) => {
+      const path = url.pathname + url.search;
+      const response = await client.request({ method: 'GET', path, headers, signal });
+      const body = await bodyOf(response.body, maxBytes);
+      const type = response.headers['content-type']?.toString() ?? '';
+      const isPage = /\bhtml\b/i.test(type) || /^\uFEFF?\s*</.test(body ?? '');
+      return { status: response.statusCode, body, isPage };
+    });
   } finally {
-    clearTimeout(timer);
     await close();
   }
 }
@@ -62,20 +63,31 @@ const CONNECT_TIMEOUT_MS = 10_000;
  *
  * @param proxy URL of an HTTP(S) proxy; its user and password never appear in an error
  */
-export async function openConnection(
+export function openConnection(
   url: URL,
   proxy: string | undefined,
   timeoutMs = CONNECT_TIMEOUT_MS,
 ): Promise<Socket> {
+  return inTime(timeoutMs, `no connection to ${url.host}`, async (signal) => {
+    if (proxy === undefined) return dial(url, signal);
+    const tunnel = await openTunnel(url, parseProxy(proxy), signal);
+    return url.protocol === 'https:' ? dial(url, signal, tunnel) : tunnel;
+  });
+}
+
+/** @param otherwise what is reported after the time-out */
+async function inTime<T>(
+  timeoutMs: number,
+  otherwise: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const late = new AbortController();
   const timer = setTimeout(
-    () => late.abort(new PlainError(`no connection to ${url.host} within ${timeoutMs / 1000} s`)),
+    () => late.abort(new PlainError(`${otherwise} within ${timeoutMs / 1000} s`)),
     timeoutMs,
   );
   try {
-    if (proxy === undefined) return await dial(url, late.signal);
-    const tunnel = await openTunnel(url, parseProxy(proxy), late.signal);
-    return url.protocol === 'https:' ? await dial(url, late.signal, tunnel) : tunnel;
+    return await work(late.signal);
   } finally {
     clearTimeout(timer);
   }

@@ -3,8 +3,15 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../clock.ts';
 import { BodyParts } from '../../memory/byte-limit.ts';
 import { agentHeaders, requestIdOfService, secondsToWait } from '../../service/request.ts';
-import { readGrant, type Grant, type RawAnswer } from '../token-set.ts';
-import { MAX_BODY_BYTES, objectIn, pairNamedIn } from './answer-text.ts';
+import {
+  isWhole,
+  LARGEST_TOKEN_SET_BYTES,
+  objectIn,
+  pairNamedIn,
+  readGrant,
+  type Grant,
+  type RawAnswer,
+} from '../token-set.ts';
 import { clientOver, openConnection, PlainError, reasonOf } from './connection.ts';
 
 /** Opens a connection to the token endpoint, TLS included, without sending a byte of the request. */
@@ -89,7 +96,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
 function cameIn(error: unknown): { answer?: RawAnswer } {
   const { data } = error as { data?: unknown };
   if (typeof data !== 'string' || data === '') return {};
-  const body = Buffer.from(data).subarray(0, MAX_BODY_BYTES);
+  const body = Buffer.from(data).subarray(0, LARGEST_TOKEN_SET_BYTES);
   return { answer: { status: 0, contentEncoding: undefined, body } };
 }
 
@@ -148,9 +155,9 @@ async function exchange(
     const retryAfter = secondsToWait(headers['retry-after'], clock.now());
     const judged = judgeAnswer(answer, { flaw, retryAfter });
     if (judged.kind === 'granted') return judged;
-    const { accessToken, refreshToken: next } = pairNamedIn(answer) ?? {};
-    const secrets = [refreshToken, accessToken, next].filter((token) => token !== undefined);
-    const requestId = requestIdOfService(headers, ...secrets);
+    const named = pairNamedIn(answer);
+    const secrets = named ? [named.accessToken, named.refreshToken] : [];
+    const requestId = requestIdOfService(headers, refreshToken, ...secrets);
     return requestId === undefined ? judged : { ...judged, requestId };
   } finally {
     answered.abort();
@@ -167,28 +174,24 @@ async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
   await delay(GRACE_MS, undefined, { signal, ref: false });
 }
 
-interface Body {
-  /** Cut at the largest size that a token set may have. */
-  readonly bytes: Buffer;
-  /** Why its end is missing. */
-  readonly flaw?: string;
-}
-
-/** Reads as much as arrives: a complete pair is used even if the end of its answer is missing. */
-async function bodyOf(body: AsyncIterable<Uint8Array>): Promise<Body> {
+/**
+ * Reads as much as arrives: a complete pair is used even if the end of its answer is missing.
+ *
+ * @returns the body, cut at the largest size of a token set, and why its end is missing, if it is
+ */
+async function bodyOf(body: AsyncIterable<Uint8Array>) {
   const parts = new BodyParts({ each: Infinity });
   let flaw: string | undefined;
   try {
     for await (const part of body) {
       parts.add(part);
       // Leaving the loop destroys the stream, and ends the download.
-      if (parts.size > MAX_BODY_BYTES) throw new PlainError('its body is too large');
+      if (parts.size > LARGEST_TOKEN_SET_BYTES) throw new PlainError('its body is too large');
     }
   } catch (error) {
     flaw = reasonOf(error);
   }
-  const bytes = parts.bytes().subarray(0, MAX_BODY_BYTES);
-  return { bytes, ...(flaw !== undefined && { flaw }) };
+  return { bytes: parts.bytes().subarray(0, LARGEST_TOKEN_SET_BYTES), flaw };
 }
 
 /**
@@ -211,8 +214,7 @@ function judgeAnswer(
       const why = `a ${status} without a token (${flaw ?? 'its body was whole'})`;
       return { kind: 'uncertain', why, ...kept };
     }
-    const isWhole = grant.accessToken !== undefined && grant.refreshToken !== undefined;
-    return { kind: 'granted', grant, ...(!isWhole && kept) };
+    return { kind: 'granted', grant, ...(!isWhole(grant) && kept) };
   }
   if (!pairNamedIn(answer)) {
     if (status === 400 && objectIn(answer)?.['error'] === 'invalid_grant') {

@@ -1,6 +1,6 @@
 import { agentHeaders } from '../../service/request.ts';
 import { get, reasonOf } from './connection.ts';
-import { readTokenSet, type TokenPair } from '../token-set.ts';
+import { LARGEST_TOKEN_SET_BYTES, readTokenSet, type TokenPair } from '../token-set.ts';
 
 /** Why a token set could not be read. The message ends with what to do, and never contains a link or a token. */
 export class TokenLinkError extends Error {
@@ -31,7 +31,6 @@ export function tokenLinkAt(
   return { url, read: () => readTokenLink(url, { agent, proxy: proxyFor(url) }) };
 }
 
-const MAX_FILE_BYTES = 64 * 1024;
 const MAKE_A_NEW_ONE =
   'Have an administrator make a new token in the personal account of the recruiting service, and use its new link.';
 
@@ -98,7 +97,7 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
  * @throws TokenLinkError
  */
 export function readTokenFile(text: string): TokenPair {
-  const isHuge = Buffer.byteLength(text) > MAX_FILE_BYTES;
+  const isHuge = Buffer.byteLength(text) > LARGEST_TOKEN_SET_BYTES;
   const pair = isHuge ? undefined : readTokenSet(parse(text.replace(/^\uFEFF/, '')));
   if (pair) return pair;
   if (/^\uFEFF?\s*</.test(text)) {
