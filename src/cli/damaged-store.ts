@@ -13,42 +13,42 @@ import {
   StoreNewerError,
   StoreUnreadableError,
   type StoredTokens,
-  type TokenStore,
+  type BoundedStore,
 } from '../tokens/store/token-store.ts';
 import { CommandError } from './terminal.ts';
 
-export interface ReadParts {
-  readonly store: TokenStore;
+/** A store that a command has opened. */
+export interface OpenedStore {
+  readonly store: BoundedStore;
   /** Undefined if the tables of this kind of store cannot be repaired. */
   readonly tables: Pick<PostgresStore, 'completeTables' | 'replaceTables'> | undefined;
   readonly rescueFolder: RescueFolder;
-  /** As far as it is known without reading the store. */
+  /** Identifies the store, even one that does not exist. Before the store was read, only as far as the settings do. */
   readonly identity: StoreIdentity;
-  readonly print: (text: string) => void;
-  readonly repairs: Repairs;
-}
-
-/** What a command changed so that the store can be used. */
-export interface Repairs {
-  /** The store was made anew, or its tables were. */
-  isMade: boolean;
-  /** Pairs of rescue files that were saved into the store. */
-  saved: number;
+  /** To the standard error, as a line. */
+  readonly warn: (text: string) => void;
+  /** What the command changed so that the store can be used. Already printed. */
+  readonly repairs: {
+    /** The store was made anew, or its tables were. */
+    isMade: boolean;
+    /** Pairs of rescue files that were saved into the store. */
+    saved: number;
+  };
 }
 
 /** @throws CommandError if the store cannot be read, with the way back; nothing was changed then */
-export async function readAsItIs(parts: ReadParts): Promise<StoredTokens | null> {
-  return parts.store.read().catch(async (error: unknown) => {
-    throw await unreadable(parts, error);
+export async function readAsItIs(opened: OpenedStore): Promise<StoredTokens | null> {
+  return opened.store.read().catch(async (error: unknown) => {
+    throw await unreadable(opened, error);
   });
 }
 
 /** If the store is empty, saves what waits for it in rescue files first. @throws CommandError as `readAsItIs` does */
-export async function readOrFill(parts: ReadParts): Promise<StoredTokens | null> {
-  const stored = await readAsItIs(parts);
+export async function readOrFill(opened: OpenedStore): Promise<StoredTokens | null> {
+  const stored = await readAsItIs(opened);
   if (stored) return stored;
-  const { saved } = await saveWaiting(parts);
-  return saved.length > 0 ? readAsItIs(parts) : null;
+  const { saved } = await saveWaiting(opened);
+  return saved.length > 0 ? readAsItIs(opened) : null;
 }
 
 /**
@@ -59,79 +59,75 @@ export async function readOrFill(parts: ReadParts): Promise<StoredTokens | null>
  * @throws CommandError if the store is still damaged then, with what to do
  */
 export async function readOrRepair(
-  parts: ReadParts,
+  opened: OpenedStore,
   { rebuild }: { rebuild: boolean },
 ): Promise<StoredTokens | null> {
-  const { store, tables, print } = parts;
-  const stored = await store.read().catch((error: unknown) => completed(parts, error));
+  const { store, tables, warn } = opened;
+  const stored = await store.read().catch((error: unknown) => completed(opened, error));
   if (stored) {
     if (!rebuild) return stored;
-    if (await refusesNewest(parts, stored)) return rebuilt(parts);
-    print('The token store can be read, so no table was renamed.');
+    if (await refusesNewest(opened, stored)) return rebuilt(opened);
+    warn('The token store can be read, so no table was renamed.');
     return stored;
   }
-  await saveWaiting(parts);
+  await saveWaiting(opened);
   try {
     return await store.read();
   } catch (error) {
-    if (!tables || !isDamage(error)) throw await unreadable(parts, error);
-    if (!rebuild) throw await stillDamaged(parts, error as Error);
+    if (!tables || !isDamage(error)) throw await unreadable(opened, error);
+    if (!rebuild) throw await stillDamaged(opened, error as Error);
   }
-  return rebuilt(parts);
+  return rebuilt(opened);
 }
 
 /** Makes what is missing of damaged tables. @throws CommandError if that is not the fault, or does not help */
-async function completed(parts: ReadParts, error: unknown): Promise<null> {
-  const { tables, print } = parts;
-  if (!tables || !isDamage(error)) throw await unreadable(parts, error);
+async function completed(opened: OpenedStore, error: unknown): Promise<null> {
+  const { tables, warn } = opened;
+  if (!tables || !isDamage(error)) throw await unreadable(opened, error);
   const isCompleted = await tables.completeTables().catch(async (cause: unknown) => {
-    throw await unreadable(parts, cause);
+    throw await unreadable(opened, cause);
   });
   if (isCompleted) {
-    parts.repairs.isMade = true;
-    print(COMPLETED);
+    opened.repairs.isMade = true;
+    warn(COMPLETED);
   }
   return null;
 }
 
 /** Whether the tables can be read but refuse the next pair, as after a change of their constraints. */
-async function refusesNewest(parts: ReadParts, stored: StoredTokens): Promise<boolean> {
-  if (!parts.tables || stored.movedTo !== null) return false;
-  const { failed } = await saveWaiting(parts);
-  return failed.some((file) => file.isRefused && mayFollow(file, { ...stored, ...SURE }));
+async function refusesNewest(opened: OpenedStore, stored: StoredTokens): Promise<boolean> {
+  if (!opened.tables || stored.movedTo !== null) return false;
+  const { failed } = await saveWaiting(opened);
+  return failed.some((file) => file.isRefused && mayFollow(file, stored, false));
 }
 
-const SURE = { mayHaveSuccessor: false };
-
-async function rebuilt(parts: ReadParts): Promise<StoredTokens | null> {
-  const { store, tables, print } = parts;
+async function rebuilt(opened: OpenedStore): Promise<StoredTokens | null> {
+  const { store, tables, warn } = opened;
   await tables!.replaceTables().catch(async (cause: unknown) => {
-    throw await unreadable(parts, cause);
+    throw await unreadable(opened, cause);
   });
-  parts.repairs.isMade = true;
-  print(
+  opened.repairs.isMade = true;
+  warn(
     `The tables of the token store were renamed, and new ones were made (${store.description}).`,
   );
-  await saveWaiting(parts);
-  return readAsItIs(parts);
+  await saveWaiting(opened);
+  return readAsItIs(opened);
 }
 
-export function printRescued({ saved, failed }: RescueReport, print: (text: string) => void): void {
+export function printRescued({ saved, failed }: RescueReport, warn: (text: string) => void): void {
   for (const { generation } of saved) {
-    print(
-      `A token pair was saved from a rescue file into the store: generation ${generation + 1}.`,
-    );
+    warn(`A token pair was saved from a rescue file into the store: generation ${generation + 1}.`);
   }
   for (const { path, why } of failed) {
-    print(
+    warn(
       `The rescue file ${path} could not be saved into the store: ${why}. It was left as it is.`,
     );
   }
 }
 
-async function saveWaiting({ store, rescueFolder, identity, print, repairs }: ReadParts) {
+async function saveWaiting({ store, rescueFolder, identity, warn, repairs }: OpenedStore) {
   const report = await saveRescued(rescueFolder, store, { baseUrl: identity.baseUrl });
-  printRescued(report, print);
+  printRescued(report, warn);
   repairs.saved += report.saved.length;
   return report;
 }
@@ -145,21 +141,21 @@ function isDamage(error: unknown): boolean {
   return error instanceof StoreUnreadableError || (error instanceof SealError && error.isAltered);
 }
 
-async function unreadable(parts: ReadParts, error: unknown): Promise<CommandError> {
-  const what = `The token store (${parts.store.description}) cannot be read: ${(error as Error).message}. It was left as it is.`;
+async function unreadable(opened: OpenedStore, error: unknown): Promise<CommandError> {
+  const what = `The token store (${opened.store.description}) cannot be read: ${(error as Error).message}. It was left as it is.`;
   if (!isDamage(error)) {
-    const pair = await waitingPair(parts);
+    const pair = await waitingPair(opened);
     return new CommandError([what, ...(pair ? [pair] : []), adviceOn(error)].join(' '));
   }
   return new CommandError(
-    `${what} ${await rescueLine(parts)} Correct that; if tables or rows are missing or damaged, run \`tokens recover\`, ` +
+    `${what} ${await rescueLine(opened)} Correct that; if tables or rows are missing or damaged, run \`tokens recover\`, ` +
       'which makes missing tables again, saves a pair that waits, and says what else helps.',
   );
 }
 
-async function stillDamaged(parts: ReadParts, { message }: Error): Promise<CommandError> {
+async function stillDamaged(opened: OpenedStore, { message }: Error): Promise<CommandError> {
   return new CommandError(
-    `The token store (${parts.store.description}) is damaged: ${message}. ${await rescueLine(parts)} ` +
+    `The token store (${opened.store.description}) is damaged: ${message}. ${await rescueLine(opened)} ` +
       `${REBUILD} If no machine has the pair, rebuild, and import a new token.`,
   );
 }
@@ -169,15 +165,15 @@ export const REBUILD =
   'pair that waits into them. New tables do not know which refresh tokens are spent, or that the set was moved to another ' +
   'store: do not rebuild this one after `tokens export`.';
 
-async function rescueLine(parts: ReadParts): Promise<string> {
+async function rescueLine(opened: OpenedStore): Promise<string> {
   return (
-    (await waitingPair(parts)) ??
-    `The rescue folder of this machine (${parts.rescueFolder.directory}) has no pair for it that can be read: ` +
+    (await waitingPair(opened)) ??
+    `The rescue folder of this machine (${opened.rescueFolder.directory}) has no pair for it that can be read: ` +
       'look in that of each machine that runs gateways, and run `tokens recover` there.'
   );
 }
 
-async function waitingPair({ store, rescueFolder, identity }: ReadParts) {
+async function waitingPair({ store, rescueFolder, identity }: OpenedStore) {
   const waiting = await waitingPairs(rescueFolder, store, identity);
   const ours = waiting.find(({ isOurs, why }) => isOurs && why === undefined);
   return (

@@ -6,20 +6,16 @@ import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import {
   boundStore,
   upgradeNotice,
-  type BoundedStore,
   type StoredTokens,
   type TokenStore,
 } from '../tokens/store/token-store.ts';
-import {
-  openRescue,
-  waitingPairs,
-  type RescueReport,
-  type StoreIdentity,
-} from '../tokens/store/rescue.ts';
+import { openRescue, waitingPairs, type RescueReport } from '../tokens/store/rescue.ts';
 import type { PostgresStore } from '../tokens/store/postgres/postgres-store.ts';
 import type { RescueFolder } from '../tokens/store/sealed-file.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
+import { IF_MISSING } from '../tokens/token-health.ts';
 import { REFUSED, createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
+import { createTokenSync, type TokenSync } from '../tokens/token-sync.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from '../setup/token-store.ts';
 import { readSettings, type Spelling } from './command-settings.ts';
 import {
@@ -27,21 +23,14 @@ import {
   readAsItIs,
   readOrFill,
   readOrRepair,
-  type ReadParts,
-  type Repairs,
+  type OpenedStore,
 } from './damaged-store.ts';
 import { CommandError, commandLog, duration, type Terminal } from './terminal.ts';
 
 /** The token store as a command uses it. Gateways may be running on the same store. */
-export interface TokenSession {
+export interface TokenSession extends OpenedStore {
   readonly config: Config;
-  readonly store: BoundedStore;
   readonly stored: StoredTokens | null;
-  readonly rescueFolder: RescueFolder;
-  /** Identifies the store, even one that does not exist. */
-  readonly identity: StoreIdentity;
-  /** Before the work. Already printed. */
-  readonly repairs: Repairs;
 }
 
 /**
@@ -58,27 +47,17 @@ export async function withTokenStore<T>(
   work: (session: TokenSession) => Promise<T>,
   config = readTokenConfig(terminal, { isChecked: purpose !== 'inspect' }),
 ): Promise<T> {
-  const folder = rescueFolder(config, terminal.owner);
-  const { store, tables, isMade = false } = await openFor(purpose, config, folder, terminal);
+  const opened = await openFor(purpose, config, terminal);
+  const { store, warn } = opened;
   try {
-    const print = (text: string) => void terminal.stderr.write(`${text}\n`);
-    const unread = identityOf(config, null);
-    const repairs = { isMade, saved: 0 };
-    const stored = await readFor(purpose, {
-      store,
-      tables,
-      rescueFolder: folder,
-      identity: unread,
-      print,
-      repairs,
-    });
+    const stored = await readFor(purpose, opened);
     const upgraded = upgradeNotice(store);
-    if (upgraded !== undefined) print(upgraded);
+    if (upgraded !== undefined) warn(upgraded);
     const identity = identityOf(config, stored);
     if (stored && stored.baseUrl !== identity.baseUrl) {
       throw foreignStore(store, stored, identity.baseUrl!);
     }
-    return await work({ config, store, stored, rescueFolder: folder, identity, repairs });
+    return await work({ ...opened, identity, config, stored });
   } finally {
     await store.close();
   }
@@ -89,6 +68,7 @@ export interface TokenService {
   /** What earlier processes left in rescue files. Already printed. */
   readonly rescued: RescueReport;
   /** In sync with the store. */
+  readonly held: TokenSync;
   readonly refresher: TokenRefresher;
 }
 
@@ -98,7 +78,7 @@ export interface TokenService {
  * @throws CommandError when all that could be done was to put it into the rescue file
  */
 export async function withTokenService<T>(
-  { config, store, rescueFolder: folder }: TokenSession,
+  { config, store, rescueFolder: folder, warn }: TokenSession,
   baseUrl: string,
   terminal: Terminal,
   work: (service: TokenService) => Promise<T>,
@@ -108,22 +88,16 @@ export async function withTokenService<T>(
   const service = { baseUrl, agent: config.agent, proxy: terminal.proxyFor(baseUrl) };
   const clock = systemClock;
   const checkAccess = authCheck(service);
-  const print = (text: string) => void terminal.stderr.write(`${text}\n`);
   let wasRefused = false;
-  const refresher = createTokenRefresher({
-    store,
-    rescue,
-    connect: tokenEndpoint({ ...service, clock }),
-    checkAccess,
-    clock,
-    log,
-    baseUrl,
-    replica: replicaOf(terminal.owner),
-    onRefused: (waitSeconds) => {
-      wasRefused = true;
-      print(`${REFUSED} It waits at most ${duration(waitSeconds)}.`);
-    },
-  });
+  const replica = replicaOf(terminal.owner);
+  const parts = { store, rescue, checkAccess, clock, log, baseUrl, replica };
+  const held = createTokenSync(parts);
+  const connect = tokenEndpoint({ ...service, clock });
+  const onRefused = (waitSeconds: number) => {
+    wasRefused = true;
+    warn(`${REFUSED} It waits at most ${duration(waitSeconds)}.`);
+  };
+  const refresher = createTokenRefresher({ ...parts, connect, onRefused }, held);
   // A signal does not end an exchange in progress; it only prevents the next one.
   const stop = () => void refresher.stop();
   terminal.stop.addEventListener('abort', stop, { once: true });
@@ -131,29 +105,51 @@ export async function withTokenService<T>(
   let result: T;
   try {
     const rescued = await rescue.saveInto(store, baseUrl);
-    printRescued(rescued, print);
-    await refresher.sync();
-    result = await work({ checkAccess, rescued, refresher });
+    printRescued(rescued, warn);
+    await held.sync();
+    result = await work({ checkAccess, rescued, held, refresher });
   } catch (error) {
     throw wasRefused && terminal.stop.aborted ? new CommandError(STOPPED_WAITING) : error;
   } finally {
-    wasUnsaved = refresher.unsaved;
-    if (wasUnsaved) print(TRYING_TO_SAVE);
+    wasUnsaved = held.saver.pending !== undefined;
+    if (wasUnsaved) warn(TRYING_TO_SAVE);
     await refresher.stop();
     terminal.stop.removeEventListener('abort', stop);
     await rescue.close();
   }
-  if (refresher.unsaved) throw new CommandError(inRescueFile(store, folder));
-  if (wasUnsaved) print('The token pair is saved now.');
+  if (held.saver.pending) throw new CommandError(inRescueFile(store, folder));
+  if (wasUnsaved) warn('The token pair is saved now.');
   return result;
 }
 
+export interface TokenTools extends TokenSession, TokenService {
+  /** To the standard output, as a line. */
+  readonly print: (text: string) => void;
+}
+
+/** Opens the store and a refresher for `work`, and prints what was found. @throws CommandError if there are no tokens */
+export async function withTokens(
+  terminal: Terminal,
+  purpose: Purpose,
+  work: (tools: TokenTools) => Promise<void>,
+): Promise<void> {
+  const print = (text: string) => void terminal.stdout.write(`${text}\n`);
+  await withTokenStore(terminal, purpose, async (session) => {
+    const { stored } = session;
+    if (!stored) throw await noTokens(session);
+    await withTokenService(session, stored.baseUrl, terminal, async (service) => {
+      print(searched(session, service));
+      await work({ ...session, ...service, print });
+    });
+  });
+}
+
 /** Says where a command looked for the newest pair, and what was there. */
-export function searched(
+function searched(
   { store, repairs, rescueFolder: { directory } }: TokenSession,
-  { refresher, rescued }: TokenService,
+  { held, rescued }: TokenService,
 ): string {
-  const { tokens } = refresher;
+  const { tokens } = held;
   const { saved, failed, elsewhere } = rescued;
   const files = [
     [repairs.saved + saved.length, 'saved into the store'],
@@ -161,7 +157,7 @@ export function searched(
     [elsewhere.length, 'of another store'],
   ] as const;
   const pairs = files.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
-  const answers = tokens ? refresher.answers.kept(tokens).length : 0;
+  const answers = tokens ? held.answers.kept(tokens).length : 0;
   return (
     `Searched: the store (${store.description}), which has ${tokens ? `generation ${tokens.generation}` : 'no token set'}; ` +
     `the rescue folder of this machine (${directory}), which has ${pairs.length > 0 ? `pairs: ${pairs.join(', ')}` : 'no pair that the store lacks'}` +
@@ -192,7 +188,7 @@ function identityOf({ tokenStore, recruitingUrl }: Config, stored: StoredTokens 
   };
 }
 
-/** The error for an empty store. The likely reason is that TOKEN_STORE names another store than intended. */
+/** The error for an empty store. */
 export async function noTokens({ store, rescueFolder: folder, identity }: TokenSession) {
   const waiting = await waitingPairs(folder, store, identity);
   const ours = waiting.find(({ isOurs }) => isOurs);
@@ -206,38 +202,39 @@ export async function noTokens({ store, rescueFolder: folder, identity }: TokenS
     );
   }
   const others = waiting.map(({ path, store: of }) => (of ? `${path}, of ${of}` : path)).join('; ');
-  return new CommandError(
-    `${nothing} If one was imported before, check TOKEN_STORE and the working directory. ${IF_RUNNING} ` +
-      (waiting.length > 0
-        ? `A token pair of another store waits in a rescue file (${others}): do not remove it. If that is the store that you mean, set TOKEN_STORE to it. `
-        : '') +
-      'Otherwise have an administrator make a token in the personal account of the recruiting service, and run `tokens import <link>`.',
-  );
+  const elsewhere = `A token pair of another store waits in a rescue file (${others}): do not remove it. If that is the store that you mean, set TOKEN_STORE to it. `;
+  return new CommandError(`${nothing} ${others && elsewhere}${IF_MISSING}`);
 }
-
-const IF_RUNNING =
-  'If a gateway that had it still runs, it holds the tokens: do not import others, and run this again in a minute.';
 
 async function openFor(
   purpose: Purpose,
   config: Config,
-  folder: RescueFolder,
-  { stderr }: Terminal,
+  { owner, stderr }: Terminal,
 ): Promise<OpenedStore> {
   const { tokenStore } = config;
-  const readOnly = purpose === 'inspect';
-  if (isThere(tokenStore)) return opened(openStore(tokenStore, config, { readOnly }));
   const identity = identityOf(config, null);
-  const description = `${identity.description}, which does not exist`;
-  const nothing = opened({ ...openSqliteStore(':memory:'), description });
-  if (purpose === 'inspect' || purpose === 'work') return nothing;
-  const waiting = await waitingPairs(folder, nothing.store, identity);
-  if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) {
-    return purpose === 'create' ? opened(openStore(tokenStore, config)) : nothing;
+  const folder = rescueFolder(config, owner);
+  const warn = (text: string) => void stderr.write(`${text}\n`);
+  const opened = (store: TokenStore & Partial<PostgresStore>, isMade = false): OpenedStore => {
+    const { completeTables, replaceTables } = store;
+    const tables = completeTables && replaceTables && { completeTables, replaceTables };
+    const repairs = { isMade, saved: 0 };
+    const bound = boundStore(store, systemClock);
+    return { store: bound, tables, rescueFolder: folder, identity, warn, repairs };
+  };
+  if (isThere(tokenStore)) {
+    return opened(openStore(tokenStore, config, { readOnly: purpose === 'inspect' }));
   }
-  const made = opened(openStore(tokenStore, config));
-  stderr.write(`The token store was gone: a new one was made (${made.store.description}).\n`);
-  return { ...made, isMade: true };
+  const description = `${identity.description}, which does not exist`;
+  const nothing = { ...openSqliteStore(':memory:'), description };
+  if (purpose === 'inspect' || purpose === 'work') return opened(nothing);
+  const waiting = await waitingPairs(folder, nothing, identity);
+  if (!waiting.some(({ isOurs, why }) => isOurs && why === undefined)) {
+    return opened(purpose === 'create' ? openStore(tokenStore, config) : nothing);
+  }
+  const made = opened(openStore(tokenStore, config), true);
+  warn(`The token store was gone: a new one was made (${made.store.description}).`);
+  return made;
 }
 
 /** A file without permission to look at it counts as existing, so that opening it reports the reason. */
@@ -250,23 +247,10 @@ function isThere(store: Config['tokenStore']): boolean {
   }
 }
 
-interface OpenedStore {
-  readonly store: BoundedStore;
-  readonly tables: ReadParts['tables'];
-  /** There was none, and a pair for it waits. */
-  readonly isMade?: boolean;
-}
-
-function opened(store: TokenStore & Partial<PostgresStore>): OpenedStore {
-  const { completeTables, replaceTables } = store;
-  const tables = completeTables && replaceTables && { completeTables, replaceTables };
-  return { store: boundStore(store, systemClock), tables };
-}
-
-function readFor(purpose: Purpose, parts: ReadParts): Promise<StoredTokens | null> {
-  if (purpose === 'create') return readOrFill(parts);
-  if (purpose !== 'recover' && purpose !== 'rebuild') return readAsItIs(parts);
-  return readOrRepair(parts, { rebuild: purpose === 'rebuild' });
+function readFor(purpose: Purpose, opened: OpenedStore): Promise<StoredTokens | null> {
+  if (purpose === 'create') return readOrFill(opened);
+  if (purpose !== 'recover' && purpose !== 'rebuild') return readAsItIs(opened);
+  return readOrRepair(opened, { rebuild: purpose === 'rebuild' });
 }
 
 /** Reads only the settings for tokens, because these commands need none for callers. */

@@ -7,6 +7,7 @@ import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
 import { isInUse, knownTokenText } from '../tokens/token-import.ts';
 import { readTokenFile, readTokenLink } from '../tokens/service/token-link.ts';
 import { LARGEST_TOKEN_SET_BYTES, type TokenPair } from '../tokens/token-set.ts';
+import { MAKE_A_NEW_ONE } from '../tokens/token-errors.ts';
 import { adviceOn } from '../tokens/store/store-advice.ts';
 import {
   StoreUnavailableError,
@@ -179,7 +180,7 @@ async function readAll(stdin: Terminal['stdin']): Promise<string> {
 }
 
 async function refreshAtOnce(
-  { refresher }: TokenService,
+  { held, refresher }: TokenService,
   imported: StoredTokens,
   before: StoredTokens | null,
   { store }: TokenSession,
@@ -187,7 +188,7 @@ async function refreshAtOnce(
 ): Promise<void> {
   try {
     await refresher.advance();
-    const { generation, pair, refusedEarly } = refresher.tokens!;
+    const { generation, pair, refusedEarly } = held.tokens!;
     if (generation === imported.generation) {
       terminal.stdout.write(`${refusedEarly ? REFUSED_EARLY : WAITS_FOR_EXPIRY} ${LINK_WORKS}\n`);
       return;
@@ -199,7 +200,7 @@ async function refreshAtOnce(
     );
   } catch (error) {
     if (codeOf(error) !== 'TOKENS_LOST') {
-      throw new CommandError(notRefreshed(error as Error, refresher));
+      throw new CommandError(notRefreshed(error as Error, held));
     }
     const isBack = isInUse(before) && (await store.withdraw(imported.set));
     throw new CommandError(
@@ -207,7 +208,7 @@ async function refreshAtOnce(
         (isBack
           ? `Nothing was replaced: generation ${before.generation} is in use again${before.claim ? ', and still uncertain (`tokens recover`)' : ''}. `
           : 'No set is in use now. ') +
-        'Have an administrator make a new token in the personal account, and import its link.',
+        MAKE_A_NEW_ONE,
     );
   }
 }
@@ -223,7 +224,7 @@ const WAITS_FOR_EXPIRY =
 
 const LINK_WORKS = 'Until then the link works: keep it secret.';
 
-function notRefreshed({ message }: Error, { tokens }: TokenService['refresher']): string {
+function notRefreshed({ message }: Error, { tokens }: TokenService['held']): string {
   if (tokens && mayHaveSuccessor(tokens)) {
     return (
       'The set is in the store, but its first refresh got no clear answer, so its refresh token may be spent. ' +

@@ -7,18 +7,12 @@ import {
   waitsForExpiry,
 } from '../tokens/held-tokens.ts';
 import { systemClock } from '../clock.ts';
-import { mayFollow, type RescueReport } from '../tokens/store/rescue.ts';
+import { mayFollow } from '../tokens/store/rescue.ts';
 import { CLAIM_LIFE_MS, type TokenStore } from '../tokens/store/token-store.ts';
 import { codeOf } from '../errors.ts';
 import { REBUILD } from './damaged-store.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
-import {
-  noTokens,
-  searched,
-  withTokenService,
-  withTokenStore,
-  type TokenService,
-} from './token-session.ts';
+import { withTokens, type TokenTools } from './token-session.ts';
 
 /**
  * Repairs an empty or damaged store, and resolves an uncertain refresh. Prints what it finds and the next step.
@@ -29,74 +23,54 @@ export async function tokensRecover(
   { rebuild }: { rebuild: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const print = (text: string) => void terminal.stdout.write(`${text}\n`);
-  await withTokenStore(terminal, rebuild ? 'rebuild' : 'recover', async (session) => {
-    const { store, stored } = session;
-    if (!stored) throw await noTokens(session);
-    await withTokenService(session, stored.baseUrl, terminal, async (service) => {
-      print(searched(session, service));
-      await claimIsOver(service, store, terminal, print);
-      const tokens = service.refresher.tokens!;
-      const { state, generation } = tokens;
-      if (state.kind === 'moved') throw new CommandError(movedError(state.to).message);
-      const mayBeSpent = mayHaveSuccessor(tokens);
-      const mayHoldNext = (file: RescueReport['failed'][number]) =>
-        mayFollow(file, { ...tokens, mayHaveSuccessor: mayBeSpent });
-      const next = service.rescued.failed.find(mayHoldNext);
-      const isRescueFirst = next !== undefined;
-      if (next?.isRefused && session.config.tokenStore.kind === 'postgres') {
-        throw new CommandError(NOT_TAKEN);
-      }
-      const loss = lossOf(tokens, systemClock);
-      const hasEnded = loss === 'ended';
-      if (loss && !hasEnded && !isRescueFirst) {
-        printKept(service, print);
-        return lastTry(service, new CommandError(unrecoverableText(loss)), print);
-      }
-      if (state.kind === 'refreshing') {
-        throw new CommandError(
-          'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
-            'if that lasts for five minutes, a process on this store was stopped or hangs: continue or end it.',
-        );
-      }
-      if (isRescueFirst) throw new CommandError(RESCUE_FIRST);
-      const isRefusedEarly = state.kind === 'early-or-spent';
-      if (!mayBeSpent && !hasEnded && !isRefusedEarly) {
-        const { isMade, saved } = session.repairs;
-        if (isMade) print(repaired(generation));
-        else {
-          const isNothing = saved + service.rescued.saved.length === 0;
-          print(
-            `There is nothing ${isNothing ? '' : 'else '}to recover: generation ${generation} is not uncertain.`,
-          );
-        }
-        return;
-      }
-      if (isRefusedEarly) print(EARLY_OR_SPENT);
-      if (hasEnded || !isRefusedEarly) print(hasEnded ? ENDED : await story(store, generation));
-      printKept(service, print);
-      if (await saveAnswer(service, print)) return;
-      const works = await askAccess(service, print);
-      if (works && !hasEnded && waitsForExpiry(service.refresher.tokens!)) return print(TOO_EARLY);
-      await replay(service, print, hasEnded).catch((error: CommandError) => {
-        if (!lossOf(service.refresher.tokens!, systemClock)) throw error;
-        return lastTry(service, error, print);
-      });
+  await withTokens(terminal, rebuild ? 'rebuild' : 'recover', async (tools) => {
+    const { config, store, repairs, rescued, held, print } = tools;
+    await claimIsOver(tools, terminal);
+    const tokens = held.tokens!;
+    const { state, generation } = tokens;
+    if (state.kind === 'moved') throw new CommandError(movedError(state.to).message);
+    const mayBeSpent = mayHaveSuccessor(tokens);
+    const next = rescued.failed.find((file) => mayFollow(file, tokens, mayBeSpent));
+    if (next?.isRefused && config.tokenStore.kind === 'postgres') throw new CommandError(NOT_TAKEN);
+    const loss = lossOf(tokens, systemClock);
+    const hasEnded = loss === 'ended';
+    if (loss && !hasEnded && !next) {
+      printKept(tools);
+      return lastTry(tools, new CommandError(unrecoverableText(loss)));
+    }
+    if (state.kind === 'refreshing') throw new CommandError(UNDER_WAY);
+    if (next) throw new CommandError(RESCUE_FIRST);
+    const isRefusedEarly = state.kind === 'early-or-spent';
+    if (!mayBeSpent && !hasEnded && !isRefusedEarly) {
+      if (repairs.isMade) return print(repaired(generation));
+      const other = repairs.saved + rescued.saved.length > 0 ? 'else ' : '';
+      return print(
+        `There is nothing ${other}to recover: generation ${generation} is not uncertain.`,
+      );
+    }
+    if (isRefusedEarly) print(EARLY_OR_SPENT);
+    if (hasEnded || !isRefusedEarly) print(hasEnded ? ENDED : await story(store, generation));
+    printKept(tools);
+    if (await saveAnswer(tools)) return;
+    const works = await askAccess(tools);
+    if (works && !hasEnded && waitsForExpiry(held.tokens!)) return print(TOO_EARLY);
+    await replay(tools, hasEnded).catch((error: CommandError) => {
+      if (!lossOf(held.tokens!, systemClock)) throw error;
+      return lastTry(tools, error);
     });
   });
 }
+
+const UNDER_WAY =
+  'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in a minute; ' +
+  'if that lasts for five minutes, a process on this store was stopped or hangs: continue or end it.';
 
 /**
  * Waits out a claim whose end lies too far ahead because a clock was set back. Only a process that keeps running can
  * measure that time.
  */
-async function claimIsOver(
-  { refresher }: TokenService,
-  store: TokenStore,
-  { stop }: Terminal,
-  print: (text: string) => void,
-): Promise<void> {
-  const isExchanging = () => refresher.tokens!.state.kind === 'refreshing';
+async function claimIsOver({ held, store, print }: TokenTools, { stop }: Terminal): Promise<void> {
+  const isExchanging = () => held.tokens!.state.kind === 'refreshing';
   if (!isExchanging() || !(await store.read())?.claim?.isDatedAhead) return;
   print(
     'The clock of the token store was set back during an exchange, so the store does not show when that is over. This waits ' +
@@ -107,7 +81,7 @@ async function claimIsOver(
     await systemClock.sleep(LOOK_MS, stop).catch(() => {
       throw new CommandError('Stopped before the exchange was over. Nothing was sent.');
     });
-    await refresher.sync();
+    await held.sync();
   }
 }
 
@@ -160,8 +134,8 @@ async function story(store: TokenStore, generation: number): Promise<string> {
   );
 }
 
-function printKept({ refresher }: TokenService, print: (text: string) => void): void {
-  for (const { path, status, at, namesPair } of refresher.answers.kept(refresher.tokens!)) {
+function printKept({ held, print }: TokenTools): void {
+  for (const { path, status, at, namesPair } of held.answers.kept(held.tokens!)) {
     print(
       `The answer of ${new Date(at).toISOString()} (status ${status}) was not understood, and is kept in ${path}: ` +
         `it names ${namesPair ? 'a token pair' : 'no token pair'}.`,
@@ -171,18 +145,15 @@ function printKept({ refresher }: TokenService, print: (text: string) => void): 
 
 /** Saves the pair in a kept answer. If the service accepts its access token, no refresh token has to be sent. */
 async function saveAnswer(
-  { refresher }: TokenService,
-  print: (text: string) => void,
+  { held, print }: TokenTools,
   unproved = false,
 ): Promise<'proved' | 'unproved' | undefined> {
-  const outcome = await refresher.answers
-    .save(refresher.tokens!, unproved)
-    .catch(({ message }: Error) => {
-      throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
-    });
+  const outcome = await held.answers.save(held.tokens!, unproved).catch(({ message }: Error) => {
+    throw new CommandError(`${message} Nothing was sent. Run \`tokens recover\` again then.`);
+  });
   if (!outcome) return undefined;
-  await refresher.sync();
-  const { generation } = refresher.tokens!;
+  await held.sync();
+  const { generation } = held.tokens!;
   print(
     outcome === 'proved'
       ? `The service accepts the access token of that pair: generation ${generation} is in use. Nothing was sent.`
@@ -192,18 +163,15 @@ async function saveAnswer(
 }
 
 /** Tries the pair in a kept answer without proof, because the tokens are lost anyway. */
-async function lastTry(service: TokenService, lost: CommandError, print: (text: string) => void) {
-  const outcome = await saveAnswer(service, print, true);
+async function lastTry(tools: TokenTools, lost: CommandError): Promise<void> {
+  const outcome = await saveAnswer(tools, true);
   if (!outcome) throw lost;
-  if (outcome === 'unproved') await replay(service, print);
+  if (outcome === 'unproved') await replay(tools);
 }
 
 /** @returns whether the service accepts the access token */
-async function askAccess(
-  { refresher, checkAccess }: TokenService,
-  print: (text: string) => void,
-): Promise<boolean> {
-  const tokens = refresher.tokens!;
+async function askAccess({ held, checkAccess, print }: TokenTools): Promise<boolean> {
+  const tokens = held.tokens!;
   const verdict = await checkAccess(tokens.pair.accessToken);
   if (verdict.kind === 'unknown') {
     if (accessLeft(tokens, systemClock) <= 0) {
@@ -217,7 +185,7 @@ async function askAccess(
     );
   }
   if (verdict.kind === 'refused' && verdict.detail === 'token_expired') {
-    refresher.expired(accessTokenOf(tokens));
+    held.expired(accessTokenOf(tokens));
   }
   print(
     verdict.kind === 'works'
@@ -227,11 +195,7 @@ async function askAccess(
   return verdict.kind === 'works';
 }
 
-async function replay(
-  { refresher }: TokenService,
-  print: (text: string) => void,
-  evenIfEnded = false,
-): Promise<void> {
+async function replay({ held, refresher, print }: TokenTools, evenIfEnded = false): Promise<void> {
   print('The refresh token is sent once more …');
   try {
     const { generation, pair } = await refresher.refresh(evenIfEnded);
@@ -239,7 +203,7 @@ async function replay(
       `It worked: nothing was lost. Generation ${generation} is in use; its access token lives for ${duration(pair.expiresIn)}.`,
     );
   } catch (error) {
-    const tokens = refresher.tokens!;
+    const tokens = held.tokens!;
     const loss = codeOf(error) === 'TOKENS_LOST' ? lossOf(tokens, systemClock) : undefined;
     if (loss) {
       const left = accessLeft(tokens, systemClock) / 1000;

@@ -7,32 +7,27 @@ import {
   type HeldTokens,
 } from '../tokens/held-tokens.ts';
 import { ADVICE } from '../tokens/token-health.ts';
-import type { TokenRefresher } from '../tokens/token-refresher.ts';
 import { CommandError, duration, type Terminal } from './terminal.ts';
-import { noTokens, searched, withTokenService, withTokenStore } from './token-session.ts';
+import { withTokens } from './token-session.ts';
 
 /** Refreshes once, or waits for the refresh of another process. */
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
-  await withTokenStore(terminal, 'work', async (session) => {
-    const { stored } = session;
-    if (!stored) throw await noTokens(session);
-    await withTokenService(session, stored.baseUrl, terminal, async (service) => {
-      const { refresher, checkAccess } = service;
-      terminal.stdout.write(`${searched(session, service)}\n`);
-      if (refresher.tokens && mayHaveSuccessor(refresher.tokens))
-        throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
-      if (refresher.tokens && waitsForExpiry(refresher.tokens)) {
-        const verdict = await checkAccess(refresher.tokens.pair.accessToken);
-        if (verdict.kind === 'works') throw new CommandError(tooEarly(refresher.tokens));
-      }
-      const { generation, pair } = await refresher.refresh().catch((error: Error) => {
-        throw new CommandError(whatNow(error, refresher));
-      });
-      terminal.stdout.write(
-        `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
-          `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.\n`,
-      );
+  await withTokens(terminal, 'work', async ({ held, refresher, checkAccess, print }) => {
+    const { tokens } = held;
+    if (tokens && mayHaveSuccessor(tokens)) {
+      throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
+    }
+    if (tokens && waitsForExpiry(tokens)) {
+      const verdict = await checkAccess(tokens.pair.accessToken);
+      if (verdict.kind === 'works') throw new CommandError(tooEarly(tokens));
+    }
+    const { generation, pair } = await refresher.refresh().catch((error: Error) => {
+      throw new CommandError(whatNow(error, held.tokens));
     });
+    print(
+      `Refreshed: generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, ` +
+        `its refresh token for ${duration(pair.refreshTokenExpiresIn)}.`,
+    );
   });
 }
 
@@ -49,7 +44,7 @@ function tooEarly(tokens: HeldTokens): string {
 }
 
 /** Replaces the general advice to try again, which this command would refuse while the tokens are uncertain. */
-function whatNow(error: Error, { tokens }: Pick<TokenRefresher, 'tokens'>): string {
+function whatNow(error: Error, tokens: HeldTokens | undefined): string {
   if (codeOf(error) === 'TOKENS_LOST' || !tokens || !mayHaveSuccessor(tokens)) return error.message;
   return NO_CLEAR_ANSWER;
 }

@@ -226,10 +226,11 @@ function tokenReport(facts: ReportFacts): TokenReport {
   );
   const state = stateOf(stored);
   const ours = waiting.filter(({ isOurs }) => isOurs);
-  const head = { ...stored, mayHaveSuccessor: mayHaveSuccessor({ state }) };
   const blocking = stored.lost
     ? []
-    : ours.filter((file) => file.why !== undefined && mayFollow(file, head));
+    : ours.filter(
+        (file) => file.why !== undefined && mayFollow(file, stored, mayHaveSuccessor({ state })),
+      );
   const isHeldLong = claim?.live === true && (claim.age > CLAIM_LIFE_MS || claim.isDatedAhead);
   const troubles = troublesOf({
     state: state.kind,

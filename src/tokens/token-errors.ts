@@ -7,6 +7,9 @@ const NEW_SET =
   'an administrator make a new token in the personal account of the recruiting service, ' +
   'and run `tokens import <link>` with the link it shows. The gateway then goes on by itself.';
 
+export const MAKE_A_NEW_ONE =
+  'Have an administrator make a new token in the personal account, and import its link.';
+
 export function missingError() {
   return new OperatorError(
     'TOKENS_MISSING',

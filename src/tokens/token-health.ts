@@ -83,12 +83,15 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
   return TROUBLES.filter((trouble) => troubles[trouble] === true);
 }
 
+/** What to do about an empty store. The likely reason is that TOKEN_STORE names another store than intended. */
+export const IF_MISSING =
+  'If a set was imported before, check TOKEN_STORE and the working directory. If a gateway that had it still runs, it ' +
+  'holds the tokens: do not import others, and run this again in a minute. ' +
+  'Otherwise have an administrator make a token in the personal account, and run `tokens import <link>`.';
+
 /** What happened and what to do, for the operator. */
 export const ADVICE: Record<Trouble, string> = {
-  missing:
-    'There is no token set in this store. If one was imported before, check TOKEN_STORE and the working directory; if a ' +
-    'gateway that had it still runs, it holds the tokens: do not import others, and look again in a minute. ' +
-    'Otherwise have an administrator make a token in the personal account, and run `tokens import <link>`.',
+  missing: `There is no token set in this store. ${IF_MISSING}`,
   moved:
     'The set was moved to another store, and cannot be refreshed from this one. Set TOKEN_STORE to that store for every ' +
     'gateway that still uses this one, and restart it. If that store has no set, run `tokens export` to it again.',
@@ -147,16 +150,12 @@ export interface TokenHealth {
   readonly storeLosses: number;
 }
 
-interface RefreshFacts extends Pick<TokenFacts, 'unsaved' | 'notRenewed' | 'blocked'> {
-  readonly storeLosses: number;
-}
-
 export function healthOf(
   tokens: HeldTokens,
-  { unsaved, notRenewed, blocked, storeLosses }: RefreshFacts,
   clock: Clock,
+  facts: Pick<TokenFacts, 'unsaved' | 'blocked'> & Pick<TokenHealth, 'storeLosses'>,
 ): TokenHealth {
-  const { generation, imported, hasSecondPair, unauthorized, pair } = tokens;
+  const { generation, imported, hasSecondPair, unauthorized, pair, saved } = tokens;
   const state = tokens.state.kind;
   const left = { access: accessLeft(tokens, clock), refresh: refreshLeft(tokens, clock) };
   const age = clock.elapsed() - tokens.bornAt;
@@ -166,12 +165,11 @@ export function healthOf(
     // The service rejects a lost refresh token, however long it would have lived.
     refreshSecondsLeft: state === 'lost' ? 0 : Math.max(0, left.refresh / 1000),
     age: age / 1000,
-    storeLosses,
+    storeLosses: facts.storeLosses,
     troubles: troublesOf({
+      ...facts,
       state,
-      unsaved,
-      notRenewed,
-      blocked,
+      notRenewed: saved.outcome !== 'rotated',
       age,
       imported,
       hasSecondPair,

@@ -1,18 +1,12 @@
-import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
 import { isFinal, lossOf } from './held-tokens.ts';
-import type { TokenRefresher } from './token-refresher.ts';
 import { TokenLinkError } from './service/token-link.ts';
-import type { ImportOutcome, StoredTokens, TokenStore } from './store/token-store.ts';
+import { MAKE_A_NEW_ONE } from './token-errors.ts';
+import type { ImportOutcome, StoredTokens } from './store/token-store.ts';
 import type { TokenPair } from './token-set.ts';
+import type { TokenSync, TokenSyncParts } from './token-sync.ts';
 
-interface ImportParts {
-  store: TokenStore;
-  baseUrl: string;
-  replica: string;
+interface ImportParts extends Omit<TokenSyncParts, 'rescue' | 'checkAccess'> {
   link: TokenLink | undefined;
-  clock: Clock;
-  log: Logger;
 }
 
 export interface TokenLink {
@@ -26,10 +20,7 @@ export interface TokenLink {
  *
  * @returns a function that tries once, and resolves to whether another try is pointless; never rejects
  */
-export function createLinkImport(
-  parts: ImportParts,
-  refresher: TokenRefresher,
-): () => Promise<boolean> {
+export function createLinkImport(parts: ImportParts, held: TokenSync): () => Promise<boolean> {
   const { store, clock, log, baseUrl, replica, link } = parts;
   return async () => {
     if (!link) return true;
@@ -50,7 +41,7 @@ export function createLinkImport(
     const stored = await store.read();
     if (isInUse(stored)) {
       // At once: should a failover take the pair from the store now, this process may be the only one that has it.
-      refresher.adopt(stored);
+      held.adopt(stored);
       log.warn({ store: store.description }, LINK_IGNORED);
       return true;
     }
@@ -62,7 +53,7 @@ export function createLinkImport(
       if (outcome.kind === 'known') log.error({ linkHost }, knownTokenText(outcome));
       return outcome.kind === 'known';
     }
-    refresher.adopt(outcome.stored);
+    held.adopt(outcome.stored);
     const { generation, fingerprint } = outcome.stored;
     const set = { tokenSet: pair.name, generation, fingerprint };
     log.info({ ...set, service, linkHost }, 'token set imported');
@@ -71,8 +62,8 @@ export function createLinkImport(
 
   /** Several gateways may start at once with one link: the later ones find it spent, and its set in the store. */
   async function isImportedElsewhere(): Promise<boolean> {
-    await refresher.sync();
-    const { tokens } = refresher;
+    await held.sync();
+    const { tokens } = held;
     return tokens !== undefined && !isFinal(tokens) && !lossOf(tokens, clock);
   }
 }
@@ -96,9 +87,6 @@ export function knownTokenText(
     ? `This is the token set that was lost (generation ${generation}): its refresh token cannot be used again. Nothing was changed. ${MAKE_A_NEW_ONE}`
     : `This refresh token is spent: the store held it as generation ${generation} before. Nothing was changed. ${MAKE_A_NEW_ONE}`;
 }
-
-const MAKE_A_NEW_ONE =
-  'Have an administrator make a new token in the personal account, and import its link.';
 
 const LINK_IGNORED =
   'TOKEN_LINK is ignored, because the token store holds a set that is in use. Remove TOKEN_LINK, or run ' +

@@ -9,6 +9,7 @@ import {
   type HeldTokens,
 } from './held-tokens.ts';
 import { createTokenRefresher, type RefresherParts } from './token-refresher.ts';
+import { createTokenSync } from './token-sync.ts';
 import {
   blockedBy,
   lostError,
@@ -150,12 +151,13 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   let stopped: Promise<void> | undefined;
   /** The last token that was renewed before anything was accepted with it, and how many were. */
   let fresh = NONE_RENEWED;
-  const refresher = createTokenRefresher(parts);
+  const held = createTokenSync(parts);
+  const refresher = createTokenRefresher(parts, held);
   const warnOfEnd = createEndWarnings(clock, log);
-  if (stored) refresher.adopt(stored);
+  if (stored) held.adopt(stored);
   if (stored && rescued) parts.rescue?.remove(rescued.newest, stored);
-  const importLink = createLinkImport(parts, refresher);
-  if (!link && !isUnavailable) logUnusable(refresher.tokens);
+  const importLink = createLinkImport(parts, held);
+  if (!link && !isUnavailable) logUnusable(held.tokens);
   store.watch?.(() => void poll());
 
   // Requests wait only for the first try: a link that is unavailable would hold them for ever.
@@ -166,51 +168,56 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   });
 
   return {
-    accessToken: () =>
-      refresher.tokens ? accessTokenOf(refresher.tokens) : patiently(firstToken()),
+    accessToken: () => (held.tokens ? accessTokenOf(held.tokens) : patiently(firstToken())),
     accepted: (token) => {
-      const { tokens } = refresher;
+      const { tokens } = held;
       if (fresh !== NONE_RENEWED && tokens && isOfPair(token, tokens)) fresh = NONE_RENEWED;
-      refresher.accepted(token);
+      held.accepted(token);
     },
-    refused: refresher.refused,
+    refused: held.refused,
     get unauthorized() {
-      return refresher.tokens?.unauthorized === true;
+      return held.tokens?.unauthorized === true;
     },
     afterRefusal: async (refused, detail) => {
-      const newest = held();
+      const newest = expectTokens();
       if (!isOfPair(refused, newest)) return accessTokenOf(newest);
       return patiently(newerThan(refused, detail));
     },
     get present() {
-      return refresher.tokens !== undefined;
+      return held.tokens !== undefined;
     },
     get set() {
-      return refresher.tokens?.set;
+      return held.tokens?.set;
     },
-    health: () => refresher.tokens && healthOf(refresher.tokens, refresher, clock),
+    health: () =>
+      held.tokens &&
+      healthOf(held.tokens, clock, {
+        unsaved: held.saver.pending !== undefined,
+        blocked: held.blocked.is,
+        storeLosses: held.storeLosses,
+      }),
     stop: () => (stopped ??= stop()),
   };
 
   async function firstToken(): Promise<AccessToken> {
     await firstTry;
-    if (!refresher.tokens) await refresher.sync();
-    return accessTokenOf(held());
+    if (!held.tokens) await held.sync();
+    return accessTokenOf(expectTokens());
   }
 
   async function newerThan(refused: AccessToken, detail: string): Promise<AccessToken | undefined> {
-    await refresher.sync();
+    await held.sync();
     // An exchange under way may be the reason: some services end the old access token with it.
-    if (isOfPair(refused, held()) && detail !== 'token_expired') await refresher.settled();
-    const newest = held();
+    if (isOfPair(refused, expectTokens()) && detail !== 'token_expired') await refresher.settled();
+    const newest = expectTokens();
     if (!isOfPair(refused, newest)) return accessTokenOf(newest);
     // Throws the error for a lost or moved set, whatever the detail of the 401.
     const isUnusable = isFinal(newest) || lossOf(newest, clock) !== undefined;
-    if (detail === 'token_expired' && isUncertain(newest)) refresher.expired(refused);
+    if (detail === 'token_expired' && isUncertain(newest)) held.expired(refused);
     if (isUnusable || isUncertain(newest)) return accessTokenOf(await refresher.refresh());
     if (detail !== 'token_expired') return undefined;
     if (!newest.accepted && !mayRenewFresh(newest)) return undefined;
-    refresher.expired(refused);
+    held.expired(refused);
     return accessTokenOf(await refresher.refresh());
   }
 
@@ -245,8 +252,8 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
     await keeping;
   }
 
-  function held(): HeldTokens {
-    if (refresher.tokens) return refresher.tokens;
+  function expectTokens(): HeldTokens {
+    if (held.tokens) return held.tokens;
     throw missingError();
   }
 
@@ -281,7 +288,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   async function keepFresh(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted;) {
       try {
-        if (refresher.tokens) warnOfEnd(refresher.tokens);
+        if (held.tokens) warnOfEnd(held.tokens);
         const wait = refresher.untilDue();
         if (wait <= 0) {
           await refresher.advance();
@@ -298,7 +305,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
         if (stopping.signal.aborted) return;
         failures += 1;
         // While a refresh is blocked, its alarm stands until it can begin.
-        const isReported = refresher.blocked && blockedBy(error) !== undefined;
+        const isReported = held.blocked.is && blockedBy(error) !== undefined;
         const level = isReported ? 'debug' : 'error';
         log[level]({ err: error, failures }, 'the access token could not be refreshed');
         // It is known when an uncertain refresh token is sent once more, and waiting longer could miss that. A step
@@ -315,7 +322,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
     // The store announces changes until it is closed.
     if (stopping.signal.aborted) return;
     try {
-      await refresher.sync();
+      await held.sync();
       if (isUnavailable) log.info('the token store can be read again');
       isUnavailable = false;
       logUpgrade();

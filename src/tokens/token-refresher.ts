@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
 import {
   accessLeft,
   isFinal,
-  isOfPair,
   isSamePair,
   isUncertain,
   lossOf,
@@ -10,7 +10,6 @@ import {
   mayHaveSuccessor,
   nextPair,
   unansweredOf,
-  type AccessToken,
   type HeldTokens,
   type TokenSource,
   type UncertainTokens,
@@ -29,6 +28,7 @@ import {
   earlyOrSpentError,
   isEarlyOrSpent,
   lostError,
+  MAKE_A_NEW_ONE,
   missingError,
   movedError,
   rateLimitedError,
@@ -39,9 +39,8 @@ import {
   unsavedError,
   unwritableStoreError,
 } from './token-errors.ts';
-import { ADVICE } from './token-health.ts';
 import { pairNamedIn, type RawAnswer } from './token-set.ts';
-import { createTokenSync, growingPauses, type TokenSyncParts } from './token-sync.ts';
+import type { TokenSync, TokenSyncParts } from './token-sync.ts';
 
 export type TokenRefresher = ReturnType<typeof createTokenRefresher>;
 
@@ -88,70 +87,16 @@ const LONGEST_BUSY_MS = 5_000;
 const LONGEST_PATIENCE_S = 30 * 60;
 
 /** Exchanges the newest pair that this process knows for the next one, when that is due or requests need it. */
-export function createTokenRefresher(parts: RefresherParts) {
+export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   const { store, rescue, connect, clock, log, replica, onExchange, onRefused } = parts;
   const stopping = new AbortController();
-  const held = createTokenSync(parts);
-  const { saver, answers, blocked } = held;
+  const { saver, blocked } = held;
   const times = createSendingTimes({ clock, log, checkAccess });
   let inFlight: Promise<HeldTokens> | undefined;
-  let notRenewed = false;
-  /** The log says that the service refuses the access token, and not yet that it accepts one again. */
-  let refusalIsLogged = false;
   /** The last failure: until then, that pair is not exchanged. */
   let pausedBy: { of: HeldTokens; until: number; error: Error } | undefined;
 
   return {
-    /** The newest pair that this process knows. */
-    get tokens() {
-      return held.tokens;
-    },
-    /** A pair that was received is not in the store yet. */
-    get unsaved() {
-      return saver.pending !== undefined;
-    },
-    /** How often the store was found to be replaced, or gone. */
-    get storeLosses() {
-      return held.storeLosses;
-    },
-    /** The last answer had no new refresh token, or no access token. */
-    get notRenewed() {
-      return notRenewed;
-    },
-    /** A refresh is due and cannot begin. */
-    get blocked() {
-      return blocked.is;
-    },
-    answers,
-    adopt: held.adopt,
-    sync: held.sync,
-    /** Reports that the service accepted this access token: from now on its expiry is believed. */
-    accepted: (token: AccessToken): void => {
-      const { tokens } = held;
-      if (!tokens) return;
-      const { accepted, expired, unauthorized } = tokens;
-      const isKnown = accepted && !expired && !unauthorized;
-      if ((isKnown && !refusalIsLogged) || !isOfPair(token, tokens)) return;
-      held.change({ accepted: true, expired: false, unauthorized: false });
-      if (refusalIsLogged) {
-        refusalIsLogged = false;
-        log.info({ generation: tokens.generation }, 'the service accepts the access token again');
-      }
-    },
-    /** Reports that the service refused this access token, and that no newer one helps. */
-    refused: (token: AccessToken): void => {
-      const { tokens } = held;
-      if (!tokens || tokens.unauthorized || !isOfPair(token, tokens)) return;
-      held.change({ unauthorized: true });
-      refusalIsLogged = true;
-      const { generation } = tokens;
-      log.error({ trouble: 'unauthorized', generation }, ADVICE.unauthorized);
-    },
-    /** Reports that the service refused this access token as expired. */
-    expired: (token: AccessToken): void => {
-      const { tokens } = held;
-      if (tokens && isOfPair(token, tokens)) held.change({ expired: true });
-    },
     /** Resolves when no exchange is under way, here or in another process; after 10 s in any case. */
     settled: async (): Promise<void> => {
       await inFlight?.catch(() => {});
@@ -300,7 +245,6 @@ export function createTokenRefresher(parts: RefresherParts) {
         if (held.tokens!.set === from.set && !result.isSecond) {
           held.publish(result.next, result.bornAt);
         } else await held.sync();
-        notRenewed = result.next.saved.outcome !== 'rotated';
         if (from.refusedEarly && !from.refusesEarly) log.info(REFUSES_EARLY);
         log.info({ generation: held.tokens!.generation }, 'access token refreshed');
         return held.tokens!;
@@ -582,6 +526,23 @@ export function createTokenRefresher(parts: RefresherParts) {
   }
 }
 
+/**
+ * Pauses between looks at the store while another process exchanges: each is twice as long as the one before, and ends
+ * early when there is news, which the store may announce.
+ */
+function growingPauses(
+  clock: Clock,
+  { shortest, longest }: { shortest: number; longest: number },
+): (isNews: () => boolean) => Promise<void> {
+  let next = shortest;
+  return async (isNews) => {
+    const until = clock.elapsed() + next;
+    next = Math.min(longest, 2 * next);
+    do await clock.sleep(shortest);
+    while (clock.elapsed() < until && !isNews());
+  };
+}
+
 type Granted = Extract<ExchangeOutcome, { kind: 'granted' }>['grant'];
 
 const FRESH = {
@@ -611,7 +572,7 @@ export const REFUSED =
 
 const WITHDRAWN =
   'The recruiting service refuses the refresh token of the import for good: it was spent before, or revoked. So the import was taken ' +
-  'back, and the token set that it had replaced is in use again. Have an administrator make a new token, and import its link.';
+  `back, and the token set that it had replaced is in use again. ${MAKE_A_NEW_ONE}`;
 
 const REFUSES_EARLY =
   'The recruiting service accepted a refresh token that it had refused while the access token worked: it exchanges none ' +

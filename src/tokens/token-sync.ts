@@ -7,6 +7,7 @@ import {
   changesIn,
   holdTokens,
   isFinal,
+  isOfPair,
   isSamePair,
   lossOf,
   mayHaveSuccessor,
@@ -15,6 +16,7 @@ import {
   replayAt,
   savedPairOf,
   unansweredOf,
+  type AccessToken,
   type HeldTokens,
   type TokenSource,
 } from './held-tokens.ts';
@@ -47,7 +49,10 @@ import {
   type Blocker,
   type StoreLoss,
 } from './token-errors.ts';
+import { ADVICE } from './token-health.ts';
 import { pairNamedIn } from './token-set.ts';
+
+export type TokenSync = ReturnType<typeof createTokenSync>;
 
 export interface TokenSyncParts {
   store: TokenStore;
@@ -81,6 +86,8 @@ export function createTokenSync(parts: TokenSyncParts) {
   const blocked = createBlockedRefresh(parts);
   let tokens: HeldTokens | undefined;
   let storeLosses = 0;
+  /** The log says that the service refuses the access token, and not yet that it accepts one again. */
+  let refusalIsLogged = false;
   /** The pair that was reported as refused early. */
   let alarmed: HeldTokens | undefined;
   /** Unanswered exchanges of the pair that the store no longer knows of. */
@@ -107,6 +114,28 @@ export function createTokenSync(parts: TokenSyncParts) {
     adopt,
     publish,
     change,
+    /** Reports that the service accepted this access token: from now on its expiry is believed. */
+    accepted: (token: AccessToken): void => {
+      if (!tokens) return;
+      const { accepted, expired, unauthorized, generation } = tokens;
+      const isKnown = accepted && !expired && !unauthorized;
+      if ((isKnown && !refusalIsLogged) || !isOfPair(token, tokens)) return;
+      change({ accepted: true, expired: false, unauthorized: false });
+      if (!refusalIsLogged) return;
+      refusalIsLogged = false;
+      log.info({ generation }, 'the service accepts the access token again');
+    },
+    /** Reports that the service refused this access token, and that no newer one helps. */
+    refused: (token: AccessToken): void => {
+      if (!tokens || tokens.unauthorized || !isOfPair(token, tokens)) return;
+      const { generation } = change({ unauthorized: true });
+      refusalIsLogged = true;
+      log.error({ trouble: 'unauthorized', generation }, ADVICE.unauthorized);
+    },
+    /** Reports that the service refused this access token as expired. */
+    expired: (token: AccessToken): void => {
+      if (tokens && isOfPair(token, tokens)) change({ expired: true });
+    },
     /**
      * Takes over what other processes refreshed or imported. Before that, it saves into the store what the store lacks:
      * pairs of rescue files, the newest pair, and how attempts ended. All callers that wait share the next sync: not one
@@ -121,10 +150,12 @@ export function createTokenSync(parts: TokenSyncParts) {
      */
     recoverPair: async (): Promise<void> => {
       const report = await sync();
-      const mayBeSpent = mayHaveSuccessor(tokens!);
-      const head = { ...tokens!, mayHaveSuccessor: mayBeSpent };
-      if (report?.failed.some((file) => mayFollow(file, head))) throw unreadRescueError();
-      if (mayBeSpent && (await answers.save(tokens!))) await sync();
+      const head = tokens!;
+      const mayBeSpent = mayHaveSuccessor(head);
+      if (report?.failed.some((file) => mayFollow(file, head, mayBeSpent))) {
+        throw unreadRescueError();
+      }
+      if (mayBeSpent && (await answers.save(head))) await sync();
     },
     /** Records how an attempt ended. Until that can be written, its claim stays in the store. Never rejects. */
     endAttempt: async (attempt: string, ending: Ending): Promise<void> => {
@@ -523,20 +554,3 @@ function createBlockedRefresh({ clock, log, onExchange }: TokenSyncParts) {
 }
 
 const LOCK = 'the lock';
-
-/**
- * Pauses between looks at the store while another process exchanges: each is twice as long as the one before, and ends
- * early when there is news, which the store may announce.
- */
-export function growingPauses(
-  clock: Clock,
-  { shortest, longest }: { shortest: number; longest: number },
-): (isNews: () => boolean) => Promise<void> {
-  let next = shortest;
-  return async (isNews) => {
-    const until = clock.elapsed() + next;
-    next = Math.min(longest, 2 * next);
-    do await clock.sleep(shortest);
-    while (clock.elapsed() < until && !isNews());
-  };
-}

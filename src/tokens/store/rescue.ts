@@ -17,36 +17,6 @@ import {
   type TokenStore,
 } from './token-store.ts';
 
-/** Keeps a pair that cannot be saved, and brings what earlier processes left into the store. */
-export interface Rescue {
-  /**
-   * Whether a pair stays there after it was saved, until a gateway has taken it over. A command ends before that: if an
-   * older copy of the store replaces it meanwhile, this is the only copy of the pair.
-   */
-  readonly stays: boolean;
-  /** @throws when it cannot be written */
-  put(pair: NewPair): void;
-  clear(): void;
-  /**
-   * Saves the pairs in rescue files of other processes into the store, and logs that.
-   *
-   * @param baseUrl of the service that the store is of
-   */
-  saveInto(store: TokenStore, baseUrl: string): Promise<RescueReport>;
-  /**
-   * Removes the files with pairs that are not newer than the one that this process holds, which it would save into an
-   * older copy of the store. A command removes none, because it ends soon.
-   */
-  remove(newest: RescueReport['newest'], held: { set: string; generation: number }): void;
-  /** Keeps an answer of the token endpoint as it was received. Never throws. */
-  keepAnswer(unread: UnreadAnswer): void;
-  /** The kept answers to the refresh token of this generation, newest first. */
-  answersTo(head: { set: string; generation: number }): KeptAnswer[];
-  /** Removes the kept answers to earlier refresh tokens of the set. */
-  forgetAnswers(head: { set: string; generation: number }): void;
-  close(): Promise<void>;
-}
-
 export interface KeptAnswer {
   readonly path: string;
   readonly unread: UnreadAnswer;
@@ -62,12 +32,20 @@ const MOST_UNKEPT = 8;
  */
 const MOST_KEPT = 32;
 
-/** If no rescue file can be created, logs that and goes on without one. */
+export type Rescue = ReturnType<typeof openRescue>;
+
+/**
+ * Keeps a pair that cannot be saved, and brings what earlier processes left into the store. If no rescue file can be
+ * created, logs that and goes on without one.
+ *
+ * @param stays whether a pair stays in the file after it was saved, until a gateway has taken it over. A command ends
+ *   before that: if an older copy of the store replaces it meanwhile, this is the only copy of the pair
+ */
 export function openRescue(
   folder: RescueFolder,
   log: Logger,
   { stays = false }: { stays?: boolean } = {},
-): Rescue {
+) {
   const file = reserve('rescue');
   /** Room for the next answer: each has a file of its own. */
   let room = reserve('answer');
@@ -77,12 +55,18 @@ export function openRescue(
 
   return {
     stays,
-    put: (pair) => {
+    /** @throws when it cannot be written */
+    put: (pair: NewPair): void => {
       if (!file) throw new Error('there is no rescue file');
       file.put(pair);
     },
-    clear: () => file?.clear(),
-    saveInto: async (store, baseUrl) => {
+    clear: (): void => file?.clear(),
+    /**
+     * Saves the pairs in rescue files of other processes into the store, and logs that.
+     *
+     * @param baseUrl of the service that the store is of
+     */
+    saveInto: async (store: TokenStore, baseUrl: string): Promise<RescueReport> => {
       const report = await saveRescued(folder, store, { baseUrl, except: file?.path });
       for (const { generation } of report.saved) {
         log.warn({ generation: generation + 1 }, 'a token pair was saved from a rescue file');
@@ -98,13 +82,18 @@ export function openRescue(
       }
       return report;
     },
-    remove: (newest, held) => {
+    /**
+     * Removes the files with pairs that are not newer than the one that this process holds, which it would save into an
+     * older copy of the store. A command removes none, because it ends soon.
+     */
+    remove: (newest: RescueReport['newest'], held: Head): void => {
       if (stays) return;
       for (const { pair, remove } of newest) {
         if (pair.set === held.set && pair.generation < held.generation) remove();
       }
     },
-    keepAnswer: (unread) => {
+    /** Keeps an answer of the token endpoint as it was received. Never throws. */
+    keepAnswer: (unread: UnreadAnswer): void => {
       const { generation, answer } = unread;
       const facts = { trouble: 'uncertain', generation, status: answer.status };
       try {
@@ -115,16 +104,18 @@ export function openRescue(
         unkept.splice(MOST_UNKEPT);
       }
     },
-    answersTo: (head) => [
+    /** The kept answers to the refresh token of this generation, newest first. */
+    answersTo: (head: Head): KeptAnswer[] => [
       ...unkept.filter(({ unread }) => isOf(unread, head)),
       ...filedAnswers(head).toReversed().flatMap(opened),
     ],
-    forgetAnswers: ({ set, generation }) => {
+    /** Removes the kept answers to earlier refresh tokens of the set. */
+    forgetAnswers: ({ set, generation }: Head): void => {
       for (const { label, remove } of filledFiles(folder, 'answer')) {
         if (label?.set === set && label.generation < generation) remove();
       }
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       file?.close();
       room?.close();
     },
@@ -212,10 +203,7 @@ export async function saveRescued(
   store: TokenStore,
   { baseUrl, except }: { baseUrl?: string | undefined; except?: string | undefined },
 ): Promise<RescueReport> {
-  const saved: NewPair[] = [];
-  const newest: RescueReport['newest'][number][] = [];
-  const failed: RescueReport['failed'][number][] = [];
-  const elsewhere: RescueReport['elsewhere'][number][] = [];
+  const report: RescueReport = { saved: [], newest: [], failed: [], elsewhere: [] };
   for (const { path, label, open, remove } of filledFiles(folder, 'rescue')) {
     if (path === except) continue;
     let isOpened = false;
@@ -225,7 +213,7 @@ export async function saveRescued(
       const { storeId, set } = head ?? {};
       const identity = { description: store.description, storeId, set, baseUrl };
       if (label && !belongsTo(label, identity)) {
-        elsewhere.push({ path, store: label.home?.store });
+        report.elsewhere.push({ path, store: label.home?.store });
         continue;
       }
       const pair = open();
@@ -234,17 +222,17 @@ export async function saveRescued(
       if (!isThere) {
         await store.save(pair);
         if (!(await readsBack(store, pair))) throw new Error('the store does not return its pair');
-        saved.push(pair);
+        report.saved.push(pair);
       }
       if (isSuperseded(pair, head ?? null)) remove();
-      else newest.push({ pair, remove });
+      else report.newest.push({ pair, remove });
     } catch (error) {
       const { set, generation } = label ?? {};
       const isRefused = isOpened && !(error instanceof StoreUnavailableError);
-      failed.push({ path, why: (error as Error).message, isRefused, set, generation });
+      report.failed.push({ path, why: (error as Error).message, isRefused, set, generation });
     }
   }
-  return { saved, newest, failed, elsewhere };
+  return report;
 }
 
 /**
@@ -276,47 +264,47 @@ function isSuperseded({ set, generation }: NewPair, head: StoredTokens | null): 
 }
 
 export interface RescueReport {
-  readonly saved: readonly NewPair[];
+  readonly saved: NewPair[];
   /** Files whose pair no later one of the store replaces. They stay until they are removed. */
-  readonly newest: readonly { readonly pair: NewPair; readonly remove: () => void }[];
+  readonly newest: { readonly pair: NewPair; readonly remove: () => void }[];
   /** Files that could not be saved, and were not changed. */
-  readonly failed: readonly {
-    readonly path: string;
+  readonly failed: (RescueFile & {
     readonly why: string;
     /** The file can be read, and the store answers that it does not take the pair. */
     readonly isRefused: boolean;
-    /** Whose pair it holds, where that can be read. */
-    readonly set: string | undefined;
-    /** The generation that was exchanged for it. */
-    readonly generation: number | undefined;
-  }[];
+  })[];
   /** Files of another store, or of another service. */
-  readonly elsewhere: readonly { readonly path: string; readonly store: string | undefined }[];
+  readonly elsewhere: { readonly path: string; readonly store: string | undefined }[];
+}
+
+interface RescueFile {
+  readonly path: string;
+  /** Whose pair it holds, where that can be read. */
+  readonly set: string | undefined;
+  /** The generation that was exchanged for it. */
+  readonly generation: number | undefined;
 }
 
 /**
- * Whether a file that could not be saved may hold the pair that follows a head. An unreadable file may, while an exchange
- * of the head is uncertain.
+ * Whether a file that could not be saved may hold the pair that follows a head. An unreadable file may, if the head may
+ * have a successor.
  */
 export function mayFollow(
-  { set, generation = 0 }: Pick<RescueReport['failed'][number], 'set' | 'generation'>,
-  head: { readonly set: string; readonly generation: number; readonly mayHaveSuccessor: boolean },
+  { set, generation = 0 }: RescueFile,
+  head: Head,
+  mayHaveSuccessor: boolean,
 ): boolean {
-  if (set === undefined) return head.mayHaveSuccessor;
+  if (set === undefined) return mayHaveSuccessor;
   return set === head.set && generation >= head.generation;
 }
 
-export interface WaitingPair {
-  readonly path: string;
+export interface WaitingPair extends RescueFile {
   /** Whether it belongs to this store. Also true if its label cannot be read. */
   readonly isOurs: boolean;
   /** The store that it belongs to, if it names one. */
   readonly store: string | undefined;
   /** Why it cannot be read. */
   readonly why: string | undefined;
-  /** Whose pair it holds, and the generation that was exchanged for it, where that can be read. */
-  readonly set: string | undefined;
-  readonly generation: number | undefined;
 }
 
 /** Rescue files whose pairs are not in the store, including those of other stores. */
