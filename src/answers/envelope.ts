@@ -117,16 +117,20 @@ const EXTENSIONS_KEY = Buffer.from('"extensions":');
 /** How services report no errors: the specification asks to leave the key out (section 7.1). */
 const NO_ERRORS = [Buffer.from('"errors":null'), Buffer.from('"errors":[]')];
 
+/** What decides whether a request is sent again in another form. */
+export interface RequestOutcome {
+  /** The keys of the inlined pages whose failure also nulled their parent. */
+  readonly nullingPages: ReadonlySet<string>;
+  /** Why the request was refused as a whole, if that was for its size. */
+  readonly tooBig?: TooBig | undefined;
+}
+
 /** An answer that is read in general, taken apart. */
-export interface Envelope {
+export interface Envelope extends RequestOutcome {
   readonly data: Json | undefined;
   readonly errors: readonly UpstreamError[];
   /** As they were written. */
   readonly extensions: string | undefined;
-  /** The keys of the inlined pages whose failure also nulled their parent. */
-  readonly nullingPages: ReadonlySet<string>;
-  /** Why the request was refused as a whole, if that was for its size. */
-  readonly tooBig: TooBig | undefined;
   /** Bytes, roughly. */
   readonly size: number;
 }

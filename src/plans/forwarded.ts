@@ -15,17 +15,24 @@ import {
   type AnswerError,
   type UpstreamError,
 } from '../answers/answer-errors.ts';
-import { NO_PAGES, readEnvelope, slotScanner, slotsIn, type Slot } from '../answers/envelope.ts';
+import {
+  NO_PAGES,
+  readEnvelope,
+  slotScanner,
+  slotsIn,
+  type Envelope,
+  type Slot,
+} from '../answers/envelope.ts';
 import { readValue, type DeferredReading, type Part } from '../answers/read.ts';
 import type { ShapeScope } from '../answers/shape.ts';
-import type { TooBig } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { isOwnCursor } from '../paging/cursor.ts';
 import type { Pausable } from '../pausable.ts';
 import { fieldsByKey, selectionsOf, type Fragments } from '../selections.ts';
-import type { CallVariables, UpstreamRequest } from './call.ts';
+import type { Call, UpstreamRequest } from './call.ts';
+import type { Drains } from './lists/drains.ts';
 import { isPlaceholder } from './output.ts';
-import type { SizedList } from './requests/accepted-sizes.ts';
+import type { AcceptedSizes, SizedList } from './requests/accepted-sizes.ts';
 import {
   writeRequest,
   type PagesToInline,
@@ -35,13 +42,16 @@ import {
 
 /** The root fields that the service answers itself: requested together, as the caller wrote them. */
 export interface ForwardedFields {
-  /** What tells whether its first pages of nested lists are too much for the service. */
-  readonly sized: SizedList;
-  request(variables: CallVariables, pages?: PagesToInline): UpstreamRequest<ForwardedAnswer>;
+  /** @param isOnly whether it is the only request of the operation, so that it equals no other */
+  request(call: Call, isOnly: boolean): Promise<ForwardedAnswer>;
+  /** Returns the errors of an answer, with a hint where a cursor of the gateway was sent to a list of the service. */
+  errorsOf(answer: ForwardedAnswer, call: Call): readonly AnswerError[];
 }
 
 interface ForwardedParts {
   readonly writer: RequestWriter;
+  readonly sizes: AcceptedSizes;
+  readonly drains: Pick<Drains, 'separate'>;
   readonly scope: ShapeScope;
   readonly operation: WrittenOperation;
   /** Those of the operation, with fragments and directives. */
@@ -54,6 +64,8 @@ interface ForwardedParts {
 
 export function forwardedFields({
   writer,
+  sizes,
+  drains,
   scope,
   operation,
   selections,
@@ -69,26 +81,56 @@ export function forwardedFields({
   const whole = write(isQuery ? 'all' : 'safe');
   const scan = forwardedScanner(fields);
   const read = (answer: Json, status: number) => readForwarded(answer, fields, status);
-  return {
-    sized: {
-      list: `${scope.schema.getQueryType()!.name}.${whole.field}`,
-      selection: whole.selection,
-      begin: undefined,
-      hasInlinedPages: whole.hasInlinedPages,
-    },
-    request: (variables, pages = 'all') => {
-      const written = pages === 'all' || !isQuery ? whole : write(pages);
-      return {
-        kind: isQuery ? 'query' : 'mutation',
-        field: written.field,
-        body: written.body(variables),
-        key: written.key(variables),
-        pages: written.pages(variables),
-        scan,
-        read,
-      };
-    },
+  const sized: SizedList = {
+    list: `${scope.schema.getQueryType()!.name}.${whole.field}`,
+    selection: whole.selection,
+    begin: undefined,
+    hasInlinedPages: whole.hasInlinedPages,
+    isOfCaller: true,
   };
+  const requestOf = ({ variables }: Call, written = whole): UpstreamRequest<ForwardedAnswer> => ({
+    kind: isQuery ? 'query' : 'mutation',
+    field: written.field,
+    body: written.body(variables),
+    key: written.key(variables),
+    pages: written.pages(variables),
+    scan,
+    read,
+  });
+  return {
+    request: async (call, isOnly) => {
+      if (!isQuery) return await mutate(call, requestOf(call));
+      const send = (request: UpstreamRequest<ForwardedAnswer>) =>
+        isOnly ? call.send(request) : call.request(request);
+      if (!whole.hasInlinedPages) return await send(requestOf(call));
+      // Where the service refuses the request with the first pages of nested lists, they are left out.
+      const writePages = (_: unknown, pages: PagesToInline) =>
+        requestOf(call, pages === 'all' ? whole : write(pages));
+      const { answer } = await sizes.request(sized, 1, { write: writePages, send });
+      return answer;
+    },
+    errorsOf: ({ errors }, { variables: { values } }) =>
+      errors.length > 0 ? withCursorHints(errors, sent, values) : errors,
+  };
+
+  /** Reads that start after the mutation was sent, or after it was answered, must not share what was read before. */
+  async function mutate(
+    call: Call,
+    request: UpstreamRequest<ForwardedAnswer>,
+  ): Promise<ForwardedAnswer> {
+    drains.separate();
+    try {
+      return await call.send(request);
+    } finally {
+      drains.separate();
+    }
+  }
+}
+
+/** The selections of the root that are sent, and their fragments. */
+interface SentSelections {
+  readonly selections: readonly SelectionNode[];
+  readonly fragments: Fragments;
 }
 
 /**
@@ -100,7 +142,7 @@ function reducedRoot(
   selections: readonly SelectionNode[],
   fragments: Fragments,
   isSent: (node: FieldNode) => boolean,
-): { readonly selections: readonly SelectionNode[]; readonly fragments: Fragments } {
+): SentSelections {
   const defined = new Map(fragments);
   const names = new Map<string, string | undefined>();
   let parts = 0;
@@ -146,19 +188,11 @@ function reducedRoot(
 }
 
 /** The answer of the service to the forwarded fields. Callers who send the same request share it. */
-export interface ForwardedAnswer {
+export interface ForwardedAnswer extends Omit<Envelope, 'data' | 'errors'> {
   /** Null if a null propagated to the root; undefined if the service did not execute the request. */
   readonly data: ForwardedData | null | undefined;
   /** The errors of the service, and those of values that their types do not allow. */
   readonly errors: readonly AnswerError[];
-  /** The `extensions` of the answer, as they were written. */
-  readonly extensions: string | undefined;
-  /** The keys of the inlined pages whose failure also nulled their parent. */
-  readonly nullingPages: ReadonlySet<string>;
-  /** Why the request was refused as a whole, if that was for its size. */
-  readonly tooBig?: TooBig | undefined;
-  /** Bytes. */
-  readonly size: number;
 }
 
 interface ForwardedData {
@@ -259,33 +293,31 @@ function asCallerSees(error: UpstreamError): AnswerError {
   return error.path ? { ...error, path: callerPath(error.path) } : error;
 }
 
-/** Where cursors are looked for: the selections of the root that are forwarded, and the values of the variables. */
-interface CursorPlaces {
-  readonly selections: readonly SelectionNode[];
-  readonly fragments: Fragments;
-  readonly variables: Readonly<Record<string, unknown>>;
-}
-
 /**
  * Adds a hint to errors of the service about lists with a cursor of the gateway among their arguments: the service cannot know
  * what it is, and a caller may take the cursors of a connection and of the plain list for the same.
  */
-export function withCursorHints(
+function withCursorHints(
   errors: readonly AnswerError[],
-  places: CursorPlaces,
+  sent: SentSelections,
+  variables: Readonly<Record<string, unknown>>,
 ): readonly AnswerError[] {
   const hints = new Map<string, string>();
   return errors.map((error) => {
     if ('thrown' in error || !error.path) return error;
     const keys = error.path.filter((step) => typeof step === 'string');
     const place = keys.join('.');
-    const hint = hints.get(place) ?? hintFor(places, keys);
+    const hint = hints.get(place) ?? hintFor(sent, variables, keys);
     hints.set(place, hint);
     return hint === '' ? error : { ...error, message: `${error.message} ${hint}` };
   });
 }
 
-function hintFor({ selections, fragments, variables }: CursorPlaces, keys: readonly string[]) {
+function hintFor(
+  { selections, fragments }: SentSelections,
+  variables: Readonly<Record<string, unknown>>,
+  keys: readonly string[],
+): string {
   let nodes: readonly FieldNode[] = [];
   let below = selections;
   for (const key of keys) {

@@ -19,7 +19,7 @@ import {
   nodeReader,
   representationReader,
   type RecordReference,
-} from '../../src/plans/records/record-references.ts';
+} from '../../src/plans/records/record-fields.ts';
 import type { ServedSchema } from '../../src/schema/served/served-schema.ts';
 import {
   makeExecutableSchema,

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getArgumentValues } from '@graphql-tools/utils';
 import {
   BREAK,
@@ -16,7 +15,6 @@ import {
 } from 'graphql';
 import { inlinedPageKey } from '../../answers/answer-errors.ts';
 import type { SelectionScope } from '../../answers/collect-fields.ts';
-import type { Placeholder } from '../../answers/read.ts';
 import {
   keyBytesOf,
   shapeOf,
@@ -24,10 +22,11 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
+import { nextTurn } from '../../pausable.ts';
 import { idOf, type DerivedField, type NestedAdapter } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
-import { isFilled, isPlaceholder, type FieldValue, type Filled, type Written } from '../output.ts';
+import { isFilled, isPlaceholder, type Filled, type Written } from '../output.ts';
 import { countFields, pageSizeOf } from '../pages/page.ts';
 import { identifying, idKey } from '../pages/record-identity.ts';
 import {
@@ -37,9 +36,7 @@ import {
   type PagesToInline,
 } from '../requests/request-text.ts';
 import { selectResult } from '../requests/results.ts';
-import { readAll } from './all-field.ts';
-import { readConnection } from './connection-field.ts';
-import { connectionShape, listField, openList, type ListField } from './list-field.ts';
+import { connectionShape, listField, readList, type ListField } from './list-field.ts';
 
 /** Plans the derived field of a nested list, on first use. */
 type Filling = () => ListField;
@@ -59,7 +56,8 @@ export async function fillPlaceholders(call: Call, written: Written): Promise<Fi
       // An operation may have ten thousand placeholders. Other requests are served between batches of them.
       if (begun % BATCH === 0) turn = turn.then(() => nextTurn());
       await turn;
-      const value = await fill(call, part);
+      const field = (part.shape.filling as Filling)();
+      const value = await readList(field, call, part.path, undefined, part);
       return fillPlaceholders(call, { ...value, parts: value.parts ?? ['null'] });
     }),
   );
@@ -76,13 +74,6 @@ export async function fillPlaceholders(call: Call, written: Written): Promise<Fi
 }
 
 const BATCH = 50;
-
-function fill(call: Call, placeholder: Placeholder): Promise<FieldValue> {
-  const { path, shape } = placeholder;
-  const field = (shape.filling as Filling)();
-  const open = () => openList(field, call, placeholder);
-  return field.connection ? readConnection(open, path) : readAll(open, path);
-}
 
 interface NestedPlaceholders {
   /** Returns a placeholder for a derived field of a nested list, which the shape of an answer holds in its place. */

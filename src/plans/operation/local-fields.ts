@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getArgumentValues } from '@graphql-tools/utils';
 import {
   defaultFieldResolver,
@@ -23,6 +22,7 @@ import {
   type CollectedField,
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
+import { nextTurn } from '../../pausable.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import type { Part } from '../../answers/read.ts';
@@ -60,7 +60,7 @@ export function createLocalFields(schema: GraphQLSchema, sdl: () => string): Loc
   const begun = new Map<string, Promise<void>>();
   let planned = 0;
   let turn: Promise<void> = Promise.resolve();
-  const waitForTurn = () => (turn = turn.then(() => nextTurn()));
+  const waitForTurn = () => (turn = turn.then(nextTurn));
   let sdlPiece: Buffer | undefined;
 
   return {

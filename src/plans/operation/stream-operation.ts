@@ -3,8 +3,7 @@ import type { DeferredReading } from '../../answers/read.ts';
 import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
 import { inTurns, nextTurn } from '../../pausable.ts';
 import type { Call } from '../call.ts';
-import { streamedLists, type FieldStreams } from '../lists/all-field.ts';
-import type { ListField } from '../lists/list-field.ts';
+import { streamedLists, type FieldStreams, type ListField } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
 import {
   Later,

@@ -8,7 +8,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { isOfService, type AnswerError } from '../../answers/answer-errors.ts';
+import { isOfService } from '../../answers/answer-errors.ts';
 import {
   collectFields,
   isStreamed,
@@ -22,17 +22,16 @@ import { shapeOfField, type ShapeScope } from '../../answers/shape.ts';
 import { argumentsOf } from '../../schema/derived-fields.ts';
 import type { DerivedField, DerivedKind, Entity, NodeInterface } from '../../schema/derived.ts';
 import { refusalOf, type Fragments } from '../../selections.ts';
-import type { Call, Requester } from '../call.ts';
-import {
-  forwardedFields,
-  withCursorHints,
-  type ForwardedAnswer,
-  type ForwardedFields,
-} from '../forwarded.ts';
-import { readAll, type FieldStreams } from '../lists/all-field.ts';
-import { readConnection } from '../lists/connection-field.ts';
+import type { Call } from '../call.ts';
+import { forwardedFields, type ForwardedAnswer, type ForwardedFields } from '../forwarded.ts';
 import type { Drains } from '../lists/drains.ts';
-import { listField, openList, type FieldParts, type ListField } from '../lists/list-field.ts';
+import {
+  listField,
+  readList,
+  type FieldParts,
+  type FieldStreams,
+  type ListField,
+} from '../lists/list-field.ts';
 import { fillPlaceholders, nestedPlaceholders, type PageInlining } from '../lists/nested-lists.ts';
 import {
   isFilled,
@@ -43,21 +42,17 @@ import {
   type Written,
 } from '../output.ts';
 import type { PageTelemetry } from '../pages/page.ts';
-import { recordField, recordsField, type FieldPlan } from '../records/record-fields.ts';
 import {
   idReader,
   nodeReader,
+  recordField,
+  recordsField,
   representationReader,
+  type FieldPlan,
   type ReadReference,
-} from '../records/record-references.ts';
-import { repeated, type AcceptedSizes, type Attempt } from '../requests/accepted-sizes.ts';
-import {
-  pageCost,
-  requestSparingParents,
-  type PagesToInline,
-  type RequestWriter,
-  type WrittenOperation,
-} from '../requests/request-text.ts';
+} from '../records/record-fields.ts';
+import type { AcceptedSizes } from '../requests/accepted-sizes.ts';
+import { pageCost, type RequestWriter, type WrittenOperation } from '../requests/request-text.ts';
 import { LOCAL, type LocalFields } from './local-fields.ts';
 import { isAllowed, refusedMutation, type RootRules } from './root-rules.ts';
 
@@ -99,10 +94,6 @@ interface FieldGroup {
   /** Requests the forwarded fields; undefined if there are none. */
   readonly service: ForwardedFields | undefined;
   readonly root: GraphQLObjectType;
-  readonly fragments: Fragments;
-  readonly isQuery: boolean;
-  readonly drains: Pick<Drains, 'separate'>;
-  readonly sizes: AcceptedSizes;
 }
 
 /** What all operations are planned with. */
@@ -143,7 +134,7 @@ interface VariantScope {
 
 /** Plans a variant: decides who answers each root field, and writes all requests that this takes. */
 export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
-  const { schema, drains } = parts;
+  const { schema } = parts;
   const { operation, fragments, variables, condition, defers, grow } = variant;
   const root = schema.getRootType(operation.operation)!;
   const scope: ShapeScope = {
@@ -204,10 +195,6 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
       isForwardedOnly: forwarded.length > 0 && forwarded.length === fields.length,
       service: forwarded.length > 0 ? forwardedService(forwarded) : undefined,
       root,
-      fragments,
-      isQuery,
-      drains,
-      sizes: parts.sizes,
     };
   }
 
@@ -216,8 +203,7 @@ export function planVariant(parts: PlanParts, variant: VariantScope): Variant {
     const nodes = new Set(forwarded.flatMap((field) => field.collected.nodes));
     // Fields that this call skips are sent too, with their directives, unless only the gateway knows them.
     return forwardedFields({
-      writer,
-      scope,
+      ...shared,
       operation: written,
       selections,
       isSent: (node) =>
@@ -337,22 +323,14 @@ const PLANS: {
     kind: 'list',
     list: listField(shared, field, collected),
   }),
-  record: (field, scope) => {
-    const read = idReader(field.entity, scope.parts.nodes);
-    return { kind: 'read', read: recordField(...recordArguments(field, scope, read)) };
-  },
-  node: (field, scope) => {
-    const read = nodeReader(scope.parts.entities, field.nodes);
-    return { kind: 'read', read: recordField(...recordArguments(field, scope, read)) };
-  },
-  nodes: (field, scope) => {
-    const read = nodeReader(scope.parts.entities, field.nodes);
-    return { kind: 'read', read: recordsField(...recordArguments(field, scope, read)) };
-  },
-  entities: (field, scope) => {
-    const read = representationReader(field.entities, scope.parts.nodes);
-    return { kind: 'read', read: recordsField(...recordArguments(field, scope, read)) };
-  },
+  record: (field, scope) =>
+    recordPlan(recordField, field, scope, idReader(field.entity, scope.parts.nodes)),
+  node: (field, scope) =>
+    recordPlan(recordField, field, scope, nodeReader(scope.parts.entities, field.nodes)),
+  nodes: (field, scope) =>
+    recordPlan(recordsField, field, scope, nodeReader(scope.parts.entities, field.nodes)),
+  entities: (field, scope) =>
+    recordPlan(recordsField, field, scope, representationReader(field.entities, scope.parts.nodes)),
   service: (_, { parts, shared, collected }) => ({
     kind: 'read',
     read: parts.local.plan(shared.scope, collected),
@@ -363,13 +341,14 @@ function derivedField<Kind extends DerivedKind>(field: DerivedField<Kind>, scope
   return PLANS[field.kind](field, scope);
 }
 
-function recordArguments(
+function recordPlan(
+  plan: typeof recordField | typeof recordsField,
   field: DerivedField,
   { shared, collected: { key, nodes }, definition }: DerivedScope,
   read: ReadReference,
-): Parameters<typeof recordField> {
+): DerivedPlan {
   const [argument = ''] = argumentsOf(field);
-  return [shared, { definition, key, nodes }, { argument, read }];
+  return { kind: 'read', read: plan(shared, { definition, key, nodes, argument, read }) };
 }
 
 /** @param nestedAliasBytes by how many bytes aliases lengthen each record of a nested list, at most */
@@ -400,9 +379,7 @@ async function answerGroup(
   streams: OperationStreams | undefined,
 ): Promise<OperationAnswer> {
   const { fields, forwarded, isForwardedOnly, root } = group;
-  // The only request of an operation has none to be shared with.
-  const requester = isForwardedOnly ? { request: call.send.bind(call) } : call;
-  const answered = group.service && requestForwarded(group, call, requester);
+  const answered = group.service?.request(call, isForwardedOnly);
   let values: readonly (FieldValue | undefined)[] = [];
   if (!isForwardedOnly) {
     // It may fail while the other fields are read.
@@ -424,7 +401,7 @@ async function answerGroup(
     service = undefined;
     output.errors.push({ thrown: error, path: [firstOf(forwarded)] });
   }
-  if (service) output.errors.push(...withHints(service.errors, group, call));
+  if (service) output.errors.push(...group.service!.errorsOf(service, call));
   const later = streams && new Later();
   const extensions = service?.extensions;
   const answers = fields.map((field, i) => ({
@@ -450,11 +427,12 @@ async function answerGroup(
 
 /** The answer to an operation of which the service answers every field. */
 function wholeAnswer(
-  { data, errors: reported, extensions }: ForwardedAnswer,
-  group: FieldGroup,
+  answer: ForwardedAnswer,
+  { service }: FieldGroup,
   call: Call,
 ): OperationAnswer | Promise<OperationAnswer> {
-  const errors = withHints(reported, group, call);
+  const { data, extensions } = answer;
+  const errors = service!.errorsOf(answer, call);
   if (!data) return { data, errors, extensions };
   const later = laterOf(data.deferred.flat());
   return filled(call, { parts: data.whole, errors }, { extensions, later });
@@ -465,65 +443,6 @@ function nullsRoot({ field, value }: { field: RootField; value: FieldValue }): b
   return !value.parts && !field.isNullable;
 }
 
-function requestForwarded(
-  group: FieldGroup,
-  call: Call,
-  requester: Pick<Requester, 'request'>,
-): Promise<ForwardedAnswer> {
-  const { service, isQuery } = group;
-  if (!isQuery) return mutate(group, call);
-  const request = (pages: PagesToInline) => service!.request(call.variables, pages);
-  return service!.sized.hasInlinedPages
-    ? requestWithPages(group, call, requester)
-    : requestSparingParents(requester, request);
-}
-
-/**
- * Leaves out the first pages of nested lists where the service refuses the request with them. What it answers to the
- * rest, which is as the caller wrote it, is the answer.
- */
-async function requestWithPages(
-  { service, sizes }: FieldGroup,
-  call: Call,
-  requester: Pick<Requester, 'request'>,
-): Promise<ForwardedAnswer> {
-  const send = async ({ pages: inlined, isRepeated, trialMs }: Attempt) => {
-    const write = (pages: PagesToInline) => {
-      const request = service!.request(call.variables, pages);
-      return isRepeated ? repeated(request, trialMs) : request;
-    };
-    const sent = requestSparingParents(requester, write, inlined);
-    if (inlined === 'none' && trialMs === undefined)
-      return { sent: await Promise.allSettled([sent]) };
-    const answer = await sent;
-    return { sent: [{ status: 'fulfilled', value: answer }] as const, tooBig: answer.tooBig };
-  };
-  const { answer } = await sizes.request(service!.sized, 1, send);
-  const [outcome] = answer.sent;
-  if (outcome.status === 'rejected') throw outcome.reason;
-  return outcome.value;
-}
-
-/** Reads that start after the mutation was sent, or after it was answered, must not share what was read before. */
-async function mutate({ service, drains }: FieldGroup, call: Call): Promise<ForwardedAnswer> {
-  drains.separate();
-  try {
-    return await call.send(service!.request(call.variables));
-  } finally {
-    drains.separate();
-  }
-}
-
-function withHints(
-  errors: readonly AnswerError[],
-  { forwarded, fragments }: FieldGroup,
-  { variables }: Call,
-): readonly AnswerError[] {
-  if (errors.length === 0) return errors;
-  const selections = forwarded.flatMap(({ collected: { nodes } }) => nodes);
-  return withCursorHints(errors, { selections, fragments, variables: variables.values });
-}
-
 function readField(
   call: Call,
   field: Exclude<RootField, { kind: 'forwarded' }>,
@@ -531,8 +450,7 @@ function readField(
 ): Promise<FieldValue> | FieldValue {
   if (field.kind === 'read') return field.read(call);
   const { list, key } = field;
-  const read = list.connection ? readConnection : readAll;
-  return read(() => openList(list, call), [key], streams?.(list));
+  return readList(list, call, [key], streams?.(list));
 }
 
 /** @param field its index among the forwarded fields */

@@ -26,6 +26,7 @@ import {
   NO_PAGES,
   OF,
   readEnvelope,
+  type RequestOutcome,
   type ServiceValue,
 } from '../../answers/envelope.ts';
 import { readValue, type Reading } from '../../answers/read.ts';
@@ -41,7 +42,7 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import type { Cause } from '../../cause.ts';
-import { codedError, type TooBig } from '../../errors.ts';
+import { codedError } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import { MAX_SERVICE_CURSOR, type IdentityBytes } from '../../paging/cursor.ts';
 import { identityHash, identityHasher, IdentitySet } from '../../paging/identities.ts';
@@ -65,18 +66,11 @@ import {
   type PageBytes,
   type RecordPage,
 } from '../output.ts';
-import {
-  repeated,
-  type Accepted,
-  type AcceptedSizes,
-  type Attempt,
-  type SizedList,
-} from '../requests/accepted-sizes.ts';
+import type { Accepted, AcceptedSizes, SizedList } from '../requests/accepted-sizes.ts';
 import {
   argumentNode,
   fieldNode,
   orTypename,
-  requestSparingParents,
   variableDefinitionNode,
   writeRequest,
   type PagesToInline,
@@ -131,17 +125,13 @@ export class NullList extends Error {
 }
 
 /** The answer to the request for a page. */
-export interface PageAnswer {
+export interface PageAnswer extends RequestOutcome {
   /** Undefined if the answer holds no page. */
   readonly page: Page<ListRecord> | undefined;
   /** Whether the list is null without an error, as its type may allow. */
   readonly isNull: boolean;
   /** The unplaced errors, whose path leads to no record. */
   readonly errors: readonly UpstreamError[];
-  /** The keys of the inlined pages whose failure also nulled their parent. */
-  readonly nullingPages: ReadonlySet<string>;
-  /** Why the page was refused as a whole, if that was for its size. */
-  readonly tooBig?: TooBig | undefined;
 }
 
 /** Makes a function that fetches the pages of a list. Other operations may share the pages. */
@@ -173,19 +163,15 @@ export function pageFetcher(
       }
     } else if (unreachable) answer = unreachable;
     else {
-      const send = ({ records, pages: inlining, isPart, isRepeated, trialMs }: Attempt) => {
+      const sending = sizes.request<PageAnswer>(sized, first ?? pageSize, {
         // Leaving out a variable leaves out its argument, so the upstream's default applies.
-        const page = { first: records, after, parentId, isPart };
-        const write = (pages: PagesToInline) => {
-          const request = requests.request(variables, page, pages);
-          return isRepeated ? repeated(request, trialMs) : request;
-        };
+        write: ({ records, isPart }, pages) =>
+          requests.request(variables, { first: records, after, parentId, isPart }, pages),
         // Other pages wait for the outcome of a trial.
-        const ofPage = trialMs === undefined ? signal : undefined;
-        const request: Requester['request'] = (ofRecords) => requester.request(ofRecords, ofPage);
-        return requestSparingParents({ request }, write, inlining);
-      };
-      const accepted = await unlessAborted(sizes.request(sized, first ?? pageSize, send), signal);
+        send: (request) =>
+          requester.request(request, request.trialMs === undefined ? signal : undefined),
+      });
+      const accepted = await unlessAborted(sending, signal);
       telemetry.pageRead(requester.cause);
       if (accepted.isPart) return partOf(accepted, after);
       ({ answer } = accepted);

@@ -1,34 +1,39 @@
 import { getArgumentValues } from '@graphql-tools/utils';
 import {
   getNamedType,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInt,
+  GraphQLString,
+  isEnumType,
   isObjectType,
   Kind,
   type FieldNode,
   type GraphQLError,
   type GraphQLField,
+  type GraphQLInputType,
+  type GraphQLOutputType,
   type ValueNode,
 } from 'graphql';
-import { ownError, type AnswerError, type Path } from '../../answers/answer-errors.ts';
+import { ownError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields } from '../../answers/collect-fields.ts';
+import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
 import { codedError } from '../../errors.ts';
-import { parseJson } from '../../json.ts';
-import type { Entity } from '../../schema/derived.ts';
+import { Json, parseJson } from '../../json.ts';
+import type { Entity, NodeInterface } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
 import { writeReading, writeRecord, type FieldValue, type Output } from '../output.ts';
 import { errorsOfList } from '../pages/page.ts';
-import { lookupById } from './lookup-by-id.ts';
-import { lookupInList } from './lookup-in-list.ts';
 import {
   failedLookup,
+  recordLookup,
   type LookupResult,
   type LookupResults,
-  type ReadReference,
   type RecordId,
   type RecordLookup,
-  type RecordReference,
-} from './record-references.ts';
+} from './record-lookup.ts';
 
 export type FieldPlan = (call: Call) => Promise<FieldValue>;
 
@@ -37,28 +42,20 @@ interface SelectedField {
   readonly definition: GraphQLField<unknown, unknown>;
   readonly key: string;
   readonly nodes: readonly FieldNode[];
-}
-
-/** Which argument of such a field refers to records, and how. */
-interface RecordArgument {
+  /** The argument that refers to records. */
   readonly argument: string;
   readonly read: ReadReference;
 }
 
 /** Plans a field that returns one record, like `person(id)`. */
-export function recordField(
-  parts: FieldParts,
-  selected: SelectedField,
-  { argument, read }: RecordArgument,
-): FieldPlan {
-  const { key } = selected;
-  const lookUp = lookups(parts, selected);
-  const argumentIn = uncoercedArgument(parts, selected, argument);
+export function recordField(parts: FieldParts, selected: SelectedField): FieldPlan {
+  const { key, read } = selected;
+  const load = recordLoader(parts, selected);
+  const argumentIn = uncoercedArgument(parts, selected);
   const path = [key];
   return async (call) => {
     try {
-      const reference = read(argumentIn(call.variables));
-      const { write } = await lookUp(call).load([reference]);
+      const write = await load(call, [read(argumentIn(call.variables))]);
       const output: Output = { parts: [], errors: [] };
       return write(0, output, path) ? output : { parts: undefined, errors: output.errors };
     } catch (error) {
@@ -76,14 +73,10 @@ const REFERENCES_PER_PAGE = 100;
  * Plans a field that returns several records, like `_entities`: in the order of their references, null with an error
  * where one cannot be read.
  */
-export function recordsField(
-  parts: FieldParts,
-  selected: SelectedField,
-  { argument, read }: RecordArgument,
-): FieldPlan {
-  const { key } = selected;
-  const lookUp = lookups(parts, selected);
-  const argumentIn = uncoercedArgument(parts, selected, argument);
+export function recordsField(parts: FieldParts, selected: SelectedField): FieldPlan {
+  const { key, read } = selected;
+  const load = recordLoader(parts, selected);
+  const argumentIn = uncoercedArgument(parts, selected);
   return async (call) => {
     try {
       const values = asList(argumentIn(call.variables));
@@ -93,12 +86,9 @@ export function recordsField(
       // Of all fields together: 29 of 99 references each cost 28 pages.
       const pages = pagesFor(call.references.count) - pagesFor(before);
       if (pages > 0) call.pages.spend(pages);
-      const records = lookUp(call);
-      const references = values.map(read);
-      records.expect(references);
-      const { write } = await records.load(references);
+      const write = await load(call, values.map(read));
       const output: Output = { parts: ['['], errors: [] };
-      for (const index of references.keys()) {
+      for (const index of values.keys()) {
         if (index > 0) output.parts.push(',');
         if (!write(index, output, [key, index])) output.parts.push('null');
       }
@@ -119,81 +109,69 @@ function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [value];
 }
 
-interface Lookups {
-  /** Refuses answers that are too large before anything is requested: an alias is repeated in every record. */
-  expect(references: readonly RecordReference[]): void;
-  load(references: readonly RecordReference[]): Promise<Loaded>;
-}
+/** Loads records, and returns what writes them. */
+type LoadRecords = (call: Call, references: readonly RecordReference[]) => Promise<WriteRecord>;
 
-interface Loaded {
-  /**
-   * Writes one of the records that were loaded.
-   *
-   * @param index of its reference
-   * @returns false for null, of which only the errors are written
-   */
-  write(index: number, output: Output, path: Path): boolean;
-}
+/**
+ * Writes one of the records that were loaded.
+ *
+ * @param index of its reference
+ * @returns false for null, of which only the errors are written
+ */
+type WriteRecord = (index: number, output: Output, path: Path) => boolean;
 
 /** Plans the lookups for what a field selects, on first use of each type. */
-function lookups(parts: FieldParts, selected: SelectedField): (call: Call) => Lookups {
+function recordLoader(parts: FieldParts, selected: SelectedField): LoadRecords {
   // Nothing is deferred in a record: it is sent whole.
   const whole = { ...parts, scope: { ...parts.scope, defers: false } };
   const plans = new Map<Entity, LookupPlan>();
-  return (call: Call) => {
-    const ofCall = new Map<Entity, RecordLookup>();
-    const lookupOf = (entity: Entity): RecordLookup => {
-      const known = ofCall.get(entity);
-      if (known) return known;
-      const plan = plans.get(entity) ?? lookupFor(whole, entity, selected);
-      plans.set(entity, plan);
-      const lookup = plan.lookUp(call);
-      ofCall.set(entity, lookup);
-      return lookup;
-    };
-    return {
-      expect: (references) => {
-        let bytes = 0;
-        for (const reference of references) {
-          if (typeof reference !== 'string') bytes += lookupOf(reference.entity).aliasBytes;
-        }
-        if (bytes > 0) call.held.expect(bytes);
-      },
-      load: async (references) => {
-        const results: (LookupResult | undefined)[] = [];
-        const byEntity = new Map<
-          Entity,
-          { readonly indexes: number[]; readonly ids: RecordId[] }
-        >();
-        for (const [index, reference] of references.entries()) {
-          if (typeof reference === 'string') continue;
-          const { entity, id } = reference;
-          const group = byEntity.get(entity) ?? { indexes: [], ids: [] };
-          byEntity.set(entity, group);
-          group.indexes.push(index);
-          group.ids.push(id);
-        }
-        await Promise.all(
-          Array.from(byEntity, async ([entity, { indexes, ids }]) => {
-            const lookup = lookupOf(entity);
-            const find = (unique: readonly RecordId[]) => findAll(lookup, unique);
-            const loaded = await call.loadAll(lookup.name, ids, find);
-            for (const [at, index] of indexes.entries()) results[index] = loaded[at];
-          }),
-        );
-        return {
-          write: (index, output, path) => {
-            const reference = references[index]!;
-            if (typeof reference === 'string') {
-              output.errors.push(refused(reference, path));
-              return false;
-            }
-            return writeResult(results[index], plans.get(reference.entity)!, output, path);
-          },
-        };
-      },
+  const planFor = (entity: Entity): LookupPlan => {
+    const plan = plans.get(entity) ?? lookupFor(whole, entity, selected);
+    plans.set(entity, plan);
+    return plan;
+  };
+  return async (call, references) => {
+    const groups = new Map<Entity, RecordGroup>();
+    let aliasBytes = 0;
+    for (const [index, reference] of references.entries()) {
+      if (typeof reference === 'string') continue;
+      const { entity, id } = reference;
+      let group = groups.get(entity);
+      if (!group) {
+        group = { lookup: planFor(entity).lookUp(call), indexes: [], ids: [] };
+        groups.set(entity, group);
+      }
+      group.indexes.push(index);
+      group.ids.push(id);
+      aliasBytes += group.lookup.aliasBytes;
+    }
+    // Refuses answers that are too large before anything is requested: an alias is repeated in every record.
+    if (aliasBytes > 0 && references.length > 1) call.held.expect(aliasBytes);
+    const results: (LookupResult | undefined)[] = [];
+    await Promise.all(
+      Array.from(groups.values(), async ({ lookup, indexes, ids }) => {
+        const find = (unique: readonly RecordId[]) => findAll(lookup, unique);
+        const loaded = await call.loadAll(lookup.name, ids, find);
+        for (const [at, index] of indexes.entries()) results[index] = loaded[at];
+      }),
+    );
+    return (index, output, path) => {
+      const reference = references[index]!;
+      if (typeof reference !== 'string') {
+        return writeResult(results[index], plans.get(reference.entity)!, output, path);
+      }
+      // No exception: with a thousand invalid references, the stack traces would cost more than the rest.
+      output.errors.push(ownError('BAD_USER_INPUT', reference, path));
+      return false;
     };
   };
+}
+
+/** References to records of one type. */
+interface RecordGroup {
+  readonly lookup: RecordLookup;
+  readonly indexes: number[];
+  readonly ids: RecordId[];
 }
 
 async function findAll(lookup: RecordLookup, ids: readonly RecordId[]): Promise<LookupResults> {
@@ -248,16 +226,7 @@ function lookupFor(
   // Of fragments on several types, only the fields of this one are sent; of a condition that is null, nothing.
   const isSentAsIs = isObjectType(getNamedType(definition.type)) && !refusal;
   const selections = isSentAsIs ? selected : [...fields.values()].flatMap((field) => field.nodes);
-  const lookUp =
-    entity.lookup!.kind === 'id'
-      ? lookupById(parts, entity.lookup!, selections)
-      : lookupInList(parts, entity, entity.lookup!.adapter, selections);
-  return { lookUp, refusal };
-}
-
-/** Creates no exception: with a thousand invalid references, the stack traces would cost more than the rest. */
-function refused(message: string, path: Path): AnswerError {
-  return ownError('BAD_USER_INPUT', message, path);
+  return { lookUp: recordLookup(parts, entity, selections), refusal };
 }
 
 function tooMany() {
@@ -273,8 +242,7 @@ function tooMany() {
  */
 function uncoercedArgument(
   { operation }: FieldParts,
-  { definition, nodes }: SelectedField,
-  argument: string,
+  { definition, nodes, argument }: SelectedField,
 ): (variables: CallVariables) => unknown {
   const node = nodes[0]!;
   const { value } = node.arguments!.find(({ name }) => name.value === argument)!;
@@ -313,4 +281,153 @@ function uncoercedArgument(
         return from.value;
     }
   }
+}
+
+/** The record that a caller refers to, or a message that says why the reference is invalid. */
+export type RecordReference = { readonly entity: Entity; readonly id: RecordId } | string;
+
+/**
+ * Reads a reference, as `uncoercedArgument` returns it. Messages repeat nothing of it except the name of its type. Returns a
+ * message instead of throwing an error: a body of one megabyte can hold half a million references.
+ */
+export type ReadReference = (reference: unknown) => RecordReference;
+
+/** Reads the id that `person(id)` takes: the service's own, or a global one if there are such ids. */
+export function idReader(entity: Entity, nodes: NodeInterface | undefined): ReadReference {
+  return (value) => {
+    const global = nodes && typeof value === 'string' ? decodeGlobalId(value) : undefined;
+    return global ? readGlobal(global, entity) : readServiceId(value, entity);
+  };
+}
+
+/** Reads the global id that `node(id)` takes. */
+export function nodeReader(
+  entities: readonly Entity[],
+  { recordId, implementedBy }: NodeInterface,
+): ReadReference {
+  const byName = new Map(
+    entities
+      .filter(({ type }) => implementedBy.has(type.name))
+      .map((entity) => [entity.type.name, entity]),
+  );
+  return (value) => {
+    const global = typeof value === 'string' ? decodeGlobalId(value) : undefined;
+    const entity = global && byName.get(global.type);
+    if (entity) return readGlobal(global, entity);
+    return global
+      ? 'No record of this type can be found by its id here. Request it through the field that returned it.'
+      : `This is not a global id. Pass the \`id\` of a record; the field for its type, if there is one, takes its \`${recordId}\` too.`;
+  };
+}
+
+/** Reads a representation of an entity (Federation, `_Any`). */
+export function representationReader(
+  entities: readonly Entity[],
+  nodes: NodeInterface | undefined,
+): ReadReference {
+  const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
+  return (representation) => {
+    if (
+      typeof representation !== 'object' ||
+      representation === null ||
+      Array.isArray(representation)
+    ) {
+      return 'A representation must be an object with `__typename` and `id`.';
+    }
+    const { __typename: type, ...keys } = representation as Readonly<Record<string, unknown>>;
+    if (typeof type !== 'string') {
+      return 'This representation has no `__typename`, which names its type.';
+    }
+    const entity = byName.get(type);
+    if (!entity) {
+      const name = NAME.test(type) ? type : 'of that name';
+      return `There is no entity ${name} here. The SDL of this subgraph names those that there are.`;
+    }
+    if (!entity.lookup) {
+      return `No ${type} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
+    }
+    const recordId = nodes && keys[nodes.recordId];
+    if (recordId !== undefined && recordId !== null) return readServiceId(recordId, entity);
+    const { id } = keys;
+    if (id === undefined || id === null) {
+      return `This representation of a ${type} has no \`id\`, which is its key.`;
+    }
+    return idReader(entity, nodes)(id);
+  };
+}
+
+/** A GraphQL name that is short enough to be repeated in a message. */
+const NAME = /^[_A-Za-z]\w{0,99}$/;
+
+function readGlobal({ type, id }: GlobalId, entity: Entity): RecordReference {
+  if (type !== entity.type.name) {
+    return `This is the global id of another type. Pass the id of a ${entity.type.name}.`;
+  }
+  return readServiceId(isWrittenAsText(entity.idType) ? id : jsonValue(id), entity);
+}
+
+/** As in `globalIdJson`. */
+function isWrittenAsText(type: GraphQLOutputType): boolean {
+  return (
+    [GraphQLID, GraphQLString, GraphQLInt].some((scalar) => scalar === type) || isEnumType(type)
+  );
+}
+
+function jsonValue(text: string): unknown {
+  const json = parseJson(text);
+  return json instanceof Json ? json.value : undefined;
+}
+
+function readServiceId(value: unknown, entity: Entity): RecordReference {
+  const { lookup, idType } = entity;
+  const type = lookup?.kind === 'id' ? lookup.argument.type : idType;
+  const id = readId(value, type);
+  if (id !== undefined) return { entity, id };
+  return `The id of a ${entity.type.name} must be of the type ${String(type).replace('!', '')}, and this one is not.`;
+}
+
+/**
+ * Converts an id to the upstream's scalar: one subgraph sends 12, another "12".
+ *
+ * @returns undefined for a value that cannot be such an id
+ */
+function readId(value: unknown, type: GraphQLInputType | GraphQLOutputType): RecordId | undefined {
+  const number = numberIn(value);
+  const text = typeof value === 'string' ? value : undefined;
+  const named = getNamedType(type);
+  if (named === GraphQLInt) return intIn(number ?? CANONICAL_INT.exec(text ?? '')?.[0]);
+  if (named === GraphQLFloat) return number;
+  if (named === GraphQLID || named === GraphQLString) {
+    return asString(number === undefined ? text : digitsOf(number));
+  }
+  if (isEnumType(named)) return named.getValue(text ?? '') ? asString(text) : undefined;
+  return number ?? asString(text);
+}
+
+/** Returns a number as it was written. */
+function numberIn(value: unknown): string | undefined {
+  if (value instanceof Json) return value.raw;
+  // A whole number that JavaScript cannot represent has already lost digits.
+  const isKnown = typeof value === 'number' && Number.isSafeInteger(Math.trunc(value));
+  return isKnown ? String(value) : undefined;
+}
+
+const CANONICAL_INT = /^(0|-?[1-9]\d*)$/;
+
+function intIn(text: string | undefined): string | undefined {
+  const number = Number(text);
+  return (number | 0) === number ? String(number) : undefined;
+}
+
+/** Returns the digits of a whole number, even of one that JavaScript cannot represent. */
+function digitsOf(number: string): string | undefined {
+  const value = Number(number);
+  if (Number.isSafeInteger(value)) return String(value);
+  return DIGITS.test(number) ? number : undefined;
+}
+
+const DIGITS = /^-?\d+$/;
+
+function asString(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : JSON.stringify(text);
 }

@@ -1,15 +1,16 @@
 import { GraphQLError } from 'graphql';
+import type { RequestOutcome } from '../../answers/envelope.ts';
 import type { Clock } from '../../clock.ts';
 import { PerhapsTooBig, type ErrorCode, type TooBig } from '../../errors.ts';
 import type { UpstreamRequest } from '../call.ts';
 import type { PagesToInline } from './request-text.ts';
 
 /*
- * How many records the service accepts to be asked for
+ * How many records the service returns in one request
  *
  * A service may refuse a page for its size: it counts what a request costs before it executes it, or a proxy gives up
  * waiting. The limit depends on what is selected, and is published nowhere, so it is learned for each list and selection
- * from what is refused, and shared by all operations:
+ * from refusals, and shared by all operations:
  *
  *   the service says so    "maximum query complexity exceeded 5200 > 1000", or status 413. The same page is requested
  *                          with fewer records: the share of the limit where both numbers are known, otherwise half, down
@@ -35,29 +36,35 @@ export interface SizedList {
   readonly begin: number | undefined;
   /** Whether its request has first pages of nested lists. */
   readonly hasInlinedPages: boolean;
+  /**
+   * Whether the request is what the caller wrote, apart from the first pages: then the answer to it without them is
+   * the answer, whatever it is. Default: false.
+   */
+  readonly isOfCaller?: boolean;
 }
 
-/** One attempt. */
-export interface Attempt {
+/** A request that may have to be sent with fewer records, or without first pages of nested lists. */
+export interface SizedRequest<T> {
+  write(records: RequestedRecords, pages: PagesToInline): UpstreamRequest<T>;
+  send(request: UpstreamRequest<T>): Promise<T>;
+}
+
+interface RequestedRecords {
   /** Undefined: as many as the service gives. */
   readonly records: number | undefined;
-  readonly pages: PagesToInline;
   /** Whether fewer records are requested than are needed. */
   readonly isPart: boolean;
+}
+
+interface Attempt extends RequestedRecords {
+  readonly pages: PagesToInline;
   /** Whether the attempt before was charged for, and brought nothing. */
   readonly isRepeated: boolean;
   readonly trialMs?: number;
 }
 
-interface SizedAnswer {
-  readonly tooBig?: TooBig | undefined;
-}
-
-export interface Accepted<T> {
+export interface Accepted<T> extends RequestedRecords {
   readonly answer: T;
-  /** As many records were requested; undefined: as many as the service gives. */
-  readonly records: number | undefined;
-  readonly isPart: boolean;
 }
 
 export interface AcceptedSizes {
@@ -69,12 +76,12 @@ export interface AcceptedSizes {
    * @param needed undefined: as many as the service gives
    * @throws OPERATION_TOO_COMPLEX where it refuses a single one, and what `send` throws
    */
-  request<T extends SizedAnswer>(
+  request<T extends RequestOutcome>(
     sized: SizedList,
     needed: number | undefined,
-    send: (attempt: Attempt) => Promise<T>,
+    request: SizedRequest<T>,
   ): Promise<Accepted<T>>;
-  /** To be called where the service gave fewer records than this size: it is no limit. */
+  /** Call it where the service gave fewer records than this size: then the size is no limit. */
   exceedsLimit(sized: SizedList): void;
 }
 
@@ -101,21 +108,15 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
 
   return {
     of: (sized) => known(sized)?.size ?? sized.begin,
-    request: async (sized, needed, send) => {
+    request: async (sized, needed, request) => {
       const size = known(sized) ?? (sized.begin === undefined ? undefined : keep(sized));
       const first = attemptOf(size, needed, Infinity);
-      let failure: Failure;
-      try {
-        const answer = await send(first);
-        if (!answer.tooBig) {
-          if (size) worked(sized, size, first);
-          return { answer, ...first };
-        }
-        failure = { tooBig: answer.tooBig, answer };
-      } catch (error) {
-        failure = failureFrom(error);
+      const outcome = await sent(sized, request, first);
+      if ('tooBig' in outcome) {
+        return requestLess(sized, needed, request, { failed: first, failure: outcome });
       }
-      return requestLess(sized, needed, send, { failed: first, failure });
+      if (size) worked(sized, size, first);
+      return outcome;
     },
     exceedsLimit: (sized) => {
       const size = known(sized);
@@ -137,11 +138,11 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
     return size;
   }
 
-  async function requestLess<T extends SizedAnswer>(
+  async function requestLess<T extends RequestOutcome>(
     sized: SizedList,
     needed: number | undefined,
-    send: (attempt: Attempt) => Promise<T>,
-    first: { readonly failed: Attempt; readonly failure: Failure },
+    request: SizedRequest<T>,
+    first: { readonly failed: Attempt; readonly failure: Failure<T> },
   ): Promise<Accepted<T>> {
     const until = clock.elapsed() + PATIENCE_MS;
     const size = keep(sized);
@@ -159,7 +160,7 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
           return settled(failure, failed);
         }
         const trial = trialOf(sized);
-        const tried = await trials.of(sized.list, () => send(trial));
+        const tried = await trials.of(sized.list, () => sent(sized, request, trial));
         if (tried === 'failed') {
           if (size.isUnknown) kept.delete(sized.selection());
           return settled(failure, failed);
@@ -168,23 +169,18 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
         else size.leaveOutPages();
         if (tried !== 'passed') {
           worked(sized, size, trial);
-          return { answer: tried, ...trial };
+          return tried;
         }
       } else if (clock.elapsed() > until) return settled(failure, failed);
       // Each attempt requests less than the one before, whatever other operations have learned since.
       const most = failed.pages === size.pages ? Math.max(1, records - 1) : Infinity;
       const less = { ...attemptOf(size, needed, most), isRepeated: true };
-      try {
-        const answer = await send(less);
-        if (!answer.tooBig) {
-          worked(sized, size, less);
-          return { answer, ...less };
-        }
-        failure = { tooBig: answer.tooBig, answer };
-      } catch (error) {
-        failure = failureFrom(error);
+      const outcome = await sent(sized, request, less);
+      if (!('tooBig' in outcome)) {
+        worked(sized, size, less);
+        return outcome;
       }
-      failed = less;
+      [failed, failure] = [less, outcome];
     }
   }
 
@@ -194,25 +190,60 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
   }
 }
 
-interface Failure {
+/** Why an attempt brought nothing, if its size may be the reason. */
+interface Failure<T> {
   readonly tooBig: TooBig;
   /** What the service answered; undefined if there was no answer. */
-  readonly answer?: unknown;
+  readonly answer?: T;
   readonly error?: unknown;
 }
 
-/** @throws the error if it says nothing about the size */
-function failureFrom(error: unknown): Failure {
-  const cause = error instanceof Error ? error.cause : undefined;
-  if (!(cause instanceof PerhapsTooBig)) throw error;
-  return { tooBig: cause, error };
+/** @throws errors that do not depend on the size */
+async function sent<T extends RequestOutcome>(
+  { hasInlinedPages, isOfCaller = false }: SizedList,
+  { write, send }: SizedRequest<T>,
+  attempt: Attempt,
+): Promise<Accepted<T> | Failure<T>> {
+  const { pages: inlined, isRepeated, trialMs } = attempt;
+  const isFinal = isOfCaller && inlined === 'none' && trialMs === undefined;
+  const written = (pages: PagesToInline) => {
+    const request = write(attempt, pages);
+    return isRepeated ? repeated(request, trialMs) : request;
+  };
+  try {
+    const answer = await (hasInlinedPages
+      ? requestSparingParents(send, written, inlined)
+      : send(written(inlined)));
+    const { tooBig } = answer;
+    return tooBig && !isFinal ? { tooBig, answer } : { answer, ...attempt };
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : undefined;
+    if (isFinal || !(cause instanceof PerhapsTooBig)) throw error;
+    return { tooBig: cause, error };
+  }
 }
 
-/** @throws the failure, unless it is an answer without a word about its size */
-function settled<T>({ tooBig, answer, error }: Failure, attempt: Attempt): Accepted<T> {
+/**
+ * Sends a request, and sends it again without the inlined pages whose failure also nulled their parent. That happens
+ * where the upstream's list must not be null. The derived field may be null, so its failure must not null the parent.
+ */
+export async function requestSparingParents<T extends RequestOutcome>(
+  send: SizedRequest<T>['send'],
+  write: (pages: PagesToInline) => UpstreamRequest<T>,
+  pages: PagesToInline = 'all',
+): Promise<T> {
+  let answer = await send(write(pages));
+  if (answer.nullingPages.size > 0) answer = await send(write(answer.nullingPages));
+  // The first failures may have hidden others.
+  if (answer.nullingPages.size > 0) answer = await send(write('safe'));
+  return answer;
+}
+
+/** @throws the failure, unless it is an answer that does not mention its size */
+function settled<T>({ tooBig, answer, error }: Failure<T>, attempt: Attempt): Accepted<T> {
   if (!tooBig.isSaid) {
     if (answer === undefined) throw error;
-    return { answer: answer as T, ...attempt };
+    return { answer, ...attempt };
   }
   const said = tooBig.message || (error as Error).message;
   const words = /[.!?]$/.test(said) ? said : `${said}.`;
@@ -233,15 +264,12 @@ export class RecordTooBig extends GraphQLError {
 }
 
 /** The request of a repeated attempt: the one before was charged for, and no other request joins a trial. */
-export function repeated<T>(
-  request: UpstreamRequest<T>,
-  trialMs: number | undefined,
-): UpstreamRequest<T> {
+function repeated<T>(request: UpstreamRequest<T>, trialMs: number | undefined): UpstreamRequest<T> {
   const key = trialMs === undefined ? request.key : `${request.key} trial`;
   return { ...request, pages: 0, key, trialMs };
 }
 
-/** First pages of nested lists may be what is too much. */
+/** The first pages of nested lists may be what the service refuses. */
 function trialOf({ hasInlinedPages }: SizedList): Attempt {
   const pages = hasInlinedPages ? 'none' : 'all';
   return { records: 1, pages, isPart: true, isRepeated: true, trialMs: TRIAL_MS };
@@ -262,7 +290,7 @@ function attemptOf(size: AcceptedSize | undefined, needed: number | undefined, m
 const FIRST_WHILE = 50;
 const LONGEST_WHILE = 1_024;
 
-/** What is known of one selection. */
+/** The size of the pages of one selection. */
 class AcceptedSize {
   size: number;
   pages: PagesToInline = 'all';
@@ -302,14 +330,14 @@ class AcceptedSize {
     this.#isGrowing = false;
   }
 
-  /** So many records failed where a single one did not. */
+  /** A request for this number of records failed, and one for a single record did not. */
   failed(records: number): void {
     if (records > this.size) return;
     this.#lower(records, this.#lastWorked < records ? this.#lastWorked : 1);
     this.#isGrowing = true;
   }
 
-  /** A single record is refused with the first pages of its lists. These are read on their own from now on. */
+  /** A single record is refused with the first pages of its lists. From now on, these have requests of their own. */
   leaveOutPages(): void {
     this.pages = 'none';
     this.size = Infinity;
@@ -360,24 +388,25 @@ function createTrials(clock: Clock) {
 
   return { of };
 
-  /** @returns the answer; `passed` if the trial was that of another page */
-  async function of<T extends SizedAnswer>(
+  /** @returns what was accepted; `passed` if the trial was that of another page */
+  async function of<T>(
     list: string,
-    send: () => Promise<T>,
-  ): Promise<T | 'passed' | 'failed'> {
+    send: () => Promise<Accepted<T> | Failure<T>>,
+  ): Promise<Accepted<T> | 'passed' | 'failed'> {
     for (let other = running.get(list); other; other = running.get(list)) {
       const outcome = await other;
       if (outcome !== 'left') return outcome;
     }
     if ((pausedUntil.get(list) ?? -Infinity) > clock.elapsed()) return 'failed';
-    const sent = send();
-    const outcome = sent.then(
-      ({ tooBig }) => (tooBig ? 'failed' : 'passed'),
+    const trial = send();
+    const outcome = trial.then(
+      (tried) => ('tooBig' in tried ? 'failed' : 'passed'),
       (error: unknown) => (isLeaving(error) ? 'left' : 'failed'),
     );
     running.set(list, outcome);
     try {
-      if ((await outcome) === 'passed') return await sent;
+      const tried = (await outcome) === 'passed' ? await trial : undefined;
+      if (tried && !('tooBig' in tried)) return tried;
       if ((await outcome) === 'failed') pausedUntil.set(list, clock.elapsed() + PAUSE_MS);
       return 'failed';
     } finally {

@@ -40,7 +40,7 @@ import { defaultOf, LARGEST_PAGE, mayBePage } from '../../schema/derived.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 import { fragmentsOf, walkFields, type FieldWalk, type Fragments } from '../../selections.ts';
 import { firstField } from '../../service/request.ts';
-import type { CallVariables, Requester, UpstreamRequest } from '../call.ts';
+import type { CallVariables } from '../call.ts';
 
 /** A request to the service, written once for an operation. Only its variables differ from call to call. */
 export interface RequestText {
@@ -224,27 +224,6 @@ function onlyDefined(document: DocumentNode, used: ReadonlySet<string>): Documen
   return visit(document, {
     VariableDefinition: (node) => (used.has(node.variable.name.value) ? false : null),
   });
-}
-
-/**
- * Sends a request, and sends it again without the inlined pages whose failure also nulled their parent. That happens
- * where the upstream's list must not be null. The derived field may be null, so its failure must not null the parent.
- */
-export async function requestSparingParents<T extends InliningAnswer>(
-  requester: Pick<Requester, 'request'>,
-  write: (pages: PagesToInline) => UpstreamRequest<T>,
-  pages: PagesToInline = 'all',
-): Promise<T> {
-  let answer = await requester.request(write(pages));
-  if (answer.nullingPages.size > 0) answer = await requester.request(write(answer.nullingPages));
-  // The first failures may have hidden others.
-  if (answer.nullingPages.size > 0) answer = await requester.request(write('safe'));
-  return answer;
-}
-
-interface InliningAnswer {
-  /** The keys of the inlined pages whose failure also nulled their parent. */
-  readonly nullingPages: ReadonlySet<string>;
 }
 
 /*
