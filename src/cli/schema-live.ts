@@ -31,8 +31,7 @@ import {
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
-import type { BearerTokens } from '../upstream/retry.ts';
-import { createServiceExecutor } from '../upstream/executor.ts';
+import { createServiceExecutor, type BearerTokens } from '../upstream/executor.ts';
 import { noTelemetry } from '../upstream/connections.ts';
 import type { DocumentsReport } from './check-documents.ts';
 import { loadedFor } from './gateway-config-file.ts';

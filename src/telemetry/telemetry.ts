@@ -367,19 +367,19 @@ function upstreamTelemetry(
       retries(1, known);
       log.debug({ requestId: cause?.requestId, code: known, attempt }, 'sending a request again');
     },
-    breakerChanged: (state, { error, downMs }) => {
-      isOpen = state !== 'closed';
-      if (error) {
-        log.warn(
-          { code: error.extensions['code'], err: error },
-          'the recruiting service is down: the circuit breaker is open, and requests are refused until it answers',
-        );
-      } else if (downMs !== undefined) {
-        log.info(
-          { seconds: Math.round(downMs / 1000) },
-          'the recruiting service answers again: the circuit breaker is closed',
-        );
-      }
+    breakerOpened: (error) => {
+      isOpen = true;
+      log.warn(
+        { code: error.extensions['code'], err: error },
+        'the recruiting service is down: the circuit breaker is open, and requests are refused until it answers',
+      );
+    },
+    breakerClosed: (downMs) => {
+      isOpen = false;
+      log.info(
+        { seconds: Math.round(downMs / 1000) },
+        'the recruiting service answers again: the circuit breaker is closed',
+      );
     },
   };
 }

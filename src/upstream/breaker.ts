@@ -4,29 +4,12 @@ import { codedError } from '../errors.ts';
 import type { OutgoingRequest } from '../service/request.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './read-response.ts';
 
-/**
- * - `closed`: the usual state. Everything is sent.
- * - `open`: the service is down. Nothing is sent until a pause is over.
- * - `half-open`: one request, the probe, is in flight to see whether the service answers.
- */
-type BreakerState = 'closed' | 'open' | 'half-open';
+export type FollowedRequest = ReturnType<ReturnType<typeof createBreaker>['follow']>;
 
-export interface FollowedRequest {
-  /** Returns the answer to a request that may not be sent now. */
-  refusal(): UpstreamFailure | undefined;
-  /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
-  begin(): UpstreamFailure | undefined;
-  /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
-  end(answer: UpstreamAnswer | undefined): void;
-  /** To be called with the answer to the last attempt if that was not a result. Not for trials. */
-  gaveUp(answer: UpstreamAnswer): void;
+export interface BreakerTelemetry {
+  breakerOpened(error: GraphQLError): void;
+  breakerClosed(downMs: number): void;
 }
-
-/** @param detail `error`: why it opened; `downMs`: how long it was not closed, once it is closed again */
-export type OnBreakerChange = (
-  state: BreakerState,
-  detail: { readonly error?: GraphQLError; readonly downMs?: number },
-) => void;
 
 /** In a row, each with all its attempts, and for at least as long as this: a short overload passes by itself. */
 const FAILURES_TO_OPEN = 5;
@@ -42,8 +25,8 @@ const PROBE_MS = 5_000;
  * doubles the pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the
  * probe is a query unless only mutations come.
  */
-export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
-  let state: BreakerState = 'closed';
+export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
+  let isOpen = false;
   let answers = 0;
   let failures = 0;
   let failingSince = Infinity;
@@ -51,9 +34,10 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
   let pauseMs = FIRST_PAUSE_MS;
   /** When the next query is let through. */
   let pausedUntil = 0;
+  /** The attempt in flight that shows whether the service answers again. */
   let probe: object | undefined;
 
-  class Followed implements FollowedRequest {
+  class FollowedRequest {
     readonly #kind: OutgoingRequest['kind'] | 'trial';
     /** When the first attempt began. */
     #since = Infinity;
@@ -66,40 +50,44 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
       this.#kind = kind;
     }
 
+    /** Returns the answer to a request that may not be sent now. */
     refusal(): UpstreamFailure | undefined {
-      if (state === 'closed' || this.#kind === 'trial') return undefined;
+      if (!isOpen || this.#kind === 'trial') return undefined;
       const waitMs = pausedUntil + (this.#kind === 'query' ? 0 : pauseMs) - clock.elapsed();
       return waitMs > 0 ? refused(waitMs) : undefined;
     }
 
+    /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
     begin(): UpstreamFailure | undefined {
       // The breaker may have opened while the request waited for its turn.
       const answer = this.refusal();
       if (answer) return answer;
       this.#since = Math.min(this.#since, clock.elapsed());
       this.#answersBefore = answers;
-      this.#probe = state === 'closed' || this.#kind === 'trial' ? undefined : beginProbe();
+      this.#probe = isOpen && this.#kind !== 'trial' ? beginProbe() : undefined;
       return undefined;
     }
 
+    /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
     end(answer: UpstreamAnswer | undefined): void {
       if (answer && !isOutage(answer)) answered();
       else if (!this.#probe || this.#probe !== probe) return;
       else if (answer) pause(pauseMs * 2);
       else {
         pausedUntil = clock.elapsed();
-        change('open');
+        probe = undefined;
       }
     }
 
-    gaveUp(answer: UpstreamAnswer): void {
-      if (state !== 'closed' || !isOutage(answer)) return;
+    /** To be called with the failure of the last attempt. Not for trials. */
+    gaveUp(failure: UpstreamFailure): void {
+      if (isOpen || !isOutage(failure)) return;
       // Other requests were answered while this one was in flight, or it was never sent.
       if (this.#answersBefore !== answers) return;
       failures += 1;
       failingSince = Math.min(failingSince, this.#since);
       const hasLasted = clock.elapsed() - failingSince >= FAILING_MS;
-      if (failures >= FAILURES_TO_OPEN && hasLasted) open(answer);
+      if (failures >= FAILURES_TO_OPEN && hasLasted) open(failure.error);
     }
   }
 
@@ -107,51 +95,45 @@ export function createBreaker(clock: Clock, onChange: OnBreakerChange) {
     /**
      * Follows one request through all its attempts.
      *
-     * @param kind a trial may be sent in any state, and only its answer counts
+     * @param kind a trial may be sent at any time, and only its answer counts
      */
-    follow: (kind: OutgoingRequest['kind'] | 'trial'): FollowedRequest => new Followed(kind),
+    follow: (kind: OutgoingRequest['kind'] | 'trial') => new FollowedRequest(kind),
   };
 
   function beginProbe(): object {
-    const begun = {};
-    probe = begun;
     pausedUntil = clock.elapsed() + Math.max(pauseMs, PROBE_MS);
-    change('half-open');
-    return begun;
+    return (probe = {});
   }
 
   function answered(): void {
     answers += 1;
     failures = 0;
     failingSince = Infinity;
-    if (state !== 'closed') change('closed', { downMs: clock.elapsed() - openedAt });
+    if (!isOpen) return;
+    isOpen = false;
+    probe = undefined;
+    telemetry.breakerClosed(clock.elapsed() - openedAt);
   }
 
-  function open({ error }: UpstreamFailure): void {
+  function open(error: GraphQLError): void {
+    isOpen = true;
     openedAt = clock.elapsed();
-    pause(FIRST_PAUSE_MS, { error });
+    pause(FIRST_PAUSE_MS);
+    telemetry.breakerOpened(error);
   }
 
-  function pause(ms: number, detail: Parameters<OnBreakerChange>[1] = {}): void {
+  function pause(ms: number): void {
     pauseMs = Math.min(ms, LONGEST_PAUSE_MS);
     pausedUntil = clock.elapsed() + pauseMs;
-    change('open', detail);
-  }
-
-  function change(next: BreakerState, detail: Parameters<OnBreakerChange>[1] = {}): void {
-    if (next !== 'half-open') probe = undefined;
-    if (next === state) return;
-    state = next;
-    onChange(state, detail);
+    probe = undefined;
   }
 }
 
-/** No answer, or the answer of a proxy whose service is down. A service that answers with GraphQL is not down. */
-function isOutage(answer: UpstreamAnswer): answer is UpstreamFailure {
-  if (answer.kind !== 'failure') return false;
-  return answer.isTemporary
-    ? !answer.result
-    : answer.error.extensions['code'] === 'UPSTREAM_TIMEOUT';
+/** No answer, or the answer of a proxy whose service is down. A service that answers with GraphQL or 429 is not down. */
+function isOutage(answer: UpstreamAnswer): boolean {
+  if (answer.kind !== 'failure' || answer.result) return false;
+  const code = answer.error.extensions['code'];
+  return code === 'UPSTREAM_TIMEOUT' || (answer.isTemporary && code !== 'UPSTREAM_RATE_LIMITED');
 }
 
 function refused(waitMs: number): UpstreamFailure {

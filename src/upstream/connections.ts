@@ -12,7 +12,7 @@ import {
   type OutgoingRequest,
   type Sender,
 } from '../service/request.ts';
-import type { OnBreakerChange } from './breaker.ts';
+import type { BreakerTelemetry } from './breaker.ts';
 import {
   MAX_RESPONSE_BYTES,
   readResponse,
@@ -41,12 +41,11 @@ export interface ConnectionsParts {
 }
 
 /** Receives what happens to requests to the service. */
-export interface UpstreamTelemetry {
+export interface UpstreamTelemetry extends BreakerTelemetry {
   /** Called for each attempt. */
   sending(cause: Cause | undefined): ReportedRequest;
   /** Called for each failure after which a request is sent again. @param attempt how often it was sent so far */
   retrying(cause: Cause | undefined, code: unknown, attempt: number): void;
-  readonly breakerChanged: OnBreakerChange;
 }
 
 export interface ReportedRequest {
@@ -66,7 +65,8 @@ export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTH
 export const noTelemetry: UpstreamTelemetry = {
   sending: () => ({ headers: {}, answered: () => {}, read: () => {}, ended: () => {} }),
   retrying: () => {},
-  breakerChanged: () => {},
+  breakerOpened: () => {},
+  breakerClosed: () => {},
 };
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -312,8 +312,6 @@ function outcomeOf(answer: UpstreamAnswer): UpstreamOutcome {
       return answer.hasErrors ? 'graphql_error' : 'ok';
     case 'unauthorized':
       return 'UPSTREAM_UNAUTHORIZED';
-    case 'rate-limited':
-      return 'UPSTREAM_RATE_LIMITED';
     case 'failure':
       return knownCode(answer.error.extensions['code']);
   }

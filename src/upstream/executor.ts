@@ -1,7 +1,9 @@
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { GraphQLError } from 'graphql';
+import { OperatorError } from '../errors.ts';
 import { RequestMemory } from '../memory/byte-limit.ts';
 import {
+  keyOf,
   printedRequest,
   ServiceRequest,
   ServiceResult,
@@ -16,15 +18,7 @@ import {
   type ConnectionsParts,
   type UpstreamTelemetry,
 } from './connections.ts';
-import type { UpstreamAnswer, UpstreamResult } from './read-response.ts';
-import {
-  failureOf,
-  newerToken,
-  type AuthorizedAnswer,
-  type BearerTokens,
-  type Unanswered,
-} from './retry.ts';
-import { shareQueries } from './share-queries.ts';
+import type { UpstreamAnswer, UpstreamFailure, UpstreamResult } from './read-response.ts';
 import { createTurns, NoTurn, type TurnsLoad } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. */
@@ -47,15 +41,28 @@ export interface UpstreamParts<Token extends { readonly value: string }> extends
   readonly telemetry?: UpstreamTelemetry;
 }
 
+/** The tokens that requests are sent with. */
+export interface BearerTokens<
+  Token extends { readonly value: string } = { readonly value: string },
+> {
+  /** The newest token, or a promise of the first one. */
+  accessToken(): Token | Promise<Token>;
+  /** Returns a newer token, or undefined if a newer one would not help. @param detail of the 401 */
+  afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
+  /** Called for each result that a token brought. */
+  accepted(token: Token): void;
+  /** Called when the service refused a token, and no newer one helps. */
+  refused(token: Token): void;
+}
+
 const MAX_ATTEMPTS = 4;
 /** How long a request may wait for its turn and be sent again. It ends after this and its own timeout at the latest. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Creates an executor that attaches managed bearer tokens. The steps of a request are here, and the rules of each step
- * in another file: it shares the request of an equal query in flight (share-queries.ts), waits for its turn (turns.ts),
- * is sent with the newest token (connections.ts), and again where that or a newer token may help (retry.ts). The circuit
- * breaker (breaker.ts) refuses it before it waits, and again before it is sent.
+ * Creates an executor that attaches managed bearer tokens. A request shares that of an equal query in flight, waits for
+ * its turn (turns.ts), is sent with the newest token (connections.ts), and again where that or a newer token may help.
+ * The circuit breaker (breaker.ts) refuses it before it waits, and again before it is sent.
  */
 export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
@@ -63,7 +70,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   const { concurrency, fields = 1, tokens, clock, telemetry = noTelemetry } = parts;
   const { memory = new RequestMemory(Infinity) } = parts;
   const turns = createTurns({ concurrency, fields, clock });
-  const breaker = createBreaker(clock, telemetry.breakerChanged);
+  const breaker = createBreaker(clock, telemetry);
   const connections = openConnections({ ...parts, telemetry });
   const queries = shareQueries((query, sender) =>
     query.trialMs === undefined
@@ -131,10 +138,10 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   ): Promise<UpstreamResult> {
     const until = clock.elapsed() + PATIENCE_MS;
     const followed = breaker.follow(request.kind);
-    let before: { readonly answer: Unanswered; readonly error: GraphQLError } | undefined;
+    let before: { readonly answer: UpstreamFailure; readonly error: GraphQLError } | undefined;
     const giveUp = ({ answer, error }: NonNullable<typeof before>): UpstreamResult => {
       followed.gaveUp(answer);
-      if (answer.kind === 'failure' && answer.result) return answer.result;
+      if (answer.result) return answer.result;
       throw error;
     };
     for (let attempt = 1; ; attempt += 1) {
@@ -191,7 +198,8 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
         if (refusal) return refusal;
         let answer: UpstreamAnswer | undefined;
         try {
-          answer = await post(request, sender, token.value);
+          if (request.kind === 'mutation') queries.stopJoining();
+          answer = await connections.post(request, sender, token.value);
         } finally {
           followed.end(answer);
         }
@@ -203,9 +211,201 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
       endTurn();
     }
   }
+}
 
-  function post(request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer> {
-    if (request.kind === 'mutation') queries.stopJoining();
-    return connections.post(request, sender, token);
+type SendQuery = (query: OutgoingRequest, sender: Sender) => Promise<UpstreamResult>;
+
+/** Sends queries that are the same at the same time once. */
+function shareQueries(send: SendQuery) {
+  /** By body and key: an interactive query does not wait for the same query of a drain. */
+  const inFlight = {
+    interactive: new Map<string, Slot>(),
+    drain: new Map<string, Slot>(),
+  };
+
+  return {
+    /**
+     * Joins the same query in flight, or sends this one. Everyone who joined gets a result of their own, with the
+     * reading that all share.
+     */
+    send: (query: OutgoingRequest, sender: Sender): Promise<ServiceResult<unknown>> =>
+      new Promise((resolve, reject) => {
+        sender.signal.throwIfAborted();
+        const queries = inFlight[sender.priority];
+        const key = keyOf(query);
+        let shared = queries.get(key)?.shared;
+        if (!shared) {
+          const slot: Slot = { shared: undefined };
+          shared = slot.shared = new SharedQuery(() => {
+            if (queries.get(key) === slot) queries.delete(key);
+            slot.shared = undefined;
+          });
+          queries.set(key, slot);
+          shared.send(send, query, sender);
+        }
+        shared.join(sender, resolve, reject);
+      }),
+    /** Queries sent later join none that is in flight now; those that have joined still get the result. */
+    stopJoining: () => {
+      inFlight.interactive.clear();
+      inFlight.drain.clear();
+    },
+  };
+}
+
+/**
+ * Emptied when the query is over. A map that often grows and shrinks leaves old tables behind, each with the entries of
+ * its time and a reference to the next one: once one of them is in old space, all requests would stay in memory until
+ * the next full collection.
+ */
+interface Slot {
+  shared: SharedQuery | undefined;
+}
+
+/** One query, sent for everyone who joins it. It is aborted when all of them have left. */
+class SharedQuery {
+  readonly #joined = new Set<Joined>();
+  readonly #allLeft = new AbortController();
+  readonly #onOver: () => void;
+
+  /** @param onOver called when it cannot be joined any more */
+  constructor(onOver: () => void) {
+    this.#onOver = onOver;
   }
+
+  send(send: SendQuery, query: OutgoingRequest, { priority, caller, cause }: Sender): void {
+    const all: Sender = {
+      priority,
+      caller,
+      cause,
+      signal: this.#allLeft.signal,
+      onPressure: () => this.#joined.forEach(({ sender }) => sender.onPressure?.()),
+    };
+    send(query, all).then(
+      ({ value, answer }) =>
+        this.#settle(({ resolve }) => resolve(new ServiceResult(value, answer))),
+      (error) =>
+        this.#settle(({ reject }) => reject(error instanceof GraphQLError ? copyOf(error) : error)),
+    );
+  }
+
+  join(sender: Sender, resolve: Joined['resolve'], reject: Joined['reject']): void {
+    const joined: Joined = { sender, resolve, reject, leave: () => this.#leave(joined) };
+    this.#joined.add(joined);
+    sender.signal.addEventListener('abort', joined.leave);
+  }
+
+  #settle(deliver: (joined: Joined) => void): void {
+    this.#onOver();
+    for (const joined of this.#joined) {
+      joined.sender.signal.removeEventListener('abort', joined.leave);
+      deliver(joined);
+    }
+  }
+
+  #leave(joined: Joined): void {
+    const { reason } = joined.sender.signal;
+    this.#joined.delete(joined);
+    if (this.#joined.size === 0) {
+      this.#onOver();
+      this.#allLeft.abort(reason);
+    }
+    joined.reject(reason);
+  }
+}
+
+interface Joined {
+  readonly sender: Sender;
+  readonly resolve: (result: ServiceResult<unknown>) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly leave: () => void;
+}
+
+/** Copies an error for each caller: on its way out, a status and a code are written into its extensions. */
+function copyOf(error: GraphQLError): GraphQLError {
+  if (error instanceof OperatorError) return error.copy();
+  const { message, path, originalError, extensions, cause } = error;
+  const copy = new GraphQLError(message, {
+    path: path ?? null,
+    originalError: originalError ?? null,
+    extensions: { ...extensions },
+  });
+  if (cause !== undefined) copy.cause = cause;
+  return copy;
+}
+
+const FIRST_WAIT_MS = 100;
+/** Instead of a longer wait, the error is reported with the time after which the caller can try again. */
+const LONGEST_WAIT_MS = 10_000;
+
+type UnauthorizedAnswer = Extract<UpstreamAnswer, { kind: 'unauthorized' }>;
+type AuthorizedAnswer = Exclude<UpstreamAnswer, UnauthorizedAnswer>;
+
+/**
+ * Returns the error of a failure, and how long to wait before the request is sent again, ms; Infinity if it is not. It is
+ * sent again after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than
+ * 10 s. Up to half of the wait is added at random, as long as it does not exceed 10 s.
+ *
+ * @param attempt how often it was sent so far
+ */
+function failureOf(answer: UpstreamFailure, attempt: number) {
+  const { error, isTemporary, retryAfterMs = 0 } = answer;
+  tellRequestId(error, answer);
+  const wait = Math.max(retryAfterMs, FIRST_WAIT_MS * 2 ** (attempt - 1));
+  if (!isTemporary || wait > LONGEST_WAIT_MS) return { error, wait: Infinity };
+  return { error, wait: Math.min(wait * (1 + Math.random() / 2), LONGEST_WAIT_MS) };
+}
+
+/** One for a token that was renewed while the request was sent, one for a renewal because of this request. */
+const MAX_REPLAYS = 2;
+
+/**
+ * Returns the token to send a request again with. The service refuses a token before it executes anything, so mutations
+ * are sent again as well.
+ *
+ * @param replays how often the request was sent again so far
+ * @throws UPSTREAM_UNAUTHORIZED, and what the tokens throw
+ */
+async function newerToken<Token extends { readonly value: string }>(
+  tokens: BearerTokens<Token>,
+  refused: Token,
+  answer: UnauthorizedAnswer,
+  replays: number,
+): Promise<Token> {
+  const newer =
+    answer.status === 401 && replays < MAX_REPLAYS
+      ? await tokens.afterRefusal(refused, answer.detail)
+      : undefined;
+  if (newer) return newer;
+  tokens.refused(refused);
+  const error = unauthorized(answer);
+  tellRequestId(error, answer);
+  throw error;
+}
+
+/** Adds the service's id of the request to an error, where callers may see it: its support finds the request by it. */
+function tellRequestId(
+  { extensions }: GraphQLError,
+  { requestId }: { readonly requestId?: string },
+): void {
+  if (requestId !== undefined) extensions['serviceRequestId'] = requestId;
+}
+
+function unauthorized({ status, detail }: UnauthorizedAnswer) {
+  if (status === 401 && detail === 'token_expired') {
+    return new OperatorError(
+      'UPSTREAM_UNAUTHORIZED',
+      'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
+        'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
+        'Report this to the support of the service; the gateway renews the token again when it is due.',
+      { needsOperator: true },
+    );
+  }
+  return new OperatorError(
+    'UPSTREAM_UNAUTHORIZED',
+    `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
+      'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
+      'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.',
+    { needsOperator: true },
+  );
 }

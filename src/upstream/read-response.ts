@@ -9,11 +9,10 @@ import { parseRetryAfter, type AnswerReader } from '../service/request.ts';
 export type UpstreamAnswer =
   | UpstreamResult
   | UpstreamFailure
-  | (Unusable & { readonly kind: 'unauthorized'; readonly status: number; readonly detail: string })
   | (Unusable & {
-      readonly kind: 'rate-limited';
-      /** Seconds; negative for a date in the past. */
-      readonly retryAfter: number | undefined;
+      readonly kind: 'unauthorized';
+      readonly status: number;
+      readonly detail: string;
     });
 
 /** An answer without a result. */
@@ -40,6 +39,8 @@ export interface UpstreamFailure extends Unusable {
   readonly error: GraphQLError;
   /** Whether the failure may be gone when the request is sent again. */
   readonly isTemporary: boolean;
+  /** The least wait before that, if the service stated one; negative for a time in the past. */
+  readonly retryAfterMs?: number | undefined;
   /** The GraphQL result that came with a 5xx status: callers get it when no attempt brings a better one. */
   readonly result?: UpstreamResult;
 }
@@ -97,9 +98,7 @@ export function* readResponse(
   if (status === 401 || status === 403) {
     return { kind: 'unauthorized', status, detail: json?.get('detail')?.string ?? '' };
   }
-  if (status === 429) {
-    return { kind: 'rate-limited', retryAfter: parseRetryAfter(headers['retry-after'], now()) };
-  }
+  if (status === 429) return rateLimited(parseRetryAfter(headers['retry-after'], now()));
   const result = json && isGraphQL(json) ? yield* resultOf(json, status, request) : undefined;
   if (status >= 500) {
     return {
@@ -159,6 +158,22 @@ function unusable(why: string, cause?: PerhapsTooBig): UpstreamFailure {
     kind: 'failure',
     isTemporary: false,
     error: codedError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, { cause }),
+  };
+}
+
+/** @param retryAfter seconds; negative for a date in the past, undefined if the service stated none */
+function rateLimited(retryAfter: number | undefined): UpstreamFailure {
+  const seconds = retryAfter === undefined ? null : Math.max(1, Math.ceil(retryAfter));
+  return {
+    kind: 'failure',
+    isTemporary: true,
+    retryAfterMs: retryAfter && retryAfter * 1000,
+    error: codedError(
+      'UPSTREAM_RATE_LIMITED',
+      'The recruiting service limits the rate of requests. Try again ' +
+        (seconds === null ? 'later.' : `in ${seconds} s.`),
+      { extensions: { retryAfter: seconds } },
+    ),
   };
 }
 
