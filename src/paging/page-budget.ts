@@ -1,27 +1,6 @@
 import type { Clock } from '../clock.ts';
-import type { PageLedger } from '../page-ledger.ts';
+import type { PageLedger, PageReport } from '../page-ledger.ts';
 import { refusal, type PagesRefused } from './failures.ts';
-
-/** The upstream's pages that one operation may use. What it spends counts against its caller's minute as well. */
-export interface PageBudget {
-  /** The name of the caller. All operations of one name share one minute. */
-  readonly owner: string;
-  /**
-   * Spends pages that are about to be requested.
-   *
-   * @param isCharged the caller's minute was charged already: by another operation that waits for the same pages, or
-   *   when the pages were read to find the records
-   * @throws PagesRefused
-   */
-  spend(pages: number, options?: { readonly isCharged: boolean }): void;
-  /** Spends nothing; for work that is known to cost at least this number of pages. @throws PagesRefused */
-  check(pages: number): void;
-  /**
-   * The same budget, for pages that are only read to count records or to find one. They are charged to the caller's
-   * minute, but the scope `drain` is about the records that an answer contains.
-   */
-  readonly forSearch: PageBudget;
-}
 
 export interface BudgetOwner {
   readonly name: string;
@@ -29,74 +8,54 @@ export interface BudgetOwner {
   readonly mayDrain: boolean;
 }
 
-/** What callers may still use of the pages of a minute. It is the ledger of processes that report to this one. */
-export interface CallerBudgets extends PageLedger {
-  /**
-   * @param before pages that the same operation has spent
-   * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has
-   */
-  spend(caller: string, pages: number, before?: number): void;
-  /** Spends nothing. @throws as `spend` */
-  check(caller: string, pages: number, before?: number): void;
-  /** Reports what was not reported yet. */
-  close(): Promise<void>;
-}
-
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
 const A_FEW_PAGES = 12;
 
-export function createPageBudget(
-  callers: CallerBudgets,
-  { name, mayDrain }: BudgetOwner,
-): PageBudget {
-  const unscoped = new UnscopedPages(name, callers);
-  return mayDrain ? unscoped : withinAFewPages(unscoped);
-}
-
-class UnscopedPages implements PageBudget {
+/** The upstream's pages that one operation may use. What it spends counts against its caller's minute as well. */
+export class PageBudget {
+  /** The name of the caller. All operations of one name share one minute. */
   readonly owner: string;
+  /**
+   * The same budget, for pages that are only read to count records or to find one. They are charged to the caller's
+   * minute, but the scope `drain` is about the records that an answer contains.
+   */
+  readonly forSearch: PageBudget;
   readonly #callers: CallerBudgets;
   #spent = 0;
 
-  constructor(owner: string, callers: CallerBudgets) {
-    this.owner = owner;
+  constructor(callers: CallerBudgets, { name, mayDrain }: BudgetOwner) {
+    this.owner = name;
     this.#callers = callers;
+    this.forSearch = mayDrain ? this : new PageBudget(callers, { name, mayDrain: true });
   }
 
-  spend(pages: number, options?: { readonly isCharged: boolean }): void {
-    if (options?.isCharged === true) return;
-    this.#callers.spend(this.owner, pages, this.#spent);
+  /**
+   * Spends pages that are about to be requested.
+   *
+   * @param isCharged the caller's minute was charged already: by another operation that waits for the same pages, or
+   *   when the pages were read to find the records
+   * @throws PagesRefused
+   */
+  spend(pages: number, { isCharged = false } = {}): void {
+    if (this.forSearch !== this) {
+      this.#checkScope(pages);
+      this.forSearch.spend(pages, { isCharged });
+    } else if (isCharged) return;
+    else this.#callers.spend(this.owner, pages, this.#spent);
+    // Not what was refused: the other fields of the operation are still answered.
     this.#spent += pages;
   }
 
+  /** Spends nothing; for work that is known to cost at least this number of pages. @throws PagesRefused */
   check(pages: number): void {
-    this.#callers.check(this.owner, pages, this.#spent);
+    if (this.forSearch === this) return this.#callers.check(this.owner, pages, this.#spent);
+    this.#checkScope(pages);
+    this.forSearch.check(pages);
   }
 
-  get forSearch(): PageBudget {
-    return this;
+  #checkScope(pages: number): void {
+    if (this.#spent + pages > A_FEW_PAGES) throw needsDrain();
   }
-}
-
-function withinAFewPages(unscoped: PageBudget): PageBudget {
-  let spent = 0;
-  const checkScope = (pages: number) => {
-    if (spent + pages > A_FEW_PAGES) throw needsDrain();
-  };
-  return {
-    owner: unscoped.owner,
-    spend: (pages, options) => {
-      checkScope(pages);
-      unscoped.spend(pages, options);
-      // Not what was refused: the other fields of the operation are still answered.
-      spent += pages;
-    },
-    check: (pages) => {
-      checkScope(pages);
-      unscoped.check(pages);
-    },
-    forSearch: unscoped,
-  };
 }
 
 /**
@@ -129,17 +88,15 @@ type Bucket = ReturnType<typeof createBucket>;
 
 const MINUTE_MS = 60_000;
 
+export type CallerBudgets = ReturnType<typeof createCallerBudgets>;
+
 /**
  * Gives each caller the same number of pages. They come back evenly: a minute after the last was spent, all are there.
  *
  * @param perMinute 0: no limit
  * @param ledger undefined: the pages are those of this process
  */
-export function createCallerBudgets(
-  perMinute: number,
-  clock: Clock,
-  ledger?: PageLedger,
-): CallerBudgets {
+export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: PageLedger) {
   const buckets = new Map<string, Bucket>();
   let sweepAt = FEW_BUCKETS;
   const reports =
@@ -153,17 +110,24 @@ export function createCallerBudgets(
       : undefined;
 
   return {
-    spend: (caller, pages, before = 0) => {
+    /**
+     * @param before pages that the same operation has spent
+     * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has
+     */
+    spend: (caller: string, pages: number, before = 0): void => {
       bucketOf(caller)?.spend(pages, before);
       reports?.add(caller, pages);
     },
-    check: (caller, pages, before = 0) => bucketOf(caller)?.check(pages, before),
-    take: async ({ spent, ago }) => {
-      return spent.map(({ caller, pages }) => {
+    /** Spends nothing. @throws as `spend` */
+    check: (caller: string, pages: number, before = 0): void =>
+      bucketOf(caller)?.check(pages, before),
+    /** Takes the reports of other processes: this process is their ledger. */
+    take: async ({ spent, ago }: PageReport): Promise<number[]> =>
+      spent.map(({ caller, pages }) => {
         reports?.add(caller, pages, ago);
         return bucketOf(caller)?.take(pages, ago) ?? Infinity;
-      });
-    },
+      }),
+    /** Reports what was not reported yet. */
     close: async () => reports?.close(),
   };
 
@@ -186,7 +150,7 @@ export function createCallerBudgets(
   }
 }
 
-/** So many may be full. Each takes about 650 bytes. */
+/** Buckets that may be full before they are removed. Each takes about 650 bytes. */
 const FEW_BUCKETS = 1_000;
 
 function createBucket(perMinute: number, clock: Clock) {

@@ -2,12 +2,7 @@ import DataLoader from 'dataloader';
 import type { Cause } from '../cause.ts';
 import type { AnswerBudget, HeldBytes } from '../memory/answer-budget.ts';
 import type { DrainBudget } from '../paging/drain.ts';
-import {
-  createPageBudget,
-  type BudgetOwner,
-  type CallerBudgets,
-  type PageBudget,
-} from '../paging/page-budget.ts';
+import { PageBudget, type BudgetOwner, type CallerBudgets } from '../paging/page-budget.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import { Slots } from '../queue.ts';
 import {
@@ -118,7 +113,7 @@ export class Call implements Requester {
     this.variables = variables;
     this.cause = origin.cause;
     this.#whole = whole ?? this;
-    this.pages = whole?.pages ?? createPageBudget(parts.callers, origin.budgetOwner!);
+    this.pages = whole?.pages ?? new PageBudget(parts.callers, origin.budgetOwner!);
     const { drainMaxItems: max } = parts;
     this.drainBudget = whole?.drainBudget ?? { max, left: max };
     this.references = whole?.references ?? { count: 0 };

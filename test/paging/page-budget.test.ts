@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { createCallerBudgets, createPageBudget } from '../../src/paging/page-budget.ts';
+import { createCallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
 import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
 
 test('all operations of a caller share one minute, however long one of them lasts', () => {
   const clock = new ManualClock();
   const callers = createCallerBudgets(20, clock);
-  const long = createPageBudget(callers, { name: 'key:portal', mayDrain: true });
+  const long = new PageBudget(callers, { name: 'key:portal', mayDrain: true });
   long.spend(5);
   clock.jump(2 * MINUTE);
   callers.spend('key:other', 1);

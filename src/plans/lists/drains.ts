@@ -1,7 +1,7 @@
 import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
-import { createServiceCounts, createTotals } from '../../paging/counts.ts';
+import { ServiceCounts, Totals } from '../../paging/counts.ts';
 import type { Position } from '../../paging/cursor.ts';
 import { walkList, type PageSizes, type Tail } from '../../paging/list-walk.ts';
 import { createLookupWalks, type LookupList } from '../../paging/look-up.ts';
@@ -11,7 +11,7 @@ import {
   recordsIn,
   type PageIndex,
 } from '../../paging/page-index.ts';
-import { createPageBudget, type CallerBudgets, type PageBudget } from '../../paging/page-budget.ts';
+import { PageBudget, type CallerBudgets } from '../../paging/page-budget.ts';
 import type { FetchPage, Identified } from '../../paging/page.ts';
 import { createPace, type Pace } from '../../paging/parallel-walk.ts';
 import {
@@ -136,7 +136,7 @@ export function createDrains(
   parts: DrainParts,
 ) {
   const { drainConcurrency, maxDrains, indexMaxIds, drainMaxItems, clock, tokenSet } = parts;
-  const newTotals = () => createTotals(clock, parts.totalCountSeconds);
+  const newTotals = () => new Totals(clock, parts.totalCountSeconds);
   let indexes = createPageIndexes(indexMaxIds);
   const pace = createPace(drainConcurrency);
   const shared = createSharedWalks();
@@ -147,7 +147,7 @@ export function createDrains(
     maxRecords: indexMaxIds,
   });
   let totals = newTotals();
-  let counts = createServiceCounts();
+  let counts = new ServiceCounts();
   let set: string | undefined;
 
   const onIndex = telemetry.walkPlanned;
@@ -175,7 +175,7 @@ export function createDrains(
     countAgain: (list: DrainedList): void => {
       totals.countAgain(list.key, async function* (signal) {
         const caller = 'gateway';
-        const budget = createPageBudget(callers, { name: caller, mayDrain: true });
+        const budget = new PageBudget(callers, { name: caller, mayDrain: true });
         const owner = { operation: budget, budget, caller, cause: undefined };
         const begin = walkInSlot('count', list, { position: null, limit: undefined }, owner);
         let records = 0;
@@ -299,7 +299,7 @@ export function createDrains(
     if (!isAnother) return;
     // New ones, because walks under way still write what they read into the old ones.
     indexes = createPageIndexes(indexMaxIds);
-    counts = createServiceCounts();
+    counts = new ServiceCounts();
     separate();
   }
 

@@ -33,7 +33,6 @@ import {
   type Slice,
   type SliceEnd,
 } from '../../paging/connection.ts';
-import { totalFrom } from '../../paging/counts.ts';
 import {
   CursorEncoder,
   decodeCursor,
@@ -1161,7 +1160,7 @@ class Connection {
         ? await pageFetcher(source('bare'), call)({ first: 1, after: null }, call.signal)
         : inlined;
     counts.note(keys.walk, page);
-    return totalFrom(counts, keys.walk, page);
+    return counts.totalFrom(keys.walk, page);
   }
 }
 

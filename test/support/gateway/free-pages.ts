@@ -1,11 +1,7 @@
-import {
-  createCallerBudgets,
-  createPageBudget,
-  type PageBudget,
-} from '../../../src/paging/page-budget.ts';
+import { createCallerBudgets, PageBudget } from '../../../src/paging/page-budget.ts';
 import { systemClock } from '../../../src/clock.ts';
 
 /** The budget of a caller without limits. */
 export function freePages(): PageBudget {
-  return createPageBudget(createCallerBudgets(0, systemClock), { name: 'anybody', mayDrain: true });
+  return new PageBudget(createCallerBudgets(0, systemClock), { name: 'anybody', mayDrain: true });
 }
