@@ -26,7 +26,7 @@ import {
   channelToPrimary,
   createWorkerProcesses,
   type ChannelToPrimary,
-  type RunningWorker,
+  type WorkerProcess,
   type WorkerProcesses,
 } from '../workers/worker-processes.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
@@ -209,7 +209,7 @@ async function serveByWorkers(
 /** @returns a function that reads the metrics of all workers, and adds them to those of the primary */
 function workerMetrics(workers: WorkerProcesses, log: Logger) {
   const all = new MergedMetrics();
-  const read = async ({ channel, pid, state }: RunningWorker) => {
+  const read = async ({ channel, pid, state }: WorkerProcess) => {
     try {
       if (state === 'serving') all.report(channel, await channel.request('metrics', null));
     } catch (error) {

@@ -73,27 +73,6 @@ export interface SharedTokenState {
   readonly unauthorized: boolean;
 }
 
-/** The other process, with typed requests and reports in both directions. */
-export interface Channel {
-  /**
-   * @param limitMs the timeout; default: `LIMITS`
-   * @throws the GraphQL error of the other process; NoAnswerError if it does not answer in time; an Error once it has
-   *   ended
-   */
-  request<Name extends keyof Requests>(
-    name: Name,
-    of: Requests[Name]['of'],
-    limitMs?: number,
-  ): Promise<Requests[Name]['gives']>;
-  answer<Name extends keyof Requests>(
-    name: Name,
-    give: (of: Requests[Name]['of']) => Promise<Requests[Name]['gives']>,
-  ): void;
-  report<Name extends keyof Reports>(name: Name, report: Reports[Name]): void;
-  onReport<Name extends keyof Reports>(name: Name, take: (report: Reports[Name]) => void): void;
-  readonly hasEnded: boolean;
-}
-
 /** The common part of `Worker` of `node:cluster` in the primary and in a worker. */
 interface Port {
   send(message: Message, callback: (error: Error | null) => void): unknown;
@@ -120,62 +99,93 @@ interface SentError {
 
 type Handler = (value: never) => unknown;
 
-/** @param other the name of the other process in errors */
-export function createChannel(port: Port, other: string, clock: Clock): Channel {
-  const waiting = new Map<number, PromiseWithResolvers<never>>();
-  const answers = new Map<keyof Requests, Handler>([['alive', async () => null]]);
-  const reports = new Map<keyof Reports, Handler>();
-  let requests = 0;
-  let hasEnded = false;
+/** The other process, with typed requests and reports in both directions. */
+export class Channel {
+  readonly #port: Port;
+  readonly #other: string;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<number, PromiseWithResolvers<never>>();
+  readonly #answers = new Map<keyof Requests, Handler>([['alive', async () => null]]);
+  readonly #reports = new Map<keyof Reports, Handler>();
+  #requests = 0;
+  #hasEnded = false;
 
-  port.on('message', (message) => {
-    if ('report' in message) reports.get(message.report)?.(message.value as never);
-    else if ('request' in message) void answered(message);
-    else if ('error' in message) waiting.get(message.id)?.reject(received(message.error));
-    else waiting.get(message.id)?.resolve(message.value as never);
-  });
-  port.on('disconnect', () => {
-    hasEnded = true;
-    for (const { reject } of waiting.values()) reject(new Error(ENDED));
-  });
+  /** @param other the name of the other process in errors */
+  constructor(port: Port, other: string, clock: Clock) {
+    this.#port = port;
+    this.#other = other;
+    this.#clock = clock;
+    port.on('message', (message) => this.#receive(message));
+    port.on('disconnect', () => {
+      this.#hasEnded = true;
+      for (const { reject } of this.#waiting.values()) reject(new Error(ENDED));
+    });
+  }
 
-  return {
-    request: async (request, of, limitMs = LIMITS[request]) => {
-      if (hasEnded) throw new Error(ENDED);
-      const reply = Promise.withResolvers<never>();
-      const id = (requests += 1);
-      waiting.set(id, reply);
-      send({ request, id, of });
-      try {
-        return await within(clock, reply.promise, () => limitMs, other);
-      } finally {
-        // A late answer is ignored.
-        waiting.delete(id);
-      }
-    },
-    answer: (name, give) => void answers.set(name, give),
-    report: (report, value) => send({ report, value }),
-    onReport: (name, take) => void reports.set(name, take),
-    get hasEnded() {
-      return hasEnded;
-    },
-  };
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
 
-  async function answered({ request, id, of }: Extract<Message, { request: unknown }>) {
+  /**
+   * @param limitMs the timeout; default: `LIMITS`
+   * @throws the GraphQL error of the other process; NoAnswerError if it does not answer in time; an Error once it has
+   *   ended
+   */
+  async request<Name extends keyof Requests>(
+    request: Name,
+    of: Requests[Name]['of'],
+    limitMs = LIMITS[request],
+  ): Promise<Requests[Name]['gives']> {
+    if (this.#hasEnded) throw new Error(ENDED);
+    const reply = Promise.withResolvers<never>();
+    const id = (this.#requests += 1);
+    this.#waiting.set(id, reply);
+    this.#send({ request, id, of });
     try {
-      send({ id, value: await answers.get(request)!(of as never) });
+      return await within(this.#clock, reply.promise, () => limitMs, this.#other);
+    } finally {
+      // A late answer is ignored.
+      this.#waiting.delete(id);
+    }
+  }
+
+  answer<Name extends keyof Requests>(
+    name: Name,
+    give: (of: Requests[Name]['of']) => Promise<Requests[Name]['gives']>,
+  ): void {
+    this.#answers.set(name, give);
+  }
+
+  report<Name extends keyof Reports>(report: Name, value: Reports[Name]): void {
+    this.#send({ report, value });
+  }
+
+  onReport<Name extends keyof Reports>(name: Name, take: (report: Reports[Name]) => void): void {
+    this.#reports.set(name, take);
+  }
+
+  #receive(message: Message): void {
+    if ('report' in message) this.#reports.get(message.report)?.(message.value as never);
+    else if ('request' in message) void this.#answer(message);
+    else if ('error' in message) this.#waiting.get(message.id)?.reject(received(message.error));
+    else this.#waiting.get(message.id)?.resolve(message.value as never);
+  }
+
+  async #answer({ request, id, of }: Extract<Message, { request: unknown }>): Promise<void> {
+    try {
+      this.#send({ id, value: await this.#answers.get(request)!(of as never) });
     } catch (error) {
       const { message } = error as Error;
       const extensions = error instanceof GraphQLError ? error.extensions : undefined;
       const forCallers = error instanceof OperatorError ? error.forCallers : undefined;
       const isMistake = error instanceof OperatorMistake;
-      send({ id, error: { message, extensions, forCallers, isMistake } });
+      this.#send({ id, error: { message, extensions, forCallers, isMistake } });
     }
   }
 
   /** Ignores that the other process can no longer receive anything. */
-  function send(message: Message): void {
-    if (!hasEnded) port.send(message, () => {});
+  #send(message: Message): void {
+    if (!this.#hasEnded) this.#port.send(message, () => {});
   }
 }
 

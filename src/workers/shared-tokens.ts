@@ -7,20 +7,16 @@ import type { Channel, SharedTokenState } from './channel.ts';
 /** The tokens as the gateway of a worker uses them; the keeper of the primary manages them. */
 type WorkerTokens = Omit<TokenKeeper, 'health'>;
 
-/** Lends the tokens of the primary's keeper to its workers. */
-export interface TokenLender {
-  /** @returns the present state, with which the worker begins */
-  lendTo(worker: Channel): Promise<SharedTokenState>;
-  close(): Promise<void>;
-}
-
 /** How often the keeper is checked for changes, ms. Until then a worker uses the older token, unless it is refused. */
 const LOOK_MS = 500;
 /** The same while there is no set, and for a while after a change, because a refresh follows an import. */
 const SOON_MS = 20;
 const CHANGING_MS = 1_000;
 
-export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLender {
+export type TokenLender = ReturnType<typeof createTokenLender>;
+
+/** Lends the tokens of the primary's keeper to its workers. */
+export function createTokenLender(keeper: TokenKeeper, clock: Clock) {
   const stopping = new AbortController();
   const workers = new Set<Channel>();
   let last: SharedTokenState | undefined;
@@ -29,7 +25,8 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock): TokenLende
   });
 
   return {
-    lendTo: (worker) => {
+    /** @returns the present state, with which the worker begins */
+    lendTo: (worker: Channel): Promise<SharedTokenState> => {
       worker.answer('accessToken', async () => await keeper.accessToken());
       worker.answer('afterRefusal', ({ refused, detail }) => keeper.afterRefusal(refused, detail));
       worker.onReport('accepted', (token) => keeper.accepted(token));

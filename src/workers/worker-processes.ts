@@ -2,39 +2,11 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import { NoAnswerError, within, type Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
-import { createChannel, type Channel } from './channel.ts';
+import { Channel } from './channel.ts';
 import { returnUnaccepted } from './unaccepted-connections.ts';
-
-/** The processes that answer requests behind one port. The primary starts them. */
-export interface WorkerProcesses {
-  /**
-   * @returns the address of the port, once all of them answer requests; undefined if they were stopped before that
-   * @throws Error when one of them ends before it serves: what it has reported, or else the log, says why
-   */
-  start(): Promise<string | undefined>;
-  readonly running: readonly RunningWorker[];
-  /** How many workers have ended unasked since the start. */
-  readonly ended: Readonly<Record<EndReason, number>>;
-  /** Asks all workers to stop, replaces none that end, and kills those that do not end in time. */
-  stop(): void;
-  /** After `stop`: they skip every wait that is not needed. */
-  hurry(): void;
-  /** Stops them, and waits until all have ended. */
-  close(): Promise<void>;
-}
-
-export interface RunningWorker {
-  readonly channel: Channel;
-  /** The id of the process. */
-  readonly pid: number;
-  readonly state: WorkerState;
-}
 
 /** `silent`: the worker does not answer the primary, and is killed if that lasts. */
 type WorkerState = 'starting' | 'serving' | 'silent';
-
-/** `died`: ended by itself. `silent`: was killed because it did not answer the primary. */
-type EndReason = 'died' | 'silent';
 
 interface WorkerOptions {
   readonly count: number;
@@ -63,32 +35,37 @@ const PATIENCE = {
   serving: { reportMs: 5_000, killMs: 30_000 },
 };
 
-/** The primary, as a worker sees it. When the primary ends, Node ends the worker at once. */
-export interface ChannelToPrimary extends Channel {
-  /** Without this, the channel would keep the process alive. */
-  close(): Promise<void>;
-}
+export type ChannelToPrimary = NonNullable<ReturnType<typeof channelToPrimary>>;
 
-/** Undefined in a process that is not a worker. */
-export function channelToPrimary(clock: Clock): ChannelToPrimary | undefined {
+/** Undefined in a process that is not a worker. When the primary ends, Node ends its workers at once. */
+export function channelToPrimary(clock: Clock) {
   const { worker } = cluster;
   if (!worker) return undefined;
-  const channel = createChannel(worker, 'the primary process', clock);
+  const channel = new Channel(worker, 'the primary process', clock);
+  // If it were not closed, the channel would keep the process alive.
   return Object.assign(channel, { close: async () => void worker.disconnect() });
 }
 
-export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
+export type WorkerProcesses = ReturnType<typeof createWorkerProcesses>;
+
+/** The processes that answer requests behind one port. The primary starts them. */
+export function createWorkerProcesses(options: WorkerOptions) {
   const { count, onStart, shutdownDelayMs, clock, log } = options;
   const running = new Map<number, WorkerProcess>();
   const exits = new Set<Promise<void>>();
+  /** How many workers have ended unasked: by themselves, or killed because they did not answer the primary. */
   const ended = { died: 0, silent: 0 };
   const stopping = new AbortController();
   let hasStarted = false;
 
   return {
-    start: async () => {
+    /**
+     * @returns the address of the port, once all of them answer requests; undefined if they were stopped before that
+     * @throws Error when one of them ends before it serves: what it has reported, or else the log, says why
+     */
+    start: async (): Promise<string | undefined> => {
       try {
-        const all = Array.from({ length: count }, (_, number) => startOne(number));
+        const all = Array.from({ length: count }, (_, number) => startWorker(number));
         const [url] = await Promise.all(all);
         hasStarted = true;
         return url;
@@ -99,16 +76,17 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
         throw error;
       }
     },
-    get running() {
+    get running(): readonly WorkerProcess[] {
       return [...running.values()];
     },
     ended,
     stop,
+    /** After `stop`: they skip every wait that is not needed. */
     hurry: () => end(LAST_REQUESTS_MS),
     close,
   };
 
-  function startOne(number: number): Promise<string> {
+  function startWorker(number: number): Promise<string> {
     const process = new WorkerProcess(cluster.fork(), clock);
     const { worker, channel, pid } = process;
     returnUnaccepted(worker);
@@ -150,7 +128,7 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
     await clock.sleep(PAUSE_MS, stopping.signal).catch(() => undefined);
     if (stopping.signal.aborted) return;
     // If the new worker ends too, that is logged, and it is replaced again.
-    await startOne(number).catch(() => undefined);
+    await startWorker(number).catch(() => undefined);
   }
 
   /** Checks the worker again and again until it has ended. */
@@ -190,6 +168,7 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
     }
   }
 
+  /** Asks all workers to stop, replaces none that end, and kills those that do not end in time. */
   function stop(): void {
     if (stopping.signal.aborted) return;
     stopping.abort();
@@ -207,6 +186,7 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
     });
   }
 
+  /** Stops them, and waits until all have ended. */
   async function close(): Promise<void> {
     stop();
     await allEnded();
@@ -217,7 +197,7 @@ export function createWorkerProcesses(options: WorkerOptions): WorkerProcesses {
   }
 }
 
-class WorkerProcess implements RunningWorker {
+export class WorkerProcess {
   readonly worker: Worker;
   readonly channel: Channel;
   /** Aborted when it has ended. */
@@ -227,9 +207,10 @@ class WorkerProcess implements RunningWorker {
 
   constructor(worker: Worker, clock: Clock) {
     this.worker = worker;
-    this.channel = createChannel(worker, 'the worker', clock);
+    this.channel = new Channel(worker, 'the worker', clock);
   }
 
+  /** The id of the process. */
   get pid(): number {
     return this.worker.process.pid!;
   }
