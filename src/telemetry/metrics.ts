@@ -20,8 +20,12 @@ type Labels = readonly [first?: string, second?: string];
 
 type GaugeSample = readonly [value: number, ...labels: Labels];
 
-/** Without labels, the value; nothing while values are unknown. */
-type GaugeValues = number | undefined | Iterable<GaugeSample>;
+interface GaugeOptions extends FamilyOptions {
+  /** `counter` for what is counted elsewhere. Default: `gauge`. */
+  readonly type?: 'gauge' | 'counter';
+  /** Returns the current values: without labels, a number; undefined while they are unknown. */
+  readonly collect: () => number | undefined | Iterable<GaugeSample>;
+}
 
 /** A line of the text, as prom-client writes it. */
 interface Sample {
@@ -92,13 +96,9 @@ export function createMetricRegistry() {
         if (at < buckets.length) of.inBuckets[at]! += 1;
       };
     },
-    /** @param options.type `counter` for what is counted elsewhere @param read returns the current values */
-    gauge: (
-      options: FamilyOptions & { readonly type?: 'gauge' | 'counter' },
-      read: () => GaugeValues,
-    ): void =>
+    gauge: (options: GaugeOptions): void =>
       add(options.type ?? 'gauge', options, () => {
-        const values = read();
+        const values = options.collect();
         if (values === undefined) return [];
         if (typeof values === 'number') return [{ value: values, labels: {} }];
         return Array.from(values, ([value, ...labels]) => ({

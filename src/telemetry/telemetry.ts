@@ -69,15 +69,13 @@ export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
       'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
     },
   };
-  metrics.gauge(
-    {
-      name: 'recruiting_build_info',
-      help: 'Always 1. The label is the version of the gateway.',
-      labelNames: ['version'],
-      aggregator: 'max',
-    },
-    () => [[1, version]],
-  );
+  metrics.gauge({
+    name: 'recruiting_build_info',
+    help: 'Always 1. The label is the version of the gateway.',
+    labelNames: ['version'],
+    aggregator: 'max',
+    collect: () => [[1, version]],
+  });
   return {
     metrics: metrics as Metrics,
     schemaWatch: () => schemaTelemetry(reporting),
@@ -290,30 +288,24 @@ function upstreamTelemetry(
     help: 'From sending a request to the end of its answer, each attempt, without waiting for a turn.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   });
-  metrics.gauge(
-    {
-      name: 'recruiting_upstream_requests_in_flight',
-      help: 'Requests that have their turn, at most UPSTREAM_CONCURRENCY.',
-    },
-    () => load().inFlight,
-  );
-  metrics.gauge(
-    {
-      name: 'recruiting_upstream_requests_waiting',
-      help: 'Requests that wait for their turn.',
-      labelNames: ['priority'],
-    },
-    () => Object.entries(load().waiting).map(([priority, count]) => [count, priority]),
-  );
+  metrics.gauge({
+    name: 'recruiting_upstream_requests_in_flight',
+    help: 'Requests that have their turn, at most UPSTREAM_CONCURRENCY.',
+    collect: () => load().inFlight,
+  });
+  metrics.gauge({
+    name: 'recruiting_upstream_requests_waiting',
+    help: 'Requests that wait for their turn.',
+    labelNames: ['priority'],
+    collect: () => Object.entries(load().waiting).map(([priority, count]) => [count, priority]),
+  });
   let isOpen = false;
-  metrics.gauge(
-    {
-      name: 'recruiting_upstream_breaker_open',
-      help: '1 while the circuit breaker is open: the service is down, and requests are refused except for a probe now and then.',
-      aggregator: 'max',
-    },
-    () => (isOpen ? 1 : 0),
-  );
+  metrics.gauge({
+    name: 'recruiting_upstream_breaker_open',
+    help: '1 while the circuit breaker is open: the service is down, and requests are refused except for a probe now and then.',
+    aggregator: 'max',
+    collect: () => (isOpen ? 1 : 0),
+  });
   const attributes = { 'http.request.method': 'POST', ...server };
 
   class Sending implements ReportedRequest {
@@ -401,29 +393,31 @@ function readingTelemetry(
   { metrics, spans, log }: Reporting,
   { drains, answers, requestBytes }: ReadingLoad,
 ): ReadingTelemetry {
-  const gauge = (name: string, help: string, read: () => number) =>
-    metrics.gauge({ name, help }, read);
-  gauge(
-    'recruiting_drains_running',
-    'Drains that run, at most MAX_DRAINS.',
-    () => drains().running,
-  );
-  gauge('recruiting_drains_waiting', 'Drains that wait for their turn.', () => drains().waiting);
-  gauge(
-    'recruiting_answer_bytes',
-    'Bytes of answers that are held until they are sent, at most ANSWER_BYTES.',
-    () => answers().bytes,
-  );
-  gauge(
-    'recruiting_answers_waiting',
-    'Parts of answers that wait until there is room for their bytes.',
-    () => answers().waiting,
-  );
-  gauge(
-    'recruiting_request_bytes',
-    'Bytes that requests hold until they are answered: headers, bodies and variables.',
-    requestBytes,
-  );
+  metrics.gauge({
+    name: 'recruiting_drains_running',
+    help: 'Drains that run, at most MAX_DRAINS.',
+    collect: () => drains().running,
+  });
+  metrics.gauge({
+    name: 'recruiting_drains_waiting',
+    help: 'Drains that wait for their turn.',
+    collect: () => drains().waiting,
+  });
+  metrics.gauge({
+    name: 'recruiting_answer_bytes',
+    help: 'Bytes of answers that are held until they are sent, at most ANSWER_BYTES.',
+    collect: () => answers().bytes,
+  });
+  metrics.gauge({
+    name: 'recruiting_answers_waiting',
+    help: 'Parts of answers that wait until there is room for their bytes.',
+    collect: () => answers().waiting,
+  });
+  metrics.gauge({
+    name: 'recruiting_request_bytes',
+    help: 'Bytes that requests hold until they are answered: headers, bodies and variables.',
+    collect: requestBytes,
+  });
   const walks = metrics.counter({
     name: 'recruiting_walks_total',
     help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (no caller waited any more), or an error code.',
@@ -509,11 +503,13 @@ function tokenTelemetry(
   health: () => TokenHealth | undefined,
 ) {
   // Without tokens these are unknown, and not 0.
-  const gauge = (name: string, help: string, value: (of: TokenHealth) => number) =>
-    metrics.gauge({ name, help }, () => {
+  const gauge = (name: string, help: string, value: (of: TokenHealth) => number) => {
+    const collect = () => {
       const of = health();
       return of && value(of);
-    });
+    };
+    metrics.gauge({ name, help, collect });
+  };
   gauge(
     'recruiting_access_token_seconds_left',
     'Seconds until the access token expires.',
@@ -534,25 +530,21 @@ function tokenTelemetry(
     'Seconds since the token pair was last refreshed.',
     ({ age }) => age,
   );
-  metrics.gauge(
-    {
-      name: 'recruiting_token_trouble',
-      help: '1 while the tokens have this trouble.',
-      labelNames: ['trouble'],
-    },
-    () => {
+  metrics.gauge({
+    name: 'recruiting_token_trouble',
+    help: '1 while the tokens have this trouble.',
+    labelNames: ['trouble'],
+    collect: () => {
       const troubles = health()?.troubles ?? ['missing'];
       return TROUBLES.map((trouble) => [troubles.includes(trouble) ? 1 : 0, trouble]);
     },
-  );
-  metrics.gauge(
-    {
-      name: 'recruiting_token_store_losses_total',
-      help: 'How often the token store was found to be replaced, gone, or sealed with another key.',
-      type: 'counter',
-    },
-    () => health()?.storeLosses ?? 0,
-  );
+  });
+  metrics.gauge({
+    name: 'recruiting_token_store_losses_total',
+    help: 'How often the token store was found to be replaced, gone, or sealed with another key.',
+    type: 'counter',
+    collect: () => health()?.storeLosses ?? 0,
+  });
   const exchanges = metrics.counter({
     name: 'recruiting_token_exchanges_total',
     help: 'Exchanges of the refresh token by this process, by outcome.',
@@ -579,57 +571,40 @@ interface WorkersLoad {
   readonly ended: Readonly<Record<string, number>>;
 }
 
-function workerTelemetry({ metrics: { gauge } }: Reporting, load: () => WorkersLoad): void {
-  gauge(
-    {
-      name: 'recruiting_workers',
-      help: 'Worker processes. A silent one stands still, and is killed and replaced if that lasts.',
-      labelNames: ['state'],
-    },
-    () => {
+function workerTelemetry({ metrics }: Reporting, load: () => WorkersLoad): void {
+  metrics.gauge({
+    name: 'recruiting_workers',
+    help: 'Worker processes. A silent one stands still, and is killed and replaced if that lasts.',
+    labelNames: ['state'],
+    collect: () => {
       const { running } = load();
       const count = (state: string) => running.filter((worker) => worker.state === state).length;
       return ['starting', 'serving', 'silent'].map((state) => [count(state), state]);
     },
-  );
-  gauge(
-    {
-      name: 'recruiting_workers_ended_total',
-      help: 'Workers that ended without being asked to: they died, or were killed because they stood still.',
-      labelNames: ['reason'],
-      type: 'counter',
-    },
-    () => Object.entries(load().ended).map(([reason, count]) => [count, reason]),
-  );
+  });
+  metrics.gauge({
+    name: 'recruiting_workers_ended_total',
+    help: 'Workers that ended without being asked to: they died, or were killed because they stood still.',
+    labelNames: ['reason'],
+    type: 'counter',
+    collect: () => Object.entries(load().ended).map(([reason, count]) => [count, reason]),
+  });
 }
 
 /** @returns a function that reports how many differences of each kind the live schema has from the snapshot */
 function schemaTelemetry({ metrics }: Reporting) {
   let drift: Readonly<Record<string, number>> = {};
-  metrics.gauge(
-    {
-      name: 'recruiting_schema_drift',
-      help: 'Differences of the live schema from the snapshot when they were last compared.',
-      labelNames: ['kind'],
-      aggregator: 'max',
-    },
-    () => Object.entries(drift).map(([kind, count]) => [count, kind]),
-  );
+  metrics.gauge({
+    name: 'recruiting_schema_drift',
+    help: 'Differences of the live schema from the snapshot when they were last compared.',
+    labelNames: ['kind'],
+    aggregator: 'max',
+    collect: () => Object.entries(drift).map(([kind, count]) => [count, kind]),
+  });
   return (differences: typeof drift): void => void (drift = { ...differences });
 }
 
-/**
- * Spans of the SDK that the operator has registered; without one, nothing is created, read or sent on. Parents are
- * passed on explicitly: shared work, and work that waited in a queue, does not run in the context of its caller.
- */
-interface Spans {
-  /** Begins the span of a caller's request, below that of its `traceparent`. */
-  request(of: TracedRequest): Context;
-  /** Begins a span below that of the parent context. */
-  begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes): Context;
-  /** Records a span that is over and belongs to no request. */
-  past(name: string, seconds: number, attributes: Attributes, error?: string): void;
-}
+type Spans = ReturnType<typeof createSpans>;
 
 interface TracedRequest {
   readonly method: string;
@@ -642,7 +617,11 @@ const REQUEST_ID = 'http.response.header.x-request-id';
 /** The context of a request that is not traced. Its span ignores everything. */
 const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
 
-function createSpans(version: string): Spans {
+/**
+ * Creates spans of the SDK that the operator has registered; without one, nothing is created, read or sent on. Parents
+ * are passed on explicitly: shared work, and work that waited in a queue, does not run in the context of its caller.
+ */
+function createSpans(version: string) {
   const name = 'recruiting-subgraph';
   const tracer = trace.getTracer(name, version);
   /** Checked each time, since an SDK may be registered after the start; takes about 20 ns. */
@@ -653,18 +632,21 @@ function createSpans(version: string): Spans {
     // A propagator without an SDK sends on the trace context of callers.
     return hasTracer || propagation.fields().length > 0;
   };
-  const begin: Spans['begin'] = (of, kind, parent, attributes) => {
+  /** Begins a span below that of the parent context. */
+  const begin = (of: string, kind: SpanKind, parent: Context, attributes: Attributes): Context => {
     if (parent === UNTRACED || !isTracing()) return UNTRACED;
     return trace.setSpan(parent, tracer.startSpan(of, { kind, attributes }, parent));
   };
   return {
     begin,
-    request: (of) => {
+    /** Begins the span of a caller's request, below that of its `traceparent`. */
+    request: (of: TracedRequest): Context => {
       if (!isTracing()) return UNTRACED;
       const attributes = { 'http.request.method': of.method };
       return begin('request', SpanKind.SERVER, callersContext(of), attributes);
     },
-    past: (of, seconds, attributes, error) => {
+    /** Records a span that is over and belongs to no request. @param error the code of what went wrong */
+    past: (of: string, seconds: number, attributes: Attributes, error?: string): void => {
       const startTime = Date.now() - seconds * 1000;
       const options = { kind: SpanKind.CLIENT, startTime, attributes };
       endSpan(tracer.startSpan(of, options, ROOT_CONTEXT), error);
