@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
 /**
@@ -42,11 +43,6 @@ export async function inTurns<T>(work: Pausable<T>, signal: AbortSignal): Promis
     if (done) return value;
     await nextTurn();
   }
-}
-
-/** Resolves when the event loop has done what was waiting. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /** Work that is done already. */

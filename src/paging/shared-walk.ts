@@ -1,4 +1,4 @@
-import { nextTurn } from '../pausable.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from './cursor.ts';
 import { WALK_LEFT } from './failures.ts';
 import { spendTogether, type PageBudget } from './page-budget.ts';

@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
-import { inTurns, nextTurn } from '../../pausable.ts';
+import { inTurns } from '../../pausable.ts';
 import type { Call } from '../call.ts';
 import { streamedLists, type FieldStreams, type ListField } from '../lists/list-field.ts';
 import { fillPlaceholders } from '../lists/nested-lists.ts';
