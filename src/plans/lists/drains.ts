@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
@@ -22,7 +23,6 @@ import {
 } from '../../paging/shared-walk.ts';
 import { createWalkSlots, walkInTurn } from '../../paging/walk-slots.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
-import { nextTurn } from '../../pausable.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
 import type { Sender, ServiceExecutor } from '../../service/request.ts';
 import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getArgumentValues } from '@graphql-tools/utils';
 import {
   BREAK,
@@ -22,7 +23,6 @@ import {
   type ShapeScope,
 } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
-import { nextTurn } from '../../pausable.ts';
 import { idOf, type DerivedField, type NestedAdapter } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getArgumentValues } from '@graphql-tools/utils';
 import {
   defaultFieldResolver,
@@ -22,7 +23,6 @@ import {
   type CollectedField,
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
-import { nextTurn } from '../../pausable.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call } from '../call.ts';
 import type { Part } from '../../answers/read.ts';

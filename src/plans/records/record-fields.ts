@@ -146,7 +146,7 @@ function recordLoader(parts: FieldParts, selected: SelectedField): LoadRecords {
       aliasBytes += group.lookup.aliasBytes;
     }
     // Refuses answers that are too large before anything is requested: an alias is repeated in every record.
-    if (aliasBytes > 0 && references.length > 1) call.held.expect(aliasBytes);
+    if (aliasBytes > 0) call.held.expect(aliasBytes);
     const results: (LookupResult | undefined)[] = [];
     await Promise.all(
       Array.from(groups.values(), async ({ lookup, indexes, ids }) => {
