@@ -2,7 +2,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
-import { openChanges, type Changes } from '../export/changes.ts';
+import { Changes } from '../export/changes.ts';
 import {
   exportOperation,
   ID_KEY,
@@ -10,13 +10,7 @@ import {
   type ExportOperation,
 } from '../export/export-operation.ts';
 import type { Json } from '../json.ts';
-import {
-  checkFolder,
-  openExportFile,
-  ReaderLeft,
-  streamOutput,
-  type ExportOutput,
-} from '../export/export-output.ts';
+import { checkFolder, openExportFile, ReaderLeft, streamOutput } from '../export/export-output.ts';
 import { exportedPages } from '../export/exported-pages.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { patientGateway } from '../export/patience.ts';
@@ -26,7 +20,7 @@ import { readSettings, reportMisspellings } from './command-settings.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { OperatorMistake } from '../errors.ts';
-import { CommandError, commandLog, USAGE_ERROR, type Terminal } from './terminal.ts';
+import { CommandError, commandLog, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
   readonly field: string;
@@ -56,15 +50,14 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const { output: path, resume, limit, quiet: isQuiet } = options;
   const { stop: signal, stderr } = terminal;
   if (resume && path === undefined) {
-    throw new CommandError('--resume continues a file. Name it with --output.', USAGE_ERROR);
+    throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
-  // A format that changes cannot have is reported before a name that contradicts it.
+  // A format in which changes cannot be written is reported before a file name that contradicts it.
   checkChanges({ ...options, format: options.format ?? formatOf(options) });
   const formatName = formatOf(options);
   if (options.child.length > 0 && path === undefined) {
-    throw new CommandError(
+    throw new OperatorMistake(
       '--child writes more than one file. Name the first one with --output.',
-      USAGE_ERROR,
     );
   }
   if (path !== undefined) checkFolder(path, '--output');
@@ -86,7 +79,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     }),
     signal,
   ).catch((error: unknown) => {
-    throw signal.aborted ? new CommandError(STOPPED) : withExitCode(error as Error);
+    if (signal.aborted) throw new CommandError(STOPPED);
+    throw isMistake(error) ? new OperatorMistake(error.message) : error;
   });
   if (operation.perhapsCut.length > 0) stderr.write(perhapsCut(operation.perhapsCut));
   const format = recordFormat(formatName, operation.keys);
@@ -101,9 +95,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       ? streamOutput(terminal.stdout, { header, isGzip, signal })
       : await openExportFile({
           ...options,
-          path,
-          header,
-          others: below,
+          files: [{ path, header }, ...below],
           isGzip,
           begun: {
             operation: operation.text(limit),
@@ -121,7 +113,8 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     return 0;
   }
   closeAtEnd(output);
-  const from = output.progress;
+  const { state } = output;
+  const from = state.progress;
   const target = path ?? 'the standard output';
   say(
     from.records > 0
@@ -129,31 +122,28 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       : `Exporting ${operation.list} from ${source} to ${target}.`,
   );
   const progress = exportProgress(stderr, { clock: systemClock, from, isQuiet });
-  const needed = () => (limit ?? Infinity) - output.progress.records;
+  const needed = () => (limit ?? Infinity) - state.progress.records;
   let fault: string | undefined;
   let reported: Awaited<ReturnType<Changes['finish']>> | undefined;
   const hasFewer = () => {
-    const { counted, records } = output.progress;
+    const { counted, records } = state.progress;
     return counted !== undefined && records < Math.min(counted, limit ?? Infinity);
   };
   try {
     const pages = exportedPages({
       gateway,
       operation,
-      after: output.progress.after,
+      after: from.after,
       needed,
       clock: systemClock,
       signal,
       onWait: ({ message }, seconds, fewer) => {
-        const size =
-          fewer === undefined
-            ? ''
-            : `, with ${fewer} ${fewer === 1 ? 'record' : 'records'} at a time`;
+        const size = fewer === undefined ? '' : `, with ${count(fewer, 'record')} at a time`;
         progress.say(`${message} Trying again in ${seconds} s${size}.`);
       },
     });
-    for await (const page of output.ending ? [] : pages) {
-      const records = output.newOf(page).slice(0, needed());
+    for await (const page of state.ending ? [] : pages) {
+      const records = state.newOf(page).slice(0, needed());
       const changed = changes?.of(records);
       const values = records.map(({ value }) => value);
       const lines = changed?.lines ?? format.write(values);
@@ -166,24 +156,24 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       });
       fault ??= page.faults[0];
       const length = Math.min(page.listLength ?? page.counted ?? Infinity, limit ?? Infinity);
-      progress.show(output.progress, length === Infinity ? undefined : length);
+      progress.show(state.progress, length === Infinity ? undefined : length);
     }
-    if (changes)
-      reported = await changes.finish(output, output.progress.faults === 0 && !hasFewer());
+    const isWhole = state.progress.faults === 0 && !hasFewer();
+    if (changes) reported = await changes.finish(output, isWhole);
     else await output.finish();
   } catch (error) {
-    progress.end(output.progress);
+    progress.end(state.progress);
     if (error instanceof ReaderLeft) return NOT_WHOLE;
-    const exitCode = isMistake(error) ? USAGE_ERROR : NOT_WHOLE;
-    throw new CommandError(notWhole(error as Error, output, options, signal), exitCode);
+    const message = notWhole(error as Error, state.progress.records, options, signal);
+    throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
   }
-  const { records, faults, counted } = output.progress;
+  const { records, faults, counted } = state.progress;
   const where =
     path === undefined ? '' : ` in ${[path, ...below.map((each) => each.path)].join(', ')}`;
   const what = reported
     ? `${count(records, 'record')}, ${count(reported.upserts)} changed and ${count(reported.deletes)} deleted,`
     : count(records, 'record');
-  say(`${what}${where}. ${progress.end(output.progress)}`);
+  say(`${what}${where}. ${progress.end(state.progress)}`);
   if (hasFewer()) stderr.write(fewerThan(counted!, options.allowFewer));
   if (faults > 0) {
     const why = fault === undefined ? '' : `: ${fault}`;
@@ -202,12 +192,8 @@ function perhapsCut(names: readonly string[]): string {
 }
 
 /** Whether the export fails again until its operator has corrected something. */
-function isMistake(error: unknown): boolean {
-  return error instanceof GatewayFailure && error.isMistake;
-}
-
-function withExitCode(error: Error): Error {
-  return isMistake(error) ? new CommandError(error.message, USAGE_ERROR) : error;
+function isMistake(error: unknown): error is GatewayFailure {
+  return error instanceof GatewayFailure && error.isMistake === true;
 }
 
 interface ChildFile {
@@ -230,7 +216,7 @@ function childFiles(
   const names = children.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined)
-    throw new CommandError(`--child ${twice} is given twice. Remove one.`, USAGE_ERROR);
+    throw new OperatorMistake(`--child ${twice} is given twice. Remove one.`);
   return children.map(({ name, key, keys }) => {
     const format = recordFormat(formatName, [PARENT_KEY, ...keys]);
     return {
@@ -274,7 +260,7 @@ function leftOut(records: number, why: string): string {
 /** Says why the export ended, and how to continue it. */
 function notWhole(
   error: Error,
-  { progress: { records } }: ExportOutput,
+  records: number,
   { output: path }: ExportOptions,
   signal: AbortSignal,
 ): string {
@@ -291,20 +277,19 @@ function written(records: number): string {
   return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
 }
 
-/** As the name of the file ends, unless --format says it. @throws CommandError if the two differ */
+/** The format by the end of the file name, unless --format names it. @throws OperatorMistake if the two differ */
 function formatOf({ format, output = '' }: ExportOptions): FormatName {
   const [, ending] = /\.(csv|ndjson|jsonl)(?:\.gz)?$/i.exec(output) ?? [];
   const named = ending === undefined ? undefined : /csv/i.test(ending) ? 'csv' : 'ndjson';
   if (format !== undefined && named !== undefined && format !== named) {
-    throw new CommandError(
+    throw new OperatorMistake(
       `--format ${format} contradicts the name of the file, which ends with .${ending}. Remove --format, or give --output another name.`,
-      USAGE_ERROR,
     );
   }
   return format ?? named ?? 'ndjson';
 }
 
-/** @throws CommandError for options with which changes cannot be told */
+/** @throws OperatorMistake for options with which changes cannot be exported */
 function checkChanges({ changesSince, output, limit, format, child }: ExportOptions): void {
   if (changesSince === undefined) return;
   const mistake =
@@ -319,7 +304,7 @@ function checkChanges({ changesSince, output, limit, format, child }: ExportOpti
             : resolve(output) === resolve(changesSince)
               ? 'The state is a file of its own. Give --output the path of another file.'
               : undefined;
-  if (mistake !== undefined) throw new CommandError(mistake, USAGE_ERROR);
+  if (mistake !== undefined) throw new OperatorMistake(mistake);
 }
 
 function changesOf(
@@ -329,14 +314,13 @@ function changesOf(
 ): Changes | undefined {
   if (changesSince === undefined) return undefined;
   if (!operation.hasId || !operation.keys.includes('id')) {
-    throw new CommandError(
+    throw new OperatorMistake(
       operation.hasId
         ? 'Changes are applied by the id of a record. Add id to --fields.'
-        : 'The records of this list have no id, so their changes cannot be told. Export the list without --changes-since.',
-      USAGE_ERROR,
+        : 'The records of this list have no id, so their changes cannot be reported. Export the list without --changes-since.',
     );
   }
-  return openChanges(changesSince, { source, operation: operation.text(undefined) });
+  return new Changes(changesSince, { source, operation: operation.text(undefined) });
 }
 
 const WITHOUT_DELETIONS =
@@ -350,9 +334,8 @@ interface Source {
 
 function distantGateway(address: string, { sandbox }: ExportOptions, terminal: Terminal): Source {
   if (sandbox) {
-    throw new CommandError(
+    throw new OperatorMistake(
       '--sandbox exports made-up people without a gateway. Remove it, or remove --url.',
-      USAGE_ERROR,
     );
   }
   const { exportApiKey: apiKey } = readSettings(terminal, [
@@ -361,9 +344,8 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
   ]);
   const url = graphqlUrl(address);
   if (apiKey !== undefined && !isSecureUrl(url)) {
-    throw new CommandError(
+    throw new OperatorMistake(
       'The key is sent only over https, or to this machine. Give --url an address that begins with https://.',
-      USAGE_ERROR,
     );
   }
   return { gateway: gatewayAt({ url, apiKey, proxy: terminal.proxyFor(url) }), source: url };
@@ -372,15 +354,13 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
 function graphqlUrl(address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new CommandError(
+    throw new OperatorMistake(
       '--url takes an address that begins with http:// or https://, such as http://localhost:4000.',
-      USAGE_ERROR,
     );
   }
   if (url.username !== '' || url.password !== '') {
-    throw new CommandError(
+    throw new OperatorMistake(
       '--url takes an address without a user and password. Set EXPORT_API_KEY to a key of the gateway.',
-      USAGE_ERROR,
     );
   }
   const path = url.pathname.replace(/\/+$/, '');
@@ -399,9 +379,9 @@ async function ownGateway(
   const config = readConfig(env, readFile, { hasCallers: false });
   reportMisspellings(terminal);
   const hasService = config.recruitingUrl !== undefined;
-  if (config.exportApiKey !== undefined) throw new CommandError(KEY_WITHOUT_URL, USAGE_ERROR);
+  if (config.exportApiKey !== undefined) throw new OperatorMistake(KEY_WITHOUT_URL);
   if (sandbox === hasService) {
-    throw new CommandError(hasService ? TWO_SOURCES : NO_SOURCE, USAGE_ERROR);
+    throw new OperatorMistake(hasService ? TWO_SOURCES : NO_SOURCE);
   }
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);

@@ -34,17 +34,17 @@ import { GatewayFailure, type Gateway } from './gateway.ts';
 interface ExportSelection {
   /** A list of the service, such as `persons`, or its `all…` field. */
   readonly field: string;
-  /** As in GraphQL, such as `id firstName`; undefined: all that need neither a selection nor an argument. */
+  /** As in GraphQL, such as `id firstName`; undefined: all fields that need neither a selection nor an argument. */
   readonly fields: string | undefined;
-  /** The filters of the list as in GraphQL, such as `status: OPEN`. */
+  /** The filters of the list, as in GraphQL, such as `status: OPEN`. */
   readonly args: string | undefined;
   /** Lists below a record, as in GraphQL, such as `history { at stage }`, or only their names. */
   readonly children?: readonly string[] | undefined;
 }
 
-/** A list below each record, which is exported to a file of its own. */
-export interface ExportedChild {
-  /** As it was given. */
+/** A list below each record, which is exported to a separate file. */
+interface ExportedChild {
+  /** As the operator wrote it. */
   readonly name: string;
   /** The key of the list in each record. */
   readonly key: string;
@@ -56,11 +56,11 @@ export interface ExportedChild {
 export interface ExportOperation {
   /** The name of the `all…` field. */
   readonly list: string;
-  /** @param limit records that one operation returns; undefined: all */
+  /** @param limit the number of records; undefined: all */
   text(limit: number | undefined): string;
   /**
-   * @param first records that one operation returns; undefined: a page of the service
-   * @returns the same records as edges of a connection; undefined if there is none
+   * @param first the number of records; undefined: a page of the service
+   * @returns an operation for the same records as edges of a connection; undefined without a connection
    */
   window(first: number | undefined): string | undefined;
   /** The response keys of a record. */
@@ -68,19 +68,19 @@ export interface ExportOperation {
   /** Whether the records have an id, which is then selected as ID_KEY. */
   readonly hasId: boolean;
   readonly children: readonly ExportedChild[];
-  /** Fields of which only the first page is exported, if they are paged lists: without a schema, that is not known. */
+  /** Fields of which only the first page is exported if they are paged lists, which is not known without a schema. */
   readonly perhapsCut: readonly string[];
 }
 
 /** The key of the list in the answer. */
 export const LIST_KEY = 'records';
-/** The key of the id in each record, whatever else is selected. */
+/** The key of the id in each record, which is always selected. */
 export const ID_KEY = '_exportId';
 /** The keys of child lists begin with it. */
 const CHILD_KEY = '_exportChild';
 
-/** Whether only the export selected it. */
-export function isOwnKey(key: string): boolean {
+/** Whether the export has added this key to the fields that the operator selected. */
+export function isAddedKey(key: string): boolean {
   return key === ID_KEY || key.startsWith(CHILD_KEY);
 }
 
@@ -110,6 +110,7 @@ export async function exportOperation(
   const added = [...(hasId ? [`${ID_KEY}: id`] : []), ...below.map(({ selected }) => selected)];
   const record = print(selection).replace('{', `{ ${added.join(' ')}`);
   await checkValid(`${name}${args === undefined ? '' : `(${args})`}`, record, gateway, signal);
+  const filters = args === undefined ? [] : [args];
   return {
     list: name,
     keys: keysOf(selection),
@@ -117,23 +118,24 @@ export async function exportOperation(
     children: below,
     perhapsCut: list ? [] : perhapsPaged(selection, ...below.map(({ selected }) => selected)),
     text: (limit) => {
-      const most = limit === undefined ? undefined : `${names.limit}: ${limit}`;
-      const given = [args, `${names.after}: $after`, most];
-      const all = given.filter((one) => one !== undefined).join(', ');
-      return `query Export($after: String) { ${LIST_KEY}: ${name}(${all}) @stream ${record} }`;
+      const size = limit === undefined ? [] : [`${names.limit}: ${limit}`];
+      return queryOf(
+        `${name}(${[...filters, `${names.after}: $after`, ...size].join(', ')}) @stream ${record}`,
+      );
     },
     window: (first) => {
       if (!connection) return undefined;
-      const most = first === undefined ? undefined : `first: ${first}`;
-      const all = [args, `${connection.after}: $after`, most]
-        .filter((one) => one !== undefined)
-        .join(', ');
-      return (
-        `query Export($after: String) { ${LIST_KEY}: ${connection.name}(${all}) ` +
-        `{ edges { cursor node ${record} } pageInfo { hasNextPage } } }`
+      const size = first === undefined ? [] : [`first: ${first}`];
+      const all = [...filters, `${connection.after}: $after`, ...size].join(', ');
+      return queryOf(
+        `${connection.name}(${all}) { edges { cursor node ${record} } pageInfo { hasNextPage } }`,
       );
     },
   };
+}
+
+function queryOf(list: string): string {
+  return `query Export($after: String) { ${LIST_KEY}: ${list} }`;
 }
 
 const PARENT_WITHOUT_ID =
@@ -153,8 +155,9 @@ function childOf(
   const selectionSet =
     node.selectionSet ??
     (field && selectionOf(name, plainSelection(field.element, list.schema), undefined));
-  if (!selectionSet)
+  if (!selectionSet) {
     throw new OperatorMistake(NO_SCHEMA.replace('--fields "id …"', `--child "${name} { … }"`));
+  }
   if (field) checkPagedLists('--child', selectionSet, field.element, list.schema);
   const keys = keysOf(selectionSet);
   if (keys.includes(PARENT_KEY)) {
@@ -208,21 +211,21 @@ const NO_SCHEMA =
   'The gateway does not show its schema, so the fields of a record are not known here. Name them with ' +
   '--fields "id …", or have the operator set INTROSPECTION=on.';
 
-/** Parses the options. @throws OperatorMistake unless it is a list, its filters and the selection of its records */
+/** Parses the options. @throws OperatorMistake unless they are a list, its filters and the selection of its records */
 function selectionOf(
   field: string,
   fields: string,
   args: string | undefined,
-  names?: OwnArguments,
+  names?: PagingArguments,
 ): SelectionSetNode {
   if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
   const filters = args === undefined ? undefined : argsOf(args);
-  const own = filters?.find(
+  const paging = filters?.find(
     ({ name }) => name.value === names?.after || name.value === names?.limit,
   );
-  if (own) {
+  if (paging) {
     throw new OperatorMistake(
-      `--args takes the filters of the list. Remove ${own.name.value}, which an export sets itself.`,
+      `--args takes the filters of the list. Remove ${paging.name.value}, which an export sets itself.`,
     );
   }
   const form = `It is written as in GraphQL: --fields "id title company { name }".`;
@@ -245,7 +248,7 @@ const NOT_A_LIST =
  *
  * @param before and `after`: what makes an operation of the text
  * @param form a sentence with an example
- * @throws OperatorMistake with the place in the text
+ * @throws OperatorMistake that names the position in the text
  */
 function onlyField(
   option: string,
@@ -281,7 +284,7 @@ function onlyField(
   const fields =
     operation?.kind === Kind.OPERATION_DEFINITION ? operation.selectionSet.selections : [];
   const [field] = fields;
-  // With a bracket that closes what it did not open, the text can be more than a part of a field.
+  // A text that closes a bracket of `before` is more than a part of the field.
   const isWhole = field?.kind === Kind.FIELD && field.loc!.end >= start + text.length;
   if (!isWhole || fields.length > 1 || document.definitions.length > 1) {
     throw refuse(': it closes a bracket that it did not open.');
@@ -290,9 +293,9 @@ function onlyField(
 }
 
 /**
- * Refuses paged lists without a number of elements: of them, only the first page would be exported.
+ * Refuses paged lists without a number of elements, of which only the first page would be exported.
  *
- * @param option that has the selection @throws OperatorMistake
+ * @param option the option with the selection @throws OperatorMistake
  */
 function checkPagedLists(
   option: string,
@@ -301,7 +304,7 @@ function checkPagedLists(
   schema: GraphQLSchema,
 ): void {
   const types = new TypeInfo(schema, record);
-  /** For each field around the current one: what to say if it is a paged list. Undefined if it has a size. */
+  /** For each field around the current one, the complaint if it is a paged list; undefined for one with a size. */
   const around: (string | undefined)[] = [];
   const enter = (node: FieldNode) => {
     const parent = types.getParentType();
@@ -339,16 +342,16 @@ function onlyFirstPage(name: string, types: TypeInfo, isOfRecord: boolean): stri
   return `only the first page of ${name} would be exported. ${advice.charAt(0).toUpperCase()}${advice.slice(1)}.`;
 }
 
-/** What looks like a paged list without a number of elements, where the schema is not shown. */
+/** Guesses, without a schema, the names of paged lists without a number of elements. */
 function perhapsPaged(selection: SelectionSetNode, ...children: readonly string[]): string[] {
   const names = new Set<string>();
-  const Field = ({ name, arguments: given, selectionSet }: FieldNode) => {
-    const selected = selectionSet?.selections ?? [];
+  const Field = (field: FieldNode) => {
+    const selected = field.selectionSet?.selections ?? [];
     const hasElements = selected.some(
       (each) => each.kind === Kind.FIELD && ['items', 'edges'].includes(each.name.value),
     );
-    const hasSize = given?.some((argument) => SIZE.test(argument.name.value));
-    if (hasElements && !hasSize) names.add(name.value);
+    const hasSize = field.arguments?.some(({ name }) => SIZE.test(name.value));
+    if (hasElements && !hasSize) names.add(field.name.value);
   };
   for (const each of [selection, ...children.map((child) => parse(`{ ${child} }`))]) {
     visit(each, { Field });
@@ -367,17 +370,15 @@ async function checkValid(
     await gateway.ask(`{ ${list} @include(if: false) ${record} }`, signal);
   } catch (error) {
     if (!(error instanceof GatewayFailure)) throw error;
-    // It may be read in several operations.
+    // Several operations with fewer records each may be accepted.
     if (error.code === 'OPERATION_TOO_COMPLEX') return;
     if (error.code !== 'BAD_USER_INPUT') throw error;
     const [, value] = /non-enum value: "(\w+)"/.exec(error.message) ?? [];
     const advice = value === undefined ? '' : ` Write ${value} without quotes.`;
-    throw new OperatorMistake(
-      `${error.message}${advice} Correct --fields${record.includes(CHILD_KEY) ? ', --args or --child' : ' or --args'}.`,
-      {
-        cause: error,
-      },
-    );
+    const options = record.includes(CHILD_KEY)
+      ? '--fields, --args or --child'
+      : '--fields or --args';
+    throw new OperatorMistake(`${error.message}${advice} Correct ${options}.`, { cause: error });
   }
 }
 
@@ -406,7 +407,7 @@ interface ExportableList {
   /** As in GraphQL, the fields of a record that need neither a selection nor an argument. */
   readonly selection: string;
   readonly hasId: boolean;
-  readonly names: OwnArguments;
+  readonly names: PagingArguments;
   /** The connection of the same records; undefined if there is none. */
   readonly connection: ConnectionField | undefined;
 }
@@ -417,13 +418,13 @@ interface ConnectionField {
   readonly after: string;
 }
 
-/** The names of the gateway's own arguments of an `all…` field. */
-interface OwnArguments {
+/** The names of the arguments that the gateway adds to an `all…` field. */
+interface PagingArguments {
   readonly after: string;
   readonly limit: string;
 }
 
-const USUAL_ARGUMENTS: OwnArguments = { after: 'after', limit: 'limit' };
+const USUAL_ARGUMENTS: PagingArguments = { after: 'after', limit: 'limit' };
 
 /** @returns undefined if the gateway does not show its schema */
 async function readLists(
@@ -440,9 +441,9 @@ async function readLists(
   const lists = fieldsOf(schema.getQueryType()!);
   return lists.flatMap(({ name, args, type }): ExportableList[] => {
     const record = getNamedType(type);
-    // Ours come first: a service with a filter `limit` has ours as `drainLimit`.
-    const called = (ours: RegExp) => args.find((argument) => ours.test(argument.name))?.name;
-    const [after, limit] = [called(/^(after|drainAfter_*)$/), called(/^(limit|drainLimit_*)$/)];
+    // The arguments of the gateway come first. Where the service has a filter `limit`, they have other names.
+    const named = (pattern: RegExp) => args.find((argument) => pattern.test(argument.name))?.name;
+    const [after, limit] = [named(/^(after|drainAfter_*)$/), named(/^(limit|drainLimit_*)$/)];
     const isList = isListType(getNullableType(type));
     if (!after || !limit || !isList || !isCompositeType(record)) return [];
     const selection = plainSelection(record, schema);
@@ -479,7 +480,7 @@ function withoutAll(name: string): string {
   return name.replace(/all/i, '').toLowerCase();
 }
 
-/** The list that is meant: by the name of its `all…` field, or of the list of the service. @throws OperatorMistake */
+/** Finds a list by the name of its `all…` field, or of the list of the service. @throws OperatorMistake */
 function chooseList(field: string, lists: readonly ExportableList[]): ExportableList {
   const meant =
     lists.find(({ name }) => name === field) ??

@@ -2,27 +2,20 @@ import {
   accessSync,
   constants,
   existsSync,
+  lstatSync,
   realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
+import { open, rename, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve as absolute } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
 import { syncFolder } from '../sync-folder.ts';
-import {
-  openExportState,
-  OtherLayout,
-  type AddedPage,
-  type Begun,
-  type ExportProgress,
-  type ExportState,
-  type PageToCheck,
-} from './export-state.ts';
-import { openPartFile, partOf, type PartFile } from './part-file.ts';
+import { ExportState, OtherLayout, type AddedPage, type Begun } from './export-state.ts';
 import {
   adoptFile,
   checkLink,
@@ -42,30 +35,25 @@ import {
  *     people.history.csv.part the same for each list below the records; renamed before people.csv
  *
  * A page is appended to the file first, and to the state afterwards. Every second, or 2,000 records, the file is
- * flushed to the disk (fsync), and then the state is committed. So what the state says is in the file, at every moment
- * and after a power failure too. What the file has beyond that is cut off when the export is resumed, and the gateway
- * is asked for what follows the cursor.
+ * flushed to the disk (fsync), and then the state is committed. So the file has everything that the state counts, at
+ * every moment and after a power failure too. When the export is resumed, the rest of the file is cut off, and the
+ * records after the cursor are requested.
  *
  *     kill while a page is written    the file is longer than the state says: cut off
  *     ... while the state is written  SQLite keeps the commit before: the same
- *     ... behind the last page        the state says finished: the file is renamed
- *     ... behind the rename           the file has its name: nothing is left to do
+ *     ... after the last page         the state says finished: the file is renamed
+ *     ... after the rename            the file has its name: nothing is left to do
  *
  * The list may change between the two runs. Records that the gateway sends again are recognized by their ids.
  */
 
 /** Where an export is written to. */
 export interface ExportOutput {
-  /** What earlier runs have written, and this one. */
-  readonly progress: ExportProgress;
-  newOf<R extends { readonly id: string | null }>(page: PageToCheck<R>): readonly R[];
+  /** What earlier runs and this one have written. */
+  readonly state: Pick<ExportState, 'progress' | 'ending' | 'newOf' | 'digests' | 'hasDigest'>;
   /** Writes the lines of a page to each file. @throws OutputFailure */
   write(lines: readonly string[], page: AddedPage): Promise<void>;
-  /** Of the records that were written. */
-  readonly digests: ExportState['digests'];
-  /** How the list ended, if it was read to its end before. */
-  readonly ending: ExportState['ending'];
-  /** Everything was written. @throws OutputFailure */
+  /** Call it when everything is written. @throws OutputFailure */
   finish(closing?: Closing): Promise<void>;
   /** Keeps what can be resumed. */
   close(): Promise<void>;
@@ -73,8 +61,8 @@ export interface ExportOutput {
 
 /** What an export of changes does when the list was read to its end. */
 interface Closing {
-  readonly ending: NonNullable<ExportState['ending']>;
-  /** Written unless an earlier run has. */
+  readonly ending: Parameters<ExportState['end']>[0];
+  /** Written unless an earlier run has written them. */
   readonly lines: string;
   /** Called when everything is on the disk, before the file gets its name. @param path of the file */
   readonly onSynced: (path: string) => void;
@@ -99,37 +87,34 @@ class NotResumable extends OperatorMistake {
 
 interface OutputFile {
   readonly path: string;
-  /** What it begins with. */
+  /** What the file begins with. */
   readonly header: string;
 }
 
 interface ExportFileOptions {
-  readonly path: string;
-  /** Files that are written, continued and replaced together with the first one. */
-  readonly others: readonly OutputFile[];
+  /** They are written, continued and replaced together. The state belongs to the first one. */
+  readonly files: readonly [OutputFile, ...OutputFile[]];
   readonly begun: Omit<Begun, 'replaces'>;
-  /** What a file begins with. */
-  readonly header: string;
   readonly isGzip: boolean;
   readonly resume: boolean;
-  /** Whether files that are there may be replaced. With `resume`: unless they can be continued. */
+  /** Whether existing files may be replaced. With `resume`: unless they can be continued. */
   readonly force: boolean;
-  /** Whether `force` replaces only what an interrupted export has left: a whole file has changes to apply. */
+  /** Whether `force` replaces only what an interrupted export has left, because a whole file has changes to apply. */
   readonly keepsWhole: boolean;
   readonly clock: Clock;
-  /** Called before an export begins anew that was to be continued. @param reason a sentence */
+  /** Called if an export that was to be continued begins anew. @param reason a sentence */
   readonly onBeginAnew: (reason: string) => void;
 }
 
 const COMMIT_MS = 1_000;
 const COMMIT_RECORDS = 2_000;
-/** Of text that was not flushed: compressed files keep it in memory. */
+/** The length of text that was not flushed: for a compressed file, it is kept in memory. */
 const COMMIT_CHARACTERS = 8 * 1024 * 1024;
 
 /**
- * Reports a folder where nothing can be written, before the gateway is asked.
+ * Reports a folder in which nothing can be written, before the first request to the gateway.
  *
- * @param option that gives the path @throws OperatorMistake
+ * @param option the option with the path @throws OperatorMistake
  */
 export function checkFolder(path: string, option: '--output' | '--changes-since'): void {
   if (path === '-' || path.endsWith('/')) {
@@ -153,18 +138,17 @@ export function checkFolder(path: string, option: '--output' | '--changes-since'
   }
 }
 
-/** @returns `whole` if there is nothing left to resume @throws OperatorMistake, OutputFailure */
+/** @returns `whole` if nothing is left to resume @throws OperatorMistake, OutputFailure */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
   const { resume, force, keepsWhole } = options;
-  const replaces = force && !keepsWhole;
-  const path = targetOf(options.path);
-  const files = [path, ...options.others.map((other) => targetOf(other.path))];
+  const files = options.files.map((file) => ({ ...file, path: targetOf(file.path) }));
+  const paths = files.map(({ path }) => path);
+  const path = paths[0]!;
   const statePath = stateOf(path);
-  const isThere = existsSync(path);
-  const isBegun = [...files.map(partOf), statePath].some(isTaken);
-  const taken = files.find((file) => existsSync(file));
+  const exists = existsSync(path);
+  const isBegun = [...paths.map(partOf), statePath].some(isTaken);
   if (resume) {
-    if (isThere && !isBegun && !replaces) return 'whole';
+    if (exists && !isBegun && (!force || keepsWhole)) return 'whole';
     try {
       if (isBegun) return await continued(files, options);
     } catch (error) {
@@ -173,95 +157,71 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     }
   }
   if (isBusyState(statePath)) throw isBusyError(path);
-  if (isThere && keepsWhole) throw notApplied(path);
-  if (!force && (taken !== undefined || isBegun))
-    throw alreadyThere(isBegun ? path : taken!, isBegun);
-  for (const file of [...files.map(partOf), ...filesOf(statePath)]) removeFile(file);
-  return beginExport(files, openState(path), options);
+  if (exists && keepsWhole) throw notApplied(path);
+  const taken = isBegun ? path : paths.find((each) => existsSync(each));
+  if (!force && taken !== undefined) throw alreadyExists(taken, isBegun);
+  for (const each of [...paths.map(partOf), ...filesOf(statePath)]) removeFile(each);
+  return await openFiles(files, openState(path), options);
 }
 
 /** Continues what an earlier run has left. @throws NotResumable, OperatorMistake, OutputFailure */
 async function continued(
-  files: readonly string[],
+  files: readonly OutputFile[],
   options: ExportFileOptions,
 ): Promise<ExportOutput | 'whole'> {
-  const path = files[0]!;
-  const part = partOf(path);
+  const { path } = files[0]!;
   try {
-    for (const file of [...files.map(partOf), ...filesOf(stateOf(path))]) adoptFile(file);
+    const parts = files.map((file) => partOf(file.path));
+    for (const file of [...parts, ...filesOf(stateOf(path))]) adoptFile(file);
   } catch (error) {
     throw error instanceof NotOurs ? new NotResumable(error.message, BEGIN_ANEW) : error;
   }
   const state = openState(path);
-  const isRenamed = state.isFinished && !existsSync(part);
-  if (isRenamed && existsSync(path)) {
-    state.close();
-    rmSync(stateOf(path), { force: true });
-    if (!options.force) return 'whole';
-    // Only the removal of the state was missing.
-    return openExportFile(options);
+  const isRenamed = state.isFinished && !existsSync(partOf(path));
+  if (!isRenamed || !existsSync(path)) {
+    return await openFiles(files, state, options, isRenamed ? undefined : state.begun);
   }
-  if (isRenamed || !state.begun) return beginExport(files, state, options);
-  try {
-    checkSame(state.begun, options.begun, path);
-    return await openedFiles(files, state, options);
-  } catch (error) {
-    if (state.isOpen) state.close();
-    throw failureOf(error, partOf(path));
-  }
+  state.close();
+  rmSync(stateOf(path), { force: true });
+  // Only the removal of the state was missing.
+  return options.force ? openExportFile(options) : 'whole';
 }
 
 const BEGIN_ANEW = 'Begin anew with --force.';
 
-function beginExport(
-  files: readonly string[],
+/** @param begun what an export that is continued was begun with. Closes the state if it fails */
+async function openFiles(
+  outputs: readonly OutputFile[],
   state: ExportState,
   options: ExportFileOptions,
+  begun?: Begun,
 ): Promise<ExportOutput> {
-  state.begin({ ...options.begun, replaces: options.force && !options.keepsWhole });
-  return openedFiles(files, state, options);
-}
-
-/** Closes the state if it fails. */
-async function openedFiles(
-  paths: readonly string[],
-  state: ExportState,
-  { header, others, isGzip, force, keepsWhole, clock }: ExportFileOptions,
-): Promise<ExportOutput> {
-  const path = paths[0]!;
+  const { isGzip, force, keepsWhole, clock } = options;
+  const { path } = outputs[0]!;
   const statePath = stateOf(path);
-  const headers = [header, ...others.map((other) => other.header)];
   const files: PartFile[] = [];
-  for (const [at, each] of paths.entries()) {
-    const bytes = state.lengths[at] ?? 0;
-    try {
+  try {
+    if (begun) checkSame(begun, options.begun, path);
+    else state.begin({ ...options.begun, replaces: force && !keepsWhole });
+    for (const output of outputs) {
       // The files of a whole export get their names one after the other, the first one at last.
-      if (state.isFinished && !isTaken(partOf(each)) && existsSync(each))
-        renameSync(each, partOf(each));
-      const opened = await openPartFile(each, { bytes, isGzip });
-      if (!opened) throw isShorter(each);
-      files.push(opened);
-    } catch (error) {
-      state.close();
-      for (const file of files) await file.close();
-      throw failureOf(error, partOf(each));
+      const hasItsName = begun && state.isFinished && !isTaken(partOf(output.path));
+      if (hasItsName && existsSync(output.path)) renameSync(output.path, partOf(output.path));
+      const bytes = (begun && state.lengths[files.length]) ?? 0;
+      files.push(await PartFile.open(output, { bytes, isGzip }));
     }
+  } catch (error) {
+    state.close();
+    for (const file of files) await file.close();
+    throw failureOf(error, partOf(path));
   }
-  const hasHeader = paths.map((_, at) => (state.lengths[at] ?? 0) > 0);
   let committedAt = clock.elapsed();
   let uncommitted = 0;
-  /** Whether some files have the lines of a page, and others do not. */
+  /** Whether some of the files have the lines of a page, and others do not. */
   let isTorn = false;
 
   return {
-    get progress() {
-      return state.progress;
-    },
-    digests: state.digests,
-    get ending() {
-      return state.ending;
-    },
-    newOf: (page) => state.newOf(page),
+    state,
     write: (lines, page) =>
       guarded(async () => {
         await append(lines);
@@ -277,19 +237,16 @@ async function openedFiles(
       guarded(async () => {
         if (!state.ending) {
           await append([closing?.lines ?? '']);
-          // Nothing is awaited in between: the same commit keeps the last lines, and that they are the last ones.
+          // Nothing is awaited in between, so one commit records both the last lines and that they are the last ones.
           if (closing) state.end(closing.ending);
         }
         await commit();
         const isReplaceable = !keepsWhole && (state.begun!.replaces || force);
-        const there = paths.find((each) => existsSync(each));
-        if (there !== undefined && !isReplaceable) {
-          throw keepsWhole ? notApplied(there) : appeared(there);
+        const existing = files.find((file) => existsSync(file.path));
+        if (existing && !isReplaceable) {
+          throw keepsWhole ? notApplied(existing.path) : appeared(existing.path);
         }
-        // Another user who can write to the folder may have replaced the file.
-        for (const [at, file] of files.entries()) {
-          if (await file.isReplaced()) throw replaced(paths[at]!);
-        }
+        for (const file of files) if (await file.isReplaced()) throw replaced(file.path);
         state.finish(await flushed());
         closing?.onSynced(absolute(path));
         for (const file of files.toReversed()) await file.publish();
@@ -306,16 +263,15 @@ async function openedFiles(
       for (const file of files) await file.close();
       // The files of an export that never began must not prevent the next one.
       if (!isNothing) return;
-      for (const left of [...paths.map(partOf), statePath]) rmSync(left, { force: true });
+      for (const left of [...files.map((file) => partOf(file.path)), statePath])
+        rmSync(left, { force: true });
     },
   };
 
   async function append(lines: readonly string[]): Promise<void> {
     for (const [at, file] of files.entries()) {
       isTorn = at > 0;
-      const text = `${hasHeader[at] ? '' : headers[at]}${lines[at] ?? ''}`;
-      if (text !== '') await file.append(text);
-      hasHeader[at] = true;
+      await file.append(lines[at] ?? '');
     }
     isTorn = false;
   }
@@ -342,6 +298,105 @@ async function openedFiles(
   }
 }
 
+const compressed = promisify(gzip);
+
+/**
+ * A file of an export. Its name ends with `.part` until the export is whole. A compressed file gets a gzip member with
+ * each flush, so that it can be cut there and continued: gunzip reads members one after the other.
+ */
+class PartFile {
+  readonly path: string;
+  readonly #file: FileHandle;
+  readonly #header: string;
+  readonly #isGzip: boolean;
+  /** Bytes. */
+  #length: number;
+  #hasHeader: boolean;
+  /** The text of the next gzip member. */
+  #member: string[] = [];
+  /** Characters that were appended since the last flush. */
+  unflushed = 0;
+
+  constructor({ path, header }: OutputFile, file: FileHandle, bytes: number, isGzip: boolean) {
+    this.path = path;
+    this.#file = file;
+    this.#header = header;
+    this.#isGzip = isGzip;
+    this.#length = bytes;
+    this.#hasHeader = bytes > 0;
+  }
+
+  /** Opens a file, and cuts off what follows its first `bytes`. @throws NotResumable, OperatorMistake, OutputFailure */
+  static async open(
+    output: OutputFile,
+    { bytes, isGzip }: { readonly bytes: number; readonly isGzip: boolean },
+  ): Promise<PartFile> {
+    const part = partOf(output.path);
+    let file: FileHandle | undefined;
+    try {
+      if (!isTaken(part)) createPrivateFile(part);
+      file = await open(part, constants.O_RDWR | constants.O_NOFOLLOW);
+      if ((await file.stat()).size < bytes) throw isShorter(output.path);
+      await file.truncate(bytes);
+      return new PartFile(output, file, bytes, isGzip);
+    } catch (error) {
+      await file?.close();
+      throw failureOf(error, part);
+    }
+  }
+
+  /** Writes behind the part that was kept, even if an earlier write failed beyond it. */
+  async append(text: string): Promise<void> {
+    const all = this.#hasHeader ? text : this.#header + text;
+    if (all !== '') {
+      this.unflushed += all.length;
+      if (this.#isGzip) this.#member.push(all);
+      else await this.#write(Buffer.from(all));
+    }
+    this.#hasHeader = true;
+  }
+
+  /** Flushes to the disk. @returns the length of the file, bytes */
+  async flush(): Promise<number> {
+    // A file without any member is not a gzip file.
+    if (this.#isGzip && (this.#member.length > 0 || this.#length === 0)) {
+      await this.#write(await compressed(this.#member.join('')));
+      this.#member = [];
+    }
+    await this.#file.sync();
+    this.unflushed = 0;
+    return this.#length;
+  }
+
+  /** Whether another user who can write to the folder has replaced the file. */
+  async isReplaced(): Promise<boolean> {
+    const part = lstatSync(partOf(this.path), { throwIfNoEntry: false });
+    const { ino, dev } = await this.#file.stat();
+    return part?.ino !== ino || part.dev !== dev;
+  }
+
+  /** Gives the file its name. */
+  async publish(): Promise<void> {
+    await rename(partOf(this.path), this.path);
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async #write(content: Buffer): Promise<void> {
+    for (let at = 0; at < content.length;) {
+      const position = this.#length + at;
+      at += (await this.#file.write(content, at, content.length - at, position)).bytesWritten;
+    }
+    this.#length += content.length;
+  }
+}
+
+function partOf(path: string): string {
+  return `${path}.part`;
+}
+
 /**
  * Gives a whole file of changes its name, if the run that wrote it was ended before it could.
  *
@@ -365,7 +420,7 @@ function stateOf(path: string): string {
   return `${partOf(path)}.state`;
 }
 
-/** A database, and what SQLite writes beside it. */
+/** The paths of a database and of what SQLite writes beside it. */
 export function filesOf(statePath: string): string[] {
   return ['', '-wal', '-shm', '-journal'].map((ending) => statePath + ending);
 }
@@ -383,7 +438,7 @@ function openState(path: string): ExportState {
   const statePath = stateOf(path);
   try {
     if (!isTaken(statePath)) createPrivateFile(statePath);
-    return openExportState(statePath);
+    return new ExportState(statePath);
   } catch (error) {
     const failure = databaseFailure(error);
     if (failure === 'busy') throw isBusyError(path);
@@ -395,7 +450,7 @@ function openState(path: string): ExportState {
 function isBusyState(statePath: string): boolean {
   if (!isOwnFile(statePath)) return false;
   try {
-    openExportState(statePath).close();
+    new ExportState(statePath).close();
     return false;
   } catch (error) {
     return databaseFailure(error) === 'busy';
@@ -409,14 +464,10 @@ function isBusyError(path: string): OperatorMistake {
 /** What prevents a database from being opened; undefined for other errors. */
 export function databaseFailure(error: unknown): 'busy' | 'unreadable' | undefined {
   if (error instanceof OtherLayout) return 'unreadable';
-  const code = sqliteCode(error);
+  // The upper bits are details, such as what another process is doing.
+  const code = ((error as { errcode?: number }).errcode ?? 0) % 256;
   if (code === SQLITE_BUSY) return 'busy';
   return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(code) ? 'unreadable' : undefined;
-}
-
-/** The upper bits of the code say more, such as what another process is in the middle of. */
-function sqliteCode(error: unknown): number {
-  return ((error as { errcode?: number }).errcode ?? 0) % 256;
 }
 
 const SQLITE_BUSY = 5;
@@ -446,7 +497,7 @@ function unreadable(statePath: string): NotResumable {
   );
 }
 
-function alreadyThere(path: string, isBegun: boolean): OperatorMistake {
+function alreadyExists(path: string, isBegun: boolean): OperatorMistake {
   return new OperatorMistake(
     isBegun
       ? `An export to ${path} was interrupted. Continue it with --resume, or begin anew with --force.`
@@ -481,7 +532,7 @@ function isShorter(path: string): NotResumable {
   );
 }
 
-/** @param file that cannot be written */
+/** @param file the file that cannot be written */
 export function failureOf(error: unknown, file: string): Error {
   if (error instanceof OperatorMistake || error instanceof OutputFailure) return error;
   const { code, errcode } = error as { code?: string; errcode?: number };
@@ -507,7 +558,7 @@ export class ReaderLeft extends OutputFailure {
   override name = 'ReaderLeft';
 }
 
-/** Writes to a stream as fast as it is read. It cannot be resumed by another run. */
+/** Writes to a stream as fast as it is read. Another run cannot resume it. */
 export function streamOutput(
   stream: NodeJS.WritableStream,
   {
@@ -516,18 +567,13 @@ export function streamOutput(
     signal,
   }: { readonly header: string; readonly isGzip: boolean; readonly signal: AbortSignal },
 ): ExportOutput {
-  const state = openExportState(':memory:');
-  /** What is not sent yet: a gzip member should not be small. */
+  const state = new ExportState(':memory:');
+  /** Text that is not yet sent: a gzip member should not be small. */
   let pending = header;
   let isEmpty = true;
 
   return {
-    get progress() {
-      return state.progress;
-    },
-    digests: state.digests,
-    ending: undefined,
-    newOf: (page) => state.newOf(page),
+    state,
     write: async ([lines], page) => {
       pending += lines;
       state.add(page);
@@ -544,7 +590,7 @@ export function streamOutput(
     const text = pending;
     pending = '';
     isEmpty = false;
-    const content = isGzip ? await promisify(gzip)(text) : text;
+    const content = isGzip ? await compressed(text) : text;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const stop = () => reject(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });

@@ -2,29 +2,29 @@ import type { Clock } from '../clock.ts';
 import type { Json } from '../json.ts';
 import { ID_KEY, LIST_KEY, type ExportOperation } from './export-operation.ts';
 import { GatewayFailure, type Gateway } from './gateway.ts';
-import { nextWait, PATIENCE_MS } from './patience.ts';
+import { Patience } from './patience.ts';
 
 /** The records of one page, in the order of the list. */
 export interface ExportedPage {
   readonly records: readonly ExportedRecord[];
-  /** A cursor behind the last one. */
+  /** The cursor of the last record. */
   readonly resumeAfter: string;
-  /** How many records the list had when the gateway last read it whole. */
+  /** The number of records in the list when the gateway last read it whole. */
   readonly listLength: number | undefined;
-  /** How many records the service said that the list has. */
+  /** The number of records in the list, as the service reported it. */
   readonly counted: number | undefined;
-  /** Why values are null that the service could not give. */
+  /** For each value that the service could not return, and that is null, the reason. */
   readonly faults: readonly string[];
-  /** Whether it is not known to begin exactly behind the page before: another operation was sent in between. */
+  /** Whether the page may not begin exactly behind the page before: another operation was sent in between. */
   readonly isResumed: boolean;
 }
 
 export interface ExportedRecord {
-  /** Null if the record has none. */
+  /** Null if the record has no id. */
   readonly id: string | null;
-  /** An object; null for a record that the service could not give. */
+  /** An object; null for a record that the service could not return. */
   readonly value: Json;
-  /** Whether the service may not have given one of its values. */
+  /** Whether the service may have failed to return a value of it. */
   readonly isFaulty: boolean;
 }
 
@@ -33,22 +33,22 @@ interface ExportedPagesOptions {
   readonly operation: ExportOperation;
   /** Undefined: from the start of the list. */
   readonly after: string | undefined;
-  /** How many more records are needed; Infinity for all. Asked before each operation. */
+  /** The number of records that are still needed; Infinity for all. Called before each operation. */
   readonly needed: () => number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called before each wait after a failure. @param fewer records of one operation, if they are fewer from now on */
+  /** Called before each wait after a failure. @param fewer records of an operation, if they are fewer from now on */
   readonly onWait: (failure: GatewayFailure, seconds: number, fewer: number | undefined) => void;
 }
 
-/** Records of one operation, if the whole list needs more pages than the gateway allows one operation. */
+/** Records of an operation, if the whole list needs more pages than the gateway allows for an operation. */
 const PART = 5_000;
-/** Records of one operation, if the gateway does not stream the list. The default of CONNECTION_MAX. */
+/** Records of an operation, if the gateway does not stream the list. The default of CONNECTION_MAX. */
 const WINDOW = 500;
-/** Records of one operation, if a page of the service costs too much with what is selected below its 50 records. */
+/** Records of an operation, if a page of the service costs too much with what is selected below its 50 records. */
 const FEW = 25;
 
-/** What one operation reads. */
+/** What an operation reads. */
 type Reading =
   /** The list, streamed; undefined: to its end. */
   | { readonly limit: number | undefined }
@@ -56,7 +56,7 @@ type Reading =
   | { readonly first: number | undefined };
 
 /**
- * Reads a list to its end. When an operation fails or reaches a limit of the gateway, another one continues behind the
+ * Reads a list to its end. When an operation fails or reaches a limit of the gateway, another one continues after the
  * last record.
  *
  * @throws GatewayFailure when there was no progress for 5 minutes, or someone has to do something first
@@ -68,8 +68,7 @@ export async function* exportedPages(
   let { after } = options;
   let isResumed = after !== undefined;
   let reading: Reading = { limit: undefined };
-  let wait = 1;
-  let patienceEnds = clock.elapsed() + PATIENCE_MS;
+  const patience = new Patience(clock);
   while (options.needed() > 0) {
     let count = 0;
     const now = upTo(options.needed(), reading);
@@ -80,34 +79,33 @@ export async function* exportedPages(
         after = page.resumeAfter;
         hasMore = page.hasMore ?? (isStreamed(now) && count === now.limit);
         yield { ...page, isResumed };
-        wait = 1;
-        patienceEnds = clock.elapsed() + PATIENCE_MS;
+        patience.restart();
       }
       if (!hasMore) return;
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GatewayFailure)) throw error;
       after = error.resumeAfter ?? after;
-      const instead: Reading | undefined =
-        count === 0 ? insteadOf(reading, now, error, options.operation) : undefined;
+      const hasNone = count === 0;
+      const instead: Reading | undefined = hasNone
+        ? insteadOf(reading, now, error, options.operation)
+        : undefined;
       // The operation would use all these pages again.
-      const isTooCostly = count === 0 && (error.minutesOfPages ?? 0) > 1;
-      if (isTooCostly && !instead) throw recordTooCostly(error);
-      if (error.code === 'CURSOR_INVALID' && after !== undefined && count === 0) {
-        // The cursor's record is gone, so the list is read from the start. Records in the file are left out again.
+      if (hasNone && !instead && (error.minutesOfPages ?? 0) > 1) throw recordTooCostly(error);
+      if (hasNone && error.code === 'CURSOR_INVALID' && after !== undefined) {
+        // The record of the cursor is gone, so the list is read from the start. What the file has is left out again.
         after = undefined;
       } else if (instead && !error.isTemporary) {
         reading = instead;
-      } else if (error.code !== 'DRAIN_LIMIT_EXCEEDED' || count === 0) {
-        const seconds = Math.max(error.retryAfter ?? wait, count === 0 ? secondsOfPages(error) : 0);
+      } else if (hasNone || error.code !== 'DRAIN_LIMIT_EXCEEDED') {
+        if (!error.isTemporary) throw error;
         if (instead) {
           reading = instead;
-          patienceEnds = clock.elapsed() + PATIENCE_MS;
+          patience.restart();
         }
-        if (!error.isTemporary || clock.elapsed() + seconds * 1000 > patienceEnds) throw error;
-        options.onWait(error, seconds, instead && sizeOf(instead));
-        await clock.sleep(seconds * 1000, signal);
-        wait = nextWait(wait);
+        const size = instead && sizeOf(instead);
+        const onWait = (seconds: number) => options.onWait(error, seconds, size);
+        await patience.waitAfter(error, signal, onWait, hasNone ? secondsOfPages(error) : 0);
       }
     }
     isResumed = true;
@@ -159,7 +157,7 @@ function sizeOf(reading: Reading): number | undefined {
   return isStreamed(reading) ? reading.limit : reading.first;
 }
 
-/** Of what the operation needed in all, and as much again for what it did not get to. A minute brings all pages. */
+/** The seconds until the caller has all pages that the operation needed, and as many again for the rest of it. */
 function secondsOfPages({ minutesOfPages = 0 }: GatewayFailure): number {
   return Math.ceil(60 * Math.min(1, 2 * minutesOfPages));
 }
@@ -172,7 +170,7 @@ function recordTooCostly({ code, message, resumeAfter }: GatewayFailure): Gatewa
   );
 }
 
-/** The list has fields that a company adds: they are answered in one piece. */
+/** The list has fields that a company adds. The gateway sends these in one piece. */
 class NotStreamed extends GatewayFailure {
   override name = 'NotStreamed';
   constructor() {
@@ -189,7 +187,7 @@ function isStreamed(reading: Reading): reading is Extract<Reading, { limit: unkn
 }
 
 interface PageOfOperation extends Omit<ExportedPage, 'isResumed'> {
-  /** Undefined where only the end of the operation says so. */
+  /** Undefined where only the end of the operation shows it. */
   readonly hasMore?: boolean;
 }
 
@@ -207,7 +205,7 @@ async function* pagesOf(
   for await (const payload of gateway.stream(request, signal)) {
     const increments = [...(payload.get('incremental')?.elements() ?? [])];
     if (!isStreamed(reading)) return yield* windowOf(payload);
-    // The first payload has no records, since @stream sends none with it by default.
+    // By default, @stream sends no records with the first payload.
     const isWhole = payload.get('hasNext') === undefined;
     if (isWhole && payload.get('data')?.get(LIST_KEY)?.kind === 'list') throw new NotStreamed();
     if (!increments[0]) failOn(payload);
@@ -251,7 +249,7 @@ function failOn(payload: Json): void {
   if (error) throw GatewayFailure.of(error);
 }
 
-/** @throws GatewayFailure if a list below a record is null only because the pages of a minute were used up */
+/** @throws GatewayFailure if a list below a record is null only because the caller has used the pages of the minute */
 function checkPaid(answer: Json): void {
   for (const error of answer.get('errors')?.elements() ?? []) {
     const failure = GatewayFailure.of(error);
@@ -265,15 +263,15 @@ function pageOf(increment: Json, items: Json): PageOfOperation {
   if (resumeAfter === undefined) {
     throw new GatewayFailure(TOO_OLD, { isTemporary: false });
   }
-  const wholeOf = (key: string) => {
+  const integer = (key: string) => {
     const number = Number(extensions?.get(key)?.raw);
     return Number.isInteger(number) ? number : undefined;
   };
   return {
     records: recordsOf(Array.from(items.elements()), increment),
     resumeAfter,
-    listLength: wholeOf('listLength'),
-    counted: wholeOf('counted'),
+    listLength: integer('listLength'),
+    counted: integer('counted'),
     faults: faultsOf(increment),
   };
 }
@@ -290,7 +288,7 @@ function recordsOf(values: readonly Json[], answer: Json): ExportedRecord[] {
   return values.map((value, at) => ({ id: idOf(value), value, isFaulty: isFaulty(at) }));
 }
 
-/** The path of an error has the position of its record in the list; that of an increment, of its first record. */
+/** The path of an error contains the position of its record in the list, the path of an increment that of its first. */
 function faultyRecords(answer: Json): (at: number) => boolean {
   const first = positionIn(answer.get('path')) ?? 0;
   const positions = Array.from(answer.get('errors')?.elements() ?? [], (error) =>

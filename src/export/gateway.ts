@@ -3,11 +3,11 @@ import { means, type ErrorCode } from '../errors.ts';
 import { parseJson, type Json } from '../json.ts';
 import { readBody } from '../memory/byte-limit.ts';
 
-/** The gateway that a list is exported from: one that runs elsewhere, or one inside this process. */
+/** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
 export interface Gateway {
   /** Returns the `data` of an answer. @throws GatewayFailure */
   ask(query: string, signal: AbortSignal): Promise<Json>;
-  /** Returns the payloads of an answer in parts. @throws GatewayFailure */
+  /** Returns the payloads of an incremental answer. @throws GatewayFailure */
   stream(
     request: { readonly query: string; readonly variables: object },
     signal: AbortSignal,
@@ -31,7 +31,7 @@ interface GatewayAddress {
 
 export function gatewayAt({ url, apiKey, proxy }: GatewayAddress): Gateway {
   const dispatcher = proxy === undefined ? new Agent() : new ProxyAgent(proxy);
-  // The types of undici and of Node describe the same interfaces, and are not the same.
+  // The types of undici and of Node describe the same interfaces, but are different types.
   const over = ((to: string, init: RequestInit) =>
     fetchOver(to, { ...(init as object), dispatcher })) as unknown as Fetch;
   const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey };
@@ -41,7 +41,7 @@ export function gatewayAt({ url, apiKey, proxy }: GatewayAddress): Gateway {
   };
 }
 
-/** The largest answer that is read whole, bytes: no answer to these operations is larger. */
+/** The size of the largest answer that is read whole, bytes. No answer to these operations is larger. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 function gatewayOver(
@@ -122,14 +122,14 @@ async function* partsOf(
   let isOver = false;
   const decoder = new TextDecoder();
   for await (const chunk of body) {
-    // Reads on after the last boundary, because a client that stops there would count as one that left.
+    // Reads on after the last boundary, because the gateway would count a client that stops there as having left.
     if (isOver) continue;
     // A part may arrive in many pieces: only the new one, and what may be the start of a boundary, is searched.
     let searched = Math.max(0, text.length - boundary.length - 2);
     text += decoder.decode(chunk, { stream: true });
     for (;;) {
       const end = text.indexOf(boundary, searched);
-      // The two characters behind a boundary tell whether it is the last one.
+      // The two characters after a boundary show whether it is the last one.
       if (end < 0 || text.length < end + boundary.length + 2) break;
       if (isPart) {
         const part = text.slice(0, end);
@@ -147,34 +147,29 @@ async function* partsOf(
 
 const CRLF = '\r\n';
 
+type Reasons = Partial<Omit<GatewayFailure, keyof Error | 'isTemporary' | 'isInvalid'>> &
+  Pick<GatewayFailure, 'isTemporary'> & { readonly cause?: unknown };
+
 /** The reason why a gateway returned nothing, or not everything. */
 export class GatewayFailure extends Error {
   override name = 'GatewayFailure';
-  readonly code: string | undefined;
+  declare readonly code?: string | undefined;
   /** Whether the same request may succeed later. */
-  readonly isTemporary: boolean;
-  /** Whether nothing was learned of the request, because the gateway was not reached or cannot serve now. */
-  readonly isAway: boolean;
+  declare readonly isTemporary: boolean;
+  /** Whether the gateway was not reached or cannot serve now, so that nothing is known about the request. */
+  declare readonly isAway?: boolean;
   /** Whether the operator of the export has to correct something first, such as the address or the key. */
-  readonly isMistake: boolean;
+  declare readonly isMistake?: boolean;
   /** Seconds. */
-  readonly retryAfter: number | undefined;
-  /** A cursor behind the records that were sent before. */
-  readonly resumeAfter: string | undefined;
-  /** Minutes in which the caller gets the pages that the operation has used, with those that it was refused. */
-  readonly minutesOfPages: number | undefined;
+  declare readonly retryAfter?: number | undefined;
+  /** A cursor after the records that were sent before. */
+  declare readonly resumeAfter?: string | undefined;
+  /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
+  declare readonly minutesOfPages?: number | undefined;
 
-  constructor(message: string, reasons: Reasons) {
-    const { code, isTemporary, isAway = false, isMistake = false } = reasons;
-    const { retryAfter, resumeAfter, minutesOfPages, cause } = reasons;
+  constructor(message: string, { cause, ...reasons }: Reasons) {
     super(message, { cause });
-    this.code = code;
-    this.isTemporary = isTemporary;
-    this.isAway = isAway;
-    this.isMistake = isMistake;
-    this.retryAfter = retryAfter;
-    this.resumeAfter = resumeAfter;
-    this.minutesOfPages = minutesOfPages;
+    Object.assign(this, reasons);
   }
 
   /** Reads an error of a GraphQL answer. */
@@ -238,7 +233,7 @@ export class GatewayFailure extends Error {
   }
 }
 
-/** The cursor in such an error is one of a list below a record. */
+/** The cursor of such an error belongs to a list below a record. */
 function isBelowRecord(error: Json): boolean {
   const [, ...path] = error.get('path')?.elements() ?? [];
   return path.some(({ kind }) => kind === 'string');
@@ -251,7 +246,7 @@ const NEEDS_DRAIN =
   'EXPORT_API_KEY lacks the scope drain. Have the operator of the gateway make a key with `--scopes read+drain`, and ' +
   'export with it.';
 
-/** Codes of network errors that are not expected to pass: an unknown name, and TLS that cannot work. */
+/** Codes of network errors that will not go away: an unknown host name, and TLS that cannot work. */
 const WRONG_ADDRESS = /^(?:ENOTFOUND|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
 
 /** The code of a network error, which fetch hides in its cause. */
@@ -259,15 +254,4 @@ function reasonOf(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: string };
   if (typeof code === 'string') return code;
   return cause instanceof Error ? reasonOf(cause) : (name ?? 'unknown');
-}
-
-interface Reasons {
-  readonly code?: string | undefined;
-  readonly isTemporary: boolean;
-  readonly isAway?: boolean;
-  readonly isMistake?: boolean;
-  readonly retryAfter?: number | undefined;
-  readonly resumeAfter?: string | undefined;
-  readonly minutesOfPages?: number | undefined;
-  readonly cause?: unknown;
 }

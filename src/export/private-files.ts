@@ -3,29 +3,29 @@ import { userInfo } from 'node:os';
 import { OperatorMistake } from '../errors.ts';
 
 /*
- * Files of an export, in a folder where other users may write too, such as /tmp: what they planted under a name is
- * neither followed nor written, and what is exported can be read by nobody else.
+ * Files of an export in a folder where other users may write too, such as /tmp. Links and files that they have put there
+ * are neither followed nor written, and only the owner can read what is exported.
  */
 
 const FOR_OWNER_ONLY = 0o600;
 
-/** @throws the error of the system if there is anything under this name, also a link to nothing */
+/** @throws the error of the system if the name is taken, even by a link to nothing */
 export function createPrivateFile(path: string): void {
   closeSync(openSync(path, 'wx', FOR_OWNER_ONLY));
 }
 
-/** Whether there is anything under this name, also a link to nothing. */
+/** Whether the name is taken, even by a link to nothing. */
 export function isTaken(path: string): boolean {
   return statusOf(path) !== undefined;
 }
 
-/** Removes a file or a link, not what the link names. @throws OperatorMistake for a folder */
+/** Removes a file or a link, but not the target of the link. @throws OperatorMistake for a folder */
 export function removeFile(path: string): void {
   if (statusOf(path)?.isDirectory()) throw notAFile(path);
   rmSync(path, { force: true });
 }
 
-/** Whether only this user can have written this file: it is no link, and has no second name. */
+/** Whether only this user can have written this file: it is not a link, and does not have a second name. */
 export function isOwnFile(path: string): boolean {
   const stats = statusOf(path);
   return stats !== undefined && stats.isFile() && stats.nlink === 1 && isOfThisUser(stats);
@@ -42,7 +42,7 @@ export class NotOurs extends Error {
 }
 
 /**
- * Makes a file that an earlier run has left one for its owner only. Does nothing if there is none.
+ * Lets only the owner read a file that an earlier run has left. Does nothing if it does not exist.
  *
  * @throws NotOurs; OperatorMistake for a folder
  */
@@ -55,7 +55,7 @@ export function adoptFile(path: string): void {
   chmodSync(path, FOR_OWNER_ONLY);
 }
 
-/** @throws OperatorMistake for a link that another user made: it may lead to a file of this user */
+/** @throws OperatorMistake for a link of another user, which may lead to a file of this user */
 export function checkLink(path: string): void {
   const stats = statusOf(path);
   if (!stats?.isSymbolicLink() || isOfThisUser(stats)) return;
@@ -64,7 +64,7 @@ export function checkLink(path: string): void {
   );
 }
 
-/** @param path of anything but a file */
+/** @param path what is there is not a file */
 export function notAFile(path: string): OperatorMistake {
   const stats = statSync(path, { throwIfNoEntry: false });
   const isDevice = stats?.isCharacterDevice() === true || stats?.isBlockDevice() === true;
@@ -76,7 +76,7 @@ function statusOf(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false });
 }
 
-/** Windows has no numbers for users. */
+/** Always true on Windows, which does not number its users. */
 function isOfThisUser({ uid }: Stats): boolean {
   const user = userInfo().uid;
   return user === -1 || uid === user;

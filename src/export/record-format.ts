@@ -1,16 +1,16 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Json } from '../json.ts';
-import { isOwnKey, PARENT_KEY } from './export-operation.ts';
+import { isAddedKey, PARENT_KEY } from './export-operation.ts';
 
 export type FormatName = 'ndjson' | 'csv';
 
 /** How records become lines of a file. */
 interface RecordFormat {
-  /** What a file begins with. */
+  /** The beginning of a file. */
   readonly header: string;
   /** @returns the lines of these records, each with its line break */
   write(records: readonly Json[]): string;
-  /** @param parent the id of the record that has these as a list @returns their lines, with that id first */
+  /** @param parent the id of the record whose list they are @returns their lines, with that id first */
   writeBelow(parent: Json, records: readonly Json[]): string;
 }
 
@@ -37,9 +37,9 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
   };
 }
 
-/** The record as the service wrote it, without what only the export selected. */
+/** The record as the service wrote it, without the keys that the export has added. */
 export function jsonLine(record: Json, parent?: Json): string {
-  const members = Array.from(record.members()).filter(([key]) => !isOwnKey(key));
+  const members = Array.from(record.members()).filter(([key]) => !isAddedKey(key));
   const all = parent ? [[PARENT_KEY, parent] as const, ...members] : members;
   const text =
     record.kind === 'object'
@@ -49,7 +49,7 @@ export function jsonLine(record: Json, parent?: Json): string {
   return text.replaceAll(/[\r\n]+\s*/g, '');
 }
 
-/** An empty text is quoted, unlike null. So are cells with a character that some program takes for a line break. */
+/** Matches cells that are quoted: an empty text, unlike null, and text with what programs may take for a line break. */
 const QUOTED = /^$|[\r\n\v\f\u0085\u2028\u2029]/;
 
 function csv(rows: readonly (readonly (string | null)[])[]): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openExportState } from '../../src/export/export-state.ts';
+import { ExportState } from '../../src/export/export-state.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const page = (id: string, counted: number | undefined) => ({
@@ -13,7 +13,7 @@ const BEGUN = { operation: '', format: 'ndjson', source: '', replaces: false };
 test('a resumed export expects no more records than the service counted when it was begun', () => {
   using folder = temporaryFolder();
   const file = folder.file('state');
-  const first = openExportState(file);
+  const first = new ExportState(file);
   first.begin(BEGUN);
   first.add(page('1', undefined));
   expect(first.progress.counted).toBeUndefined();
@@ -22,7 +22,7 @@ test('a resumed export expects no more records than the service counted when it 
   first.commit([1]);
   first.close();
 
-  const second = openExportState(file);
+  const second = new ExportState(file);
   expect(second.progress).toMatchObject({ records: 2, counted: undefined });
   second.add(page('3', 140));
   expect(second.progress.counted).toBe(130);
