@@ -157,7 +157,7 @@ export class PerhapsTooBig extends Error implements TooBig {
   }
 }
 
-/** A mistake that the operator must correct before the gateway can start. The message says how. */
+/** A mistake that the operator must correct first, such as a setting or an option. The message says how. */
 export class OperatorMistake extends Error {
   override name = 'OperatorMistake';
 }

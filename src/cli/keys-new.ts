@@ -1,16 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import { apiKeyMistakes, SCOPES, unknownScope } from '../config/auth.ts';
+import { OperatorMistake } from '../errors.ts';
 import { scopesIn } from '../schema/derivation/overrides.ts';
 import { readAdaptersFile } from '../setup/operator-files.ts';
 import { readSchemaConfig } from './schema-served.ts';
-import { CommandError, USAGE_ERROR, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 /**
  * @param scopes joined by +
  * @param fieldScopes those of adapters.json. Default: none
  * @returns the key, which is shown once because the gateway knows only its hash, and its entry for AUTH_API_KEYS
- * @throws CommandError
+ * @throws OperatorMistake
  */
 export function newApiKey(
   name: string,
@@ -30,7 +31,7 @@ export function newApiKey(
     const { source = '' } = fieldScopes;
     const advice = ` Correct --scopes, or add the scope to a field in adapters.json. ${source}`;
     const message = `The key ${mistakes.join(', and ')}.${unknown === undefined ? '' : advice}`;
-    throw new CommandError(message, USAGE_ERROR);
+    throw new OperatorMistake(message);
   }
   return { key, entry: `${name}:${hash}:${scopes}` };
 }

@@ -1,6 +1,7 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import type { Config, SettingName } from '../config.ts';
 import { COMMAND_LINE } from '../config/command-line.ts';
+import { OperatorMistake } from '../errors.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
 import type { ListReport } from '../schema/derivation/adapters.ts';
 import {
@@ -13,7 +14,7 @@ import type { Additions } from '../stitching/additions.ts';
 import { withAdditions } from '../stitching/with-additions.ts';
 import { readSettings } from './command-settings.ts';
 import { loadedFor } from './gateway-config-file.ts';
-import { CommandError, USAGE_ERROR, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 /** Prints what callers see, or the SDL from which a supergraph is composed. */
 export async function schemaPrint(
@@ -21,10 +22,9 @@ export async function schemaPrint(
   terminal: Terminal,
 ): Promise<void> {
   if (federation !== undefined && !subgraph) {
-    throw new CommandError(
+    throw new OperatorMistake(
       'The schema that callers see has no version of Federation. ' +
         `Type \`${COMMAND_LINE} schema print --subgraph --federation ${federation}\` for the schema of the subgraph.`,
-      USAGE_ERROR,
     );
   }
   const { snapshot, config, overrides } = schemaSettings(terminal);

@@ -18,7 +18,7 @@ export interface Terminal extends Machine {
   readonly hurry: AbortSignal;
 }
 
-/** A failure that the operator can correct: only its message is printed. */
+/** A failure of which only the message is printed. If it is a mistake of the operator: see `OperatorMistake`. */
 export class CommandError extends Error {
   override name = 'CommandError';
   readonly exitCode: number;
