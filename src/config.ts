@@ -14,11 +14,11 @@ import {
   withoutEmpty,
   type Misspelling,
 } from './config/environment.ts';
-import { foreignLink } from './config/token-link.ts';
 import {
   baseUrl,
   choice,
   count,
+  foreignLink,
   isOn,
   isSecureUrl,
   listOf,
@@ -116,7 +116,7 @@ const SETTINGS = {
       .transform((text) => (text === 'off' ? undefined : Number(text))),
   ],
   tokenLink: ['TOKEN_LINK', secureUrl().optional()],
-  /** Where the service gives out its token links, if not at its own address. */
+  /** The origin of the token links, if it is not that of the service. */
   tokenLinkOrigin: [
     'TOKEN_LINK_ORIGIN',
     secureUrl()
@@ -139,13 +139,13 @@ const SETTINGS = {
       )
       .default([]),
   ],
-  /** Undefined: the folder of the store, or a folder of its own if the store is not a file. */
+  /** Undefined: the folder of the store, or data/rescue if the store is not a file. */
   tokenRescueDir: ['TOKEN_RESCUE_DIR', z.string().optional()],
   adminHost: ['ADMIN_HOST', z.string().default('127.0.0.1')],
   adminPort: ['ADMIN_PORT', count(0, 65_535, 9464)],
   host: ['HOST', z.string().default('127.0.0.1')],
   port: ['PORT', count(0, 65_535, 4000)],
-  /** The processes that answer requests behind the port. */
+  /** The number of processes that answer requests at the port. */
   workers: ['WORKERS', count(1, 256, 1)],
   /** The origins whose pages may read answers, as browsers write them. */
   corsOrigins: [
@@ -185,7 +185,7 @@ const SETTINGS = {
   trustedDocumentsOnly: ['TRUSTED_DOCUMENTS_ONLY', trueOrFalse().default('false').transform(isOn)],
   /** How long requests are still accepted after SIGTERM, ms; 0: not at all. */
   shutdownDelayMs: ['SHUTDOWN_DELAY_MS', count(0, 600_000, 0)],
-  /** The fields that callers may use, or all, or none. */
+  /** The fields that callers may use; `all`, or `off` for none. */
   mutations: [
     'MUTATIONS',
     matching(
@@ -240,7 +240,7 @@ const SETTINGS = {
 
 type Settings = typeof SETTINGS;
 
-/** Every variable that is read, except NODE_ENV and those of Node and of proxies. */
+/** Every variable that is read, except NODE_ENV and the variables of Node and of proxies. */
 export const variables = z.object({
   ...(Object.fromEntries(Object.values(SETTINGS)) as {
     [Key in keyof Settings as Settings[Key][0]]: Settings[Key][1];
@@ -252,59 +252,88 @@ export const variables = z.object({
 export type SettingName =
   keyof typeof variables.shape | `${(typeof SECRETS)[number]}_FILE` | 'NODE_ENV';
 
+type Environment = Record<string, string | undefined>;
+
+/** Reads the file of a NAME_FILE secret. */
+type ReadFile = (path: string) => string;
+
 /**
- * Reads and checks the environment.
+ * Reads and checks the environment of a gateway.
  *
- * @param readFile reads the file of a NAME_FILE secret
- * @param serves whether the service or the sandbox will be used: then some settings require others
- * @param hasCallers whether others can send requests: then the settings must say who may
- * @param hasSandbox whether the sandbox replaces a service that is not set
- * @param only the settings that are read; default: all
- * @param refusesMisspelled whether a misspelled setting of the service or of the tokens is a mistake; default: `serves`
+ * @param hasCallers whether others can send requests: then the settings must say who may. Default: true
+ * @param hasSandbox whether the sandbox replaces a service that is not set. Default: true
  * @throws ConfigError
  */
 export function readConfig(
-  env: Record<string, string | undefined>,
-  readFile: (path: string) => string,
-  {
-    serves = true,
-    hasCallers = serves,
-    hasSandbox = true,
-    only,
-    refusesMisspelled = serves,
-  }: {
-    serves?: boolean;
-    hasCallers?: boolean;
-    hasSandbox?: boolean;
-    only?: readonly SettingName[];
-    refusesMisspelled?: boolean;
-  } = {},
+  env: Environment,
+  readFile: ReadFile,
+  { hasCallers = true, hasSandbox = true }: { hasCallers?: boolean; hasSandbox?: boolean } = {},
 ): Config {
-  const settings = withoutEmpty(only ? picked(env, only) : env);
+  const settings = withoutEmpty(env);
+  return checked(env, settings, readFile, {
+    mistakesIn: (values) => [
+      // A program around the gateway listens by itself.
+      ...(values && hasCallers && hasSandbox ? samePort(values) : []),
+      ...(hasCallers ? [...otherProduction(settings), ...uselessWithoutOthers(settings)] : []),
+      ...contradictions(settings, { hasCallers, hasSandbox }),
+    ],
+    describeRefused: (misspelling) => describeRefusal(misspelling, true),
+  });
+}
+
+/**
+ * Reads only the settings that a command needs. None of them requires another one.
+ *
+ * @param refusesMisspelled whether a misspelled setting of the service or of the tokens is a mistake. Default: false
+ * @throws ConfigError
+ */
+export function readSettings(
+  env: Environment,
+  readFile: ReadFile,
+  names: readonly SettingName[],
+  { refusesMisspelled = false }: { refusesMisspelled?: boolean } = {},
+): Config {
+  const settings = withoutEmpty(Object.fromEntries(names.map((name) => [name, env[name]])));
+  return checked(env, settings, readFile, {
+    ...(refusesMisspelled && {
+      describeRefused: (misspelling: Misspelling) => describeRefusal(misspelling, false),
+    }),
+  });
+}
+
+/** @throws ConfigError with all mistakes, and with the misspellings that alone would only be reported */
+function checked(
+  env: Environment,
+  settings: Record<string, string>,
+  readFile: ReadFile,
+  { mistakesIn = () => [], describeRefused }: Checks,
+): Config {
   const mistakes = readSecretFiles(settings, Object.keys(variables.shape), readFile);
-  const read = variables.safeParse(settings);
-  if (!read.success) {
-    mistakes.push(...read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`));
-  } else if (hasCallers && hasSandbox) {
-    // A program around the gateway listens by itself.
-    mistakes.push(...samePort(read.data));
+  const { data: values, error } = variables.safeParse(settings);
+  mistakes.push(
+    ...(error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
+  );
+  mistakes.push(...mistakesIn(values));
+  const misspelled = likelyMisspellings(env);
+  const isMistake = (each: Misspelling) => describeRefused !== undefined && isRefused(each);
+  if (values && mistakes.length === 0 && !misspelled.some(isMistake)) {
+    return toConfig(values, settings);
   }
-  if (hasCallers) mistakes.push(...otherProduction(settings), ...uselessWithoutOthers(settings));
-  if (serves) mistakes.push(...contradictions(settings, { hasCallers, hasSandbox }));
-  const misspelledNames = likelyMisspellings(env);
-  const refused = refusesMisspelled ? misspelledNames.filter(isRefused) : [];
-  if (!read.success || mistakes.length > 0 || refused.length > 0) {
-    const describe = (misspelling: Misspelling) =>
-      refused.includes(misspelling)
-        ? describeRefusal(misspelling, serves)
-        : describeMisspelling(misspelling);
-    throw new ConfigError([...mistakes, ...misspelledNames.map(describe)]);
-  }
-  return toConfig(read.data, settings);
+  const described = misspelled.map((each) =>
+    isMistake(each) ? describeRefused!(each) : describeMisspelling(each),
+  );
+  throw new ConfigError([...mistakes, ...described]);
+}
+
+interface Checks {
+  /** @param values undefined if some of them cannot be read */
+  readonly mistakesIn?: (values: z.output<typeof variables> | undefined) => readonly string[];
+  /** Describes a misspelled setting of the service or of the tokens; undefined: it is only reported. */
+  readonly describeRefused?: (misspelling: Misspelling) => string;
 }
 
 /** Reports settings that are probably mistakes but do not prevent the start. */
-export function configWarnings(env: Record<string, string | undefined>, config: Config): string[] {
+export function configWarnings(env: Environment, config: Config): string[] {
   return [
     ...misspelledSettings(env),
     ...uselessSettings(config),
@@ -320,15 +349,11 @@ const NO_CONTACT =
   'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).';
 
 /** Reports likely misspellings of settings, which are ignored. */
-export function misspelledSettings(env: Record<string, string | undefined>): string[] {
+export function misspelledSettings(env: Environment): string[] {
   return likelyMisspellings(env).map(describeMisspelling);
 }
 
-function picked(env: Record<string, string | undefined>, names: readonly string[]) {
-  return Object.fromEntries(names.map((name) => [name, env[name]]));
-}
-
-function likelyMisspellings(env: Record<string, string | undefined>): Misspelling[] {
+function likelyMisspellings(env: Environment): Misspelling[] {
   return misspellings(withoutEmpty(env), Object.keys(variables.shape));
 }
 
@@ -433,7 +458,7 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     /** Undefined: callers need no credential. */
     auth: toAuth(read),
     /** Whether ADMIN_PORT is set. */
-    adminPortGiven: settings['ADMIN_PORT'] !== undefined,
+    isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
     graphiql: values.graphiql ?? !production,
     introspection: values.introspection ?? !production,
     logFormat: values.logFormat ?? (production ? 'pino' : 'readable'),

@@ -1,7 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, configWarnings, readConfig } from '../src/config.ts';
+import {
+  ConfigError,
+  configWarnings,
+  readConfig,
+  readSettings,
+  type SettingName,
+} from '../src/config.ts';
 import { readStoreAddress } from '../src/config/values.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
@@ -26,7 +32,7 @@ describe('the settings', () => {
       tokenRescueDir: undefined,
       adminHost: '127.0.0.1',
       adminPort: 9464,
-      adminPortGiven: false,
+      isAdminPortSet: false,
       host: '127.0.0.1',
       port: 4000,
       auth: undefined,
@@ -130,7 +136,7 @@ describe('the settings', () => {
       tokenRescueDir: '/var/rescue',
       adminHost: '0.0.0.0',
       adminPort: 9000,
-      adminPortGiven: true,
+      isAdminPortSet: true,
       host: '0.0.0.0',
       port: 8080,
       auth: undefined,
@@ -707,7 +713,7 @@ function keyOf(byte: number): string {
 
 /** The settings as a command reads them. */
 function commands(env: Record<string, string>) {
-  return readConfig(env, () => '', { serves: false });
+  return readSettings(env, () => '', Object.keys(env) as SettingName[]);
 }
 
 /** The warnings of a start, by default of the sandbox. */

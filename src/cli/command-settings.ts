@@ -1,9 +1,14 @@
-import { misspelledSettings, readConfig, type Config, type SettingName } from '../config.ts';
+import {
+  misspelledSettings,
+  readSettings as read,
+  type Config,
+  type SettingName,
+} from '../config.ts';
 import type { Terminal } from './terminal.ts';
 
-/** How a command treats likely misspellings, of any setting. */
+/** How a command treats likely misspellings of settings. */
 export interface Spelling {
-  /** Whether one of the service or of the tokens is refused. Default: false. */
+  /** Whether those of settings of the service or of the tokens are refused. Default: false. */
   readonly isChecked?: boolean;
   /** Whether the others are reported. Default: true. */
   readonly isReported?: boolean;
@@ -12,11 +17,11 @@ export interface Spelling {
 /** Reads only the settings that a command needs. @throws ConfigError */
 export function readSettings(
   terminal: Terminal,
-  only: readonly SettingName[],
+  names: readonly SettingName[],
   { isChecked = false, isReported = true }: Spelling = {},
 ): Config {
   const { env, readFile } = terminal;
-  const config = readConfig(env, readFile, { serves: false, only, refusesMisspelled: isChecked });
+  const config = read(env, readFile, names, { refusesMisspelled: isChecked });
   if (isReported) reportMisspellings(terminal);
   return config;
 }

@@ -37,7 +37,7 @@ interface Process extends Setup {
   readonly machine: Terminal;
 }
 
-/** What answers requests, in this process or in its workers. Ends when the process closes its parts. */
+/** What answers requests, in this process or in its workers. It ends when the process closes its parts. */
 interface Service {
   readonly url: string;
   /** From now on `/ready` replies 503, and each answer is the last one of its connection. */
@@ -162,7 +162,7 @@ async function serveByWorkers(
     );
     return createTokenLender(keeper, systemClock);
   };
-  // Not before the first worker needs the tokens: by then it has checked everything else.
+  // Opened when the first worker needs the tokens: by then it has checked everything else.
   let lender: Promise<TokenLender> | undefined;
   closeAtEnd({
     close: async () => {
@@ -206,7 +206,7 @@ async function serveByWorkers(
   };
 }
 
-/** @returns a function that reads the metrics of all workers, and adds them to those of the primary */
+/** @returns a function that reads the metrics of all workers, and merges them with the metrics of the primary */
 function workerMetrics(workers: WorkerProcesses, log: Logger) {
   const all = new MergedMetrics();
   const read = async ({ channel, pid, state }: WorkerProcess) => {
@@ -372,7 +372,7 @@ function onceInAWhile(report: (calls: number) => void): () => void {
  * @throws Error with a message for the operator
  */
 async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Process): Promise<void> {
-  const { adminHost: host, adminPort: port, adminPortGiven, allowedHosts } = config;
+  const { adminHost: host, adminPort: port, isAdminPortSet, allowedHosts } = config;
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
     const isOurHost = adminHosts({ host, allowedHosts });
@@ -384,7 +384,7 @@ async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Proces
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
   } catch (error) {
     // The port is the default one: a second gateway on a developer's machine need not fail for it.
-    if (adminPortGiven) throw error;
+    if (isAdminPortSet) throw error;
     log.warn(`Metrics are not served: ${(error as Error).message}`);
   }
 }

@@ -1,7 +1,6 @@
 import { NoAnswerError } from '../clock.ts';
 import type { Config } from '../config.ts';
-import { foreignLink } from '../config/token-link.ts';
-import { isSecureUrl } from '../config/values.ts';
+import { foreignLink, isSecureUrl } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
 import { mayHaveSuccessor, waitsForExpiry } from '../tokens/held-tokens.ts';
 import { isInUse, knownTokenText } from '../tokens/token-import.ts';

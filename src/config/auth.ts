@@ -93,7 +93,7 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
   return isAuthGiven ? [...mistakes, ...unknownRouters(settings)] : mistakes;
 }
 
-/** Returns nothing if AUTH_API_KEYS or another of these settings is wrong itself: that must be corrected first. */
+/** Returns no mistakes if AUTH_API_KEYS or another of these settings is wrong, which must be corrected first. */
 function unknownRouters(settings: Readonly<Record<string, string>>): string[] {
   const { success, data } = variables.safeParse(settings);
   const isUnread = 'AUTH_API_KEYS_FILE' in settings && !('AUTH_API_KEYS' in settings);
@@ -141,7 +141,7 @@ interface ApiKeyEntry {
 
 const KEY_SCOPE = /^[!#-*\-.-9;-[\]-~]+$/;
 
-/** A mistake if some of the scopes mean nothing; its subject is the key. @param fieldScopes those of adapters.json */
+/** The mistake of unknown scopes; its subject is the key. @param fieldScopes the scopes in adapters.json */
 export function unknownScope(
   scopes: readonly string[],
   fieldScopes: Iterable<string>,
@@ -161,8 +161,8 @@ function canBeShown(name: string): boolean {
 /**
  * Lets callers have the scopes of fields, too.
  *
- * @param fieldScopes those of adapters.json
- * @throws OperatorMistakes for an API key with a scope that means nothing
+ * @param fieldScopes the scopes in adapters.json
+ * @throws OperatorMistakes for an API key with an unknown scope
  */
 export function withFieldScopes(
   auth: ReturnType<typeof toAuth>,
@@ -183,7 +183,7 @@ export function withFieldScopes(
   return { ...auth, jwt: jwt && { ...jwt, scopes: [...new Set([...jwt.scopes, ...known])] } };
 }
 
-/** The mistakes in an entry, each a predicate whose subject is the entry. They quote nothing of it. */
+/** The mistakes in an entry, each a predicate whose subject is the entry. They do not quote it. */
 export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
   const mistakes: string[] = [];
   if (!new RegExp(`^${API_KEY_NAME}$`).test(name)) {

@@ -117,7 +117,7 @@ export function isRefused({ name, meant }: Misspelling): boolean {
   return /^(RECRUITING|TOKEN)_/.test(meant) && !meant.endsWith(`_${name.toUpperCase()}`);
 }
 
-/** @param hasSandbox whether the sandbox would take the place of a service that is not set */
+/** @param hasSandbox whether the sandbox would replace a service that is not set */
 export function describeRefusal({ name, meant }: Misspelling, hasSandbox: boolean): string {
   // The sandbox would be served to callers who believe that it is the service.
   return hasSandbox && meant === 'RECRUITING_URL'

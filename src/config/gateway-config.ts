@@ -17,7 +17,7 @@ export interface GatewayConfig {
   readonly subschemas?: Additions['subschemas'];
 }
 
-// As Yoga declares it: a plugin may require a context of its own, which no type of a list can express.
+// As Yoga declares it: a plugin may require a special context, which the type of a list cannot express.
 // oxlint-disable-next-line no-empty-object-type
 type PluginOrNone = Plugin | {} | false | null | undefined;
 
@@ -36,7 +36,7 @@ export function defineConfig(config: GatewayConfig): GatewayConfig {
 /** @param source the name of the file, for messages @throws OperatorMistakes */
 export function checkGatewayConfig(exported: unknown, source: string): CheckedConfig {
   const read = gatewayConfig.safeParse(exported);
-  // What was checked, and not what zod has made of it: a plugin or a schema must stay the same object.
+  // The original, and not the copy of zod: a plugin or a schema must stay the same object.
   if (read.success) {
     const config = exported as GatewayConfig;
     return {

@@ -55,6 +55,26 @@ export function isSecureUrl(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
+/**
+ * Explains that a token link belongs to another service: its refresh token would be sent to this one, and be spent or
+ * revealed. Names only origins, because the link is secret.
+ *
+ * @param origin the origin of the token links, if it is not that of the service
+ * @returns undefined if the link belongs to the service
+ */
+export function foreignLink(
+  link: string,
+  { recruitingUrl, origin }: { recruitingUrl: string; origin: string | undefined },
+): string | undefined {
+  const from = new URL(link).origin;
+  if (from === new URL(recruitingUrl).origin || from === origin) return undefined;
+  return (
+    `is at ${from}, but RECRUITING_URL is ${recruitingUrl}, which would get its refresh token. ` +
+    'Nothing was sent, and the link still works. Correct the link or RECRUITING_URL. If the service of RECRUITING_URL ' +
+    `gives out its links at ${from}, set TOKEN_LINK_ORIGIN=${from}.`
+  );
+}
+
 /** An address to which tokens are sent. */
 export function secureUrl() {
   return z.string().superRefine((text, context) => {
