@@ -115,7 +115,7 @@ function named(isOurs: (name: string) => boolean): IsOurHost {
   };
 }
 
-/** A bound, because an accepted name can be written in many ways, and some settings accept endlessly many names. */
+/** An accepted name can be written in many ways, and some settings accept any number of names. */
 const MAX_KNOWN = 100;
 
 /** The canonical form of a name: in lower case, without port, brackets, and the final dot of the DNS root. */
@@ -200,7 +200,7 @@ function isPreflight(exchange: Exchange): boolean {
   );
 }
 
-/** Logs each origin once, and only some: anyone can send any origin, as often as they like. */
+/** Logs each origin once, and at most 20: anyone can send any origin, as often as they like. */
 function reportOnce(log: Logger): (origin: string, requestId: string) => void {
   const reported = new Set<string>();
   return (origin, requestId) => {
@@ -363,12 +363,12 @@ function readAddress(text: string): string | undefined {
   return isIPv6(address) ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
 }
 
-/** What is served at which path: the probes, and GraphQL at all that is left. */
+/** What is served at which path: the probes, and GraphQL. */
 export function createPaths(isReady: () => boolean, queriesWork: () => Promise<boolean>) {
   return {
     /** Replies that the process is alive. */
     health: ({ path }) => (path === '/health' ? OK : undefined),
-    /** Replies whether requests may be sent to this process, and to `?deep` whether queries work; never why not. */
+    /** Replies whether requests may be sent to this process, and to `?deep` whether queries work, without a reason. */
     readiness: async ({ path, query }) => {
       if (path !== '/ready') return undefined;
       const ready = isReady();
@@ -376,7 +376,7 @@ export function createPaths(isReady: () => boolean, queriesWork: () => Promise<b
       const queries = ready && (await queriesWork());
       return readinessReply(queries, { ready, queries });
     },
-    /** Replies 404 to every path except that of GraphQL. */
+    /** Replies 404 to every other path than that of GraphQL. */
     graphqlOnly: ({ path }) => (isGraphqlPath(path) ? undefined : NOT_FOUND),
   } satisfies Record<string, Stage>;
 }

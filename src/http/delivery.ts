@@ -33,7 +33,7 @@ import {
 interface Accepted {
   /** The content type of an answer in one piece; undefined if none of its types is accepted. */
   readonly json: JsonType | undefined;
-  /** The format of an answer in parts; `unknown` if only others are accepted, undefined if none is. */
+  /** The format of an answer in parts; `unknown` if only other formats are accepted, undefined without any. */
   readonly parts: IncrementalFormat | 'unknown' | undefined;
   /** Whether an incremental operation is answered in parts, although `json` may be accepted too. */
   readonly prefersParts: boolean;
@@ -130,22 +130,17 @@ function nameAndValue(parameter: string): [string, string] {
   return [name, value.replaceAll('"', '')];
 }
 
-/** Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3). @param parts made by `jsonPart` */
-function multipartReply(format: IncrementalFormat, parts: AsyncIterable<Part | undefined>): Reply {
-  return { status: 200, headers: multipartHeaders(format), body: delimited(parts) };
+/** Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3). */
+function multipartReply(format: Accepted['parts'], body: Reply['body']): Reply {
+  const isKnown = format !== undefined && format !== 'unknown';
+  // A hyphen is its boundary.
+  const type = `${MULTIPART}; boundary="-"${isKnown ? `; ${PARAMETERS[format]}` : ''}`;
+  return { status: 200, headers: { 'content-type': type }, body };
 }
 
 /** Makes the reply of an answer that is a single part. */
 export function onePartReply(format: Accepted['parts'], text: readonly (string | Buffer)[]): Reply {
-  const body = [DELIMITER, ...jsonPart(text), LAST];
-  return { status: 200, headers: multipartHeaders(format), body };
-}
-
-function multipartHeaders(format: Accepted['parts']) {
-  const isKnown = format !== undefined && format !== 'unknown';
-  // A hyphen is its boundary.
-  const type = `${MULTIPART}; boundary="-"${isKnown ? `; ${PARAMETERS[format]}` : ''}`;
-  return { 'content-type': type };
+  return multipartReply(format, [DELIMITER, ...jsonPart(text), LAST]);
 }
 
 type Part = readonly Piece[];
@@ -162,10 +157,10 @@ async function* delimited(
 }
 
 const DELIMITER = '\r\n---';
-/** Makes the last delimiter out of the one behind the last part. */
+/** Turns the delimiter after the last part into the closing one. */
 const LAST = '--\r\n';
 
-/** One part of an answer, with the delimiter behind it: clients wait for that one before they use the part. */
+/** A part of an answer, with the delimiter after it, for which clients wait before they use the part. */
 function jsonPart(text: readonly (string | Buffer)[]): Part {
   const length = text.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   return [
@@ -192,7 +187,7 @@ export interface Delivery {
     operation: CheckedOperation<OperationPlan>,
     exchange: Exchange,
   ) => Promise<Results> | undefined;
-  /** Makes the reply of results, those of plugins too. */
+  /** Makes the reply of results, also of those that plugins have made. */
   readonly replyOf: (results: Results, exchange: Exchange) => Reply | undefined;
 }
 
@@ -218,7 +213,8 @@ export function createDelivery({
         const text = writePayload(payload, format, mask);
         return text && jsonPart(text);
       };
-      const parts = (all: AsyncIterable<ReturnType<typeof write>>) => multipartReply(format, all);
+      const parts = (all: AsyncIterable<ReturnType<typeof write>>) =>
+        multipartReply(format, delimited(all));
       return inParts(payloads, begun, { whole, write, parts });
     },
 
@@ -247,7 +243,7 @@ export function createDelivery({
       const { mask, failed } = (exchange as Executed)[EXECUTION] ?? { mask: maskedOnce(exchange) };
       if (isAsync(results)) {
         if (!parts || parts === 'unknown') throw unsupportedFormat();
-        return multipartReply(parts, written(results, mask, failed));
+        return multipartReply(parts, delimited(written(results, mask, failed)));
       }
       if (!json && !parts) return undefined;
       noteOutcome(results, exchange, mask);
@@ -381,7 +377,7 @@ async function* written(
   let isFirst = true;
   try {
     for await (const result of results) {
-      // Yoga makes such a result when a plugin throws. Clients could not tell from it what failed, and that no part follows.
+      // Yoga makes such a result when a plugin throws. It would not tell clients what failed, and that no part follows.
       const { data, errors, hasNext } = result;
       const isFailure = errors && data === undefined && hasNext === undefined;
       if (isFailure && (!isFirst || errors.length === 0)) throw errors[0];

@@ -44,7 +44,7 @@ export interface ErrorPolicy {
     error: unknown,
     extensions?: ExecutionResult['extensions'],
   ) => Promise<Reply>;
-  /** Answers what could not be answered, nor refused. */
+  /** Answers a request that could neither be answered nor refused. */
   readonly fail: (exchange: Exchange, error: unknown) => Reply;
   /** Answers a caller that accepts none of the gateway's formats. */
   readonly notAcceptable: (exchange: Exchange) => Promise<Reply>;
@@ -110,7 +110,7 @@ function notAcceptable() {
   );
 }
 
-/** With the type of the specification, the status is that of the error. */
+/** With the type of the specification, Yoga uses the status of the error. */
 function typeOf(json: string | undefined): string {
   return json === JSON_TYPE ? 'application/json' : 'application/graphql-response+json';
 }
@@ -118,7 +118,7 @@ function typeOf(json: string | undefined): string {
 /** What Yoga needs to write a result. */
 const FETCH = { Response } as FetchAPI;
 
-/** Gives errors without a code of ours `BAD_USER_INPUT`: no field was executed, so the mistake is the caller's. */
+/** Sets the code `BAD_USER_INPUT` where there is none of ours: no field was executed, so the caller is at fault. */
 function coded(error: GraphQLError): GraphQLError {
   const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
   if (means(code, 'refusal')) return error;
@@ -126,7 +126,7 @@ function coded(error: GraphQLError): GraphQLError {
   if (code === 'BAD_REQUEST' && http) http.spec = false;
   Object.assign(error.extensions, { code: 'BAD_USER_INPUT' });
   error.extensions['http'] ??= { status: 400, spec: true };
-  // The message of the JSON parser, which contains a piece of the body.
+  // It is the message of the JSON parser, which contains a piece of the body.
   delete error.extensions['originalError'];
   return error;
 }
@@ -218,10 +218,10 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
   };
 }
 
-/** Errors that were made for callers, by the gateway or the service, have only GraphQL errors as their originals. */
+/** An error that the gateway or the service made for callers has only GraphQL errors as its originals. */
 function isForCallers(error: unknown): error is GraphQLError {
   for (let inner: unknown = error; ;) {
-    // Yoga marks what it makes of thrown texts, and of other values that are no errors.
+    // Yoga marks the errors that it makes of thrown strings and other values.
     if (!(inner instanceof GraphQLError) || inner.extensions['unexpected'] === true) return false;
     if (!inner.originalError) return true;
     inner = inner.originalError;

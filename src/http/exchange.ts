@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import process from 'node:process';
 import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
+import type { Clock } from '../clock.ts';
 import { codedError, type ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { CallVariables } from '../plans/call.ts';
@@ -12,7 +14,6 @@ import {
   type BodyLimits,
   type RequestMemory,
 } from '../memory/byte-limit.ts';
-import type { TakeTurn } from './loop-turns.ts';
 
 /**
  * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
@@ -20,7 +21,7 @@ import type { TakeTurn } from './loop-turns.ts';
  */
 export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
 
-/** In their order; undefined for a stage that the settings switch off. */
+/** In their order; undefined for a stage that is switched off by the settings. */
 export type Stages = readonly (Stage | undefined)[];
 
 /** The parameters of a GraphQL request as they were sent, unchecked. */
@@ -37,12 +38,12 @@ export interface Caller {
 }
 
 /**
- * How a request ended: `OK`; the code of its first error, `OTHER` for an error of the service's own; `LEFT` if the
- * connection ended before the answer was complete.
+ * How a request ended: `OK`; the code of its first error, `OTHER` for a code of the service; `LEFT` if the connection
+ * ended before the answer was complete.
  */
 export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
 
-/** A request over a socket, as Node and the frameworks on top of it give it to their handlers. */
+/** A request over a socket, as Node and the frameworks on top of it pass it to their handlers. */
 export interface NodeMessages {
   readonly req: IncomingMessage & {
     /** In Express and its kin, the whole address; `url` is then what follows the path of the router. */
@@ -88,7 +89,7 @@ export class Exchange {
     this.#fetched = undefined;
   }
 
-  /** The name by which the caller addresses this server; undefined if it gives none, as HTTP/1.0 may. */
+  /** The name by which the caller addresses this server; undefined without one, as HTTP/1.0 allows. */
   get host(): string | undefined {
     if (this.node) return this.node.req.headers.host;
     return this.header('host') ?? new URL(this.#fetched!.url).host;
@@ -106,7 +107,7 @@ export class Exchange {
     return typeof value === 'object' ? value.join(', ') : value;
   }
 
-  /** Bytes of memory of its head, and of the objects that every request has. */
+  /** The memory of its head, and of the objects that every request has, bytes. */
   get headBytes(): number {
     let bytes = BYTES_OF_ANY + this.path.length + this.query.length;
     if (this.node) {
@@ -117,7 +118,7 @@ export class Exchange {
     return bytes;
   }
 
-  /** Drops the headers. Call it when nothing reads them any more. */
+  /** Drops the headers. Call it when they are not read any more. */
   dropHead(): void {
     if (!this.node) return;
     const { node, headBytes } = this;
@@ -133,7 +134,7 @@ export class Exchange {
     this.node?.req.socket.destroy();
   }
 
-  /** Whether its connection was ended, by whichever side. */
+  /** Whether its connection was ended, by either side. */
   get isHungUp(): boolean {
     return this.node?.req.socket.destroyed === true;
   }
@@ -229,9 +230,9 @@ export class Exchange {
   /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName = '';
   operation: CheckedOperation | undefined = undefined;
-  /** Those that the operation declares. */
+  /** The variables that the operation declares. */
   variables: CallVariables = NO_VARIABLES;
-  /** Why it was refused, and the step of Yoga that this belongs to, if plugins of others see that step. */
+  /** Why it was refused, and the step of Yoga that this belongs to, if plugins of the operator see that step. */
   refusal: { readonly step: 'read' | 'parse' | 'validate'; readonly error: unknown } | undefined =
     undefined;
   /** Whether a plan has answered the operation, and reported its outcome here. */
@@ -301,7 +302,7 @@ export class Exchange {
     return memory.add(bytes, this.#held);
   }
 
-  /** Drops the parameters. Call it when nothing reads them any more. */
+  /** Drops the parameters. Call it when they are not read any more. */
   dropParams(): void {
     this.params = NO_PARAMS;
     this.writtenVariables = undefined;
@@ -350,16 +351,16 @@ export class Exchange {
   }
 }
 
-/** A router that is mounted at the path of GraphQL itself leaves nothing of it in `url`. */
+/** A router that is mounted at the path of GraphQL itself removes the path from `url`. */
 function addressOf({ url = '', originalUrl }: NodeMessages['req']): string {
   return originalUrl !== undefined && (url === '/' || url.startsWith('/?')) ? originalUrl : url;
 }
 
-/** The body, if a framework has read it from the socket; undefined if nothing has read it yet. */
+/** The body, if a framework has read it from the socket; undefined if it was not read yet. */
 function bodyReadBefore({ body }: NodeMessages['req']): string | Uint8Array | undefined {
   if (body === undefined || body === null) return undefined;
   if (typeof body === 'string' || body instanceof Uint8Array) return body;
-  // Some set an empty object where they have read nothing.
+  // Some frameworks set an empty object if they have not read it.
   return Object.keys(body).length > 0 ? JSON.stringify(body) : undefined;
 }
 
@@ -392,7 +393,7 @@ const BYTES_OF_TEXT = 55;
 const UNREADABLE =
   'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
 
-/** Made once: a thousand callers may leave at once, and an error with its stack costs more than all else about them. */
+/** Made once: a thousand callers may leave at once, and an error with its stack costs more than the rest. */
 export const CALLER_LEFT = new DOMException('The caller left.', 'AbortError');
 
 const NOT_ABORTED = { aborted: false, reason: undefined };
@@ -479,8 +480,8 @@ const BY_STATUS: Readonly<Record<number, Outcome>> = {
 };
 
 /**
- * Counts the heads of requests, and refuses requests for which there is no memory. A probe is still answered,
- * unless it waits behind other requests of its connection: its memory is free at once.
+ * Counts the heads of requests, and refuses requests for which there is not enough memory. A probe is still answered,
+ * because its memory is soon free, unless it waits behind other requests of its connection.
  */
 export function holdRequests(memory: RequestMemory): Stage {
   return (exchange) => {
@@ -493,7 +494,7 @@ export function holdRequests(memory: RequestMemory): Stage {
   };
 }
 
-/** The reply to a request for which there is no memory. Its connection ends, because nobody reads the rest of it. */
+/** The reply to a request for which there is not enough memory. Its connection ends, because its rest is not read. */
 export function noMemory(exchange: Exchange, memory: RequestMemory): Reply {
   const reply = rateLimited(exchange, 429, memory.refusal());
   return { ...reply, headers: { ...reply.headers, connection: 'close' } };
@@ -501,7 +502,7 @@ export function noMemory(exchange: Exchange, memory: RequestMemory): Reply {
 
 /**
  * Estimates the bytes of memory of a parsed JSON value. Every object counts like the most expensive kind: one whose keys
- * differ from those of the object before it.
+ * differ from those of the previous object.
  *
  * @param countsTexts whether strings count; false if the value shares them with one that was counted
  */
@@ -540,7 +541,44 @@ function lengthOf(text: string): number {
   return text.length < 64 ? 2 * text.length : Buffer.byteLength(text);
 }
 
-/** Whether load balancers and orchestrators request this path, which they do all the time. */
+/** Whether load balancers and orchestrators request this path, which they do continuously. */
 export function isProbe(path: string): boolean {
   return path === '/health' || path === '/ready';
+}
+
+/**
+ * The time in a turn of the event loop in which new operations may begin, ms. A probe waits for about two turns. So it is
+ * answered in time during a flood of operations, each of which may take several milliseconds until it is refused or sent.
+ */
+const TURN_MS = 10;
+
+/** Call it before an operation begins. Returns undefined if the operation may begin at once, otherwise its turn. */
+export type TakeTurn = () => Promise<void> | undefined;
+
+/** Spreads the beginnings of operations over turns of the event loop, in the order of their arrival. */
+export function createLoopTurns(clock: Pick<Clock, 'elapsed'>): TakeTurn {
+  const waiting: (() => void)[] = [];
+  /** When the first operation of this turn began; undefined before. */
+  let began: number | undefined;
+
+  const endTurn = () => {
+    began = undefined;
+    if (waiting.length > 0) beginNext();
+  };
+  const hasTime = (): boolean => {
+    if (began !== undefined) return clock.elapsed() - began < TURN_MS;
+    began = clock.elapsed();
+    setImmediate(endTurn);
+    return true;
+  };
+  const beginNext = () => {
+    if (waiting.length === 0 || !hasTime()) return;
+    waiting.shift()!();
+    // After everything that this operation does at once, whose time counts: ticks run when no microtask is left.
+    queueMicrotask(() => process.nextTick(beginNext));
+  };
+  return () => {
+    if (waiting.length === 0 && hasTime()) return undefined;
+    return new Promise((resolve) => waiting.push(resolve));
+  };
 }

@@ -21,36 +21,98 @@ import {
 } from './exchange.ts';
 import { STALL_MS } from './listen.ts';
 
-/** A request on its way through the plugins of Yoga, and the ways to answer it. */
-interface Conversation {
-  readonly exchange: Exchange;
-  /** Whether its answer is a stream. */
-  streams: boolean;
-  /** Whether others may read the request until it is answered. */
-  isShared: boolean;
-  /** The response that the gateway made; undefined before. */
-  response: Response | undefined;
-  respond(reply: Reply): Promise<Response>;
-  /** Answers what a stage threw. */
-  refuse(error: unknown): Promise<Response>;
+/** What answers need of the handler. */
+interface AnswerParts {
+  /** The one of Yoga, whose responses it writes without reading them as streams. */
+  readonly fetchAPI: FetchAPI;
+  readonly errors: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
+  readonly clock: Clock;
+  /** Whether a plugin of the operator sees responses. */
+  readonly isSeen: boolean;
+  readonly endOfTurn: () => Promise<void>;
+  /** Called when a stream was read to its end through `fetch`. */
+  readonly onEnd?: () => void;
 }
+
+/** A request on its way through the plugins of Yoga, and the ways to answer it. */
+class Conversation {
+  readonly exchange: Exchange;
+  readonly parts: AnswerParts;
+  /** Whether its answer is a stream. */
+  streams = false;
+  /** Whether plugins of the operator may read the request until it is answered. */
+  isShared = false;
+  /** The response that the gateway made; undefined before. */
+  response: Response | undefined = undefined;
+
+  constructor(exchange: Exchange, parts: AnswerParts) {
+    this.exchange = exchange;
+    this.parts = parts;
+  }
+
+  async respond(reply: Reply): Promise<Response> {
+    const { exchange, parts } = this;
+    // What was sent may be large, and earlier answers of the connection may come first.
+    exchange.dropParams();
+    // A refusal for lack of memory must not wait for the others of its turn.
+    if (exchange.isHungUp) {
+      this.response = new parts.fetchAPI.Response(null, { status: reply.status });
+      return this.response;
+    }
+    this.streams = isStream(reply.body);
+    // A stream may last for minutes.
+    if (this.streams) {
+      if (!this.isShared) exchange.dropHead();
+    } else if (exchange.node) await parts.endOfTurn();
+    try {
+      const response = responseOf(reply, this);
+      // Each await costs a turn of the microtasks.
+      this.response = response instanceof Promise ? await response : response;
+    } catch (error) {
+      this.streams = false;
+      this.response = await responseOf(parts.errors.fail(exchange, error), this);
+    }
+    return this.response;
+  }
+
+  /** Answers what a stage threw. */
+  async refuse(error: unknown): Promise<Response> {
+    const { exchange } = this;
+    const { errors } = this.parts;
+    let reply: Reply;
+    try {
+      reply = await errors.refuse(exchange, error);
+    } catch (thrown) {
+      reply = errors.fail(exchange, thrown);
+    }
+    return this.respond(reply);
+  }
+
+  /**
+   * Ends an answer that has begun. Logs its failure, because nothing else could report it.
+   *
+   * @returns what a reader through `fetch` gets instead of the error
+   */
+  cutOff(error: unknown): Error {
+    const { exchange } = this;
+    const failure = exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error });
+    const masked = this.parts.errors.mask(failure, exchange);
+    exchange.cutOff();
+    return masked;
+  }
+}
+
+const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 
 /** What Yoga passes to every hook that belongs to a request, and to resolvers. */
 interface ServerContext {
-  /** A symbol, and its own property: Yoga copies the contexts of requests through `fetch`. */
+  /** Yoga copies the contexts of requests through `fetch`, with their symbols. */
   readonly [CONVERSATION]: Conversation;
 }
 
 const CONVERSATION = Symbol('conversation');
 
 export type GatewayPlugin = Plugin<object, ServerContext>;
-
-function contextOf<More extends object>(
-  conversation: Conversation,
-  more: More,
-): More & ServerContext {
-  return { ...more, [CONVERSATION]: conversation };
-}
 
 /** @throws Error if a plugin has replaced the context of the request by one that was not made from it */
 export function conversationIn(context: object): Conversation {
@@ -102,17 +164,6 @@ export function inTurn(all: Stages): Stage {
   return (exchange) => runFrom(0, exchange);
 }
 
-interface ResponseParts {
-  readonly exchange: Exchange;
-  readonly clock: Clock;
-  /** Whether a plugin of others sees responses. */
-  readonly isSeen: boolean;
-  /** Called when a stream was read to its end through `fetch`. */
-  readonly onEnd: () => void;
-  /** Called with what a stream threw behind its beginning. Returns what a reader through `fetch` gets instead. */
-  readonly onBreak: (error: unknown) => Error;
-}
-
 /** The size up to which bytes are passed on as a string. */
 const SMALL = 16 * 1024;
 /** The size up to which pieces are joined, bytes. */
@@ -123,37 +174,35 @@ const TURN = 128 * 1024;
 const LINGER_MS = 1_000;
 
 /**
- * Makes the response of a reply, which Yoga writes over a socket as fast as the caller reads. Of a stream over a socket,
- * the first part is awaited, so that its failure can still be refused.
+ * Makes the response of a reply, which Yoga writes over a socket as fast as the caller reads. The first part of a stream
+ * over a socket is awaited, so that its failure can still be refused.
  *
- * @param fetchAPI the one of Yoga, whose responses it writes without reading them as streams
  * @throws whatever is wrong with the reply, before anything of it is sent
  */
-function responseOf(
-  reply: Reply,
-  { Response: YogaResponse }: FetchAPI,
-  parts: ResponseParts,
-): Response | Promise<Response> {
-  const { exchange, clock, isSeen } = parts;
+function responseOf(reply: Reply, conversation: Conversation): Response | Promise<Response> {
+  const { exchange, parts } = conversation;
+  const { Response: YogaResponse } = parts.fetchAPI;
   const { node } = exchange;
+  // Plugins may also wrap the handler that goes through the steps of Yoga.
+  const isSeen = parts.isSeen || conversation.isShared;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
   // Node would throw when it is too late for another answer, and not every `Response` throws.
   for (const name in headers) validateHeaderValue(name, headers[name]!);
   if (!node) {
-    const content = isStream(body) ? webStream(body, parts) : joinedBytes(body);
+    const content = isStream(body) ? webStream(body, conversation) : joined(body);
     return new Response(hasNoBody(status) ? null : content, { status, headers });
   }
   if (isStream(body)) {
     return begun(body, node).then((rest) =>
-      // An empty response is written nowhere: the caller has left.
-      rest ? written(guarded(rest, node, parts)) : new YogaResponse(null, { status, headers }),
+      // An empty response is not written: the caller has left.
+      rest ? written(guarded(rest, node, conversation)) : written(null),
     );
   }
   const length = lengthOf(body);
   if (!hasNoBody(status)) headers['content-length'] = String(length);
   if (headers['connection'] === 'close' && !node.req.complete) {
-    return written(lingering(body, node, clock));
+    return written(lingering(body, node, parts.clock));
   }
   if (length > JOINED) return written(isPiece(body) ? body : inTurns(partsOf(body)));
   const response: Written = written(isSeen && length > 0 ? bytesOf(body, length) : null);
@@ -170,7 +219,7 @@ interface Written extends Response {
   [WHOLE]?: {
     readonly body: Body;
     readonly length: number;
-    /** The response's own if a plugin sees it: plugins may change them. */
+    /** Those of the response if a plugin sees it, because plugins may change them. */
     readonly headers: Headers | Record<string, string>;
   };
 }
@@ -211,7 +260,7 @@ function latin1Of(pieces: readonly Piece[]): string {
   return all;
 }
 
-/** The headers of the reply together with those of the exchange. */
+/** Joins the headers of the reply and of the exchange. */
 function headersOf({ headers }: Reply, { replyHeaders }: Exchange): Record<string, string> {
   const all = { ...headers, ...replyHeaders };
   // Only the writer of a body knows its framing, and two framings at once confuse proxies (RFC 9112, 6.1).
@@ -252,42 +301,43 @@ async function* inTurns(
   }
 }
 
-type Begun = { readonly first: Body | undefined; readonly rest: AsyncIterator<Body> };
+interface Begun {
+  readonly first: IteratorResult<Body>;
+  readonly rest: AsyncIterator<Body>;
+}
 
 /** Returns undefined if the caller has left. */
 async function begun(body: AsyncIterable<Body>, { res }: NodeMessages): Promise<Begun | undefined> {
   const rest = body[Symbol.asyncIterator]();
-  const { done, value } = await rest.next();
+  const first = await rest.next();
   // A failure here still counts as one at the beginning.
-  if (!done) lengthOf(value);
-  if (!res.destroyed) return { first: done ? undefined : value, rest };
+  if (first.done !== true) lengthOf(first.value);
+  if (!res.destroyed) return { first, rest };
   await rest.return?.();
   return undefined;
 }
 
 /** The parts of a stream. It never throws: Yoga would only print the error, and leave the connection open. */
 async function* guarded(
-  begin: Begun,
+  { first, rest }: Begun,
   { res }: NodeMessages,
-  { onBreak }: ResponseParts,
+  conversation: Conversation,
 ): AsyncGenerator<Piece, void, undefined> {
   try {
-    yield* inTurns(allParts(begin));
+    yield* inTurns(allParts(first, rest));
   } catch (error) {
-    onBreak(error);
+    conversation.cutOff(error);
     res.destroy();
   } finally {
-    await begin.rest.return?.();
+    await rest.return?.();
   }
 }
 
-async function* allParts({ first, rest }: Begun): AsyncGenerator<Piece, void, undefined> {
-  if (first !== undefined) yield* partsOf(first);
-  for (;;) {
-    const { done, value } = await rest.next();
-    if (done) return;
-    yield* partsOf(value);
-  }
+async function* allParts(
+  first: IteratorResult<Body>,
+  rest: AsyncIterator<Body>,
+): AsyncGenerator<Piece, void, undefined> {
+  for (let part = first; part.done !== true; part = await rest.next()) yield* partsOf(part.value);
 }
 
 /**
@@ -321,10 +371,10 @@ function* partsOf(body: Body): Generator<Piece> {
   }
 }
 
-function joined(pieces: readonly Piece[], length: number): Buffer {
+function joined(body: Body, length = lengthOf(body)): Buffer<ArrayBuffer> {
   const all = Buffer.allocUnsafe(length);
   let at = 0;
-  for (const piece of pieces) {
+  for (const piece of isPiece(body) ? [body] : body) {
     if (typeof piece === 'string') at += all.write(piece, at);
     else {
       all.set(piece, at);
@@ -340,16 +390,13 @@ function lengthOf(body: Body): number {
   return body.reduce((sum: number, piece: Piece) => sum + lengthOf(piece), 0);
 }
 
-function joinedBytes(body: Body): Buffer<ArrayBuffer> {
-  if (isPiece(body)) return Buffer.from(body as Uint8Array);
-  return Buffer.concat(body.map((piece: Piece) => Buffer.from(piece as Uint8Array)));
-}
-
 /** The body of a stream through `fetch`: the exchange continues until it is read, cancelled or broken. */
 function webStream(
   body: AsyncIterable<Body>,
-  { exchange, clock, onEnd, onBreak }: ResponseParts,
+  conversation: Conversation,
 ): ReadableStream<Uint8Array> {
+  const { exchange } = conversation;
+  const { clock, onEnd } = conversation.parts;
   const iterator = body[Symbol.asyncIterator]();
   const over = new AbortController();
   /** By `clock.elapsed`; undefined while the next part is being made. */
@@ -368,13 +415,12 @@ function webStream(
         try {
           const { done, value } = await iterator.next();
           if (over.signal.aborted) return;
-          if (!done) return controller.enqueue(joinedBytes(value));
+          if (!done) return controller.enqueue(joined(value));
           over.abort();
           controller.close();
-          onEnd();
+          onEnd?.();
         } catch (error) {
-          const shown = onBreak(error);
-          stop(controller, shown);
+          stop(controller, conversation.cutOff(error));
         } finally {
           unreadSince = clock.elapsed();
         }
@@ -396,7 +442,7 @@ function webStream(
     iterator.return?.().catch(() => {});
   }
 
-  /** Ends a stream that is not read, which would hold its memory for ever. Rejects when the stream is over. */
+  /** Ends a stream that is not read, and would hold its memory for ever. Rejects when the stream is over. */
   async function endUnread(): Promise<void> {
     for (;;) {
       const now = clock.elapsed();
@@ -419,7 +465,7 @@ interface HandlerParts {
   readonly schema: GraphQLSchema;
   /** In the order in which they see a request. One of them always ends it. */
   readonly plugins: readonly GatewayPlugin[];
-  readonly errors: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
+  readonly errors: AnswerParts['errors'];
   /** Runs around all plugins. */
   readonly telemetry: ExchangeTelemetry;
   readonly clock: Clock;
@@ -430,7 +476,7 @@ export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   /** A stream has to be read or cancelled. One that nobody reads for 60 s ends with an error. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
-  /** Lets plugins end what they have begun, in 5 s at most. */
+  /** Lets plugins end what they have begun, for 5 s at most. */
   dispose(): Promise<void>;
 }
 
@@ -449,7 +495,7 @@ export function createHandler(parts: HandlerParts): Handler {
     schema,
     plugins: [look, ...plugins],
     fetchAPI: { Request: UnparsedRequest },
-    // Our plugins do this, or nothing does. Yoga's probe and its GraphiQL would run before all plugins.
+    // Plugins of the gateway do this, or nothing does. Yoga's probe and GraphiQL would run before all plugins.
     healthCheckEndpoint: NO_ADDRESS,
     graphiql: false,
     landingPage: false,
@@ -464,73 +510,11 @@ export function createHandler(parts: HandlerParts): Handler {
   });
   // Yoga is a proxy, and each access through it binds a function.
   const { handleNodeRequestAndResponse, handleRequest, fetchAPI } = yoga;
-  const endOfTurn = turns();
-
-  /** Logs every failure behind the beginning of an answer: nothing else could report it. */
-  const cutOff = (exchange: Exchange, error: unknown): Error => {
-    const masked = errors.mask(
-      exchange.hasLeft ? error : new Error(CUT_OFF, { cause: error }),
-      exchange,
-    );
-    exchange.cutOff();
-    return masked;
-  };
-
-  const conversationOf = (exchange: Exchange, onEnd = () => {}): Conversation => {
-    const onBreak = (error: unknown) => cutOff(exchange, error);
-    const made = (reply: Reply) =>
-      responseOf(reply, fetchAPI, {
-        exchange,
-        clock,
-        // Plugins may also wrap the handler that goes through the steps of Yoga.
-        isSeen: isSeen || conversation.isShared,
-        onEnd,
-        onBreak,
-      });
-    const conversation: Conversation = {
-      exchange,
-      streams: false,
-      isShared: false,
-      response: undefined,
-      respond: async (reply) => {
-        // What was sent may be large, and earlier answers of the connection may come first.
-        exchange.dropParams();
-        // A refusal for which there is no memory: it must not wait for the others of its turn.
-        if (exchange.isHungUp) {
-          conversation.response = new fetchAPI.Response(null, { status: reply.status });
-          return conversation.response;
-        }
-        conversation.streams = isStream(reply.body);
-        // A stream may last for minutes.
-        if (conversation.streams) {
-          if (!conversation.isShared) exchange.dropHead();
-        } else if (exchange.node) await endOfTurn();
-        try {
-          const response = made(reply);
-          // Each await costs a turn of the microtasks.
-          conversation.response = response instanceof Promise ? await response : response;
-        } catch (error) {
-          conversation.streams = false;
-          conversation.response = await made(errors.fail(exchange, error));
-        }
-        return conversation.response;
-      },
-      refuse: async (error) => {
-        let reply: Reply;
-        try {
-          reply = await errors.refuse(exchange, error);
-        } catch (thrown) {
-          reply = errors.fail(exchange, thrown);
-        }
-        return conversation.respond(reply);
-      },
-    };
-    return conversation;
-  };
+  const answerParts: AnswerParts = { fetchAPI, errors, clock, isSeen, endOfTurn: turns() };
 
   const byNode = (req: IncomingMessage, res: ServerResponse): void => {
     const exchange = new Exchange({ req, res });
-    const conversation = conversationOf(exchange);
+    const conversation = new Conversation(exchange, answerParts);
     // Not `once`, which adds two objects to each request: a response closes once.
     res.on('close', () => {
       if (!res.writableFinished) exchange.leave();
@@ -539,7 +523,7 @@ export function createHandler(parts: HandlerParts): Handler {
     });
     const answer = async () => {
       try {
-        const context = contextOf(conversation, { req, res });
+        const context = { req, res, [CONVERSATION]: conversation };
         const response = await answered(
           () => handleNodeRequestAndResponse(req, res, context),
           conversation,
@@ -554,7 +538,7 @@ export function createHandler(parts: HandlerParts): Handler {
           await send(await conversation.refuse(error), { req, res });
         }
       } catch (error) {
-        cutOff(exchange, error);
+        conversation.cutOff(error);
         res.destroy();
       }
     };
@@ -574,9 +558,9 @@ export function createHandler(parts: HandlerParts): Handler {
         exchange.end();
         telemetry.ended(exchange, status);
       };
-      const conversation = conversationOf(exchange, ended);
+      const conversation = new Conversation(exchange, { ...answerParts, onEnd: ended });
       const answer = async () => {
-        const context = contextOf(conversation, {});
+        const context = { [CONVERSATION]: conversation };
         const response = await answered(() => handleRequest(request, context), conversation);
         if (exchange.hasLeft) return;
         ({ status } = response);
@@ -609,7 +593,7 @@ class UnparsedRequest extends YogaRequest {
   }
 }
 
-/** Yoga would send the stacks of what its plugins throw. */
+/** Refuses what Yoga throws: it would send the stacks of what its plugins throw. */
 async function answered(
   handle: () => Response | Promise<Response>,
   conversation: Conversation,
@@ -653,8 +637,6 @@ const NO_ADDRESS = ' ';
 
 /** A plugin that reports to a service which does not answer must not delay the shutdown for long. */
 const DISPOSE_MS = 5_000;
-
-const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 
 /**
  * Replies that get ready in one turn of the event loop are sent together in its check phase. To send one wakes the

@@ -3,14 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 
-export interface Listening {
-  /** The address to open in a browser, without a final slash. */
-  readonly url: string;
-  /** Closes each connection after its next answer. New connections are still accepted. */
-  keepNoConnections(): void;
-  /** Accepts no new connection, waits for the requests in flight, and cuts those that do not finish in time. */
-  close(): Promise<void>;
-}
+export type Listening = Awaited<ReturnType<typeof listen>>;
 
 interface ListenOptions {
   readonly host: string;
@@ -24,7 +17,7 @@ interface ListenOptions {
   readonly timeOuts?: TimeOuts;
   /**
    * How many connections are accepted in one turn of the event loop, where the system allows it (SO_REUSEPORT). Default:
-   * one, as Node does; then a probe waits behind all connections that arrived before it, for a turn each.
+   * one, as Node does. Then a probe waits for all connections that arrived before it, for a turn each.
    */
   readonly acceptors?: number;
   /** Above this number, idle connections are closed to make room for new ones. Default: 10,000. */
@@ -59,7 +52,7 @@ const TIME_OUTS: TimeOuts = {
 
 const PATIENCE_MS = 10_000;
 
-/** Of a request line and headers, bytes. Node answers 431 for more. */
+/** The size of a request line and headers, bytes. Node answers 431 for more. */
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Many short headers take several times their bytes. Browsers and proxies together send up to 50. */
 const MAX_HEADERS = 100;
@@ -76,7 +69,7 @@ const MAX_UNANSWERED = 16;
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   options: ListenOptions,
-): Promise<Listening> {
+) {
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
   const { timeOuts = TIME_OUTS, clock, maxConnections = MAX_CONNECTIONS, onDropped } = options;
   const { acceptors = 1 } = options;
@@ -90,7 +83,7 @@ export async function listen(
   const parsing = { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // The rest of what was read before the connection was cut.
+    // This request was read before its connection was cut.
     if (socket.destroyed) return;
     response.shouldKeepAlive &&= !lastAnswers;
     const connection = connections.get(socket)!;
@@ -106,11 +99,11 @@ export async function listen(
       if (closing) setImmediate(closeIdle);
     });
     const refuse = (status: 400 | 431) => {
-      // Nobody counts it.
+      // The reply would not be counted.
       if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
       response.writeHead(status, { connection: 'close' }).end();
     };
-    // The headers that Node dropped may include a second credential.
+    // Node has dropped the other headers, which may include a second credential.
     if (request.rawHeaders.length > 2 * MAX_HEADERS) return refuse(431);
     const { host: requested = lastHost } = request.headers;
     if (requested !== lastHost && !isHost(requested)) return refuse(400);
@@ -149,9 +142,12 @@ export async function listen(
     for (const response of responsesOf(connections)) response.shouldKeepAlive = false;
   };
   return {
-    keepNoConnections,
+    /** The address to open in a browser, without a final slash. */
     url: `http://${hostInUrl(host)}:${bound}`,
-    close: async () => {
+    /** Closes each connection after its next answer. New connections are still accepted. */
+    keepNoConnections,
+    /** Stops accepting connections, waits for the requests in flight, and cuts those that do not finish in time. */
+    close: async (): Promise<void> => {
       keepNoConnections();
       // Requests that have already arrived are read first, so that they count as in flight.
       await nextTurn();
@@ -216,8 +212,8 @@ type Connections = Map<Socket, Connection>;
 
 interface Connection {
   /**
-   * The responses in progress. Not one set of all responses: a set that often grows and shrinks leaves old tables behind,
-   * which keep what was in them until the next full collection.
+   * The responses in progress. There is no set of all responses, because a set that often grows and shrinks leaves old
+   * tables, which keep what was in them until the next full collection.
    */
   readonly unanswered: ServerResponse[];
   /** When it was opened or last used: grows with each use of any connection. */

@@ -14,8 +14,14 @@ import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import type { CallVariables } from '../plans/call.ts';
 import { missingNeeds, missingScope, type OnMissingScope } from '../plans/scoped-plan.ts';
 import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
-import { type Exchange, type Params, type Stage, noMemory, bytesOf } from './exchange.ts';
-import { createLoopTurns } from './loop-turns.ts';
+import {
+  type Exchange,
+  type Params,
+  type Stage,
+  bytesOf,
+  createLoopTurns,
+  noMemory,
+} from './exchange.ts';
 
 interface OperationParts<Plan> {
   readonly operations: Operations<Plan>;
@@ -26,7 +32,7 @@ interface OperationParts<Plan> {
   readonly memory: RequestMemory;
   /** By their ids; undefined: there are no trusted documents. */
   readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
-  /** Whether other operations are refused, except those of routers. */
+  /** Whether all other operations are refused, except for routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
   /** What a caller without the scope of a field gets. */
@@ -45,13 +51,10 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     /** Replaces the id of a trusted document by its text. */
     trustedDocuments: trustedDocuments(parts),
 
-    /** Refuses parameters that are not those of a GraphQL request. */
-    checkParams: ({ params }) => {
-      checkParams(params);
-      return undefined;
-    },
+    /** Refuses parameters that a GraphQL request does not have. */
+    checkParams,
 
-    /** Parses the operation, or finds it among those that were compiled before. */
+    /** Parses the operation, or finds it among the operations that were compiled before. */
     find: (exchange) => {
       const { query, operationName } = exchange.params;
       const operation = operations.find(query as string, operationName);
@@ -93,8 +96,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     },
 
     /**
-     * Refuses an operation with a field whose scope the caller lacks. Plans do so too, for every way to them; here it is
-     * before everything that plugins may have kept of another caller's answer.
+     * Refuses an operation with a field whose scope the caller lacks. Plans do so too, on every way to them. This comes
+     * before plugins, which may have kept an answer for another caller.
      */
     enforceFieldScopes: ({ caller, operation }) => {
       if (fieldScopes !== 'reject') return undefined;
@@ -155,17 +158,15 @@ function readParams<Plan>({ maxBodyBytes, memory, clock }: OperationParts<Plan>)
 
 function readBody(exchange: Exchange, text: string): undefined {
   exchange.params = paramsIn(text);
-  if (losesWriting(text)) exchange.writtenVariables = variablesIn(text);
+  if (losesWriting(text)) {
+    exchange.writtenVariables = membersIn(text, VARIABLES).get('variables');
+  }
 }
 
 function readAddress(exchange: Exchange): undefined {
   exchange.params = paramsInAddress(exchange.query);
   const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
   if (losesWriting(variables)) exchange.writtenVariables = variables;
-}
-
-function variablesIn(body: string): string | undefined {
-  return membersIn(body, VARIABLES).get('variables');
 }
 
 const VARIABLES: ReadonlySet<string> = new Set(['variables']);
@@ -274,7 +275,7 @@ interface SentVariables {
  */
 class DeclaredVariables implements CallVariables {
   readonly values: CallVariables['values'];
-  /** As they were written; undefined if `#sent` has them. */
+  /** The values as they were written; undefined if `#sent` has them. */
   readonly #written: ReadonlyMap<string, string> | undefined;
   readonly #sent: SentVariables['sent'];
 
@@ -311,7 +312,7 @@ class DeclaredVariables implements CallVariables {
 
 const NONE = {};
 
-/** Returns `sent` itself if it has no other values: most requests send only what their operation declares. */
+/** Returns `sent` itself if it has only declared values, as in most requests. */
 function onlyOf(
   sent: SentVariables['sent'],
   definitions: readonly VariableDefinitionNode[],
@@ -370,7 +371,7 @@ function trustedDocuments({
         { extensions: { http: { status: 400 } } },
       );
     }
-    // Not the id as it was sent, which metrics would keep: in a GET, it is a part of a long address.
+    // Not the id as it was sent, which metrics would keep: in a GET, it is part of a long address.
     exchange.trustedName = nameOf(document, operationName) ?? document.id;
     exchange.params = { query: document.text, operationName, variables, extensions };
     return undefined;
@@ -393,18 +394,16 @@ const SHA256 = 'sha256:';
 const NAMES = ['documentId', 'doc_id', 'id'];
 
 function idOf({ method, query, params }: Exchange): string | undefined {
-  const sent: Members = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
+  const sent: Params = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
   return NAMES.map((name) => sent[name]).find((id) => typeof id === 'string');
 }
 
 /** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
 function hashOf({ params }: Exchange): string | undefined {
-  const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Members | null };
+  const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Params | null };
   const hash = persistedQuery?.['sha256Hash'];
   return typeof hash === 'string' ? hash : undefined;
 }
-
-type Members = Readonly<Record<string, unknown>>;
 
 function nameOf({ operations }: TrustedDocument, requested: unknown): string | undefined {
   const [only, ...others] = operations;
@@ -437,7 +436,7 @@ interface Coercion {
 
 const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
 
-function checkParams(params: Params): void {
+function checkParams({ params }: Exchange): undefined {
   for (const name in params) {
     if (PARAMS.has(name) || params[name] === null || params[name] === undefined) continue;
     throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);

@@ -44,25 +44,25 @@ import {
  * The stages are the same, and run at the same time. Which way requests take is decided once, in `onYogaInit`, when all
  * plugins are known (`takesHooks`). If no plugin sees more than the request and the response, the plan answers in
  * `onRequest`. Otherwise what the stages have found out, or why they refused the request, is handed to the step of Yoga
- * where it belongs, so that others see every step with its true values. What others change on the way, parameters,
- * variables or the document, goes through the same stages again.
+ * where it belongs, so that the plugins of the operator see every step with its true values. What they change on the
+ * way, parameters, variables or the document, goes through the same stages again.
  */
 
 interface PipelineParts {
   /** The served schema. */
   readonly schema: GraphQLSchema;
   readonly memory: RequestMemory;
-  /** The plugins of others. */
+  /** The plugins of the operator. */
   readonly plugins: readonly Plugin[];
   /** Run before anything of the body is read. */
   readonly admit: Stages;
   /** Reads the parameters of the request. */
   readonly read: Stages;
-  /** Finds the document of the parameters. Nothing in it waits. */
+  /** Finds the document of the parameters, without waiting. */
   readonly parse: Stages;
-  /** Refuses documents. Nothing in it waits. */
+  /** Refuses documents, without waiting. */
   readonly validate: Stages;
-  /** Runs before the operation is executed. Nothing in it waits. */
+  /** Runs before the operation is executed, without waiting. */
   readonly prepare: Stages;
   readonly delivery: Delivery;
   readonly errors: Pick<ErrorPolicy, 'refuse' | 'notAcceptable'>;
@@ -70,17 +70,17 @@ interface PipelineParts {
   readonly warn: (message: string) => void;
 }
 
-/** Makes the plugins for all that happens to a request, with those of others among them. */
+/** Makes all plugins of Yoga: those of the gateway, with those of the operator among them. */
 export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   const { schema, plugins, delivery, errors } = parts;
   const resolvers = plugins.length > 0 ? resolversOf(schema) : [];
   const answer: Stage = (exchange) => delivery.answer(exchange.operation as Planned, exchange);
-  // The last one is reached only if the caller accepts none of the formats of an answer.
+  // The last stage is reached only if the caller accepts none of the formats of an answer.
   const atOnce = inTurn([...parts.prepare, answer, errors.notAcceptable]);
   const passageParts = { ...parts, printed: printOnce() };
   const passageOf = (exchange: Passing): Passage =>
     (exchange[PASSAGE] ??= new Passage(exchange, passageParts));
-  /** Whether a plugin of others has a hook behind `onRequest`. Set in `onYogaInit`, before the first request. */
+  /** Whether a plugin of the operator has a hook after `onRequest`. Set in `onYogaInit`, before the first request. */
   let takesHooks = false;
 
   const step = (name: Refusal['step']): Stage => {
@@ -99,7 +99,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   };
   const passageIn = (context: object) => passageOf(conversationIn(context).exchange);
 
-  /** Before others, who may replace or wrap what these set. */
+  /** Before the plugins of the operator, which may replace or wrap what these hooks set. */
   const first: GatewayPlugin = {
     onSchemaChange: ({ schema: changed }) => {
       if (changed !== schema) throw new OperatorMistake(SCHEMA_REPLACED);
@@ -119,7 +119,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
       setExecuteFn((args: ExecutionArgs) => passageIn(context).execute(args));
     },
   };
-  /** Behind others, who can set neither of these: the body was read, and formats are negotiated by the gateway. */
+  /** After the plugins of the operator, which can set neither: the body was read, and the gateway negotiates formats. */
   const last: GatewayPlugin = {
     onYogaInit: ({ yoga }) => {
       // Plugins may have added others.
@@ -191,7 +191,7 @@ class Passage {
     if (refusal?.step === 'read') throw this.#known(refusal.error);
     const { query, operationName, variables, extensions } = params;
     const { memory } = this.#parts;
-    // They are in the context of the request, for every hook and resolver.
+    // The context of the request has them, for every hook and resolver.
     const bytes = bytesOf([variables, extensions]);
     if (!this.#exchange.hold(bytes, memory)) throw new Replied(noMemory(this.#exchange, memory));
     // A part of an address would keep the whole address alive, for as long as the document is kept.
@@ -200,7 +200,7 @@ class Passage {
     return { query: this.#query, operationName, variables, extensions } as GraphQLParams;
   }
 
-  /** Returns the document that was found, or finds that of parameters which a plugin has changed. */
+  /** Returns the document of the request, or finds the one of parameters that a plugin has changed. */
   parse(query: string, operationName: unknown): DocumentNode {
     if (query !== this.#query || operationName !== this.#operationName) {
       this.#find(query, operationName);
@@ -245,12 +245,12 @@ class Passage {
     return results;
   }
 
-  /** Makes the reply of results, those of plugins too. */
+  /** Makes the reply of results, also of those that plugins have made. */
   async replyOf(results: Results): Promise<Reply> {
     const exchange = this.#exchange;
     const { delivery, errors } = this.#parts;
     const hasData = Symbol.asyncIterator in results || 'data' in results;
-    // Data that a plugin has kept from another caller: this one may not have it.
+    // A plugin may have kept this data for another caller.
     if (exchange.refusal && hasData) return errors.refuse(exchange, exchange.refusal.error);
     // Answers of this caller have an error at each field that it may not read, and caches keep none with errors.
     const [missing] = exchange.isExecuted || !hasData ? [] : missingNeedsOf(exchange);
@@ -361,7 +361,7 @@ function printOnce(): (document: DocumentNode) => string {
   };
 }
 
-/** Hooks that run before the answer is made, or behind it: they see no more than the request and the response. */
+/** Hooks that run before the answer is made, or after it: they see only the request and the response. */
 const EARLY: ReadonlySet<string> = new Set([
   'constructor',
   'onRequest',

@@ -50,7 +50,7 @@ function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Ent
 function describeResult({ wanted, failures }: Result, beside: readonly PlainField[]) {
   const types = new Map(beside.map(({ name, type }) => [name, String(type)]));
   return {
-    wanted: wanted.name,
+    success: wanted.name,
     failures: failures.map((failure) => {
       // Fields of one name and two types cannot be requested together.
       const fields = plainFields(failure).filter(({ name, type }) => {

@@ -23,7 +23,7 @@ interface KeySetParts {
 
 /** The age at which the keys are fetched again, so that a key withdrawn by its issuer stops being accepted. */
 export const MAX_AGE_MS = 10 * 60_000;
-/** The time after a fetch in which an unknown key id causes no other: anyone can make a token with such an id. */
+/** The time after a fetch in which an unknown key id does not cause another: anyone can make a token with such an id. */
 export const COOLDOWN_MS = 30_000;
 /** The same time after a failed fetch. */
 export const RETRY_MS = 5_000;
@@ -31,17 +31,7 @@ export const RETRY_MS = 5_000;
 /** Callers whose tokens wait for a fetch: anyone can make tokens, and a fetch may take seconds. */
 export const MAX_WAITING = 1_000;
 
-interface KeySet {
-  /** Finds a key among those that are known. */
-  readonly find: JWTVerifyGetKey;
-  /**
-   * Resolves when it is clear whether the key of a token is known.
-   *
-   * @param caller waits no longer than until it leaves
-   * @throws KeysUnavailable, and the abort reason of the caller's signal
-   */
-  ready(header: NamedKey, caller?: { readonly signal: AbortSignal }): Promise<void>;
-}
+type KeySet = ReturnType<typeof createKeySet>;
 
 type NamedKey = CompactJWSHeaderParameters;
 
@@ -60,19 +50,26 @@ export class KeysUnavailable extends Error {
  * The keys of an issuer, fetched when they are first needed, and when a token names an unknown key. While they cannot
  * be fetched, the known keys remain valid without a limit, because each token expires at its own time.
  *
- * jose has a remote key set of its own. Once its keys are too old, that one refuses all tokens while the issuer is
- * down, requests the keys again for each token, and measures their age by the wall clock.
+ * jose has a remote key set, too. Once its keys are too old, it refuses all tokens while the issuer is down, requests the
+ * keys again for each token, and measures their age by the wall clock.
  */
-export function createKeySet({ fetchKeys, clock, log }: KeySetParts): KeySet {
+export function createKeySet({ fetchKeys, clock, log }: KeySetParts) {
   let known: { readonly find: JWTVerifyGetKey; readonly since: number } | undefined;
   let last: { readonly at: number; readonly failed: boolean } | undefined;
   let pending: Promise<void> | undefined;
-  /** Callers that wait for the fetch in progress. */
+  /** The callers that wait for the fetch in progress. */
   const waiting = new Queue<undefined>();
 
   return {
+    /** Finds a key among those that are known. */
     find,
-    ready: async (header, caller) => {
+    /**
+     * Resolves when it is clear whether the key of a token is known.
+     *
+     * @param caller waits only until it leaves
+     * @throws KeysUnavailable, and the abort reason of the caller's signal
+     */
+    ready: async (header: NamedKey, caller?: { readonly signal: AbortSignal }): Promise<void> => {
       if (!known || clock.elapsed() - known.since >= MAX_AGE_MS) {
         const fetching = fetchAgain();
         // After a failed fetch, callers do not wait for the next one if there are keys.
@@ -97,7 +94,7 @@ export function createKeySet({ fetchKeys, clock, log }: KeySetParts): KeySet {
       await find(header, NO_TOKEN);
       return true;
     } catch (error) {
-      // What else is wrong is found when the token is verified.
+      // Other faults are found when the token is verified.
       return !(error instanceof errors.JWKSNoMatchingKey);
     }
   }
@@ -222,7 +219,7 @@ export function bearerTokenOwners({
 }: BearerTokenParts): BearerTokenOwner {
   return async (token, caller) => {
     try {
-      // Nothing but these two waits for keys: the rest of a header may take many times its text.
+      // Only these two parameters wait for keys: the whole header may take many times the memory of its text.
       const header = namedKey(token);
       if (header) await keys.ready(header, caller);
       const { payload } = await jwtVerify(token, keys.find, {

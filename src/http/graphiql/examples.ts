@@ -45,9 +45,9 @@ type ExampleEntity = {
   };
 };
 
-/** A union or interface of what is wanted and of errors, each with the fields to request of it. */
+/** A union or interface of a type and of errors, each with the fields to request of it. */
 type ExampleResult = {
-  readonly wanted: string;
+  readonly success: string;
   readonly failures: readonly { readonly type: string; readonly selection: string }[];
 };
 
@@ -169,7 +169,7 @@ function record(
   return example(
     'One record by its id. Copy an id from the result of another tab into the variables below. If no record has it, the answer is null.',
     `query ${capitalized(field)}($id: ${idType}) { ${field}(${argument}: $id) { ${selection} } }`,
-    { id: someId(idType, knownId) },
+    { id: exampleId(idType, knownId) },
   );
 }
 
@@ -179,16 +179,16 @@ function orError(
   knownId: string,
 ): Example {
   return example(
-    `${field} is what the service itself returns for an id: ${result.wanted}, or an error that says why there is none. __typename says which. Change the id in the variables below to see an error.`,
+    `${field} is what the service itself returns for an id: ${result.success}, or an error that says why there is none. __typename says which. Change the id in the variables below to see an error.`,
     `query ${capitalized(field)}OrError($id: ${idType}) {
       ${field}(${argument}: $id) { ${members(result, selection)} }
     }`,
-    { id: someId(idType, knownId) },
+    { id: exampleId(idType, knownId) },
   );
 }
 
-function members({ wanted, failures }: ExampleResult, selection: string): string {
-  const fragments = [{ type: wanted, selection }, ...failures].map(
+function members({ success, failures }: ExampleResult, selection: string): string {
+  const fragments = [{ type: success, selection }, ...failures].map(
     (member) => `... on ${member.type} { ${member.selection} }`,
   );
   return `__typename ${fragments.join(' ')}`;
@@ -207,11 +207,11 @@ function entityLookup(
         ... on ${type} { ${selection} }
       }
     }`,
-    { id: someId(idType, knownId) },
+    { id: exampleId(idType, knownId) },
   );
 }
 
-function someId(idType: string, knownId: string): string | number {
+function exampleId(idType: string, knownId: string): string | number {
   return idType.startsWith('Int') ? 1 : knownId;
 }
 
@@ -243,7 +243,7 @@ function wrapped(paragraph: string): string[] {
   return [...lines, line];
 }
 
-// The width of the query editor on a laptop's screen, without its buttons.
+// The width of the query editor on the screen of a laptop, without its buttons.
 const editorColumns = 42;
 
 /** Breaks a line of an operation, which may have arguments and a directive, as far as its names fit. */

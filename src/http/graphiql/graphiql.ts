@@ -10,12 +10,6 @@ interface AcceptedCredentials {
   readonly tokens: boolean;
 }
 
-interface CredentialBar {
-  readonly html: string;
-  /** Has to run before GraphiQL starts, which sends its first request at once. */
-  readonly script: string;
-}
-
 /**
  * A field above GraphiQL for the caller's credential, which is then sent with the operations of all tabs and with the
  * request for the documentation. A header that is typed into a tab takes precedence.
@@ -23,7 +17,7 @@ interface CredentialBar {
  * The credential exists only in the memory of the page: not in its storage or address, and, because the field is not
  * one for passwords and is not restored after a reload, not in those of the browser either.
  */
-function credentialBar({ apiKeys, tokens }: AcceptedCredentials): CredentialBar {
+function credentialBar({ apiKeys, tokens }: AcceptedCredentials) {
   const kinds = [apiKeys ? 'an API key' : [], tokens ? 'a bearer token' : []].flat();
   const kind = kinds.join(' or ').replaceAll(/\ban? /g, '');
   const messages = {
@@ -37,6 +31,7 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials): CredentialBar 
       <input id="credential" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" />
       <output for="credential">${messages.missing}</output>
     </div>`,
+    /** Has to run before GraphiQL starts, which sends its first request at once. */
     script: `
 {
   const bar = document.querySelector('.credential');
@@ -115,11 +110,11 @@ export function createGraphiql(options: GraphiqlOptions): {
   readonly fromRoot?: Stage;
 } {
   if (!options.enabled) return {};
-  const page = once(() => render(options));
+  let page: Promise<Page> | undefined;
   return {
     page: (exchange) =>
       isPageRequest(exchange)
-        ? page().then((rendered) => replyWith(rendered, exchange))
+        ? (page ??= render(options)).then((rendered) => replyWith(rendered, exchange))
         : undefined,
     fromRoot: (exchange) =>
       exchange.path === '/' && isPageRequest(exchange) ? TO_PAGE : undefined,
@@ -130,7 +125,7 @@ function isPageRequest(exchange: Exchange): boolean {
   return exchange.method === 'GET' && exchange.header('accept')?.includes('text/html') === true;
 }
 
-// Relative, for proxies that serve the gateway under a path of theirs.
+// Relative, for proxies that serve the gateway under another path.
 const TO_PAGE: Reply = { status: 302, headers: { location: 'graphql', vary: 'Accept' } };
 
 function replyWith({ html, zipped, etag, policy }: Page, exchange: Exchange): Reply {
@@ -153,14 +148,9 @@ const TITLE = 'Recruiting';
 const MADE_UP =
   'This is the sandbox: the people are made up. To serve your recruiting service, start the gateway with RECRUITING_URL.';
 
-type Page = {
-  html: Buffer<ArrayBuffer>;
-  zipped: Buffer<ArrayBuffer>;
-  etag: string;
-  policy: string;
-};
+type Page = Awaited<ReturnType<typeof render>>;
 
-async function render({ examples, credentials, isSandbox }: GraphiqlOptions): Promise<Page> {
+async function render({ examples, credentials, isSandbox }: GraphiqlOptions) {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
   const bar = credentials && credentialBar(credentials);
@@ -185,7 +175,7 @@ async function render({ examples, credentials, isSandbox }: GraphiqlOptions): Pr
 </html>
 `;
   return {
-    // Of a text, each connection would have a copy until its client has read it.
+    // Not a string, of which each connection would keep a copy until its client has read it.
     html: Buffer.from(html),
     zipped: await promisify(gzip)(html),
     etag: `"${sha256(html)}"`,
@@ -207,8 +197,9 @@ ${parts.js}`;
 
 // Corrects four faults of the packaged page: it writes what is typed into the address, and so into access logs at the
 // next reload; it shares its storage with every other GraphiQL at the same address; it shows the tabs of the schema that
-// was served there before; and it keeps the query and the variables of the active tab also beside the tabs, but not
-// before something is typed: until then it opened an empty tab at each reload, and on a slow machine at the first visit.
+// was served before at this address; and it also keeps the query and the variables of the active tab beside the tabs,
+// but not before something is typed: until then it opened an empty tab at each reload, and on a slow machine at the
+// first visit.
 function start(examples: readonly Example[]): string {
   const settings = {
     title: TITLE,
@@ -296,8 +287,8 @@ const style = `
 .credential[data-state='refused'] output { color: light-dark(#c4183c, #ff8a9f); }
 `;
 
-// The last rule fixes the position of the tabs: whenever fonts or the window size change their widths, GraphiQL
-// prepares to move them, and moves them under the next click, which then misses.
+// The last rule keeps the tabs in their place: when fonts or the window size change their widths, GraphiQL prepares to
+// move them, and moves them at the next click, which then misses its target.
 const layout = `
 html, body { height: 100%; margin: 0; }
 body { display: flex; flex-direction: column; }
@@ -318,9 +309,4 @@ function asScript(value: unknown): string {
 
 function sha256(text: string): string {
   return createHash('sha256').update(text).digest('base64');
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
 }
