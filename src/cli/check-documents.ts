@@ -56,8 +56,8 @@ export interface DocumentsReport {
  * Reads documents of clients, which are written for the served schema.
  *
  * @param isOlder whether the snapshot and its adapters.json may be older than gateway.config.ts
- * @returns a function that checks them against what is served for another schema of the service, with its own
- * adapters.json or else with that of the snapshot
+ * @returns a function that checks them against what is served for another schema of the service, with the adapters.json
+ * of that schema, or else of the snapshot
  * @throws Error with a message for the operator
  */
 export async function documentsCheck(
@@ -68,7 +68,10 @@ export async function documentsCheck(
 ): Promise<(acceptedSdl: string, adapters: AdaptersFile | undefined) => DocumentsReport> {
   const documents = readOperationDocuments(path, terminal);
   const { schemaPath } = config;
-  const own = { path: adaptersPath(schemaPath), content: readAdaptersFile(schemaPath, terminal) };
+  const beside = {
+    path: adaptersPath(schemaPath),
+    content: readAdaptersFile(schemaPath, terminal),
+  };
   const added = await loadedFor(config, terminal);
   const servedOf = (sdl: string, adapters: AdaptersFile, isOlderSide = false) => {
     try {
@@ -77,8 +80,8 @@ export async function documentsCheck(
       throw error instanceof OverridesError ? error.in(adapters.path) : error;
     }
   };
-  const today = servedOf(readSnapshotFile(schemaPath, terminal), own, isOlder);
-  return (acceptedSdl, adapters = own) => {
+  const today = servedOf(readSnapshotFile(schemaPath, terminal), beside, isOlder);
+  return (acceptedSdl, adapters = beside) => {
     const report = { path, operations: documents.operations.length };
     try {
       return { ...report, ...compared(documents, today, servedOf(acceptedSdl, adapters)) };

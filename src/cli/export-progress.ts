@@ -1,16 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { duration } from './terminal.ts';
 
-/** What an export reports of its progress: as one line that changes on a terminal, as a few lines elsewhere. */
-interface ExportProgressReport {
-  /** @param length of the list, once it is known */
-  show(progress: Progress, length: number | undefined): void;
-  /** Prints a message above the line. */
-  say(message: string): void;
-  /** Removes the line. @returns what the run did, such as `Read 3 pages in 2 s.` */
-  end(progress: Progress): string;
-}
-
 interface Progress {
   readonly records: number;
   readonly pages: number;
@@ -18,29 +8,31 @@ interface Progress {
 
 interface ProgressOptions {
   readonly clock: Clock;
-  /** What earlier runs have written. */
+  /** The progress of earlier runs. */
   readonly from: Progress;
   readonly isQuiet: boolean;
 }
 
 const BETWEEN_MS = 200;
-/** Where there is no terminal: a log or the mail of a scheduled job. */
+/** Without a terminal, for a log or the mail of a scheduled job. */
 const FIRST_LINE_MS = 10_000;
 const BETWEEN_LINES_MS = 60_000;
 const BAR = 24;
 const CLEAR = '\r\u001b[K';
 
+/** Reports the progress of an export: as a line that changes on a terminal, as a few lines elsewhere. */
 export function exportProgress(
   stream: NodeJS.WritableStream & { readonly isTTY?: boolean },
   { clock, from, isQuiet }: ProgressOptions,
-): ExportProgressReport {
+) {
   const isTerminal = stream.isTTY === true;
   const start = clock.elapsed();
   let nextAt = start + (isTerminal ? 0 : FIRST_LINE_MS);
   let line = '';
 
   return {
-    show: ({ records, pages }, length) => {
+    /** @param length the length of the list; undefined until it is known */
+    show: ({ records, pages }: Progress, length: number | undefined): void => {
       const now = clock.elapsed();
       if (isQuiet || now < nextAt) return;
       nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
@@ -55,12 +47,14 @@ export function exportProgress(
       line = parts.join('  ');
       stream.write(isTerminal ? CLEAR + line : `${line}\n`);
     },
-    say: (message) => {
+    /** Prints a message above the line. */
+    say: (message: string): void => {
       if (isQuiet) return;
       stream.write(`${isTerminal && line !== '' ? CLEAR : ''}${message}\n`);
       if (isTerminal) stream.write(line);
     },
-    end: ({ pages }) => {
+    /** Removes the line. @returns what the run did, such as `Read 3 pages in 2 s.` */
+    end: ({ pages }: Progress): string => {
       if (isTerminal && line !== '') stream.write(CLEAR);
       line = '';
       const time = clock.elapsed() - start;

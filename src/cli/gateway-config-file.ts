@@ -73,7 +73,7 @@ function faultOfPath(path: string): string | undefined {
 
 interface Risk {
   readonly risk: string;
-  /** Whether any user of the machine can make use of it. */
+  /** Whether any user of the machine can exploit it. */
   readonly isGrave: boolean;
 }
 
@@ -101,7 +101,7 @@ function isWritableByAll({ mode }: Stats): boolean {
 
 /** @throws OperatorMistake */
 async function imported(path: string, file: string): Promise<{ readonly default?: unknown }> {
-  // Node knows a module by the file behind a link: Kubernetes mounts links.
+  // Node identifies a module by the target of a link, and Kubernetes mounts links.
   const { href } = pathToFileURL(realpathSync(path));
   shareModulesWith(href);
   try {

@@ -9,7 +9,7 @@ import type { Terminal } from './terminal.ts';
 
 /**
  * @param scopes joined by +
- * @param fieldScopes those of adapters.json. Default: none
+ * @param fieldScopes the scopes in adapters.json. Default: none
  * @returns the key, which is shown once because the gateway knows only its hash, and its entry for AUTH_API_KEYS
  * @throws OperatorMistake
  */
@@ -18,7 +18,7 @@ export function newApiKey(
   scopes: string,
   fieldScopes: ScopesOfFields = { scopes: [] },
 ): { readonly key: string; readonly entry: string } {
-  // The prefix shows people, and scanners for leaked secrets, what it is.
+  // By the prefix, people and scanners for leaked secrets recognize it.
   const key = `rsk_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(key).digest('hex');
   const each = scopes.split('+');

@@ -20,10 +20,10 @@ interface SandboxCommandOptions extends Omit<
 
 /** Plays the recruiting service until the process is asked to stop. */
 export async function sandbox(
-  { keys, state, dropEvery, dropAfterEvery, ...given }: SandboxCommandOptions,
+  { keys, state, dropEvery, dropAfterEvery, ...habits }: SandboxCommandOptions,
   { stdout, stop }: Terminal,
 ): Promise<void> {
-  const { schema = given.allHabits ? 'results' : 'persons', ...others } = given;
+  const { schema = habits.allHabits ? 'results' : 'persons', ...others } = habits;
   const { tooCostly, refuseEarlyRefresh, ...options } = others;
   const running = await startSandbox({
     ...options,
@@ -78,7 +78,7 @@ ${
 
 const STATUSES = { 400: 400, 403: 403, 413: 413, 502: 502, 504: 504 } as const;
 
-/** The default of `keys new`, and one that may do everything. */
+/** The default scopes of `keys new`, and all that a caller can have. */
 const KEYS = [
   ['portal', 'read'],
   ['admin', 'read+drain+write'],

@@ -1,10 +1,11 @@
+import { once } from 'node:events';
 import type { DestinationStream, Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { Machine } from '../setup/machine.ts';
 import { createLog } from '../telemetry/log.ts';
 
-/** The process around a command, passed in so that tests can replace it. */
+/** The process around a command. It is passed in, so that tests can replace it. */
 export interface Terminal extends Machine {
   readonly env: Record<string, string | undefined>;
   readonly stdin: AsyncIterable<Uint8Array | string>;
@@ -46,11 +47,8 @@ export function commandLog(
   return createLog({ level, format: logFormat, colors: false, destination: stderr });
 }
 
-export function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+export async function stopped(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 const UNITS = [

@@ -4,7 +4,7 @@ import process from 'node:process';
 import { getProxyForUrl } from 'proxy-from-env';
 import type { Owner } from '../tokens/store/sealed-file.ts';
 
-/** The parts of the machine that a gateway uses, passed in so that tests can replace them. */
+/** The parts of the machine that a gateway uses. They are passed in, so that tests can replace them. */
 export interface Machine {
   readonly readFile: (path: string) => string;
   /** The system's proxy for an address. */
