@@ -4,7 +4,17 @@ import { codedError } from '../errors.ts';
 import type { OutgoingRequest } from '../service/request.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './read-response.ts';
 
-export type FollowedRequest = ReturnType<ReturnType<typeof createBreaker>['follow']>;
+/** One request, through all its attempts. */
+export interface FollowedRequest {
+  /** Returns the answer to a request that may not be sent now. */
+  refusal(): UpstreamFailure | undefined;
+  /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
+  begin(): UpstreamFailure | undefined;
+  /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
+  end(answer: UpstreamAnswer | undefined): void;
+  /** Reports the failure of the last attempt. Not for trials. */
+  gaveUp(failure: UpstreamFailure): void;
+}
 
 export interface BreakerTelemetry {
   breakerOpened(error: GraphQLError): void;
@@ -37,7 +47,7 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
   /** The attempt in flight that shows whether the service answers again. */
   let probe: object | undefined;
 
-  class FollowedRequest {
+  class Followed implements FollowedRequest {
     readonly #kind: OutgoingRequest['kind'] | 'trial';
     /** When the first attempt began. */
     #since = Infinity;
@@ -50,14 +60,12 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
       this.#kind = kind;
     }
 
-    /** Returns the answer to a request that may not be sent now. */
     refusal(): UpstreamFailure | undefined {
       if (!isOpen || this.#kind === 'trial') return undefined;
       const waitMs = pausedUntil + (this.#kind === 'query' ? 0 : pauseMs) - clock.elapsed();
       return waitMs > 0 ? refused(waitMs) : undefined;
     }
 
-    /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
     begin(): UpstreamFailure | undefined {
       // The breaker may have opened while the request waited for its turn.
       const answer = this.refusal();
@@ -68,7 +76,6 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
       return undefined;
     }
 
-    /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
     end(answer: UpstreamAnswer | undefined): void {
       if (answer && !isOutage(answer)) answered();
       else if (!this.#probe || this.#probe !== probe) return;
@@ -79,7 +86,6 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
       }
     }
 
-    /** To be called with the failure of the last attempt. Not for trials. */
     gaveUp(failure: UpstreamFailure): void {
       if (isOpen || !isOutage(failure)) return;
       // Other requests were answered while this one was in flight, or it was never sent.
@@ -92,12 +98,8 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
   }
 
   return {
-    /**
-     * Follows one request through all its attempts.
-     *
-     * @param kind a trial may be sent at any time, and only its answer counts
-     */
-    follow: (kind: OutgoingRequest['kind'] | 'trial') => new FollowedRequest(kind),
+    /** @param kind a trial may be sent at any time, and only its answer counts */
+    follow: (kind: OutgoingRequest['kind'] | 'trial'): FollowedRequest => new Followed(kind),
   };
 
   function beginProbe(): object {
