@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { IdentitySet, identityHash } from '../paging/identities.ts';
 
 /** What was read and written so far. */
@@ -62,6 +62,9 @@ const CREATE = `
 /** The progress of an export, in a database beside its file. Only one process at a time can open it. */
 export class ExportState {
   readonly #database: DatabaseSync;
+  readonly #insertPage: StatementSync;
+  readonly #insertDigest: StatementSync;
+  readonly #findDigest: StatementSync;
   #progress: ExportProgress;
   #firstCount: number | undefined;
   #lastCount: number | undefined;
@@ -79,6 +82,11 @@ export class ExportState {
     // The write-ahead log needs no shared memory, because the database is locked.
     const database = openLocked(path, { journal: 'WAL', create: CREATE, layout: LAYOUT });
     this.#database = database;
+    this.#insertPage = database.prepare(
+      'INSERT INTO page (records, faults, after, ids) VALUES (?, ?, ?, ?)',
+    );
+    this.#insertDigest = database.prepare('INSERT OR REPLACE INTO digest VALUES (?, ?)');
+    this.#findDigest = database.prepare('SELECT 1 FROM digest WHERE id = ?');
     const row = database.prepare('SELECT * FROM export').get();
     const json = (column: string) => JSON.parse(String(row?.[column] ?? null)) as unknown;
     this.#begun = (json('begun') ?? undefined) as Begun | undefined;
@@ -130,21 +138,17 @@ export class ExportState {
   }
 
   add({ ids, faults, after, counted, digests = new Map() }: AddedPage): void {
-    const database = this.#database;
-    const insertDigest = database.prepare('INSERT OR REPLACE INTO digest VALUES (?, ?)');
-    for (const [id, digest] of digests) insertDigest.run(id, digest);
+    for (const [id, digest] of digests) this.#insertDigest.run(id, digest);
     this.#lastCount = counted;
     if (this.#firstCount === undefined && counted !== undefined) {
       this.#firstCount = counted;
-      database.prepare('INSERT INTO counted VALUES (?)').run(counted);
+      this.#database.prepare('INSERT INTO counted VALUES (?)').run(counted);
     }
     const before = this.#progress;
     const records = before.records + ids.length;
     const progress = { pages: before.pages + 1, records, faults: before.faults + faults, after };
     this.#progress = progress;
-    database
-      .prepare('INSERT INTO page (records, faults, after, ids) VALUES (?, ?, ?, ?)')
-      .run(records, progress.faults, after, JSON.stringify(ids));
+    this.#insertPage.run(records, progress.faults, after, JSON.stringify(ids));
   }
 
   /** Keeps what was added, whatever happens from now on. @param lengths of the files, which were flushed before */
@@ -195,7 +199,7 @@ export class ExportState {
   }
 
   hasDigest(id: string): boolean {
-    return this.#database.prepare('SELECT 1 FROM digest WHERE id = ?').get(id) !== undefined;
+    return this.#findDigest.get(id) !== undefined;
   }
 
   close(): void {
