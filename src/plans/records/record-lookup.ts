@@ -161,7 +161,7 @@ function lookupById(
       const slots = new Slots(() => PAGES_PER_OPERATION);
       const answers = await Promise.all(
         batches(ids, sizes.of(sized)).map((batch) =>
-          slots.run(() => findBatch(batch, call)).catch(forEach(batch)),
+          slots.run(() => findBatch(batch, call)).catch(failAll(batch)),
         ),
       );
       return answers.flat().map((answer) => resultOf(shape, answer, result));
@@ -174,10 +174,10 @@ function lookupById(
     try {
       const accepted = await sizes.request<BatchAnswer>(sized, ids.length, {
         write: ({ records, isPart }, pages) => request(ids.slice(0, records), call, pages, isPart),
-        send: senderOf(call),
+        send: (sent) => call.request(sent),
       });
       count = accepted.records ?? ids.length;
-      const { values, isRefused } = accepted.answer;
+      const { values, isRefused } = await heldAnswer(accepted.answer, call);
       answers = values ?? (await separately(ids.slice(0, count), isRefused, call));
     } catch (error) {
       if (!(error instanceof RecordTooBig)) throw error;
@@ -185,7 +185,7 @@ function lookupById(
     }
     if (count >= ids.length) return answers;
     const rest = ids.slice(count);
-    return [...answers, ...(await findBatch(rest, call).catch(forEach(rest)))];
+    return [...answers, ...(await findBatch(rest, call).catch(failAll(rest)))];
   }
 
   async function separately(
@@ -205,12 +205,15 @@ function lookupById(
   async function inParts(ids: readonly RecordId[], call: Call): Promise<Answers> {
     const size = ids.length <= FEW ? 1 : Math.ceil(ids.length / 2);
     const answers = batches(ids, size).map((part) =>
-      requestSparingParents(senderOf(call), (pages) => request(part, call, pages, false)).then(
-        ({ values }) => values ?? inParts(part, call),
-        forEach(part),
-      ),
+      requestPart(part, call).then(({ values }) => values ?? inParts(part, call), failAll(part)),
     );
     return (await Promise.all(answers)).flat();
+  }
+
+  async function requestPart(ids: readonly RecordId[], call: Call): Promise<BatchAnswer> {
+    const send = (sent: UpstreamRequest<BatchAnswer>) => call.request(sent);
+    const write = (pages: PagesToInline) => request(ids, call, pages, false);
+    return heldAnswer(await requestSparingParents(send, write), call);
   }
 
   function request(
@@ -250,16 +253,14 @@ function lookupById(
   }
 }
 
-function senderOf(call: Call) {
-  return async (request: UpstreamRequest<BatchAnswer>): Promise<BatchAnswer> => {
-    const answer = await call.request(request);
-    await call.hold(answer, answer.size);
-    return answer;
-  };
+/** Counts the bytes of an answer. Only of one that is used: others are dropped before the operation ends. */
+async function heldAnswer(answer: BatchAnswer, call: Call): Promise<BatchAnswer> {
+  await call.hold(answer, answer.size);
+  return answer;
 }
 
 /** Makes a function that returns the error for each of these ids. */
-function forEach(ids: readonly RecordId[]): (error: Error) => Answers {
+function failAll(ids: readonly RecordId[]): (error: Error) => Answers {
   return (error) => ids.map(() => error);
 }
 
