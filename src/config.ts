@@ -287,7 +287,7 @@ export function readConfig(
  * @param refusesMisspelled whether a misspelled setting of the service or of the tokens is a mistake. Default: false
  * @throws ConfigError
  */
-export function readSettings(
+export function readNamedSettings(
   env: Environment,
   readFile: ReadFile,
   names: readonly SettingName[],

@@ -5,7 +5,7 @@ import {
   ConfigError,
   configWarnings,
   readConfig,
-  readSettings,
+  readNamedSettings,
   type SettingName,
 } from '../src/config.ts';
 import { readStoreAddress } from '../src/config/values.ts';
@@ -713,7 +713,7 @@ function keyOf(byte: number): string {
 
 /** The settings as a command reads them. */
 function commands(env: Record<string, string>) {
-  return readSettings(env, () => '', Object.keys(env) as SettingName[]);
+  return readNamedSettings(env, () => '', Object.keys(env) as SettingName[]);
 }
 
 /** The warnings of a start, by default of the sandbox. */

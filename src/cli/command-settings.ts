@@ -1,9 +1,4 @@
-import {
-  misspelledSettings,
-  readSettings as read,
-  type Config,
-  type SettingName,
-} from '../config.ts';
+import { misspelledSettings, readNamedSettings, type Config, type SettingName } from '../config.ts';
 import type { Terminal } from './terminal.ts';
 
 /** How a command treats likely misspellings of settings. */
@@ -21,7 +16,7 @@ export function readSettings(
   { isChecked = false, isReported = true }: Spelling = {},
 ): Config {
   const { env, readFile } = terminal;
-  const config = read(env, readFile, names, { refusesMisspelled: isChecked });
+  const config = readNamedSettings(env, readFile, names, { refusesMisspelled: isChecked });
   if (isReported) reportMisspellings(terminal);
   return config;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig, readSettings, withFieldScopes } from '../../src/config.ts';
+import { ConfigError, readConfig, readNamedSettings, withFieldScopes } from '../../src/config.ts';
 
 const RECRUITING_URL = 'https://api.example.com';
 const A = 'a1'.repeat(32);
@@ -70,9 +70,9 @@ describe('the settings', () => {
 
   test('commands that do not serve callers need none of these settings', () => {
     const names = ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE', 'RECRUITING_URL'] as const;
-    const config = readSettings({ ...JWT, RECRUITING_URL }, () => '', names);
+    const config = readNamedSettings({ ...JWT, RECRUITING_URL }, () => '', names);
     expect(config.recruitingUrl).toBe(RECRUITING_URL);
-    expect(() => readSettings({ AUTH_ISSUER: 'x' }, () => '', ['AUTH_ISSUER'])).not.toThrow();
+    expect(() => readNamedSettings({ AUTH_ISSUER: 'x' }, () => '', ['AUTH_ISSUER'])).not.toThrow();
   });
 });
 
