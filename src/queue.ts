@@ -1,24 +1,24 @@
 import type { Clock } from './clock.ts';
 
-/** How an entry waits. */
-export interface Waits {
+/** Options of a wait. */
+export interface WaitOptions {
   /** Owners take turns. Default: all entries have the same owner. */
   readonly owner?: unknown;
   /** The groups of an owner take turns as well, and each counts once in `isFull`. Default: the entry alone. */
   readonly group?: unknown;
-  /** Refuses the entry with its reason. */
+  /** Aborting it refuses the entry with the abort reason. */
   readonly signal?: AbortSignal | undefined;
-  /** When the entry is refused, by `clock.elapsed`; may become later while it waits. Default: never. */
+  /** The time, by `clock.elapsed`, at which the entry is refused. It may move later during the wait. Default: never. */
   readonly until?: () => number;
-  /** Called when the entry waits no more. */
+  /** Called when the wait ends. */
   readonly onEnd?: () => void;
 }
 
-export interface Waiting<E, T> extends Waits {
+export interface Waiting<E, T> extends WaitOptions {
   readonly entry: E;
-  /** Ends the wait with a turn: the next entry of its owner is behind those of all other owners. */
+  /** Ends the wait and uses a turn: the owner's next entry goes behind those of all other owners. */
   begin(value: T): void;
-  /** Ends the wait without a turn: its owner keeps its place. */
+  /** Ends the wait without using a turn: the owner keeps its place. */
   refuse(reason: unknown): void;
 }
 
@@ -32,19 +32,19 @@ interface Patience {
 }
 
 /**
- * Everything that waits for others, for a turn, a slot or memory, waits in such a queue. When there is room, iterate
- * over the queue and begin the entries for which there is room: they come in the order of their turns. Several
- * priorities are several queues, served one after the other. What is free is taken without a queue.
+ * A queue of entries that wait for a turn, a slot or memory. When room becomes free, iterate over the queue, which is in
+ * the order of turns, and begin the entries that fit. For several priorities, use one queue each and serve them in order.
+ * A caller that finds room free does not need the queue.
  *
- * Owners take turns: one who has a thousand entries waiting delays the others no more than one who has a single entry.
+ * Owners take turns: an owner with a thousand entries delays the others no more than an owner with one.
  */
 export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
-  // A map and a set keep the order in which entries were added, so what comes first has the next turn.
+  // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next turn.
   readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E, T>>>>();
   readonly #patience: Patience | undefined;
   #size = 0;
   #groups = 0;
-  /** When the timer ends, by `clock.elapsed`, and what restarts or stops it; undefined while none runs. */
+  /** The running timer: when it fires, by `clock.elapsed`, and its restart. Undefined if no timer is running. */
   #timer: { readonly until: number; readonly restart: AbortController } | undefined;
 
   constructor(patience?: Patience) {
@@ -68,12 +68,12 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   }
 
   /**
-   * Returns a promise of what the entry begins with.
+   * Resolves to the value passed to `begin`.
    *
    * @throws the abort reason of the signal, and `tooLate`
    */
-  wait(entry: E, waits: Waits = {}): Promise<T> {
-    const { signal, until, onEnd } = waits;
+  wait(entry: E, options: WaitOptions = {}): Promise<T> {
+    const { signal, until, onEnd } = options;
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const end = (hadTurn: boolean) => {
@@ -83,7 +83,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     };
     const leave = () => waiting.refuse(signal?.reason);
     const waiting: Waiting<E, T> = {
-      ...waits,
+      ...options,
       entry,
       begin: (value) => {
         end(true);
@@ -102,7 +102,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   }
 
   *[Symbol.iterator](): Generator<Waiting<E, T>, void, undefined> {
-    // One that has its turn moves behind the others, so the iteration comes to it again.
+    // An owner that used its turn moves behind the others, so the iteration reaches it again.
     for (const groups of this.#owners.values()) yield* untilTurn(groups);
   }
 
@@ -128,7 +128,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
     return true;
   }
 
-  /** One timer for all entries: most begin soon, and to stop a timer for each would cost more than the wait. */
+  /** Uses one timer for all entries: most begin soon, and stopping a timer for each would cost more than the wait. */
   async #refuseLate(): Promise<void> {
     const { clock, tooLate, onLate } = this.#patience!;
     for (;;) {
@@ -150,7 +150,7 @@ export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
   }
 }
 
-/** Made once: a new one, with its stack, would cost more than the wait. */
+/** Created once: a new exception, with its stack trace, would cost more than the wait. */
 const RESTARTED = new DOMException(
   'The timer is set to an earlier time, or not needed.',
   'AbortError',
@@ -165,7 +165,7 @@ function* untilTurn<W>(groups: ReadonlyMap<unknown, ReadonlySet<W>>) {
   }
 }
 
-/** Removes a part that is empty now, and moves another one behind all others if it had its turn. */
+/** Removes a part that became empty. Moves any other part to the end if it used its turn. */
 function moveBehind<P extends { readonly size: number }>(
   parts: Map<unknown, P>,
   key: unknown,
@@ -176,14 +176,14 @@ function moveBehind<P extends { readonly size: number }>(
   if (hadTurn && part.size > 0) parts.set(key, part);
 }
 
-/** Limits how much is done at the same time. */
+/** Limits the number of tasks that run at the same time. */
 export class Slots {
   readonly #limit: () => number;
   readonly #urgent = new Queue<undefined>();
   readonly #others = new Queue<undefined>();
   #taken = 0;
 
-  /** @param limit asked whenever work begins or ends */
+  /** @param limit called whenever a task begins or ends */
   constructor(limit: () => number) {
     this.#limit = limit;
   }
@@ -193,9 +193,9 @@ export class Slots {
   }
 
   /**
-   * Does the work: now if a slot is free, otherwise in its turn.
+   * Runs the work: at once if a slot is free, otherwise in its turn.
    *
-   * @param signal only for the wait
+   * @param signal aborts only the wait
    * @throws the abort reason of the signal
    */
   async run<T>(

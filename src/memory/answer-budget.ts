@@ -6,11 +6,11 @@ export type AnswerBudget = ReturnType<typeof createAnswerBudget>;
 /** The bytes that one operation holds. */
 export type HeldBytes = ReturnType<AnswerBudget['open']>;
 
-/** The same as for requests to the service that wait for their turn. */
+/** As long as upstream requests wait for a turn. */
 const PATIENCE_MS = 30_000;
 const RETRY_SECONDS = 5;
 
-/** Something in memory that operations share. */
+/** A value in memory that operations may share. */
 interface Piece {
   readonly bytes: number;
   holders: number;
@@ -18,7 +18,7 @@ interface Piece {
 }
 
 /** A piece that an operation waits for. */
-interface Wanted {
+interface WaitingPiece {
   readonly held: ReadonlySet<object>;
   readonly piece: object;
   readonly bytes: number;
@@ -26,16 +26,16 @@ interface Wanted {
 }
 
 /**
- * Limits the bytes that all answers together hold in memory, from when they are read until they are sent. Pieces that
- * wait are in memory as well, so at most `max` bytes may wait; more are refused at once.
+ * Limits the bytes that all answers together hold in memory, from when they are read until they are sent. Waiting pieces
+ * are in memory as well, so at most `max` bytes may wait; more are refused at once.
  *
  * @param max bytes
  */
 export function createAnswerBudget(max: number, clock: Clock) {
   const pieces = new Map<object, Piece>();
-  /** What each operation holds that holds something. */
+  /** The pieces of each operation that holds any. */
   const holding = new Set<ReadonlySet<object>>();
-  const queue = new Queue<Wanted>({ clock, tooLate: () => usedUp(max), onLate: serve });
+  const queue = new Queue<WaitingPiece>({ clock, tooLate: () => usedUp(max), onLate: serve });
   let used = 0;
   let waitingBytes = 0;
 
@@ -52,12 +52,12 @@ export function createAnswerBudget(max: number, clock: Clock) {
     let heldBytes = 0;
     let expected = 0;
     let isReleased = false;
-    /** How long it may still wait, ms. */
+    /** How much longer the operation may wait, ms. */
     let patience = PATIENCE_MS;
     let waitsSince = 0;
 
     const take = (piece: object, bytes: number) => {
-      // After `release` nobody reads the piece; and an operation may have waited for one piece at two places.
+      // After `release` the piece is not read any more. An operation may have waited for the same piece twice.
       if (isReleased || held.has(piece)) return;
       held.add(piece);
       heldBytes += bytes;
@@ -76,7 +76,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
       }
       waitingBytes += added;
       shared.waiters += 1;
-      // Waits for several pieces at the same time count once.
+      // Simultaneous waits of one operation count once.
       if (!queue.has(held)) waitsSince = clock.elapsed();
       const until = waitsSince + patience;
       return queue.wait(
@@ -110,7 +110,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
         return undefined;
       },
       /**
-       * Does the same where nobody can wait.
+       * Holds a piece like `hold`, but never waits.
        *
        * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
        */
@@ -121,7 +121,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
         take(piece, bytes);
       },
       /**
-       * Announces the least size of a part of the answer, before anything is fetched.
+       * Adds the minimum size of a part of the answer, before anything is fetched.
        *
        * @throws OPERATION_TOO_COMPLEX
        */
@@ -170,7 +170,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
     return queue.has(held) ? Array.from(queue).filter(({ entry }) => entry.held === held) : [];
   }
 
-  /** Whether every operation that holds something waits for another one: a deadlock. */
+  /** Whether every operation that holds something waits for another: a deadlock. */
   function isStuck(newcomer?: object): boolean {
     if (holding.size === 0) return false;
     for (const held of holding) if (held !== newcomer && !queue.has(held)) return false;

@@ -15,15 +15,15 @@ export class ByteLimit {
     return this.#bytes;
   }
 
-  /** Whether refused bytes exceed the limit so far that there may be no memory left to write refusals. */
+  /** Whether refused bytes exceed the limit by so much that memory for writing refusals may run out. */
   get isFarExceeded(): boolean {
     return this.#bytes > this.#max * 1.5;
   }
 
   /**
-   * Counts further bytes of a holder until `remove`, even if they are too many.
+   * Counts more bytes of a holder, even above the limit. They count until `remove`.
    *
-   * @param size all bytes of this holder, with the further ones
+   * @param size all bytes of this holder, including these
    * @returns whether the holder may go on: all bytes fit, or it is small, or all others hold little
    */
   add(bytes: number, size: number): boolean {
@@ -42,8 +42,8 @@ export class ByteLimit {
 const SMALL = 64 * 1024;
 
 /**
- * The memory for what requests hold: their heads, bodies, operations and variables, from the socket until they are
- * answered, and the bodies that are made of them until the service has answered.
+ * The memory that requests use: their headers, bodies, operations and variables until they are answered, and the bodies
+ * of their upstream requests until the service has answered.
  */
 export class RequestMemory extends ByteLimit {
   /** RATE_LIMITED */
@@ -64,12 +64,12 @@ export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
-/** Other bodies leave no room for the rest of this one. The bytes that were read are dropped. */
+/** Other bodies use the memory that the rest of this one needs. The bytes that were read are dropped. */
 export class BodiesTooLarge extends Error {
   override name = 'BodiesTooLarge';
 }
 
-/** How much of bodies may be in memory while they arrive, bytes. */
+/** The bytes of arriving bodies that may be in memory. */
 export interface BodyLimits {
   readonly each: number;
   readonly all?: ByteLimit;
@@ -87,7 +87,7 @@ export async function readBody(
   const parts = new BodyParts(limits);
   try {
     for await (const part of body) parts.add(part);
-    // Without the byte order mark that some servers put in front of their JSON.
+    // TextDecoder removes the byte order mark that some servers put before their JSON.
     return new TextDecoder().decode(parts.bytes());
   } finally {
     parts.drop();
@@ -95,16 +95,16 @@ export async function readBody(
 }
 
 /**
- * The parts of a body as they arrive, in memory that grows with their bytes and not with their number: a body may come in
- * parts of one byte, each an object of some hundred bytes. The first part, which is mostly the whole body, and large
- * parts are kept as they are. Others are copied into blocks.
+ * Collects the parts of a body. Its memory grows with the number of bytes, not of parts: a body may arrive in parts of one
+ * byte, each an object of some hundred bytes. The first part, which is usually the whole body, and large parts are kept as
+ * they are. Others are copied into blocks.
  */
 export class BodyParts {
   readonly #limits: BodyLimits;
   #parts: Uint8Array[] = [];
   #size = 0;
   #block: Uint8Array = NO_BLOCK;
-  /** Where the bytes of the block begin that are not yet in `#parts`, and where they end. */
+  /** The range of the block that is not yet in `#parts`. */
   #from = 0;
   #to = 0;
 
@@ -116,9 +116,9 @@ export class BodyParts {
     return this.#size;
   }
 
-  /** @throws BodyTooLarge, BodiesTooLarge; TypeError if a caller of `fetch` gave something else than bytes */
+  /** @throws BodyTooLarge, BodiesTooLarge; TypeError if a caller of `fetch` passed something other than bytes */
   add(part: Uint8Array): void {
-    // Its length would be no number, and so would the sum of all bodies from then on.
+    // Its length would be undefined, and would make the sum of all bodies NaN.
     if (!ArrayBuffer.isView(part)) throw new TypeError('A part of the body is not bytes.');
     const { byteLength } = part;
     this.#size += byteLength;
@@ -126,7 +126,7 @@ export class BodyParts {
     const mayGoOn = all?.add(byteLength, this.#size) ?? true;
     if (this.#size > each) throw new BodyTooLarge(`The body is larger than ${each} bytes.`);
     if (!mayGoOn) throw new BodiesTooLarge('There is no room for this body beside others.');
-    if (this.#size === byteLength || (byteLength >= LARGE && holdsLittleElse(part))) {
+    if (this.#size === byteLength || (byteLength >= LARGE && fillsBuffer(part))) {
       this.#endCopies();
       this.#parts.push(part);
       return;
@@ -142,8 +142,7 @@ export class BodyParts {
   }
 
   /**
-   * Returns the whole body, and keeps nothing of it. It counts as arriving until `drop`. The memory behind it may hold
-   * more.
+   * Returns the whole body and forgets it. Its bytes count until `drop`. Its ArrayBuffer may be larger than the body.
    */
   bytes(): Buffer {
     this.#endCopies();
@@ -152,13 +151,13 @@ export class BodyParts {
     return parts.length === 1 ? asBuffer(parts[0]!) : joined(parts, this.#size);
   }
 
-  /** Does the same, in memory that holds hardly anything else. */
-  ownBytes(): Buffer {
+  /** Returns the whole body like `bytes`, in an ArrayBuffer that is not much larger than the body. */
+  compactBytes(): Buffer {
     const bytes = this.bytes();
-    return holdsLittleElse(bytes) ? bytes : joined([bytes], bytes.length);
+    return fillsBuffer(bytes) ? bytes : joined([bytes], bytes.length);
   }
 
-  /** To be called when the body was read, or does not go on. What has arrived of it is dropped. */
+  /** Drops what has arrived. Call it when the body was read, or will not continue. */
   drop(): void {
     this.#limits.all?.remove(this.#size);
     this.#size = 0;
@@ -182,14 +181,14 @@ export class BodyParts {
 const NO_BLOCK = new Uint8Array();
 /** The size of the largest block, bytes. */
 const BLOCK = 64 * 1024;
-/** The size from which the object for a part counts for little, bytes. */
+/** From this size, the overhead of a part's object does not matter, bytes. */
 const LARGE = 1024;
-/** Bytes of memory for each byte of a part. */
-const MOST_BEHIND = 1.25;
+/** The largest ratio of an ArrayBuffer's size to that of its part. */
+const MAX_BUFFER_RATIO = 1.25;
 
-/** A part keeps all memory behind it, for example the headers that arrived with it. */
-function holdsLittleElse({ buffer, byteLength }: Uint8Array): boolean {
-  return buffer.byteLength <= byteLength * MOST_BEHIND;
+/** Whether a part uses most of its ArrayBuffer. The rest stays in memory too, for example headers before a body. */
+function fillsBuffer({ buffer, byteLength }: Uint8Array): boolean {
+  return buffer.byteLength <= byteLength * MAX_BUFFER_RATIO;
 }
 
 function joined(parts: readonly Uint8Array[], size: number): Buffer {

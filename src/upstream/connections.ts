@@ -156,7 +156,7 @@ export function openConnections(parts: ConnectionsParts) {
       // All callers have left, so nothing is read.
       if (this.#isOver) return;
       clearTimeout(this.#timer);
-      const reading = this.#read(this.#body.ownBytes());
+      const reading = this.#read(this.#body.compactBytes());
       try {
         const { done, value } = beginning(reading, clock);
         if (done) this.#settle(value);
