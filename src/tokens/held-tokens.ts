@@ -8,17 +8,16 @@ export interface HeldTokens {
   readonly set: string;
   readonly generation: number;
   readonly pair: TokenPair;
-  /** As it was saved, so that it can be saved again if the store loses it. */
+  /** The pair as it was saved, to save it again if the store loses it. */
   readonly saved: Required<NewPair>;
   /** When it was refreshed. */
   readonly bornAt: number;
-  /** When it is refreshed ahead of its expiry. */
+  /** When it is due for a refresh, ahead of its expiry. */
   readonly refreshAt: number;
-  /** What is known of its refresh token. */
   readonly state: TokenState;
   /** It came from an import, and was never refreshed. */
   readonly imported: boolean;
-  /** The service gave further pairs of this generation. */
+  /** The service issued more than one pair of this generation. */
   readonly hasSecondPair: boolean;
   /** The service accepted this access token at least once, or may have before this process knew it. */
   readonly accepted: boolean;
@@ -28,12 +27,12 @@ export interface HeldTokens {
   readonly unauthorized: boolean;
   /** An exchange of this refresh token was refused while its access token worked. */
   readonly refusedEarly: boolean;
-  /** The service exchanges no refresh token before its access token has expired. */
+  /** The service exchanges a refresh token only after its access token has expired. */
   readonly refusesEarly: boolean;
 }
 
 /**
- * What is known of the refresh token in use. A process that has no tokens at all (`missing`) has no `HeldTokens`.
+ * The state of the refresh token in use. A process without tokens (`missing`) does not have `HeldTokens`.
  *
  *   valid -> refreshing -> the next pair, which is valid
  *                 |  no clear answer
@@ -76,12 +75,12 @@ export type UncertainTokens = HeldTokens & {
 
 type StateSource = Pick<StoredTokens, 'lost' | 'movedTo' | 'claim' | 'unanswered' | 'refusedEarly'>;
 
-/** A pair as the store or an exchange gives it. */
+/** A pair from the store or from an exchange. */
 export type TokenSource = StateSource &
   Pick<HeldTokens, 'saved'> &
   Pick<StoredTokens, 'set' | 'generation' | 'pair' | 'imported' | 'surplus' | 'refusesEarly'>;
 
-/** @param forgotten unanswered exchanges that the store no longer knows of */
+/** @param forgotten unanswered exchanges that the store has lost */
 export function stateOf(source: StateSource, forgotten = 0): TokenState {
   const { lost, movedTo, claim, refusedEarly } = source;
   const unanswered = Math.max(source.unanswered, forgotten);
@@ -106,13 +105,13 @@ export function isUncertain(tokens: HeldTokens | undefined): tokens is Uncertain
   return tokens?.state.kind === 'uncertain';
 }
 
-/** Whether the next pair may have been given and not have arrived: a copy of it may still be found. */
+/** Whether the service may have issued the next pair without it arriving here. A copy of it may still be found. */
 export function mayHaveSuccessor({ state }: Pick<HeldTokens, 'state'>): boolean {
   if (state.kind === 'early-or-spent') return state.unanswered > 0;
   return state.kind === 'uncertain' || (state.kind === 'lost' && state.cause === 'unanswered');
 }
 
-/** Whether the refresh token is sent only when the access token has expired. */
+/** Whether the refresh token is sent only after the access token has expired. */
 export function waitsForExpiry({
   refusedEarly,
   refusesEarly,
@@ -120,7 +119,7 @@ export function waitsForExpiry({
   return refusedEarly || refusesEarly;
 }
 
-/** Whether this process has nothing to save of the pair, and nothing to send. */
+/** Whether the pair needs neither saving nor refreshing. */
 export function isFinal({ state }: HeldTokens): boolean {
   return state.kind === 'lost' || state.kind === 'moved';
 }
@@ -144,9 +143,9 @@ export function holdTokens(
     pair,
     saved,
     bornAt,
-    // At once after an import: that ends the link, which is a secret, and starts both lifetimes now.
+    // A refresh right after an import ends the link, which is a secret, and starts both lifetimes.
     refreshAt: imported ? bornAt : bornAt + life * early,
-    // An earlier process may have used it, or it lay behind its link: its expiry is believed at once.
+    // An earlier process may have used it, or it was imported some time after it was made: its expiry is believed at once.
     accepted: imported || first,
     expired: false,
     unauthorized: false,
@@ -176,28 +175,28 @@ export function savedPairOf(stored: StoredTokens, store: string, now: number): R
 }
 
 /**
- * The pair, to be saved again. The wall clock may have been set since it was refreshed: by a clock that is a year ahead, the
- * next start would take a pair with its earlier time for a year old, and its refresh token for expired.
+ * Returns the pair with an `at` by today's wall clock, to save it again. The clock may have been set since the refresh: if
+ * it is a year ahead now, the next start would take a pair with the old time for a year old, and for expired.
  */
 export function pairToSave({ saved, bornAt }: HeldTokens, clock: Clock): Required<NewPair> {
   return { ...saved, at: clock.now() - (clock.elapsed() - bornAt) };
 }
 
 /**
- * What changes for a pair that is held already, from what the store now holds.
+ * Returns what the store's content changes about a pair that is already held.
  *
- * @param forgotten unanswered exchanges that the store no longer knows of
+ * @param forgotten unanswered exchanges that the store has lost
  */
 export function changesIn(
   { state: before, ...held }: HeldTokens,
   source: StateSource & Pick<StoredTokens, 'surplus' | 'refusesEarly'>,
   forgotten: number,
 ): Pick<HeldTokens, 'state' | 'hasSecondPair' | 'refusedEarly' | 'refusesEarly'> {
-  // The store may not have it yet, or have lost it.
+  // The store may not have recorded it yet, or may have lost it.
   const refusedEarly = source.refusedEarly || (held.refusedEarly && !source.lost);
   const refusesEarly = source.refusesEarly || held.refusesEarly;
   const state = stateOf({ ...source, refusedEarly }, forgotten);
-  // The service rejected it for good, and the store does not have that yet.
+  // The service rejected it for good, which the store has not recorded yet.
   const isStillLost = before.kind === 'lost' && state.kind !== 'moved';
   return {
     state: isStillLost ? before : state,
@@ -219,7 +218,7 @@ export function isSamePair(a: KnownPair, b: KnownPair): boolean {
 
 type KnownPair = Pick<HeldTokens, 'set' | 'generation' | 'pair'>;
 
-/** One bearer token, and the pair that it belongs to. */
+/** A bearer token, and the pair that it belongs to. */
 export interface AccessToken {
   readonly value: string;
   readonly set: string;
@@ -245,8 +244,8 @@ export function refreshLeft({ pair, bornAt }: HeldTokens, clock: Clock): number 
 }
 
 /**
- * When an uncertain refresh token is sent once more, while its access token still works: late, since some
- * services revoke everything when a refresh token comes twice.
+ * When an uncertain refresh token is sent once more, while its access token still works: late, because some services
+ * revoke everything when a refresh token is sent twice.
  */
 export function replayAt(tokens: HeldTokens): number {
   if (waitsForExpiry(tokens)) return expiryOf(tokens);
@@ -254,7 +253,7 @@ export function replayAt(tokens: HeldTokens): number {
   return bornAt + withoutLastMinutes(Math.min(pair.expiresIn, pair.refreshTokenExpiresIn) * 1000);
 }
 
-/** When the access token has expired, unless the refresh token ends before. */
+/** When the access token expires, or shortly before the refresh token expires if that is earlier. */
 export function expiryOf({ pair, bornAt }: HeldTokens): number {
   const lastMinutes = withoutLastMinutes(pair.refreshTokenExpiresIn * 1000);
   return bornAt + Math.min(pair.expiresIn * 1000, lastMinutes);
@@ -273,8 +272,8 @@ export function lossOf(tokens: HeldTokens, clock: Clock): LossCause | undefined 
 }
 
 /**
- * The pair that follows, from what the service answered. Nothing that arrived is thrown away: a missing refresh
- * token means that the one before stays valid (RFC 6749, section 6), with the end that it had.
+ * Builds the next pair from the service's answer. Every token that arrived is used. A missing refresh token means that the
+ * previous one stays valid until its old expiry (RFC 6749, section 6).
  */
 export function nextPair(
   grant: Grant,
@@ -302,7 +301,7 @@ export function nextPair(
   };
 }
 
-/** Without a new access token the old one stays, and the next refresh is due when it ends, but not at once. */
+/** The shortest remaining life of an access token that was not replaced, seconds: the next refresh is not due at once. */
 const SOON_S = 600;
 
 function outcomeOf({ accessToken, refreshToken }: Grant, { pair }: HeldTokens): PairOutcome {

@@ -26,7 +26,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
   let finishBy = Number.POSITIVE_INFINITY;
 
   return {
-    /** A pair that is not in the store yet; saving it is tried until it works. */
+    /** A pair that is not in the store yet. Saving it is retried until it succeeds. */
     get pending() {
       return pending;
     },
@@ -43,7 +43,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
       if (rescue?.stays) leaveCopy(pair);
       try {
         const isNewest = await saveOnce(pair);
-        // A start may not read a pair beside the head.
+        // A process that starts may not read a pair that is not the head.
         if (pending || !isNewest) await expectReadBack(pair);
         isSaved(pair);
         return isNewest ? 'newest' : 'second';
@@ -63,7 +63,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
       saving = firstTry.then(() => (pending === pair ? saveUntilDone(pair) : undefined));
       await firstTry;
     },
-    /** At the end of the process, puts a pair into the rescue file if the store does not show that it has it. */
+    /** Before the process ends, puts a pair into the rescue file that the store may not have. */
     leave: (pair: NewPair, cause: unknown): void => {
       if (pending) return;
       log.error({ trouble: 'unsaved', store: store.description, err: cause }, LEFT);
@@ -97,7 +97,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
     await expectReadBack(pair);
   }
 
-  /** Called before the rescue file is emptied, because a damaged store may not return what it took. */
+  /** Called before the rescue file is emptied, because a damaged store may not return what it accepted. */
   async function expectReadBack(pair: NewPair): Promise<void> {
     if (await within(clock, readsBack(store, pair), () => SLOW_MS, 'the token store')) return;
     throw new Error('the token store took the pair, and does not return it');
@@ -121,7 +121,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
         return isSaved(pair);
       } catch (error) {
         if (clock.elapsed() < finishBy) continue;
-        // Again, because the rescue file may have been removed since.
+        // Again: the rescue file may have been removed since.
         if (putInRescueFile(pair)) return;
         log.fatal(
           { err: error },
@@ -176,7 +176,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
   }
 }
 
-/** The operator has to remove these causes. */
+/** Causes that only the operator can remove. */
 const LASTING: ReadonlySet<UnsavedCause> = new Set(['gone', 'sealed', 'unreadable']);
 
 const LEFT =

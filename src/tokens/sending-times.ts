@@ -28,11 +28,11 @@ interface Parts {
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
-/** The life of an access token began after the exchange that gave it. */
+/** An access token's life begins a little later than the exchange that returned it. */
 const SLACK_MS = 2_000;
 /**
  * How often the service may refuse a refresh token after the expiry while `/auth_check` does not confirm the expiry: the
- * clocks of its servers may differ, or the expiry known here may be wrong. With the pauses between, some minutes.
+ * clocks of its servers may differ, or the expiry known here may be wrong. With the pauses between, this takes minutes.
  */
 const CONTRADICTIONS = 8;
 
@@ -40,7 +40,7 @@ const CONTRADICTIONS = 8;
  * When a refresh token is sent: ahead of the expiry of its access token, except for two cases.
  *
  * Uncertain: an exchange ended without a clear answer. As long as the access token works, there is something to lose (some
- * services revoke everything when a refresh token comes twice), so it is sent once more only when the access token is near
+ * services revoke everything when a refresh token is sent twice), so it is sent once more only when the access token is near
  * its end, or does not work.
  *
  * Refused early: some services refuse to exchange a refresh token before its access token has expired, with the answer
@@ -50,10 +50,10 @@ const CONTRADICTIONS = 8;
 export function createSendingTimes({ checkAccess, clock, log }: Parts) {
   /** The uncertain tokens whose access token was checked last. */
   let checked: { tokens: UncertainTokens; works: boolean } | undefined;
-  /** The access token that worked when it should have expired, or its refresh token was refused. */
+  /** The access token that worked after its expiry, or whose refresh token was refused. */
   let working: WorkingToken | undefined;
-  /** The pair whose refusal after the expiry was doubted, once. */
-  let doubted: HeldTokens | undefined;
+  /** The pair that is sent once more after a refusal that came after its expiry. */
+  let retried: HeldTokens | undefined;
 
   return {
     /** When the next step is due, by `clock.elapsed()`. */
@@ -64,33 +64,33 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
       return lastLook(tokens)?.until ?? at ?? firstLook(tokens);
     },
     replayDueAt,
-    /** Whether the refresh token is sent now. Asks the service, unless it is clear. @throws when it gives no clear answer */
+    /** Whether to send the refresh token now. Calls `/auth_check` if needed. @throws if its answer is not clear */
     maySend: async (tokens: HeldTokens): Promise<boolean> => {
       if (isUncertain(tokens) && !(await mustReplay(tokens))) return false;
       return !waitsForExpiry(tokens) || (await hasExpired(tokens));
     },
     /**
-     * What the refusal of an exchange means. Asks the service whether the access token works.
+     * Returns what the refusal of an exchange means. Calls `/auth_check`.
      *
-     * @param knewExpired whether it was known when the exchange began that the access token had expired
+     * @param knewExpired whether the access token was known to have expired when the exchange began
      */
     judge: async (tokens: HeldTokens, knewExpired: boolean): Promise<Refusal> => {
       const access = accessAfter(await checkAccess(tokens.pair.accessToken));
       if (access === 'works' || (access === 'unclear' && !tokens.expired)) {
-        const isDoubtful = access === 'works' ? tokens.expired : accessLeft(tokens, clock) <= 0;
+        const isContradicted = access === 'works' ? tokens.expired : accessLeft(tokens, clock) <= 0;
         const { contradictions } = lastLook(tokens) ?? NONE;
-        if (isDoubtful && contradictions >= CONTRADICTIONS) return 'spent';
-        lookLater(tokens, isDoubtful);
+        if (isContradicted && contradictions >= CONTRADICTIONS) return 'spent';
+        lookLater(tokens, isContradicted);
         return 'early-or-spent';
       }
       if (access === 'ended') return 'spent';
-      const isAgain = doubted && isSamePair(doubted, tokens);
+      const isAgain = retried && isSamePair(retried, tokens);
       if (isAgain || (knewExpired && !waitsForExpiry(tokens))) return 'spent';
-      // The endpoint that exchanges may have a slower clock than those that say that the access token has expired.
-      doubted = tokens;
+      // The clock of the token endpoint may be behind the clock by which the access token has expired.
+      retried = tokens;
       return 'expired-since';
     },
-    /** Seconds in which a refused refresh token is not sent again, even if requests meet an expired access token. */
+    /** How long a refused refresh token is not sent again, seconds, even if requests meet an expired access token. */
     patience: (tokens: HeldTokens): number => pauseAfter(lastLook(tokens)?.looks ?? 0) / 1000,
   };
 
@@ -142,7 +142,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
     return working && isSamePair(working.tokens, tokens) ? working : undefined;
   }
 
-  /** Clocks differ, and the service may not keep to the lifetime that it stated. */
+  /** Schedules the next check. Clocks differ, and the service may not keep to the lifetime that it stated. */
   function lookLater(tokens: HeldTokens, isContradiction = false): void {
     const expiry = expiryOf(tokens);
     const now = clock.elapsed();
@@ -152,7 +152,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
     working = { tokens, looks, contradictions, until: Math.max(expiry, now + pauseAfter(looks)) };
   }
 
-  /** The end of the refresh token comes before that of the access token: then there is nothing to wait for. */
+  /** Whether the refresh token expires before the access token does, so that waiting longer is pointless. */
   function isNearEnd(tokens: HeldTokens): boolean {
     return clock.elapsed() >= expiryOf(tokens) && accessLeft(tokens, clock) > 0;
   }

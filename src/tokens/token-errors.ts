@@ -35,7 +35,7 @@ export function lostError(cause: LossCause) {
   return new OperatorError('TOKENS_LOST', text, NEEDS_OPERATOR);
 }
 
-/** The message of `tokens recover` once it has found nothing. */
+/** The message of `tokens recover` if it does not find a pair. */
 export function unrecoverableText(cause: LossCause): string {
   return `${CAUSES[cause]} Neither a kept answer nor a rescue file of this machine has a pair that works. Have ${NEW_SET}`;
 }
@@ -84,7 +84,7 @@ export function unwritableStoreError(cause: unknown) {
   return storeFailure('written', cause);
 }
 
-/** What prevents a refresh from beginning; undefined if the error is another one. */
+/** Returns what prevents a refresh from beginning; undefined for other errors. */
 export function blockedBy(error: unknown): Blocker | undefined {
   const { cause } = error as { cause?: unknown };
   return cause instanceof Blocked ? cause.by : undefined;

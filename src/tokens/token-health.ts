@@ -51,7 +51,7 @@ interface TokenFacts {
   readonly waitsForExpiry: boolean;
 }
 
-/** By then a refresh that is tried again and again has succeeded, unless something is wrong for long. */
+/** How late a refresh may be before it is reported, ms. Retries succeed earlier unless the problem lasts. */
 const LATE_MS = 10 * 60_000;
 
 export function troublesOf(facts: TokenFacts): Trouble[] {
@@ -63,8 +63,8 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
   const lateness = Math.min(LATE_MS, life / 10);
   const isLate = facts.age > (2 / 3) * life + lateness;
   const isNeverRefreshed = facts.imported && state !== 'refreshing';
-  // In doubt, the refresh token is sent at its own time, and the advice to refresh would be refused.
-  const isInDoubt = isUncertain || state === 'early-or-spent';
+  // Then the gateway decides when the refresh token is sent, and a command to refresh would be refused.
+  const isOpen = isUncertain || state === 'early-or-spent';
   const isNotRotated = facts.waitsForExpiry
     ? facts.accessLeft <= -lateness
     : facts.accessLeft <= 0 || isLate || isNeverRefreshed;
@@ -78,7 +78,7 @@ export function troublesOf(facts: TokenFacts): Trouble[] {
     ending: !isLost && thresholdOf(facts.refreshLeft, facts.refreshLife) !== undefined,
     'not-renewed': facts.notRenewed,
     'second-pair': facts.hasSecondPair,
-    'not-rotated': !isLost && !isInDoubt && isNotRotated,
+    'not-rotated': !isLost && !isOpen && isNotRotated,
   };
   return TROUBLES.filter((trouble) => troubles[trouble] === true);
 }
@@ -136,7 +136,7 @@ export const ADVICE: Record<Trouble, string> = {
     'still works. Start a gateway, or run `tokens refresh` and read its output.',
 };
 
-/** What a running gateway reports of its tokens, for metrics. */
+/** What a running gateway reports about its tokens, for metrics. */
 export interface TokenHealth {
   readonly generation: number;
   /** Seconds, 0 when past. */
@@ -182,7 +182,7 @@ export function healthOf(
   };
 }
 
-/** Logs once each time that the end of the refresh token has come nearer than a threshold. */
+/** Logs once for each threshold that the remaining life of the refresh token has fallen below. */
 export function createEndWarnings(clock: Clock, log: Logger): (tokens: HeldTokens) => void {
   let warned: { end: number; threshold: number } | undefined;
   return (tokens) => {

@@ -40,7 +40,7 @@ export function createLinkImport(parts: ImportParts, held: TokenSync): () => Pro
   async function tryLink(from: TokenLink): Promise<boolean> {
     const stored = await store.read();
     if (isInUse(stored)) {
-      // At once: should a failover take the pair from the store now, this process may be the only one that has it.
+      // Adopted at once: if a failover loses the pair now, this process may be the only one that has it.
       held.adopt(stored);
       log.warn({ store: store.description }, LINK_IGNORED);
       return true;
@@ -68,7 +68,7 @@ export function createLinkImport(parts: ImportParts, held: TokenSync): () => Pro
   }
 }
 
-/** Whether a set can still be refreshed from this store, as far as is known without asking the service. */
+/** Whether a set can still be refreshed from this store, as far as is known without calling the service. */
 export function isInUse(stored: StoredTokens | null): stored is StoredTokens {
   if (!stored || stored.lost || stored.movedTo !== null) return false;
   return stored.age < stored.pair.refreshTokenExpiresIn * 1000;

@@ -95,7 +95,7 @@ export interface TokenKeeper {
   accepted(token: AccessToken): void;
   /** Reports that the service refused this token, and that no newer one helps: it is probably revoked. */
   refused(token: AccessToken): void;
-  /** Whether the service refused the newest token, and has accepted it since for no request. */
+  /** Whether the service refused the newest token, and has not accepted it since. */
   readonly unauthorized: boolean;
   /** Whether there is a set, or was one. */
   readonly present: boolean;
@@ -103,7 +103,7 @@ export interface TokenKeeper {
   readonly set: string | undefined;
   /** For metrics. Reads neither the store nor the service. */
   health(): TokenHealth | undefined;
-  /** Begins no further refresh, and waits until the pair of one under way is safe. */
+  /** Starts no more refreshes, and waits until the pair of a running one is safe. */
   stop(): Promise<void>;
 }
 
@@ -114,7 +114,7 @@ export interface TokenKeeperParts extends Omit<RefresherParts, 'store'> {
 }
 
 const SYNC_MS = 30_000;
-/** Clients wait about as long for an answer. An exchange, and the wait for the pair of another one, may take longer. */
+/** How long a caller waits for a refresh, about as long as clients wait for an answer. An exchange may take longer. */
 const PATIENCE_MS = 30_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 5 * 60_000;
@@ -149,7 +149,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   logUpgrade();
   const stopping = new AbortController();
   let stopped: Promise<void> | undefined;
-  /** The last token that was renewed before anything was accepted with it, and how many were. */
+  /** The last token that was renewed before the service accepted it, and the number of such tokens in a row. */
   let fresh = NONE_RENEWED;
   const held = createTokenSync(parts);
   const refresher = createTokenRefresher(parts, held);
@@ -222,8 +222,8 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   }
 
   /**
-   * A token that was refused as expired in the first half of its life, and was never accepted: the next one may be refused
-   * too, so it is renewed only after a while, each time a longer one.
+   * Whether to renew a token that was refused as expired in the first half of its life, and was never accepted. The next
+   * one may be refused too, so each renewal waits longer than the one before.
    */
   function mayRenewFresh({ generation, bornAt, pair }: HeldTokens): boolean {
     const before = fresh.generation === generation ? fresh.renewals - 1 : fresh.renewals;
@@ -233,7 +233,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
     return true;
   }
 
-  /** A caller does not wait longer; the refresh goes on without it. */
+  /** Limits how long a caller waits; the refresh goes on without it. */
   async function patiently<T>(work: Promise<T>): Promise<T> {
     const settled = new AbortController();
     const givenUp = clock.sleep(PATIENCE_MS, settled.signal).then(() => {
@@ -304,12 +304,12 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures += 1;
-        // While a refresh is blocked, its alarm stands until it can begin.
+        // A blocked refresh was already reported, and stays so until it can begin.
         const isReported = held.blocked.is && blockedBy(error) !== undefined;
         const level = isReported ? 'debug' : 'error';
         log[level]({ err: error, failures }, 'the access token could not be refreshed');
-        // It is known when an uncertain refresh token is sent once more, and waiting longer could miss that. A step
-        // that is due already and fails, as on a full disk, is tried again with backoff like everything else.
+        // The time at which an uncertain refresh token is sent once more is known, and a longer wait could miss it. A
+        // step that is already due and fails, as on a full disk, is retried with backoff like everything else.
         const replay = refresher.untilReplay() ?? 0;
         const patience = backoff(failures);
         await clock.sleep(replay > 0 ? Math.min(replay, patience) : patience, stopping.signal);

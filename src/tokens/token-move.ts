@@ -5,7 +5,7 @@ export const SAME_STORE =
   'That is the store that the set is in, so nothing was changed. Give another one.';
 
 /**
- * Moves the current set to another store. It can be repeated: an interrupted move is finished then.
+ * Moves the current set to another store. Repeating an interrupted move finishes it.
  *
  * @param stored what the source holds
  * @param newest the newest generation that is known; default: that of the store
@@ -19,7 +19,7 @@ export async function moveSet(
 ): Promise<void> {
   const to = target.description;
   const replaced = await target.read();
-  // Two addresses can be of one store.
+  // Two addresses can lead to the same store.
   if (replaced?.storeId === stored.storeId) throw new Error(SAME_STORE);
   if (replaced && replaced.baseUrl !== stored.baseUrl) {
     throw new Error(
@@ -29,7 +29,7 @@ export async function moveSet(
   const wasMoved = stored.movedTo === to;
   const moved = await source.moveOut({ to, replica });
   if (moved.generation < newest) {
-    // Moved, its spent refresh token would be sent from there.
+    // The target would send the spent refresh token.
     if (!wasMoved) await source.moveBack(to);
     throw new Error(
       `The store ${source.description} was replaced by an older copy meanwhile, and nothing was moved. ` +
@@ -37,7 +37,7 @@ export async function moveSet(
     );
   }
   await target.moveIn({ ...moved, replica }).catch(async (error: Error) => {
-    // It may be there all the same: taken back, it would be in use in both stores.
+    // The target may have the set all the same: moved back, it would be in use in both stores.
     if (error instanceof StoreUnavailableError || error instanceof NoAnswerError) {
       throw new Error(
         `The token set can no longer be refreshed from ${source.description}, and whether ${to} has it is unknown (${error.message}). ` +

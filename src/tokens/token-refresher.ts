@@ -57,7 +57,7 @@ type AttemptResult =
   | { kind: 'kept'; next: TokenSource; bornAt: number; isSecond: boolean }
   /** Another process was first: nothing was sent, or its pair has arrived. */
   | { kind: 'overtaken' }
-  /** Refused while the access token worked: too early, or spent. `hasExpired`: it works no more by now. */
+  /** Refused while the access token worked: too early, or spent. `hasExpired`: the access token has expired since. */
   | { kind: 'early-or-spent'; hasExpired: boolean }
   | { kind: 'lost' }
   | { kind: 'uncertain'; attempt: string; why: string };
@@ -69,16 +69,16 @@ interface Attempt {
   readonly begunAt: number;
   /** Whether the access token was known to have expired then. */
   readonly knewExpired: boolean;
-  /** The service's own id of it. */
+  /** The service's request id. */
   readonly requestId?: string;
 }
 
-/** From the claim on: nothing is sent later than this. The rest of the claim's life is for the answer. */
+/** How long after the claim the refresh token may be sent. The rest of the claim's life is for the answer. */
 const SEND_WITHIN_MS = 25_000;
 const WAIT_FOR_OTHERS_MS = 10_000;
 const LOOKS = { shortest: 100, longest: 1_000 };
 const LOOKS_AFTER_REFUSAL = { shortest: 1_000, longest: 5_000 };
-/** Clocks of the servers of one service differ by less, as a rule. */
+/** The clocks of one service's servers usually differ by less. */
 const SKEW_MS = 5_000;
 const IDLE_MS = 30_000;
 const IDLE_WITHOUT_TOKENS_MS = 5_000;
@@ -86,14 +86,14 @@ const BUSY_MS = 1_000;
 const LONGEST_BUSY_MS = 5_000;
 const LONGEST_PATIENCE_S = 30 * 60;
 
-/** Exchanges the newest pair that this process knows for the next one, when that is due or requests need it. */
+/** Exchanges the newest pair that this process knows for the next one, when it is due or a request needs it. */
 export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   const { store, rescue, connect, clock, log, replica, onExchange, onRefused } = parts;
   const stopping = new AbortController();
   const { saver, blocked } = held;
   const times = createSendingTimes({ clock, log, checkAccess });
   let inFlight: Promise<HeldTokens> | undefined;
-  /** The last failure: until then, that pair is not exchanged. */
+  /** The last failure: that pair is not exchanged before `until`. */
   let pausedBy: { of: HeldTokens; until: number; error: Error } | undefined;
 
   return {
@@ -109,7 +109,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
       if (!tokens || isFinal(tokens) || lossOf(tokens, clock)) return IDLE_WITHOUT_TOKENS_MS;
       if (saver.pending) return IDLE_MS;
       if (isExchanging()) {
-        // Less and less often: that process may have been stopped, and keeps its claim until its end.
+        // Polls less and less often: that process may have been stopped, and keeps its claim until it ends.
         return Math.min(LONGEST_BUSY_MS, Math.max(BUSY_MS, blocked.busyMs));
       }
       return Math.max(times.dueAt(tokens), pauseNow()?.until ?? 0) - clock.elapsed();
@@ -125,11 +125,11 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
       const { tokens } = held;
       if (tokens && !(await times.maySend(tokens))) return;
       await refresh().catch((error: unknown) => {
-        // It was reported once.
+        // Already reported.
         if (!isEarlyOrSpent(error)) throw error;
       });
     },
-    /** Begins no further exchange, and waits until the pair of one under way is safe. */
+    /** Starts no more exchanges, and waits until the pair of a running one is safe. */
     stop: async (): Promise<void> => {
       stopping.abort();
       store.hurry();
@@ -144,7 +144,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
    * Exchanges the refresh token; all callers share one exchange. It belongs to the process: a caller that disconnects
    * does not end it. An uncertain refresh token is sent once more.
    *
-   * @param evenIfEnded also if it has ended by the clock, which may be wrong
+   * @param evenIfEnded whether to send a refresh token that has expired by the clock, which may be wrong
    */
   function refresh(evenIfEnded = false): Promise<HeldTokens> {
     inFlight ??= exchangeOnce(evenIfEnded)
@@ -173,7 +173,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
       await held.recoverPair();
       const newest = exchangeable(evenIfEnded);
       if (!isSamePair(newest, from)) return newest;
-      // It became uncertain while this waited for another process: a caller does not decide that it is sent again.
+      // It became uncertain during the wait for another process. A caller must not decide that it is sent again.
       const isNewlyUncertain = isUncertain(newest) && !isUncertain(from);
       const isNewlyRefused = newest.refusedEarly && !from.refusedEarly;
       if ((isNewlyUncertain || isNewlyRefused) && !(await times.maySend(newest))) {
@@ -197,9 +197,9 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   }
 
   /**
-   * The store may be an older copy: its server has lost commits in a failover, or a backup was put in its place, and this
-   * process has not seen what came after. Then its refresh token is spent, and a process that runs may have the newest
-   * pair.
+   * Asks the other processes for the newest pair, if necessary. The store may be an older copy: its server lost commits in
+   * a failover, or a backup was put in its place, and this process has not seen the later pairs. Then its refresh token is
+   * spent, and another process may have the newest pair.
    */
   function othersAreAsked(): Promise<boolean> {
     return store.askOthers().catch((cause: unknown) => {
@@ -224,7 +224,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     return held.tokens?.state.kind === 'refreshing';
   }
 
-  /** The tokens that are held, if their refresh token may be sent. */
+  /** Returns the held tokens. @throws if their refresh token must not be sent */
   function exchangeable(evenIfEnded: boolean): HeldTokens {
     const { tokens } = held;
     if (stopping.signal.aborted) throw stoppingError();
@@ -260,7 +260,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
         }
         const done = result.hasExpired ? await exchangeOnceMore(from) : undefined;
         if (done) return done;
-        // Otherwise a request that meets `token_expired` is news, also within the next seconds.
+        // Otherwise a request that meets `token_expired` within the next seconds is news.
         if (wasExpired) throw pause(times.patience(from), earlyOrSpentError());
         throw earlyOrSpentError();
       }
@@ -285,14 +285,14 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     }
   }
 
-  /** Some seconds after the expiry, since clocks of the service may differ. */
+  /** Waits some seconds after the expiry first, because the clocks of the service's servers may differ. */
   async function exchangeOnceMore(from: HeldTokens): Promise<HeldTokens | undefined> {
     await waitForNews(from, SKEW_MS);
     if (stopping.signal.aborted) throw stoppingError();
     return held.isHeld(from) ? exchange(held.tokens!) : held.tokens!;
   }
 
-  /** An import that was believed while its access token worked, and is lost now: the set before it may be in use again. */
+  /** Takes back an import that was trusted while its access token worked, and is lost now. @returns whether it could */
   async function isWithdrawn({ set, generation, imported, refusedEarly }: HeldTokens) {
     if (!imported || !refusedEarly) return false;
     if (!(await store.withdraw(set).catch(() => false))) return false;
@@ -364,7 +364,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     const seen = { over, knowsRefusal };
     const newClaim = { set, generation, attempt: id, ...seen, lifeMs: CLAIM_LIFE_MS, replica };
     return store.claim(newClaim).catch((error: unknown) => {
-      // It may have been written all the same.
+      // The claim may have been written all the same.
       held.endAttemptLater(id, { outcome: 'unsent', latencyMs: 0 });
       throw pause(1, unwritableStoreError(error));
     });
@@ -445,7 +445,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     if (outcome !== 'rotated') {
       log.error({ trouble: 'not-renewed', generation: next.generation, outcome }, NOT_RENEWED);
     }
-    // The kept answers to this refresh token are of no use any more.
+    // The kept answers to this refresh token are not needed any more.
     if (kept !== 'pending') rescue?.forgetAnswers(from);
     if (kept === 'second') {
       log.error({ trouble: 'second-pair', generation: next.generation }, SECOND_PAIR);
@@ -453,7 +453,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     return { kind: 'kept', next, bornAt: begunAt, isSecond: kept === 'second' };
   }
 
-  /** Ends the claim if so: the refresh token may be as valid as before, and nobody has to wait. */
+  /** Ends the claim if the refusal leaves open whether the refresh token is spent. Then no process has to wait. */
   async function earlyOrSpent(
     attempt: Attempt,
     open: readonly Refusal[] = ['early-or-spent', 'expired-since'],
@@ -480,7 +480,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     return result;
   }
 
-  /** Undefined if this process ends before that is known: the next one, or another, decides it. */
+  /** Undefined if this process ends before the meaning is known: another process finds out. */
   async function meaningOfRefusal(
     attempt: Attempt,
     claimed: Claim,
@@ -490,7 +490,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     if (stopping.signal.aborted) return undefined;
     const refused = await earlyOrSpent(attempt);
     if (refused) return refused;
-    // Another process may have been first and not have saved yet: this one waits as long as that pair can arrive.
+    // Another process may have been first and not have saved yet: this one waits as long as its pair can arrive.
     const until = claimed.exclusive ? begunAt : begunAt + CLAIM_LIFE_MS;
     const left = until - clock.elapsed();
     if (left > 0) {
@@ -565,7 +565,7 @@ const SECOND_PAIR =
   'The recruiting service gave a second pair for one refresh token; both are kept, and the first is in use. ' +
   'If it happens again, ask the service.';
 
-/** Said before the wait. The set is lost only if no other process has the next pair: time alone shows that. */
+/** Logged before the wait. The set is lost only if no other process has the next pair, which only waiting shows. */
 export const REFUSED =
   'The service refused the refresh token. Another process may have exchanged it before, and its token pair may still ' +
   'arrive in the store: this process waits for it. Do not import a new token meanwhile.';

@@ -19,7 +19,7 @@ export interface TokenPair {
   readonly name: string | null;
 }
 
-/** The parts of a pair that an answer has; lifetimes that make no sense are left out. */
+/** The parts of a pair that an answer contains. Implausible lifetimes are left out. */
 export interface Grant {
   readonly accessToken: string | undefined;
   readonly refreshToken: string | undefined;
@@ -45,10 +45,10 @@ export const A_DAY = 86_400;
 export const A_HUNDRED_AND_TWENTY_DAYS = 10_368_000;
 
 /**
- * Reads the JSON of a refresh (interface, 2.1). Undefined when there is no token in it.
+ * Reads the JSON of a refresh (interface, 2.1). Undefined if it does not contain a token.
  *
- * One non-empty token string is enough, whatever the rest looks like: the refresh token that was sent is
- * spent by now, so an odd `expires_in` is no reason to throw the new one away.
+ * One non-empty token string is enough: the refresh token that was sent is spent, so the new one is kept even if
+ * something else, such as `expires_in`, is odd.
  */
 export function readGrant(document: unknown): Grant | undefined {
   if (typeof document !== 'object' || document === null) return undefined;
@@ -83,16 +83,15 @@ function token(value: unknown): string | undefined {
 }
 
 function lifetime(seconds: unknown): number | undefined {
-  // With a life of less than a second, it would be refreshed without end.
+  // With a life of less than a second, it would be refreshed endlessly.
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 1
     ? seconds
     : undefined;
 }
 
 /**
- * A refresh token is needed when its access token has expired. With a life of less than ten minutes it could not
- * outlast a restart: such a number is a mistake, or in another unit. Following it would mean refreshing all the time, or
- * giving up a refresh token that works.
+ * The shortest plausible life of a refresh token, seconds: it has to outlast a restart. A smaller number is a mistake, or
+ * in another unit. Following it would mean refreshing all the time, or giving up a refresh token that works.
  */
 const SHORTEST_REFRESH_LIFE_S = 600;
 
@@ -102,7 +101,7 @@ function refreshLifetime(seconds: unknown): number | undefined {
 }
 
 /**
- * The JSON object at the beginning of an answer's body, in any encoding, and with anything after it.
+ * Reads the JSON object at the beginning of an answer's body, in any encoding, whatever follows it.
  *
  * When an answer arrives, the refresh token is spent, so this reads what a stricter reader would reject: compression that
  * was not requested, UTF-16, a byte order mark, a line that a proxy appended. It does not search: a pair further inside a
@@ -116,7 +115,7 @@ export function objectIn(answer: RawAnswer): Record<string, unknown> | undefined
   return undefined;
 }
 
-/** A pair that is named anywhere in an answer. It may be an example until the service accepts one of its tokens. */
+/** Finds a pair anywhere in an answer. It may be an example until the service accepts one of its tokens. */
 export function pairNamedIn(answer: RawAnswer): WholeGrant | undefined {
   const whole = readGrant(objectIn(answer));
   if (isWhole(whole)) return whole;
@@ -133,21 +132,21 @@ export function pairNamedIn(answer: RawAnswer): WholeGrant | undefined {
   return undefined;
 }
 
-/** White space, and what keeps a browser from running JSON as a script. */
+/** White space, and the prefix that keeps a browser from running JSON as a script. */
 const GUARD = /^\s*(?:\)\]\}'?,?)?\s*/;
 
-/** Decoded as its header claims, as received (proxies decode and leave the header), and as it looks. */
+/** The body decoded as its header says, as received (proxies decode and keep the header), and by its magic number. */
 function* textsOf({ body, contentEncoding }: RawAnswer): Iterable<string> {
   const codings = (contentEncoding ?? '').toLowerCase().split(',');
-  const claimed = unpacked(body, codings.map((coding) => coding.trim()).filter(Boolean));
-  if (claimed) yield textOf(claimed);
-  if (claimed !== body) yield textOf(body);
-  const looks = LOOKS.find(([magic]) => magic.every((byte, at) => body[at] === byte));
-  const guessed = looks && unpacked(body, [looks[1]]);
+  const declared = unpacked(body, codings.map((coding) => coding.trim()).filter(Boolean));
+  if (declared) yield textOf(declared);
+  if (declared !== body) yield textOf(body);
+  const format = MAGIC_NUMBERS.find(([magic]) => magic.every((byte, at) => body[at] === byte));
+  const guessed = format && unpacked(body, [format[1]]);
   if (guessed) yield textOf(guessed);
 }
 
-const LOOKS: readonly (readonly [readonly number[], string])[] = [
+const MAGIC_NUMBERS: readonly (readonly [readonly number[], string])[] = [
   [[0x1f, 0x8b], 'gzip'],
   [[0x28, 0xb5, 0x2f, 0xfd], 'zstd'],
 ];
@@ -207,17 +206,17 @@ function firstObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** The position after the brace that closes the first one. */
+/** The index after the brace that closes the first one. */
 function endOfObject(text: string): number | undefined {
   let depth = 0;
   let isQuoted = false;
   for (let at = 0; at < text.length; at += 1) {
-    const is = text[at];
-    if (isQuoted && is === '\\') at += 1;
-    else if (is === '"') isQuoted = !isQuoted;
-    else if (!isQuoted && is === '{') depth += 1;
-    else if (!isQuoted && is === '}') depth -= 1;
-    if (depth === 0) return is === '}' ? at + 1 : undefined;
+    const character = text[at];
+    if (isQuoted && character === '\\') at += 1;
+    else if (character === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && character === '{') depth += 1;
+    else if (!isQuoted && character === '}') depth -= 1;
+    if (depth === 0) return character === '}' ? at + 1 : undefined;
   }
   return undefined;
 }

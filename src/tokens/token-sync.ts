@@ -65,7 +65,7 @@ export interface TokenSyncParts {
   replica: string;
   checkAccess: CheckAccess;
   random?: () => number;
-  /** Called after every exchange, also when nothing was sent. `requestId` is the service's own, of one that failed. */
+  /** Called after every exchange, even if nothing was sent. `requestId` is the service's, for one that failed. */
   onExchange?: (
     outcome: PairOutcome | Ending['outcome'],
     seconds: number,
@@ -86,13 +86,13 @@ export function createTokenSync(parts: TokenSyncParts) {
   const blocked = createBlockedRefresh(parts);
   let tokens: HeldTokens | undefined;
   let storeLosses = 0;
-  /** The log says that the service refuses the access token, and not yet that it accepts one again. */
+  /** Whether the log says that the service refuses the access token, and not yet that it accepts it again. */
   let refusalIsLogged = false;
   /** The pair that was reported as refused early. */
-  let alarmed: HeldTokens | undefined;
-  /** Unanswered exchanges of the pair that the store no longer knows of. */
+  let reportedEarly: HeldTokens | undefined;
+  /** The number of unanswered exchanges of the pair that the store has lost. */
   let forgotten = 0;
-  /** How attempts ended, until the store has recorded it. */
+  /** The ends of attempts that the store has not recorded yet. */
   const unrecorded = new Map<string, Ending>();
   let running: Promise<unknown> = Promise.resolve();
   let upcoming: Promise<RescueReport | undefined> | undefined;
@@ -138,8 +138,8 @@ export function createTokenSync(parts: TokenSyncParts) {
     },
     /**
      * Takes over what other processes refreshed or imported. Before that, it saves into the store what the store lacks:
-     * pairs of rescue files, the newest pair, and how attempts ended. All callers that wait share the next sync: not one
-     * that has begun, whose reading may be older than what they know.
+     * pairs of rescue files, the newest pair, and how attempts ended. All callers that wait share the next sync, not a
+     * running one, which may have read the store before they called.
      */
     sync: async (): Promise<void> => void (await sync()),
     /**
@@ -168,15 +168,15 @@ export function createTokenSync(parts: TokenSyncParts) {
         );
       });
     },
-    /** The same, at the next sync. */
+    /** Records at the next sync how an attempt ended. */
     endAttemptLater: (attempt: string, ending: Ending): void =>
       void unrecorded.set(attempt, ending),
     /**
-     * For the end of the process: leaves the newest pair in the rescue file, unless the store shows that it has it. Never
+     * Before the process ends, leaves the newest pair in the rescue file, unless the store shows that it has it. Never
      * rejects.
      */
     secure: async (): Promise<void> => {
-      // It may take a pair over, or notice damage.
+      // A running sync may take over a pair, or notice damage.
       await running.catch(() => {});
       const newest = tokens;
       if (!newest || isFinal(newest) || saver.pending) return;
@@ -221,7 +221,7 @@ export function createTokenSync(parts: TokenSyncParts) {
     blocked.began();
   }
 
-  /** Records something else about the pair that is held. */
+  /** Records new facts about the held pair. */
   function change(facts: Partial<HeldTokens>): HeldTokens {
     const before = tokens!;
     tokens = { ...before, ...facts };
@@ -247,21 +247,21 @@ export function createTokenSync(parts: TokenSyncParts) {
     const report = await rescue?.saveInto(store, baseUrl);
     const before = tokens;
     const stored = await readOrRestore(before);
-    // An older pair may replace the one that is held only if the store was read with that one in mind.
+    // An older pair may replace the held one only if that one was already held when the store was read.
     const isLate = tokens !== undefined && (!before || !isSamePair(tokens, before));
     if (stored && !(isLate && stored.generation < tokens!.generation)) {
       const known = tokens;
       adopt(stored);
       logNewer(known, tokens!);
     }
-    // A pair that the store does not show may be in these files only.
+    // A pair that the store does not return may be only in these files.
     if (stored && tokens && report) rescue?.remove(report.newest, tokens);
     if (stored?.claim) await recordPassed(stored.claim);
     if (stored && isForgottenLoss(stored)) await recordLoss(stored);
     return report;
   }
 
-  /** Other processes, and commands that only start now, need not wait for the length of such a claim as well. */
+  /** Spares other processes, and commands that start later, the wait for such a claim. */
   async function recordPassed({ attempt, live, isDatedAhead }: StoredClaim): Promise<void> {
     if (live || !isDatedAhead) return;
     await store.endAttempt(attempt, { outcome: 'uncertain', latencyMs: 0 }).catch(() => {});
@@ -276,14 +276,14 @@ export function createTokenSync(parts: TokenSyncParts) {
     }
   }
 
-  /** Records a loss once more that the store has forgotten, as after a failover. */
+  /** Records again a loss that the store has forgotten, as after a failover. */
   async function recordLoss({ set, generation, claim: before }: StoredTokens): Promise<void> {
-    // The store cannot be written, or has not heard of that loss yet.
+    // The store cannot be written, or that loss is not recorded yet.
     if (unrecorded.size > 0) return;
     const attempt = randomUUID();
     const over = before?.attempt ?? null;
     const newClaim = { set, generation, attempt, over, lifeMs: CLAIM_LIFE_MS, replica };
-    // Nothing is sent for it, so it need not wait for the others.
+    // Nothing is sent for this claim, so it does not wait for the others.
     await store.askOthers?.().catch(() => {});
     const claimed = await store.claim(newClaim).catch(() => undefined);
     if (!claimed) return;
@@ -298,8 +298,9 @@ export function createTokenSync(parts: TokenSyncParts) {
 
   /** Logs once for each pair that it was refused early, whichever process found it out. */
   function logRefusal(now: HeldTokens): void {
-    if (now.state.kind !== 'early-or-spent' || (alarmed && isSamePair(alarmed, now))) return;
-    alarmed = now;
+    if (now.state.kind !== 'early-or-spent' || (reportedEarly && isSamePair(reportedEarly, now)))
+      return;
+    reportedEarly = now;
     const inSeconds = Math.max(0, Math.round(accessLeft(now, clock) / 1000));
     const facts = { trouble: 'early-or-spent', generation: now.generation, inSeconds };
     log.error(facts, earlyOrSpentError().message);
@@ -316,7 +317,7 @@ export function createTokenSync(parts: TokenSyncParts) {
     return !isFinal(pair) && lossOf(pair, clock) === undefined;
   }
 
-  /** Logs once that the set is lost or moved, or back, whichever process or command found it out or did it. */
+  /** Logs once that the set was lost, moved or moved back, whichever process or command caused or noticed it. */
   function logEnd({ state: before }: HeldTokens, now: HeldTokens): void {
     const { state, generation } = now;
     if (state.kind === before.kind) return;
@@ -329,7 +330,7 @@ export function createTokenSync(parts: TokenSyncParts) {
 
   /** Reads the store. If it no longer holds the newest pair, that is saved into it first; null if that fails. */
   async function readOrRestore(newest: HeldTokens | undefined): Promise<StoredTokens | null> {
-    // Taken before the store is read: a pair that is saved during the read is not missing in it.
+    // Checked before the store is read: a pair that is saved during the read is not missing in it.
     const isSaved = saver.pending === undefined;
     const before = storeLosses;
     const restore = async (loss: StoreLoss, cause?: unknown) => {
@@ -358,7 +359,7 @@ export function createTokenSync(parts: TokenSyncParts) {
     return !loss || (stored && stored.generation > newest!.generation) ? stored : null;
   }
 
-  /** An import or exchange of another process leaves in the store what it held: then nothing is lost. */
+  /** Nothing is lost if another process imported or exchanged: the store then still holds the newest pair. */
   async function compare(newest: HeldTokens | undefined): Promise<Comparison> {
     for (;;) {
       const stored = await store.read();
@@ -495,8 +496,8 @@ function createAnsweredPairs({ store, rescue, checkAccess, clock, log }: TokenSy
 
 /**
  * Whether a refresh is due and cannot begin: the store cannot be read or written, a rescue file that may hold the next
- * pair cannot be read, or another process keeps the claim. The access token still works meanwhile, so without this
- * report callers would be the first to notice.
+ * pair cannot be read, or another process keeps the claim. The access token still works then, so without this report
+ * callers would be the first to notice, at its expiry.
  */
 function createBlockedRefresh({ clock, log, onExchange }: TokenSyncParts) {
   let by: Blocker | undefined;
@@ -515,7 +516,7 @@ function createBlockedRefresh({ clock, log, onExchange }: TokenSyncParts) {
     failed: (error: unknown, generation: number | undefined): void => {
       const blocker = blockedBy(error);
       if (blocker === undefined) return;
-      // It may have been stopped before its claim was committed.
+      // That process may have been stopped before its claim was committed.
       if (blocker === 'another process') return isBusy(LOCK, generation);
       onExchange?.('unsent', 0);
       block(blocker, error as Error, generation);

@@ -21,7 +21,7 @@ interface AuthCheckOptions {
   timeoutMs?: number;
 }
 
-/** Asks `/auth_check` (interface, 4.1). */
+/** Calls `/auth_check` (interface, 4.1). */
 export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions): CheckAccess {
   const url = new URL(`${baseUrl}/auth_check`);
   return async (accessToken) => {
@@ -35,9 +35,8 @@ export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions
 }
 
 /**
- * The success is a 204 (interface, 4.1); a 200 is one too, unless it is the page of a proxy or firewall. The
- * meaning of a 403 is not documented there, and firewalls answer with it as well: only one in the service's own form
- * (2.2) is about the token.
+ * Success is a 204 (interface, 4.1). A 200 counts too, unless it is the page of a proxy or firewall. The meaning of a 403
+ * is not documented, and firewalls answer with it as well: only a 403 in the service's format (2.2) is about the token.
  */
 function judge({ status, body, isPage }: GetAnswer): AccessVerdict {
   if (status === 204) return { kind: 'works' };

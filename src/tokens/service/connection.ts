@@ -17,13 +17,13 @@ interface GetOptions {
 export interface GetAnswer {
   readonly status: number;
   readonly body: string | undefined;
-  /** For people, not for programs. */
+  /** Whether the body is HTML or XML, such as the error page of a proxy. */
   readonly isPage: boolean;
 }
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
-/** One GET on a connection of its own. No redirect is followed. */
+/** Sends one GET on a new connection. Does not follow redirects. */
 export async function get(url: URL, options: GetOptions): Promise<GetAnswer> {
   const {
     headers,
@@ -58,8 +58,8 @@ async function bodyOf(body: AsyncIterable<Uint8Array>, each: number): Promise<st
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Opens a fresh connection to the host of the address, TLS included, and sends no request on it. With a proxy, it is a
- * tunnel, for plain http as well.
+ * Opens a new connection to the host of the URL, TLS included, without sending a request. Through a proxy, it is a tunnel,
+ * for plain http as well.
  *
  * @param proxy URL of an HTTP(S) proxy; its user and password never appear in an error
  */
@@ -75,15 +75,15 @@ export function openConnection(
   });
 }
 
-/** @param otherwise what is reported after the time-out */
+/** @param problem the beginning of the message after a time-out */
 async function inTime<T>(
   timeoutMs: number,
-  otherwise: string,
+  problem: string,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const late = new AbortController();
   const timer = setTimeout(
-    () => late.abort(new PlainError(`${otherwise} within ${timeoutMs / 1000} s`)),
+    () => late.abort(new PlainError(`${problem} within ${timeoutMs / 1000} s`)),
     timeoutMs,
   );
   try {
@@ -94,7 +94,7 @@ async function inTime<T>(
 }
 
 function parseProxy(text: string): URL {
-  // The error of `new URL` would hold the text, with the password.
+  // The error of `new URL` would contain the text, with the password.
   const url = URL.parse(text);
   if (url && url.hostname !== '' && ['http:', 'https:'].includes(url.protocol)) return url;
   throw new PlainError('the proxy of the system is not an http:// or https:// address');
@@ -165,13 +165,13 @@ function portOf({ port, protocol }: URL): number {
   return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
 }
 
-/** An HTTP client that has one connection, and never opens another. */
+/** An HTTP client that never opens another connection. */
 interface OneConnection {
   readonly client: Client;
   close(): Promise<void>;
 }
 
-/** Has no time-outs of its own. */
+/** Makes a client over an open socket, without time-outs. */
 export function clientOver(socket: Socket, { origin }: URL): OneConnection {
   let isTaken = false;
   const client = new Client(origin, {
@@ -179,7 +179,7 @@ export function clientOver(socket: Socket, { origin }: URL): OneConnection {
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: (_options, callback) => {
-      // Not within the call itself: the client is not ready, and would wait for ever.
+      // Not synchronously: the client is not ready yet, and would wait for ever.
       setImmediate(() => {
         // A client whose connection ended before the request was written would connect again and again.
         if (isTaken || socket.destroyed)
@@ -199,15 +199,15 @@ export function clientOver(socket: Socket, { origin }: URL): OneConnection {
   };
 }
 
-/** A failure whose message explains it, and contains no secrets. */
+/** An error whose message explains it to the operator, without secrets. */
 export class PlainError extends Error {
   override name = 'PlainError';
 }
 
-/** Why something failed, for the operator. Messages of other errors are left out: they may have addresses or headers. */
+/** Explains an error to the operator. Messages of other errors are left out: they may contain addresses or headers. */
 export function reasonOf(error: unknown): string {
   if (error instanceof PlainError) return error.message;
   const { code, name } = (error ?? {}) as { code?: unknown; name?: string };
-  // The code of a DOMException is a number without meaning.
+  // The numeric code of a DOMException is meaningless.
   return typeof code === 'string' ? code : (name ?? 'unknown error');
 }

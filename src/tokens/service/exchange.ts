@@ -19,9 +19,9 @@ export type ConnectToTokenEndpoint = () => Promise<TokenEndpoint>;
 
 export interface TokenEndpoint {
   /**
-   * Sends one POST on the open connection: no redirect is followed, nothing is sent again. Once only. Never rejects.
+   * Sends one POST on the open connection, without redirects or retries. Can be called only once. Never rejects.
    *
-   * @param mayStillSend asked right before the bytes are written, with no turn of the event loop between
+   * @param mayStillSend called right before the bytes are written, in the same turn of the event loop
    */
   exchange(refreshToken: string, mayStillSend: () => boolean): Promise<ExchangeOutcome>;
   close(): Promise<void>;
@@ -29,7 +29,7 @@ export interface TokenEndpoint {
 
 /** How one exchange of a refresh token ended. */
 export type ExchangeOutcome = Judgement & {
-  /** The service's own id of an exchange that gave no tokens, if it has one. */
+  /** The service's request id, for an exchange that did not return tokens. */
   readonly requestId?: string;
 };
 
@@ -40,7 +40,7 @@ type Judgement =
   | { kind: 'invalid-grant' }
   /** Seconds, within reason. */
   | { kind: 'rate-limited'; retryAfter: number }
-  /** `isPage`: of a proxy or firewall, as it seems. */
+  /** `isPage`: probably from a proxy or firewall. */
   | { kind: 'refused'; status: 401 | 403; isPage?: true }
   | { kind: 'unsent' }
   /** `why` is for the operator, and contains no secrets. `answer` is what arrived, if anything did. */
@@ -54,7 +54,7 @@ interface TokenEndpointOptions {
   clock: Pick<Clock, 'now'>;
   /** URL of the proxy to go through, if there is one. */
   proxy: string | undefined;
-  /** How long to wait for an answer. */
+  /** How long to wait for an answer, ms. Default: 2 minutes. */
   patienceMs?: number;
 }
 
@@ -62,8 +62,8 @@ const PATIENCE_MS = 120_000;
 const GRACE_MS = 1_000;
 
 /**
- * Two steps, so that DNS, refused connections, proxies and bad certificates end before anything is at stake:
- * connect first, and only then let the caller claim the exchange.
+ * Connects first, and only then lets the caller claim the exchange: failures of DNS, connections, proxies and certificates
+ * happen before the refresh token is at risk.
  */
 export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndpoint {
   const url = new URL(`${options.baseUrl}/oauth/token`);
@@ -74,7 +74,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
       close,
       exchange: async (refreshToken, mayStillSend) => {
         const once = client.compose(
-          askBeforeWriting(() => {
+          checkBeforeWriting(() => {
             if (sent || !mayStillSend()) return false;
             sent = true;
             return true;
@@ -84,7 +84,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
           return await exchange(once, url, refreshToken, options);
         } catch (error) {
           return sent
-            ? { kind: 'uncertain', why: reasonOf(error), ...cameIn(error) }
+            ? { kind: 'uncertain', why: reasonOf(error), ...rawAnswerIn(error) }
             : { kind: 'unsent' };
         }
       },
@@ -93,7 +93,7 @@ export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndp
 }
 
 /** The answer was not HTTP, or stopped being HTTP: undici attaches what it could not parse to its error. */
-function cameIn(error: unknown): { answer?: RawAnswer } {
+function rawAnswerIn(error: unknown): { answer?: RawAnswer } {
   const { data } = error as { data?: unknown };
   if (typeof data !== 'string' || data === '') return {};
   const body = Buffer.from(data).subarray(0, LARGEST_TOKEN_SET_BYTES);
@@ -104,7 +104,7 @@ function cameIn(error: unknown): { answer?: RawAnswer } {
  * undici calls `onRequestStart` in the function that writes (`writeH1`): between that call and the write of a text body, it
  * only assembles the headers. The connect callback would be earlier, but does not show whether a request was written.
  */
-function askBeforeWriting(mayWrite: () => boolean): Dispatcher.DispatcherComposeInterceptor {
+function checkBeforeWriting(mayWrite: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) => {
     const start = handler.onRequestStart?.bind(handler);
     handler.onRequestStart = (controller, context) => {
@@ -165,8 +165,8 @@ async function exchange(
 }
 
 /**
- * When a process that was stopped continues, its time is over, and the answer may have arrived meanwhile. Timers run before
- * sockets are read, so the grace lets the sockets be read. Does not use the injected clock, which could run ahead of a real
+ * When a suspended process continues, its time is over, but the answer may have arrived. Timers run before sockets are
+ * read, so the grace period lets the sockets be read. Does not use the injected clock, which could run ahead of a real
  * socket.
  */
 async function waitFor(patienceMs: number, signal: AbortSignal): Promise<void> {
@@ -195,9 +195,9 @@ async function bodyOf(body: AsyncIterable<Uint8Array>) {
 }
 
 /**
- * Judges an answer of the token endpoint (interface, 4.2). The status of a success is not shown there, so every
- * 2xx that begins with a token counts. Where another status names a pair, it is kept and not believed: until the
- * service takes one of its tokens, it may be an example on a page of errors.
+ * Judges an answer of the token endpoint (interface, 4.2). The status of a success is not documented, so every 2xx whose
+ * body begins with a token counts. A pair in an answer with another status is kept but not used until the service accepts
+ * its access token: it may be an example on an error page.
  *
  * @param flaw why its end is missing
  * @param retryAfter its Retry-After, in seconds

@@ -5,7 +5,7 @@ import { LARGEST_TOKEN_SET_BYTES, readTokenSet, type TokenPair } from '../token-
 /** Why a token set could not be read. The message ends with what to do, and never contains a link or a token. */
 export class TokenLinkError extends Error {
   override name = 'TokenLinkError';
-  /** Whether the same may work later. */
+  /** Whether a retry may succeed. */
   readonly passing: boolean;
   constructor(message: string, passing: boolean, cause?: unknown) {
     super(message, { cause });
@@ -20,7 +20,7 @@ interface TokenLinkOptions {
   proxy: string | undefined;
 }
 
-/** A link that is read when its token set is wanted. */
+/** A token link that is read on demand. */
 export function tokenLinkAt(
   url: string,
   {
@@ -41,8 +41,7 @@ const CHECK_THE_LINK =
   'Check that it is the whole link that the personal account shows for the token.';
 
 /**
- * Reads the token set from its one-time link. Reading it changes nothing at the service: the link dies
- * with the first refresh.
+ * Reads the token set from its one-time link. Reading does not invalidate the link; the first refresh does.
  *
  * @throws TokenLinkError
  */
@@ -91,8 +90,8 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
 }
 
 /**
- * Reads the token set from the text that a token link shows. How old it is does not matter: the first
- * refresh tells.
+ * Reads the token set from the text that a token link shows. Its age does not matter: the first refresh shows whether it
+ * still works.
  *
  * @throws TokenLinkError
  */

@@ -16,7 +16,7 @@ import { StoreUnreadableError } from './token-store.ts';
 
 type Row = Record<string, unknown>;
 
-/** The rows of a store of layout 1, whose content was spread over five tables. Each in the order of its ids. */
+/** The rows of a store of layout 1, whose content was spread over five tables. Each table is sorted by id. */
 interface FirstLayout {
   readonly rings: readonly Row[];
   readonly sets: readonly Row[];

@@ -2,7 +2,7 @@ import { chownSync, fchownSync, fstatSync, lchownSync, mkdirSync, statSync } fro
 import { dirname, resolve } from 'node:path';
 
 /**
- * Makes a private folder, and those above it that are missing. Each belongs to the owner of the first one that was there.
+ * Makes a private folder and its missing parents. Each new folder belongs to the owner of the nearest existing one.
  *
  * @returns the new folders, the deepest first
  */
@@ -11,9 +11,10 @@ export function makeFolder(path: string): string[] {
   const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (first === undefined) return [];
   const made: string[] = [];
-  for (let each = folder; each !== dirname(first); each = dirname(each)) made.push(each);
-  // A folder that its new owner has replaced by a link is not followed.
-  for (const each of made) give(statSync(dirname(first)), (uid, gid) => lchownSync(each, uid, gid));
+  for (let level = folder; level !== dirname(first); level = dirname(level)) made.push(level);
+  // lchown does not follow a link that the new owner of a folder has put in its place.
+  for (const level of made)
+    give(statSync(dirname(first)), (uid, gid) => lchownSync(level, uid, gid));
   return made;
 }
 

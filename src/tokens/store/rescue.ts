@@ -24,22 +24,19 @@ export interface KeptAnswer {
 
 type Head = Pick<NewPair, 'set' | 'generation'>;
 
-/** Answers kept in memory because they could not be written. */
+/** The largest number of answers that are kept in memory because they could not be written. */
 const MOST_UNKEPT = 8;
-/**
- * Answers to one refresh token. The first ones and the last ones matter: before the refresh token was spent there is
- * nothing in them, and behind that there are only refusals.
- */
+/** The largest number of answers to one refresh token. If there are more, one in the newer half without a pair is removed. */
 const MOST_KEPT = 32;
 
 export type Rescue = ReturnType<typeof openRescue>;
 
 /**
- * Keeps a pair that cannot be saved, and brings what earlier processes left into the store. If no rescue file can be
- * created, logs that and goes on without one.
+ * Keeps a pair that cannot be saved, and saves those that earlier processes left. If a rescue file cannot be created, logs
+ * that and goes on without one.
  *
- * @param stays whether a pair stays in the file after it was saved, until a gateway has taken it over. A command ends
- *   before that: if an older copy of the store replaces it meanwhile, this is the only copy of the pair
+ * @param stays whether a pair stays in the file after it was saved, until a gateway has taken it over: for commands. After
+ *   their end, this is the only copy of the pair if an older copy replaces the store. Default: false
  */
 export function openRescue(
   folder: RescueFolder,
@@ -47,7 +44,7 @@ export function openRescue(
   { stays = false }: { stays?: boolean } = {},
 ) {
   const file = reserve('rescue');
-  /** Room for the next answer: each has a file of its own. */
+  /** The reserved file for the next answer: each answer has a separate file. */
   let room = reserve('answer');
   /** Newest first. */
   const unkept: KeptAnswer[] = [];
@@ -64,7 +61,7 @@ export function openRescue(
     /**
      * Saves the pairs in rescue files of other processes into the store, and logs that.
      *
-     * @param baseUrl of the service that the store is of
+     * @param baseUrl of the service that the store belongs to
      */
     saveInto: async (store: TokenStore, baseUrl: string): Promise<RescueReport> => {
       const report = await saveRescued(folder, store, { baseUrl, except: file?.path });
@@ -83,8 +80,8 @@ export function openRescue(
       return report;
     },
     /**
-     * Removes the files with pairs that are not newer than the one that this process holds, which it would save into an
-     * older copy of the store. A command removes none, because it ends soon.
+     * Removes the files with pairs that are not newer than the pair of this process, which it would save into an older copy
+     * of the store. A command keeps all files, because it ends soon.
      */
     remove: (newest: RescueReport['newest'], held: Head): void => {
       if (stays) return;
@@ -195,7 +192,7 @@ const NOT_KEPT =
  * Saves the pairs in rescue files that the store lacks. Removes these files, except that of the newest pair: if an older
  * copy of the store replaces it now, that file is the only copy of the pair.
  *
- * @param baseUrl of the service that the store is of; undefined: any
+ * @param baseUrl of the service that the store belongs to; undefined: any
  * @param except the rescue file of this process
  */
 export async function saveRescued(
@@ -236,8 +233,8 @@ export async function saveRescued(
 }
 
 /**
- * Whether a process that starts now finds this pair in the store, or a later one. That a save succeeded does not show
- * it: the store may have been damaged or replaced since.
+ * Whether a process that starts now finds this pair in the store, or a later one. A successful save does not prove it: the
+ * store may have been damaged or replaced since.
  *
  * @throws what `read` throws
  */
@@ -249,7 +246,7 @@ export async function readsBack(store: TokenStore, pair: NewPair): Promise<boole
   return head.pair.refreshToken === pair.pair.refreshToken || store.holds(pair);
 }
 
-/** The pair may still be saved, and the report says why not. */
+/** Ignores that the store cannot be read: the save may succeed, and the report says why if it does not. */
 function unreadable(error: unknown): undefined {
   if (!(error instanceof StoreUnreadableError)) throw error;
 }
@@ -265,12 +262,12 @@ function isSuperseded({ set, generation }: NewPair, head: StoredTokens | null): 
 
 export interface RescueReport {
   readonly saved: NewPair[];
-  /** Files whose pair no later one of the store replaces. They stay until they are removed. */
+  /** Files whose pair is not superseded by a later one in the store. They stay until `remove` is called. */
   readonly newest: { readonly pair: NewPair; readonly remove: () => void }[];
   /** Files that could not be saved, and were not changed. */
   readonly failed: (RescueFile & {
     readonly why: string;
-    /** The file can be read, and the store answers that it does not take the pair. */
+    /** Whether the file could be read, and the store answered that it does not accept the pair. */
     readonly isRefused: boolean;
   })[];
   /** Files of another store, or of another service. */
@@ -279,7 +276,7 @@ export interface RescueReport {
 
 interface RescueFile {
   readonly path: string;
-  /** Whose pair it holds, where that can be read. */
+  /** The set of its pair; undefined if the label cannot be read. */
   readonly set: string | undefined;
   /** The generation that was exchanged for it. */
   readonly generation: number | undefined;

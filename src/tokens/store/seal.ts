@@ -12,7 +12,7 @@ export interface Sealer {
   isCurrent(sealed: string): boolean;
 }
 
-/** Values for `about`. `pair` and `ring` are of layout 1. */
+/** Values for `about`. `pair` and `ring` are used by layout 1. */
 export const contexts = {
   store: 'token store',
   pair: ({ name, baseUrl }: { name: string; baseUrl: string }, generation: number) =>
@@ -22,7 +22,7 @@ export const contexts = {
   ring: 'fingerprint key',
 };
 
-/** The message contains nothing of the text. */
+/** The message never contains any of the text. */
 export class SealError extends Error {
   override name = 'SealError';
   /** Whether the text was altered; otherwise its key is missing. */
@@ -50,9 +50,9 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
       if (kind !== SEALED || text === undefined) {
         throw new SealError('it holds no sealed tokens', true);
       }
-      const named = ring.find((candidate) => candidate.id === id);
-      if (!named) throw new SealError(missingKey(id!, ring.length));
-      return decrypt(named.key, { nonce: nonce!, tag: tag!, text }, about);
+      const sealedWith = ring.find((candidate) => candidate.id === id);
+      if (!sealedWith) throw new SealError(missingKey(id!, ring.length));
+      return decrypt(sealedWith.key, { nonce: nonce!, tag: tag!, text }, about);
     },
     isCurrent: (sealed) =>
       newest ? sealed.startsWith(`${SEALED}:${newest.id}:`) : sealed.startsWith(PLAIN),

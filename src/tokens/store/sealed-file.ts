@@ -50,7 +50,7 @@ interface Contents {
 
 export type FileKind = keyof Contents;
 
-/** The part of its contents that is sealed. The others can be read without the key. */
+/** The part of the contents that is sealed. The rest can be read without the key. */
 const SEALED_PART = { rescue: 'pair', answer: 'answer' } as const;
 
 /**
@@ -66,12 +66,12 @@ export interface SealedFile<Kind extends FileKind> {
   close(): void;
 }
 
-/** Room for a pair of the largest answer that is read (64 KiB), sealed. */
+/** The size of a file, bytes: room for a pair of the largest answer that is read (64 KiB), sealed. */
 const SIZE = 192 * 1024;
 const NAME = /^(?<kind>rescue|answer)-(?<host>.+)-(?<pid>\d+)-[0-9a-f]{8}\.json$/;
 
 /**
- * Also removes the empty files of this kind that killed processes left behind.
+ * Creates a file, and removes the empty files of this kind that killed processes left behind.
  *
  * @throws if the folder or the file cannot be created
  */

@@ -38,8 +38,8 @@ export function isKeyMissing(error: unknown): boolean {
 }
 
 /**
- * If this user may not open the file of a store, names the owner of the deepest place of its path that this user sees, and
- * what to do.
+ * If this user may not open the file of a store, names the owner of the deepest part of its path that this user can see,
+ * and what to do.
  *
  * @returns a sentence after a space, or nothing
  */
@@ -61,7 +61,7 @@ export function ownerAdvice(error: unknown, path: string): string {
 const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 
-/** Whether it, or its cause, has one of these codes of Node, or this code of SQLite. */
+/** Whether the error or its cause has one of these Node.js codes, or this SQLite code. */
 function hasCode(error: unknown, codes: readonly string[], sqliteCode: number): boolean {
   const coded = ((error as Error).cause ?? error) as { code?: string; errcode?: number };
   return codes.includes(coded.code ?? '') || (coded.errcode ?? 0) % 256 === sqliteCode;

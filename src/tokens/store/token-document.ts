@@ -61,7 +61,7 @@ export interface KeptPair {
   readonly pair: TokenPair | null;
   readonly savedAt: number;
   readonly imported: boolean;
-  /** The set was, or is, at this very pair; not so for a second pair of its generation. */
+  /** Whether this pair is, or was, the head of its set. Not so for a second pair of its generation. */
   readonly wasHead: boolean;
 }
 
@@ -451,12 +451,12 @@ function isDatedAhead({ ended, until }: HeldClaim, now: number): boolean {
   return !ended && until - now > CLAIM_LIFE_MS + TOLERANCE_MS;
 }
 
-/** Names a store: copies of it have the same name. */
+/** Identifies a store: copies of it have the same id. */
 function storeIdIn({ rings }: TokenDocument): string {
   return fingerprintOf(rings[0]!, 'store');
 }
 
-/** Hexadecimal digits of a fingerprint. Two of a million refresh tokens are alike once in forty million stores. */
+/** Hexadecimal digits of a fingerprint. Two of a million refresh tokens share one in one of forty million stores. */
 export const FINGERPRINT_DIGITS = 16;
 
 /** Identifies a refresh token without storing it. */
@@ -477,7 +477,7 @@ export function findHead({ pairs, head }: TokenSet): (KeptPair & { pair: TokenPa
   );
 }
 
-/** @throws StoreUnreadableError if it is not there, though that of the current set is never forgotten */
+/** @throws StoreUnreadableError if it is missing, though that of the current set is never forgotten */
 export function headPair(set: TokenSet): KeptPair & { pair: TokenPair } {
   const head = findHead(set);
   if (!head) throw new StoreUnreadableError(DAMAGED);
@@ -537,7 +537,7 @@ function addRings({ rings }: TokenDocument, added: readonly FingerprintRing[]): 
 
 type Outcome = HistoryEntry['outcome'];
 
-/** What became of the refresh token is not known. */
+/** Outcomes that leave open whether the refresh token is spent. */
 const OPEN_OUTCOMES: readonly Outcome[] = ['begun', 'uncertain', 'early-or-spent'];
 /** Entries of the audit trail. What is known of a refresh token in use, and of the service, is kept beyond this. */
 const KEPT_ATTEMPTS = 1_000;
@@ -586,8 +586,8 @@ function countUnanswered(
 }
 
 /**
- * Exchanges of a generation, by default the head, that were refused while its access token worked. Nothing is known since:
- * a later answer would have changed their outcome.
+ * Exchanges of a generation, by default the head, that were refused while its access token worked. What the refusal meant
+ * is still unknown: a later answer would have changed their outcome.
  */
 function earlyOrSpent(
   { attempts }: TokenDocument,

@@ -16,15 +16,15 @@ import type { TokenPair } from '../token-set.ts';
  * so a claim also ends when a process has seen it for its whole length, by a clock that is never set.
  */
 export interface TokenStore {
-  /** Which store this is, for people, without credentials. */
+  /** Identifies the store to people, without credentials. */
   readonly description: string;
-  /** What the operator should know after the store was opened: permissions that were repaired, for instance. */
+  /** Notices for the operator after the store was opened, for instance about repaired permissions. */
   readonly notices: readonly string[];
-  /** Undefined before it was read. */
+  /** Undefined until it was read. */
   readonly layout?: StoreLayout | undefined;
   /** Why it cannot be written, if that is known without writing. */
   readonly unwritable?: string | undefined;
-  /** Why this store would be behind a pair that it has saved: its file is an older copy, or a failover lost commits. */
+  /** Why this store would lack a pair that it has saved: its file is an older copy, or a failover lost commits. */
   readonly behind: 'older' | 'failover';
   /**
    * The newest pair of the current set; null if nothing was ever imported.
@@ -52,14 +52,14 @@ export interface TokenStore {
   claim(claim: NewClaim): Promise<Claim | undefined>;
   /**
    * Records how an exchange that gave no pair ended, and ends its claim, except after `uncertain`. After
-   * `invalid-grant` the set is lost if its generation is still the head. After `early-or-spent` the set is not lost,
-   * whoever says so, until another exchange of that generation ends with `invalid-grant`.
+   * `invalid-grant` the set is lost if its generation is still the head. After `early-or-spent` the set does not
+   * count as lost until another exchange of that generation ends with `invalid-grant`.
    */
   endAttempt(attempt: string, ending: Ending): Promise<void>;
   /**
    * Saves the pair that an exchange of `generation` gave, and ends its claim. The pair is always inserted, even if the
    * claim is no longer ours: the service gives one pair for one refresh token, so it cannot be a wrong one. The head
-   * of the set only moves forward, and a lost set is found again. It moves by more than one generation if the store
+   * of the set only moves forward, and a lost set is valid again. It moves by more than one generation if the store
    * is behind: the refresh tokens between are spent.
    *
    * A set that the store does not know is taken in. If this is an older copy of the set's `home`, the set becomes the
@@ -107,11 +107,11 @@ export interface TokenStore {
   close(): Promise<void>;
 }
 
-/** How the content is laid out in the store. */
+/** The layout of the store's content. */
 export interface StoreLayout {
-  /** When this process opened it. */
+  /** The layout when this process opened the store. */
   readonly found: number;
-  /** When it was last read: a process that may write brings an older layout to its own one. */
+  /** The layout when the store was last read. A process that may write converts an older layout. */
   readonly now: number;
 }
 
@@ -121,10 +121,10 @@ export function upgradeNotice({ layout }: Pick<TokenStore, 'layout'>): string | 
   return `The token store was brought from layout ${layout.found} to layout ${layout.now}. Earlier versions cannot open it any more.`;
 }
 
-/** Processes that are connected, or connect again at once, have saved what the store lacks by then, ms. */
+/** How long the answers to `askOthers` take at most, ms: by then, connected processes have saved what the store lacks. */
 export const ANSWERS_MS = 2_000;
 
-/** The store cannot be reached now. It may be reached the next moment. */
+/** The store cannot be reached now. It may be back at any moment. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
 }
@@ -150,9 +150,9 @@ export class StoreNewerError extends StoreUnreadableError {
 }
 
 export interface StoredTokens {
-  /** Names the store: copies of it have the same name, one that is made anew has another. */
+  /** Identifies the store: copies of it have the same id, a newly created store has another. */
   readonly storeId: string;
-  /** Names this import and what was refreshed from it; never used again. */
+  /** Identifies this import and what was refreshed from it; never reused. */
   readonly set: string;
   /** The service this set belongs to. */
   readonly baseUrl: string;
@@ -161,7 +161,7 @@ export interface StoredTokens {
   readonly pair: TokenPair;
   /** Of the exchange that gave the pair, or `import`, or `moved`. */
   readonly attempt: string;
-  /** To recognize the refresh token by: the same in every store and every process. */
+  /** Identifies the refresh token to people: the same in every store and every process. */
   readonly fingerprint: string;
   /** When the pair was received, by the store's clock, ms: for people. */
   readonly savedAt: number;
@@ -175,7 +175,7 @@ export interface StoredTokens {
   readonly claim: StoredClaim | null;
   /** Exchanges of this very refresh token that were begun and never clearly answered. */
   readonly unanswered: number;
-  /** Further pairs of this generation, beside the one in use. */
+  /** The number of further pairs of this generation, beside the one in use. */
   readonly surplus: number;
   /** An exchange of this very refresh token was refused while its access token worked: as too early, or as spent. */
   readonly refusedEarly: boolean;
@@ -191,7 +191,7 @@ export interface StoredClaim {
   readonly live: boolean;
   /**
    * Its end lies too far ahead, because the store's clock was set back since, and is not recorded yet. Each process has
-   * to wait for its length by a clock of its own, unless another one records that it is uncertain.
+   * to wait for its length by its own clock, unless another one records that it is uncertain.
    */
   readonly isDatedAhead: boolean;
 }
@@ -318,8 +318,8 @@ export interface FingerprintRing {
 }
 
 /**
- * A store whose calls all end: a disk or a network may hang, and then a promise never settles. A call that was given up
- * may still succeed later: such a claim is ended, and a save changes nothing when it is repeated.
+ * A store whose calls always settle, although a disk or a network may hang. A call that was given up may still succeed
+ * later: such a claim is ended, and a save changes nothing when it is repeated.
  */
 export interface BoundedStore extends TokenStore {
   askOthers(): Promise<boolean>;
@@ -357,7 +357,7 @@ export function boundStore(store: TokenStore, clock: Clock): BoundedStore {
       try {
         return await brief(claiming);
       } catch (error) {
-        // Nothing is sent for it any more.
+        // The refresh token is not sent for this claim any more.
         const forgo = () => store.endAttempt(claim.attempt, { outcome: 'unsent', latencyMs: 0 });
         claiming.then((claimed) => claimed && forgo()).catch(() => {});
         throw error;

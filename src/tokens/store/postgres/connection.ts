@@ -5,10 +5,10 @@ import { StoreUnavailableError } from '../token-store.ts';
 /** A database server, as far as the token store needs it. A simulated one can stand in for it. */
 export interface Database {
   /**
-   * Runs `work` in one transaction, which needs nothing of the session: a transaction pooler can be between.
+   * Runs `work` in one transaction, which needs no state of the session, so that a transaction pooler can be between.
    *
-   * @throws StoreUnavailableError if the server cannot be reached, or the connection ended; also at the end of the
-   *   transaction, and then it may have been committed
+   * @throws StoreUnavailableError if the server cannot be reached, or the connection ended; during COMMIT, the transaction
+   *   may have been committed
    */
   transaction<T>(kind: 'read' | 'write', work: (run: Run) => Promise<T>): Promise<T>;
   /** Calls `onChange` after an announced change, each connect and each lost connection. Ends with `close`. */
@@ -54,13 +54,13 @@ export function connectPostgres(url: string, clock: Clock): Database {
       const client = await connected();
       let isClean = false;
       try {
-        await ask(client, BEGIN[kind]);
-        const result = await work((name, values) => ask(client, STATEMENTS[name], values));
-        await ask(client, 'COMMIT');
+        await runQuery(client, BEGIN[kind]);
+        const result = await work((name, values) => runQuery(client, STATEMENTS[name], values));
+        await runQuery(client, 'COMMIT');
         isClean = true;
         return result;
       } finally {
-        // To close the connection ends its transaction too.
+        // Closing the connection ends its transaction too.
         client.release(!isClean);
       }
     },
@@ -85,7 +85,7 @@ export function connectPostgres(url: string, clock: Clock): Database {
     // Loaded only here: a gateway with another store does not need it.
     const pg = await import('pg');
     const pool = new pg.Pool({ ...settings, max: 4, allowExitOnIdle: true });
-    // A connection that ends while nobody uses it is replaced by the next call.
+    // The next call replaces an idle connection that ends.
     pool.on('error', () => {});
     pool.on('connect', (client) => client.on('error', () => {}));
     return pool;
@@ -120,13 +120,13 @@ export function connectPostgres(url: string, clock: Clock): Database {
   }
 }
 
-/** Whether this is a session of its own. Behind a transaction pooler it is not, and the store is only polled. */
+/** Starts to listen. @returns false if a transaction pooler shares the session, so that the store can only be polled */
 async function listenIn(client: Client): Promise<boolean> {
   try {
-    const [row] = await ask(client, 'SELECT pg_backend_pid() AS pid');
+    const [row] = await runQuery(client, 'SELECT pg_backend_pid() AS pid');
     const { processID } = client as unknown as { processID: number };
     if (row?.['pid'] === processID) {
-      await ask(client, `LISTEN ${CHANNEL}`);
+      await runQuery(client, `LISTEN ${CHANNEL}`);
       return true;
     }
     await client.end();
@@ -137,7 +137,7 @@ async function listenIn(client: Client): Promise<boolean> {
   }
 }
 
-async function ask(
+async function runQuery(
   client: Pick<Client, 'query'>,
   text: string,
   values?: readonly Value[],
@@ -150,7 +150,7 @@ async function ask(
   }
 }
 
-/** The modes between `disable` and `verify-full` check nothing, or less than one would expect. */
+/** The modes between `disable` and `verify-full` check nothing, or less than their names promise. */
 function withVerifiedTls(url: string): string {
   const parsed = new URL(url);
   const mode = parsed.searchParams.get('sslmode');
@@ -159,16 +159,16 @@ function withVerifiedTls(url: string): string {
   return parsed.href;
 }
 
-/** For the operator: what happened, and what to do. */
+/** Turns an error of the driver into one that tells the operator what happened and what to do. */
 function explained(error: unknown): Error {
   const { code = '', message, severity } = error as Partial<DatabaseError> & Error;
-  const said = MESSAGES[code] ?? (/SSL/.test(message) ? NO_TLS : undefined);
-  if (said !== undefined) return new Error(said, { cause: error });
+  const explanation = MESSAGES[code] ?? (/SSL/.test(message) ? NO_TLS : undefined);
+  if (explanation !== undefined) return new Error(explanation, { cause: error });
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
     const advice = 'give its certificate authority with sslrootcert in TOKEN_STORE';
     return new Error(`the certificate of the database server is not trusted (${code}): ${advice}`);
   }
-  // Only errors of the server have a severity. The others are of the connection.
+  // Only errors of the server have a severity. The others are errors of the connection.
   const isPassing = severity === undefined || /^(08|53|57|55|40|25006|58|XX)/.test(code);
   if (!isPassing) return new Error(`${message} (${code})`, { cause: error });
   return new StoreUnavailableError(PASSING[code] ?? message, { cause: error });
@@ -201,10 +201,10 @@ export type Row = Record<string, unknown>;
 
 export type StatementName = keyof typeof STATEMENTS;
 
-/** 1: its content was spread over `FIRST_TABLES`. */
+/** Layout 1 spread the content over `FIRST_TABLES`. */
 export const LAYOUT = 2;
 
-/** All but that of the pages of callers, which is made when it is missing. */
+/** Without the table of page budgets, which is created whenever it is missing. */
 export const TABLES = ['recruiting_token_store', 'recruiting_token_document'] as const;
 
 export const FIRST_TABLES = [
@@ -220,7 +220,7 @@ const TABLE_NAMES = [...TABLES, ...FIRST_TABLES].map((name) => `'${name}'`).join
 /** Announces changes. */
 const CHANNEL = 'recruiting_tokens';
 
-/** Any number: only one replica at a time creates the tables. */
+/** An arbitrary key of an advisory lock: only one replica at a time creates the tables. */
 const CREATING = 7_235_114;
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
@@ -229,19 +229,19 @@ const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 const STATEMENT_NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::float8';
 
 /**
- * A caller whose minute is full again only after this time owes so much to a clock that was ahead, not to its pages: it
- * would be refused until that clock is reached again.
+ * The longest time until a caller's minute is full again. A longer one was caused by a clock that was ahead, not by pages,
+ * and the caller would be refused until the clock has reached that time again.
  */
 const LONGEST_DEBT_MS = 600_000;
 
-// The name of a caller is a digest. A row whose minute is full equals none.
+// The name of a caller is a digest. A row whose minute is full means the same as a missing row.
 const CREATE_PAGE_TABLE = `
     CREATE TABLE IF NOT EXISTS recruiting_page_budget (caller text PRIMARY KEY, full_at float8 NOT NULL)`;
 
 /**
- * The era names this very table, on a server since its start. A failover, a restart, or a copy that is put in its place
- * gives another one. (The row is written once, so its xmin changes only when it is put there anew. A copy of the whole
- * database has the same row in the same table.)
+ * Identifies this table on this run of its server: a failover, a restart, or a copy that replaces the table has another
+ * era. (The row is written once, so its xmin changes only when it is written anew. A copy of the whole database has the
+ * same row in the same table.)
  */
 const ERA = `
   concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
@@ -257,28 +257,28 @@ const STATEMENTS = {
   findTables: `
     SELECT DISTINCT tablename FROM pg_catalog.pg_tables
     WHERE tablename IN (${TABLE_NAMES}) AND schemaname = ANY (current_schemas(false))`,
-  /** Those that are missing. */
+  /** Creates only those that are missing. */
   createTables: `
     CREATE TABLE IF NOT EXISTS recruiting_token_store (layout int PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS recruiting_token_document (
       id int PRIMARY KEY CHECK (id = 1), document text NOT NULL);${CREATE_PAGE_TABLE}`,
 
   insertLayout: `INSERT INTO recruiting_token_store VALUES (${LAYOUT})`,
-  // The names of their indexes and sequences stay; the new ones get others by themselves.
+  // Their indexes and sequences keep their names; PostgreSQL chooses other names for the new ones.
   renameTables: `
     DO $$
     DECLARE
-      found record;
+      damaged record;
       ending text := '_damaged_' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS');
     BEGIN
-      FOR found IN SELECT schemaname, tablename FROM pg_catalog.pg_tables
+      FOR damaged IN SELECT schemaname, tablename FROM pg_catalog.pg_tables
         WHERE tablename IN (${TABLE_NAMES}) AND schemaname = ANY (current_schemas(false))
       LOOP
-        EXECUTE format('ALTER TABLE %I.%I RENAME TO %I', found.schemaname, found.tablename, found.tablename || ending);
+        EXECUTE format('ALTER TABLE %I.%I RENAME TO %I', damaged.schemaname, damaged.tablename, damaged.tablename || ending);
       END LOOP;
     END $$`,
 
-  /** Held to the end of the transaction: all that write take turns. */
+  /** Held to the end of the transaction: all writers take turns. */
   lockStore: `SELECT layout, ${ERA} FROM recruiting_token_store FOR UPDATE`,
   readLayout: `SELECT layout, pg_is_in_recovery() AS standby, ${ERA} FROM recruiting_token_store`,
   findDocument: 'SELECT id FROM recruiting_token_document',
@@ -300,7 +300,7 @@ const STATEMENTS = {
     SELECT tablename FROM pg_catalog.pg_tables
     WHERE tablename = 'recruiting_page_budget' AND schemaname = ANY (current_schemas(false))`,
   createPageTable: CREATE_PAGE_TABLE,
-  // In the order of the callers, because two that lock the same rows in another order would wait for each other.
+  // Sorted by caller: statements that lock the same rows in different orders would deadlock.
   takePages: `
     INSERT INTO recruiting_page_budget AS budget (caller, full_at)
     SELECT caller, ${STATEMENT_NOW} - $4::float8 + pages * 60000 / $3::float8
@@ -312,6 +312,6 @@ const STATEMENTS = {
   dropFullBudgets: `
     DELETE FROM recruiting_page_budget WHERE caller IN (
       SELECT caller FROM recruiting_page_budget WHERE full_at < ${STATEMENT_NOW} FOR UPDATE SKIP LOCKED)`,
-  /** Every process that listens reads the store then, and saves the pair that it lacks. */
+  /** Every listening process then reads the store, and saves a pair that the store lacks. */
   announce: `SELECT pg_notify('${CHANNEL}', '')`,
 } as const;

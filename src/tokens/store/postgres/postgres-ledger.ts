@@ -14,7 +14,7 @@ export interface LedgerOptions {
 const SWEEP_MS = 60_000;
 
 /**
- * Counts the pages of callers for all replicas. The row of a caller is the time, by the server's clock, at which its
+ * Counts the pages of callers for all replicas. The row of a caller holds the time, by the server's clock, at which its
  * minute is full again.
  */
 export function createPostgresLedger(
@@ -30,7 +30,7 @@ export function createPostgresLedger(
       try {
         if (!hasTable) await prepare();
         const callers = spent.map(({ caller }) => digestOf(caller));
-        const pages = spent.map((of) => String(of.pages));
+        const pages = spent.map((entry) => String(entry.pages));
         const rows = await database.transaction('write', (run) =>
           run('takePages', [callers, pages, perMinute, ago]),
         );
@@ -48,7 +48,7 @@ export function createPostgresLedger(
     },
   };
 
-  /** A store that an earlier version made has no table for this. */
+  /** A store that was created by an earlier version lacks the table. */
   async function prepare(): Promise<void> {
     await database.transaction('write', async (run) => {
       if ((await run('findPageTable')).length > 0) return;
@@ -65,7 +65,7 @@ export function createPostgresLedger(
   }
 }
 
-/** Names may be long, and may be those of people. */
+/** Names of callers may be long, and may be names of people. */
 function digestOf(caller: string): string {
   return createHash('sha256').update(caller).digest('base64url');
 }

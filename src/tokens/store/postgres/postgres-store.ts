@@ -27,16 +27,16 @@ import {
 } from './connection.ts';
 import { createPostgresLedger, type LedgerOptions } from './postgres-ledger.ts';
 
-/** The store, and on the same connections the pages of callers. */
+/** The token store, and the page budgets of callers on the same connections. */
 export interface PostgresStore extends TokenStore {
   ledger(options: LedgerOptions): PageLedger;
   /**
-   * Makes tables that are missing, the row with the layout, and an empty document if there is none. Nothing is removed.
+   * Creates what is missing: tables, the row with the layout, an empty document. Nothing is removed.
    *
-   * @returns whether anything was wrong
+   * @returns whether anything was missing
    */
   completeTables(): Promise<boolean>;
-  /** Renames the tables, so that people can still look into them, and makes new ones. */
+  /** Renames the tables, so that they can still be inspected, and creates new ones. */
   replaceTables(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ interface PostgresOptions {
   readonly sealer: Sealer;
   /** For waiting, for the wall time of this machine, and for the length of claims. */
   readonly clock: Clock;
-  /** Makes no tables: a store that is not there is an empty one. */
+  /** Creates no tables: a missing store counts as empty. */
   readonly readOnly?: boolean;
   readonly connect?: (url: string, clock: Clock) => Database;
 }
@@ -65,7 +65,7 @@ export function openPostgresStore(
   const description = describePostgres(url);
   const isOver = rules.createClaimEnds(clock.elapsed);
   let ready: Promise<boolean> | undefined;
-  /** Of the store as it was last read, and as it was when the others were asked. */
+  /** The era of the store when it was last read, and when the other processes were asked. */
   const eras: { read?: unknown; asked?: unknown } = {};
   let lastLayout: StoreLayout | undefined;
 
@@ -138,11 +138,11 @@ export function openPostgresStore(
 
   function view<T>(
     read: (document: TokenDocument, present: Present) => T,
-    ofNothing: T,
+    ifMissing: T,
   ): Promise<T> {
     return twice(async () => {
       try {
-        if (!(await prepared())) return ofNothing;
+        if (!(await prepared())) return ifMissing;
         return await database.transaction('read', async (run) => {
           const { layout } = await checkLayout(run);
           const { document, present } = await readDocument(run, layout);
@@ -182,7 +182,7 @@ export function openPostgresStore(
   }
 
   /**
-   * Brings a store of layout 1 to this one. From then on, processes of an older version can neither claim nor save: they
+   * Converts a store of layout 1. From then on, processes of an older version can neither claim nor save: they
    * keep their pair in memory and in the rescue file.
    */
   async function replaceFirstLayout(run: Run): Promise<void> {
@@ -224,13 +224,13 @@ export function openPostgresStore(
     return { document, present, sealed: row['document'] };
   }
 
-  /** Whether the tables are there. They are made when the store is first used to be written. */
+  /** Whether the tables exist. A store that may be written creates them at its first use. */
   async function prepared(): Promise<boolean> {
     ready ??= prepare();
     try {
-      const isThere = await ready;
-      if (!isThere) ready = undefined;
-      return isThere;
+      const exists = await ready;
+      if (!exists) ready = undefined;
+      return exists;
     } catch (error) {
       ready = undefined;
       throw error;
@@ -300,9 +300,9 @@ export function openPostgresStore(
 }
 
 /**
- * Whether there is a store. Tables that are all empty are none: nothing is left in them that could be lost.
+ * Whether there is a store. Tables that are all empty do not count: there is nothing in them that could be lost.
  *
- * @throws StoreUnreadableError if only some of its tables are there
+ * @throws StoreUnreadableError if only some of its tables exist
  */
 async function hasStore(run: Run): Promise<boolean> {
   const names = await tableNames(run);
@@ -329,7 +329,7 @@ const TWO_STORES = 'it has tables of two versions: an older gateway made new one
 const OLD_DAMAGE =
   'its tables are those of an older version, and damaged: run `tokens recover` of that version first';
 
-/** Wraps an error of a database that has answered: the problem does not pass by itself. */
+/** Wraps an error of a database that has answered: retrying does not help. */
 function asUnreadable(error: unknown): unknown {
   const isKnown =
     error instanceof StoreUnavailableError ||
@@ -351,7 +351,7 @@ async function twice<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Without the password. The role, and `options`, decide in which schema the tables are. */
+/** Describes a store without its password. The role and `options` decide in which schema the tables are. */
 export function describePostgres(url: string): string {
   const { username, host, pathname, searchParams } = new URL(url);
   const options = searchParams.get('options');

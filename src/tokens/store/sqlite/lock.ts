@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { giveToOwnerOf } from '../owners.ts';
 
 /**
- * The right to exchange, among all processes on one store: a kernel lock, which is released when its process ends, however
- * it ends. It is an exclusive transaction on an empty database beside the store.
+ * The right to exchange, among all processes on one store: a kernel lock, which is released when its process ends for any
+ * reason. It is an exclusive transaction on an empty database beside the store.
  *
  * The file is never opened with `fs` once it exists: closing any descriptor of a file drops all POSIX locks that the
  * process has on it.
@@ -16,7 +16,7 @@ import { giveToOwnerOf } from '../owners.ts';
 interface ExchangeLock {
   /** The attempt that this handle holds it for. */
   readonly heldFor: string | undefined;
-  /** Waits a moment for processes that only look, never for the holder. */
+  /** Waits briefly for processes that only check the lock, never for its holder. */
   take(attempt: string): Promise<boolean>;
   release(attempt: string): void;
   /** Also true if that cannot be determined. */
@@ -96,7 +96,7 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
       throw error;
     }
     if (connection?.file === fileAt(place)) return true;
-    // The file was replaced meanwhile, so no other process finds the one that is locked.
+    // The file was replaced in between, so other processes do not find the locked one.
     disconnect();
     return false;
   }
@@ -107,8 +107,8 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
    */
   function connect(place: string, toLock: boolean): DatabaseSync {
     const file = fileAt(place);
-    const is = connection;
-    if (is && is.file === file && (is.toLock || !toLock)) return is.database;
+    const last = connection;
+    if (last && last.file === file && (last.toLock || !toLock)) return last.database;
     disconnect();
     const database = new DatabaseSync(place, { timeout: 0 });
     connection = { database, file, toLock };
@@ -128,7 +128,7 @@ interface Connection {
 }
 
 /**
- * Never readable by others, not even for a moment.
+ * Creates an empty file that other users can never read, not even briefly.
  *
  * @param like a file or folder with the owner that it gets; default: this process
  */
@@ -150,7 +150,7 @@ export function fileAt(path: string): string | undefined {
   return stat && `${stat.dev}/${stat.ino}`;
 }
 
-/** Whether another process has the file locked. The higher bits of the code say for what. */
+/** Whether another process has the file locked. The higher bits of the code give details. */
 export function isBusy(error: unknown): boolean {
   return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 }

@@ -39,7 +39,7 @@ const NETWORK = new Map([
  * report a write as durable that is not (sshfs, gcsfuse, GlusterFS, ceph-fuse; folders of a host in a virtual machine).
  * The type does not say which.
  */
-const HANDED_IN = new Map([
+const FOREIGN = new Map([
   [0x65735546, 'FUSE'],
   [0x01021997, '9p'],
   [0x786f4256, 'vboxsf'],
@@ -60,7 +60,7 @@ const STICKY = 0o1000;
 /**
  * Checks whether a store can be kept there, before anything is created: creating a folder in /proc may hang.
  *
- * @returns what the operator should know of the place
+ * @returns notices for the operator
  * @throws Error with a message for the operator
  */
 export function checkFileSystem(path: string, typeOf: FileSystemType = statfsType): string[] {
@@ -73,10 +73,10 @@ export function checkFileSystem(path: string, typeOf: FileSystemType = statfsTyp
       `it is on a network file system (${network}), where its locks do not hold: keep it on a local disk`,
     );
   }
-  const handedIn = HANDED_IN.get(type);
-  if (handedIn !== undefined) {
+  const foreign = FOREIGN.get(type);
+  if (foreign !== undefined) {
     throw new Error(
-      `it is on a file system that is handed in by a program or another machine (${handedIn}), where locks may not hold: ` +
+      `it is on a file system that is handed in by a program or another machine (${foreign}), where locks may not hold: ` +
         'keep it on a local disk, in a container on a volume and not in a folder of the host',
     );
   }

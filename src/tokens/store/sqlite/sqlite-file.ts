@@ -47,7 +47,7 @@ const READONLY_ROLLBACK = 776;
 const SMALLEST = 512;
 
 /**
- * Opens the file of a store: looks at it first without changing a byte, then makes it ready to be written.
+ * Opens the file of a store: first inspects it without changing a byte, then prepares it for writing.
  *
  * @throws Error when it cannot be opened, is damaged, or is not a token store that these keys open; `isBusy` when
  *   another process has it locked
@@ -206,17 +206,19 @@ const LEFT =
   'The tokens are not encrypted with the newest key yet, since another process is exchanging. The next start does it.';
 
 /** Work that can wait for the next start does not prevent the use of the store. */
-function tried(otherwise: string, isLast: boolean, work: () => void): string[] {
+function tried(consequence: string, isLast: boolean, work: () => void): string[] {
   try {
     work();
     return [];
   } catch (error) {
     if (isBusy(error) && !isLast) throw error;
-    return [`The token store could not be made ready (${(error as Error).message}). ${otherwise}.`];
+    return [
+      `The token store could not be made ready (${(error as Error).message}). ${consequence}.`,
+    ];
   }
 }
 
-/** Removes tokens that were sealed otherwise, or not at all, from free pages and from the journal. */
+/** Removes tokens that were sealed with other keys, or not at all, from free pages and from the journal. */
 function wipe(database: DatabaseSync): void {
   database.exec('PRAGMA temp_store = MEMORY; VACUUM;');
   try {
@@ -320,15 +322,15 @@ function checkTables(database: DatabaseSync): void {
   if (!isWhole) throw new Error('the file is damaged: its tables are not those of its layout');
 }
 
-let ofLayout: readonly string[] | undefined;
+let layoutTexts: readonly string[] | undefined;
 
-/** Kept, because creating the tables takes longer than comparing them. */
+/** Cached, because creating the tables takes longer than comparing them. */
 function textsOfLayout(): readonly string[] {
-  if (ofLayout) return ofLayout;
+  if (layoutTexts) return layoutTexts;
   const fresh = new DatabaseSync(':memory:');
   try {
     fresh.exec(TABLES);
-    return (ofLayout = textsOf(fresh));
+    return (layoutTexts = textsOf(fresh));
   } finally {
     fresh.close();
   }

@@ -172,8 +172,8 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
     return inOneView(database, () => {
       // Changes of other processes are checked as at a start, which may refuse what this process could still use.
       const changes = changesOf(database);
-      if (file.looked !== changes) checkLayout(database);
-      file.looked = changes;
+      if (file.checkedChanges !== changes) checkLayout(database);
+      file.checkedChanges = changes;
       return read(readDocument(database, sealer), present());
     });
   }
@@ -234,7 +234,7 @@ export function openSqliteStore(path: string, options: SqliteOptions = {}): Toke
   }
 
   function openFile(isLast: boolean): Opened {
-    // Taken before the file is opened, so that a replacement meanwhile is noticed by the next call.
+    // Read before the file is opened, so that the next call notices a replacement in between.
     const before = fileAt(place);
     const file = openSqliteFile(place, {
       sealer,
@@ -271,7 +271,7 @@ function changesOf(database: DatabaseSync): unknown {
 
 interface Opened extends OpenFile {
   /** `changesOf` when its layout was checked. */
-  looked?: unknown;
+  checkedChanges?: unknown;
   /** `fileAt` when it was opened. */
   readonly identity: string | undefined;
 }
@@ -281,8 +281,8 @@ const LONGEST_PAUSE_MS = 100;
 const PATIENCE_MS = 5_000;
 
 /**
- * Repeats the work until no other process has the file locked. The driver would block the event loop meanwhile, so every
- * connection has the time-out 0.
+ * Repeats the work until no other process has the file locked. The driver would block the event loop while it waits, so
+ * every connection has the time-out 0.
  *
  * @param work changes nothing if it throws; `isLast` if it is not repeated
  * @throws Error if the file is still locked after five seconds
