@@ -62,7 +62,7 @@ export function fieldsOfList(adapter: Adapter): DerivedField<'all' | 'connection
   ];
 }
 
-/** What definitions are written with. */
+/** What the definitions of derived fields depend on. */
 interface SdlScope {
   /** The upstream under served names. */
   readonly schema: GraphQLSchema;
@@ -85,7 +85,7 @@ export interface ListSize {
   readonly sizedFields?: readonly string[];
 }
 
-/** What a kind of derived field means, wherever the schema is concerned. */
+/** What a kind of derived field means for the schema. */
 interface Meaning<Field> {
   /** The gateway's arguments, without the filters of the service. */
   readonly args: (field: Field) => readonly string[];
@@ -93,7 +93,7 @@ interface Meaning<Field> {
   readonly sdl: (field: Field, scope: SdlScope) => string;
   /** The types that it needs beside those of the service, by name. Default: none. */
   readonly types?: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
-  /** From what a router estimates its cost. Default: as for any other field of its type. */
+  /** The size from which a router estimates its cost. Default: as for any other field of its type. */
   readonly size?: (field: Field) => ListSize;
 }
 

@@ -19,7 +19,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 
-/** Records of the largest page that the service documents (interface, section 8): what a page costs callers. */
+/** Records of the largest page that the service documents (interface, section 8): the cost of a page for callers. */
 export const LARGEST_PAGE = 50;
 
 export type TypeWithFields = GraphQLObjectType | GraphQLInterfaceType;
@@ -35,7 +35,7 @@ export function typesWithFields(schema: GraphQLSchema): TypeWithFields[] {
     .filter((type) => !isIntrospectionType(type));
 }
 
-/** A field by the names of its type and of itself. */
+/** Returns a field by the name of its type and its own name. */
 export function fieldAt(
   schema: GraphQLSchema,
   typeName: string,
@@ -81,7 +81,7 @@ export interface Result {
   readonly wanted: GraphQLObjectType;
   /** The types that are errors. */
   readonly failures: readonly GraphQLObjectType[];
-  /** The types that are records of another kind or form: like null, they say that there is no wanted one. */
+  /** The types that are records of another kind or form: like null, they mean that the wanted one does not exist. */
   readonly others: readonly GraphQLObjectType[];
 }
 
@@ -125,7 +125,7 @@ export interface Adapter extends PagedField {
         readonly field: string;
         readonly type: string;
         readonly edge: string;
-        /** The names of our own arguments: other than `after`, `last` and `before` if a filter has these names. */
+        /** The names of the gateway's arguments: not `after`, `last` and `before` if a filter has these names. */
         readonly after: string;
         readonly last: string;
         readonly before: string;
@@ -133,7 +133,7 @@ export interface Adapter extends PagedField {
     | undefined;
   /** The number of records that adapters.json expects it to have. */
   readonly size: number | undefined;
-  /** The number of records of a page to begin with, from adapters.json. */
+  /** The page size to begin with, from adapters.json. */
   readonly page: number | undefined;
 }
 
@@ -189,7 +189,7 @@ export interface NodeInterface {
   readonly list: string;
   /** The field with the service's own id. */
   readonly recordId: string;
-  /** The types with a global \`id\`, interfaces included, and the type of the service's own id. */
+  /** The types with a global `id`, interfaces included, and the type of the service's own id. */
   readonly ids: ReadonlyMap<string, GraphQLOutputType>;
   readonly implementedBy: ReadonlySet<string>;
 }

@@ -19,7 +19,7 @@ import {
   type FieldPath,
 } from './derived.ts';
 
-/** All scopes, or all tags, of something. */
+/** The scopes and tags of a type, a field or an argument. */
 export interface Marks {
   readonly scopes: readonly string[];
   readonly tags: readonly string[];
@@ -29,7 +29,7 @@ export interface Marks {
 export interface FieldScopes {
   /** Every scope that something needs. */
   readonly names: ReadonlySet<string>;
-  /** Those of a type, a field or an argument, by its name or coordinate. What follows from a type is not repeated. */
+  /** By the name of a type, or the coordinate of a field or argument. What follows from a type is not repeated. */
   readonly marks: ReadonlyMap<string, Marks>;
 }
 
@@ -82,7 +82,7 @@ export function fieldScopes({ guards, schema, root, derived }: ScopeParts): Fiel
       case 'service':
     }
   }
-  // They look up the same records.
+  // `node`, `nodes` and `_entities` look up the same records.
   const entities = derived.find(({ kind }) => kind === 'entities');
   const ofEntities = entities && marks.get(`${entities.parent}.${entities.name}`);
   for (const { kind, parent, name } of derived) {
@@ -96,7 +96,7 @@ export function scopeNames(marks: FieldScopes['marks']): ReadonlySet<string> {
   return new Set([...marks.values()].flatMap(({ scopes }) => scopes));
 }
 
-/** Adds to the marks of a place. @returns whether it had not all of them */
+/** Adds to the marks of a place. @returns whether any of them was new */
 export function addMarks(marks: Map<string, Marks>, place: string, more: Marks): boolean {
   if (more.scopes.length + more.tags.length === 0) return false;
   const known = marks.get(place) ?? NO_MARKS;
@@ -121,7 +121,7 @@ function merged(marks: readonly (Marks | undefined)[]): Marks {
   };
 }
 
-/** What a list is read through: its field, with the arguments for paging, and the types and the field of its pages. */
+/** The places that reading a list uses: its field, the arguments for paging, and the types and the field of its pages. */
 function sourcesOfList({ parent, name, first, after, result, pageType }: Adapter): string[] {
   const field = `${parent}.${name}`;
   return [
@@ -134,7 +134,7 @@ function sourcesOfList({ parent, name, first, after, result, pageType }: Adapter
   ];
 }
 
-/** What is read of its records in any case: cursors contain what identifies a record. */
+/** The places of its records that are always read: cursors contain what identifies a record. */
 function sourcesOfRecords(schema: GraphQLSchema, { nodeType, identity }: Adapter): string[] {
   const fields = objectTypesOf(schema, nodeType).flatMap((type) =>
     identity.flatMap((path) => fieldsOn(type, path)),
@@ -148,7 +148,7 @@ function fieldsOn(type: GraphQLNamedType, [name, ...further]: FieldPath): string
   return [`${type.name}.${field.name}`, ...fieldsOn(getNamedType(field.type), further)];
 }
 
-/** What a record is looked up through by its id. */
+/** The places that the lookup of a record by its id uses. */
 function sourcesOfLookup(root: string, { lookup }: Entity): string[] {
   if (!lookup) return [];
   if (lookup.kind === 'list') return sourcesOfList(lookup.adapter);
@@ -157,7 +157,7 @@ function sourcesOfLookup(root: string, { lookup }: Entity): string[] {
 }
 
 /**
- * Makes the function that finds the fields of an operation that need scopes, whatever their conditions are. A field that
+ * Makes the function that finds the fields of an operation that need scopes, even if they are skipped. A field that
  * is selected of an interface needs what it needs of each of the interface's types, as in Apollo Federation.
  *
  * @param schema with what a company adds
@@ -229,7 +229,7 @@ export function marksOfFragment(
 ): Marks {
   const places: string[] = [];
   visitFields(schema, fragment, (node, parent) => {
-    // An interface has tags of its own.
+    // An interface may have tags that its types do not have.
     for (const { name: type } of new Set([parent, ...objectTypesOf(schema, parent)])) {
       places.push(...placesOf(schema, type, node));
       places.push(...placesOfArguments(`${type}.${node.name.value}`, node));

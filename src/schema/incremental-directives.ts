@@ -44,7 +44,7 @@ export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'defer' || name.value === 'stream';
 }
 
-/** Returns the first of these directives that the service defines: the gateway knows the others itself. */
+/** Returns the first of these directives that the service defines: the gateway executes the others itself. */
 export function serviceDirective({
   directives = [],
 }: {
@@ -67,14 +67,14 @@ export function incrementalAsked(document: DocumentNode): (variables: Variables)
     },
   });
   return (variables) => {
-    let isAsked = false;
+    let isIncrementalResult = false;
     for (const { condition, initialCount } of directives) {
       if (condition(variables) === false) continue;
       const count = initialCount(variables);
       if (count !== undefined && (typeof count !== 'number' || count < 0)) throw badCount(count);
-      isAsked = true;
+      isIncrementalResult = true;
     }
-    return isAsked;
+    return isIncrementalResult;
   };
 }
 

@@ -96,7 +96,7 @@ function servedFields(
 interface ServedNames {
   /** What wraps the snapshot under its served names. */
   readonly transforms: Transform[];
-  /** Puts a document back into the upstream's names. */
+  /** Renames the types and fields of a document to the upstream's names. */
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** The upstream's name of a served type; undefined for a derived type. */
   readonly upstreamName: (servedType: string) => string | undefined;

@@ -259,7 +259,7 @@ function placeIn(path: string, line: number | undefined): string {
 
 const SHOWN = 5;
 
-/** A few of many mistakes: usually the first ones cause the others. */
+/** Returns the first mistakes: usually they cause the others. */
 function shortened(mistakes: readonly string[]): string[] {
   const more = mistakes.length - SHOWN;
   return more > 0 ? [...mistakes.slice(0, SHOWN), `(and ${more} more)`] : [...mistakes];

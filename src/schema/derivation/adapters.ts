@@ -97,7 +97,7 @@ function hasIdentity({ identity }: PagedField): boolean {
   return identity.length > 0;
 }
 
-/** The gateway's arguments in the order of the definition, with the name of each if a filter of the list has the usual one. */
+/** The gateway's arguments in the order of their definition, each with its name if a filter has the usual name. */
 const ARGUMENTS = {
   all: { limit: 'drainLimit', after: 'drainAfter' },
   connection: {
@@ -108,7 +108,7 @@ const ARGUMENTS = {
   },
 } as const;
 
-/** Names the gateway's arguments, with `_` appended as long as filters have both names. */
+/** Names the gateway's arguments, with `_` appended while a filter has the name. */
 function freeArguments<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
   const taken = new Set(filters.map(({ name }) => name));
   const free = Object.entries<string>(names).map(([usual, instead]) => {
@@ -219,7 +219,7 @@ export interface ListReport {
   readonly types: { readonly connection: string; readonly edge: string } | null;
   /** How the parent is reached again; null at the root, or if it cannot be. */
   readonly parent: string | null;
-  /** Arguments of ours that were renamed because of a filter, by `field(argument)`. */
+  /** The gateway's arguments that were renamed because of a filter, by `field(argument)`. */
   readonly renamed: Readonly<Record<string, string>>;
   readonly why: readonly string[];
 }
@@ -240,8 +240,8 @@ export interface AdapterPlan {
 }
 
 /**
- * Decides which adapters are derived from the lists of the schema, and their names. A name that the upstream uses
- * itself is not derived, with a warning.
+ * Decides which adapters are derived from the lists of the schema, and their names. If the upstream already has a field of
+ * that name, the field is not derived, and a warning says so.
  *
  * @param schema the upstream under served names, so with `PageInfo` already renamed
  * @param json the parsed adapters.json
@@ -294,7 +294,7 @@ export function planAdapters(
 const NOTHING_ADDED =
   'No gateway.config.ts is loaded. If one adds what the service lacks here, set GATEWAY_CONFIG to its path.';
 
-/** The entries that only say who may read what the service does not have, and a company may add. */
+/** The entries that only say who may read something that the service does not have, and that a company may add. */
 function guardsOfMissing({ fields, types }: Overrides, schema: GraphQLSchema): GuardEntry[] {
   const entries = Object.entries({ fields, types }) as ['fields' | 'types', typeof fields][];
   return entries.flatMap(([section, overrides]) =>

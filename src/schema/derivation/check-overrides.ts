@@ -31,7 +31,7 @@ import {
 import { canReturn, idArgument } from './reach-parent.ts';
 
 /**
- * Finds what is wrong with the entries of adapters.json in a schema, and removes what cannot be used.
+ * Finds the mistakes in the entries of adapters.json for a schema, and removes the entries that cannot be used.
  *
  * @param hasAdditions whether they may name what the service does not have
  */
@@ -242,7 +242,7 @@ export function isMissing(schema: GraphQLSchema, { section, place }: GuardEntry)
   return parts !== undefined && !fieldAt(schema, parts['type']!, parts['field']!);
 }
 
-/** As the specification writes schema coordinates. */
+/** A schema coordinate, as the GraphQL specification writes it. */
 const COORDINATE = /^(?<type>\w+)\.(?<field>\w+)(\((?<argument>\w+):\))?$/;
 
 /**

@@ -153,7 +153,7 @@ function lookupOf(
   };
 }
 
-/** A walk notes its records by what identifies them. */
+/** Whether records are identified by their id alone: a walk remembers records by what identifies them. */
 function isById([path, ...others]: Adapter['identity']): boolean {
   return path?.join('.') === 'id' && others.length === 0;
 }
@@ -197,8 +197,8 @@ function rootOf(schema: GraphQLSchema): string {
 /**
  * Decides which types implement Relay's Node (Relay, global object identification).
  *
- * The `id` of every entity becomes a global id: a client that stores records by `id` would otherwise take records of
- * two types for one. The service's own id moves to `recordId`. The entities that can be found by an id that is never
+ * The `id` of every entity becomes a global id: a client that stores records by `id` would otherwise confuse records of
+ * two types. The service's own id moves to `recordId`. The entities that can be found by an id that is never
  * null implement Node. Interfaces with an `id` follow their implementations, if all of these are entities.
  *
  * @param taken the names of all other fields of the query root

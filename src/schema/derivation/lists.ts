@@ -38,9 +38,9 @@ import type { FieldOverride } from './overrides.ts';
 
 /**
  * Finds the record among the types of a result, a union or interface such as `union Person = PersonItem | PersonError`:
- * the only one whose records lists return; if there is none, the only one that has a plain `id` and is no error.
+ * the only type that pages list; without such a type, the only one that has a plain `id` and is not an error.
  *
- * @returns undefined if it is none or several
+ * @returns undefined if there is no such type, or several
  */
 export function recordIn(
   schema: GraphQLSchema,
@@ -53,7 +53,7 @@ export function recordIn(
 }
 
 /**
- * Finds the object among the types of a result through which a path leads: its record, or the only type that is no error.
+ * Finds the object among the types of a result through which a path leads: its record, or the only type that is not an error.
  */
 export function objectIn(
   schema: GraphQLSchema,
@@ -62,14 +62,14 @@ export function objectIn(
   return recordIn(schema, type) ?? single(objectsIn(schema, type));
 }
 
-/** The types of a result that are no errors. */
+/** The types of a result that are not errors. */
 export function objectsIn(schema: GraphQLSchema, type: GraphQLOutputType): GraphQLObjectType[] {
   return membersOf(schema, type).filter(
     (member) => listedTypes(schema).has(member) || !isError(member),
   );
 }
 
-/** @param record one of its types; others may be records of another kind or form, for which null stands */
+/** @param record one of its types; records of another kind or form in it mean the same as null */
 export function resultOfRecord(
   schema: GraphQLSchema,
   type: GraphQLOutputType,
@@ -100,7 +100,7 @@ function resultOfPage(
   return { type: getNullableType(type) as GraphQLAbstractType, wanted: page, failures, others: [] };
 }
 
-/** A text for `schema explain`. @param failure what becomes of the types that are errors */
+/** A text for `schema explain`. @param failure what happens to the types that are errors */
 export function describeResult(
   { type, wanted, failures, others }: Result,
   failure: string,
@@ -113,7 +113,7 @@ export function describeResult(
   return `${parts.join('; ')}.`;
 }
 
-/** The types that a union or an interface can have; none for any other type. */
+/** The types that a union or an interface can have; empty for any other type. */
 function membersOf(schema: GraphQLSchema, type: GraphQLOutputType): readonly GraphQLObjectType[] {
   const result = getNullableType(type);
   return isAbstractType(result) ? schema.getPossibleTypes(result) : [];
@@ -141,7 +141,7 @@ const ERROR_WORDS =
 
 const listed = new WeakMap<GraphQLSchema, ReadonlySet<GraphQLNamedType>>();
 
-/** The types of which there are pages. */
+/** The types that pages list. */
 function listedTypes(schema: GraphQLSchema): ReadonlySet<GraphQLNamedType> {
   const known = listed.get(schema);
   if (known) return known;
@@ -163,7 +163,7 @@ export function isIdentified(type: GraphQLCompositeType, paths: readonly FieldPa
   return isObjectType(type) && paths.every((path) => whyNotIdentifying(type, path) === undefined);
 }
 
-/** Why a path leads to no value that can identify a record, and what to write instead; undefined if it does. */
+/** Why a path does not lead to a value that can identify a record, and what to write instead; undefined if it does. */
 export function identityMistake(type: GraphQLObjectType, path: FieldPath): string | undefined {
   const why = whyNotIdentifying(type, path);
   return why && `${why} ${insteadOf(type)}`;
@@ -191,7 +191,7 @@ function whyNotIdentifying(type: GraphQLObjectType, path: FieldPath): string | u
 
 /**
  * What to write in adapters.json for a list whose records have no id: their references to other records, or else their
- * scalars. Only who knows the service knows whether these identify a record.
+ * scalars. Whether these identify a record depends on the service.
  *
  * @param list for example `Query.responses` @param types of its records
  */
@@ -363,14 +363,14 @@ export function isCount(field: GraphQLField<unknown, unknown> | undefined): bool
   );
 }
 
-/** In a list of several types, those without an id have only the records of the others around them. */
+/** Whether at least one type of the list has ids. Records without an id are located by the records around them. */
 function hasIds(nodeType: GraphQLCompositeType, schema: GraphQLSchema): boolean {
   return objectTypesOf(schema, nodeType).some((type) => isIdentified(type, [['id']]));
 }
 
 /**
  * Finds the argument with the cursor: `after`, or else the only nullable String whose name contains `after` or `cursor`,
- * such as `afterCursor`. One for the other direction, such as `beforeCursor`, does not count.
+ * such as `afterCursor`. An argument for the other direction, such as `beforeCursor`, does not count.
  *
  * @param named the one that adapters.json names
  * @returns the reason, as text, if there is none

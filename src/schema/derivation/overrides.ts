@@ -6,7 +6,7 @@ import type { FieldPath } from '../derived.ts';
  * adapters.json, by which the operator overrides what detection decides, and says who may read what.
  */
 
-/** Those of every gateway: docs/authentication.md. */
+/** The scopes that every gateway has: docs/authentication.md. */
 const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
 
 const NAME = z
@@ -46,7 +46,7 @@ const GUARD = {
     .optional(),
 };
 
-/** What is decided about one field. All but the guard is for paged fields. */
+/** What is decided about one field. Everything except the guard is for paged fields. */
 const FIELD = z.strictObject({
   skip: z.boolean().optional(),
   all: NAME.optional(),
@@ -97,7 +97,7 @@ export interface Overrides {
   /** By coordinate, for example `Query.persons`. */
   readonly fields: Map<string, FieldOverride>;
   readonly types: Map<string, TypeOverride>;
-  /** What has not the form of adapters.json. */
+  /** What does not have the form of adapters.json. */
   readonly mistakes: readonly string[];
 }
 
@@ -142,7 +142,7 @@ const KEYS: Readonly<Record<string, string>> = {
   types: listed(TYPE.shape),
 };
 
-/** All that an entry for something added may have. */
+/** The keys that an entry for an added type, field or argument may have. */
 export const GUARD_KEYS = listed(GUARD);
 
 function listed(shape: object): string {
@@ -188,7 +188,7 @@ export class OverridesError extends OperatorMistake {
     this.#advice = advice;
   }
 
-  /** The same with the path of the file, for where there are several. */
+  /** Returns the same error with the path of the file. */
   in(path: string): OverridesError {
     return new OverridesError(this.#mistakes, this.#advice, path);
   }

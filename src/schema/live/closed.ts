@@ -36,7 +36,7 @@ import { codedError, codeOf } from '../../errors.ts';
 import type { SchemaChange } from './compare-schemas.ts';
 import { answerTo, closedIntrospection, onOneLine, type Execute } from './introspect.ts';
 
-/** A part of the snapshot that a query can use, and whose absence the service then reports. */
+/** A part of the snapshot that a query can use, so that the service reports its absence. */
 export interface Part {
   readonly kind: 'field' | 'argument' | 'member' | 'value' | 'input';
   /** The type that has it. */
@@ -47,10 +47,10 @@ export interface Part {
   readonly argument?: string;
 }
 
-/** A step from a type to another: through a field, or to a member of an abstract type. */
+/** A step from one type to another: through a field, or to a member of an abstract type. */
 type Step = Part & { readonly kind: 'field' | 'member' };
 
-/** How a query can give a field of an input object: an argument, and fields of input objects inside it. */
+/** Where a query can use an input object: an argument, and the input fields inside it that lead to the object. */
 interface InputPlace {
   readonly holder: string;
   readonly field: string;
@@ -63,7 +63,7 @@ interface SnapshotParts {
   /** Fields with their arguments, and members of abstract types; types that are nearer to the root come first. */
   readonly selectable: readonly Part[];
   /** Enum values, and fields of input objects. */
-  readonly givable: readonly Part[];
+  readonly inputParts: readonly Part[];
   /** Whether queries can use the type. */
   isReached(type: string): boolean;
   /** The shortest way from the root to a type. */
@@ -88,7 +88,7 @@ export function partsOf(
   gone: ReadonlySet<string>,
   closed: ReadonlySet<string> = new Set(),
 ): SnapshotParts {
-  const isThere = (part: Part) => !gone.has(keyOf(part));
+  const isPresent = (part: Part) => !gone.has(keyOf(part));
   const ways = new Map<string, readonly Step[]>();
   const selectable: Part[] = [];
   const inputs = new Map<string, InputPlace>();
@@ -108,7 +108,7 @@ export function partsOf(
     if (isAbstractType(type)) {
       for (const { name } of snapshot.getPossibleTypes(type)) {
         const part = { kind: 'member', holder: type.name, name } as const;
-        if (!isThere(part)) continue;
+        if (!isPresent(part)) continue;
         selectable.push(part);
         reach(snapshot.getType(name) as GraphQLNamedOutputType, part);
       }
@@ -116,7 +116,7 @@ export function partsOf(
     if (!isObjectType(type) && !isInterfaceType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       const part = { kind: 'field', holder: type.name, name: field.name } as const;
-      if (!isThere(part)) continue;
+      if (!isPresent(part)) continue;
       selectable.push(part);
       for (const argument of argumentsOf(type.name, field.name)) {
         selectable.push({ ...part, kind: 'argument', argument: argument.name });
@@ -131,18 +131,18 @@ export function partsOf(
   }
   return {
     selectable,
-    givable: [...enums.values(), ...inputTypes()].flatMap(inner).filter(isThere),
+    inputParts: [...enums.values(), ...inputTypes()].flatMap(partsInside).filter(isPresent),
     isReached: (name) => ways.has(name) || used.has(name),
     stepsTo: (type) => (closed.has(type) ? undefined : ways.get(type)),
     inputPlace: (type) => inputs.get(type),
-    has: isThere,
+    has: isPresent,
     field: fieldOf,
     argumentsOf,
   };
 
   function argumentsOf(holder: string, name: string): readonly GraphQLArgument[] {
     return fieldOf(holder, name).args.filter((argument) =>
-      isThere({ kind: 'argument', holder, name, argument: argument.name }),
+      isPresent({ kind: 'argument', holder, name, argument: argument.name }),
     );
   }
 
@@ -159,7 +159,7 @@ export function partsOf(
     if (!isInputObjectType(named) || inputs.has(named.name)) return;
     inputs.set(named.name, place);
     for (const field of Object.values(named.getFields())) {
-      if (!isThere({ kind: 'input', holder: named.name, name: field.name })) continue;
+      if (!isPresent({ kind: 'input', holder: named.name, name: field.name })) continue;
       const step = { holder: named.name, name: field.name };
       takeInput(field, { ...place, fields: [...place.fields, step] });
     }
@@ -170,7 +170,7 @@ export function partsOf(
   }
 }
 
-function inner(type: GraphQLEnumType | GraphQLInputObjectType): Part[] {
+function partsInside(type: GraphQLEnumType | GraphQLInputObjectType): Part[] {
   if (isEnumType(type)) {
     return type
       .getValues()
@@ -192,8 +192,8 @@ function inner(type: GraphQLEnumType | GraphQLInputObjectType): Part[] {
  *         ) {
  *           ... on PersonPage {
  *
- * A service that validates refuses it, and lists what it does not know. One that does not validate has nothing to
- * execute. Each part has lines of its own, because services report the line of each mistake, whatever their words are.
+ * A service that validates refuses the query, and lists what it does not know. A service that does not validate has nothing
+ * to execute. Each part is on separate lines, because services report the line of each mistake, whatever their wording.
  */
 interface ProbeDocument {
   readonly text: string;
@@ -227,14 +227,14 @@ interface Input {
 
 /** @returns undefined if no query can use these parts */
 function probeDocument(
-  asked: readonly Part[],
+  probed: readonly Part[],
   parts: SnapshotParts,
   snapshot: GraphQLSchema,
 ): ProbeDocument | undefined {
   const root = emptySelections();
   const values: Part[] = [];
   let used = 0;
-  for (const part of asked) if (use(part)) used += 1;
+  for (const part of probed) if (use(part)) used += 1;
   if (used === 0) return undefined;
 
   const lines: (readonly [string, Part | undefined])[] = [];
@@ -275,7 +275,7 @@ function probeDocument(
     if (part.kind === 'member') memberOf(holder, part);
     else {
       const field = fieldOf(holder, { ...part, kind: 'field' });
-      if (part.kind === 'argument') giveArgument(field, part.argument!);
+      if (part.kind === 'argument') addArgument(field, part.argument!);
     }
     return true;
   }
@@ -286,8 +286,8 @@ function probeDocument(
     if (!holder) return false;
     const { holder: type, field: name, argument } = place;
     const field = fieldOf(holder, { kind: 'field', holder: type, name });
-    let value = giveArgument(field, argument);
-    for (const step of [...place.fields, part]) value = giveField(value, step.name);
+    let value = addArgument(field, argument);
+    for (const step of [...place.fields, part]) value = addInputField(value, step.name);
     return true;
   }
 
@@ -314,12 +314,12 @@ function probeDocument(
     const field = { part, inputs: new Map<string, Input>(), selections: emptySelections() };
     fields.set(name, field);
     for (const argument of parts.argumentsOf(holder, name)) {
-      if (isRequiredArgument(argument)) giveArgument(field, argument.name);
+      if (isRequiredArgument(argument)) addArgument(field, argument.name);
     }
     return field;
   }
 
-  function giveArgument({ part, inputs }: SelectedField, argument: string): Input {
+  function addArgument({ part, inputs }: SelectedField, argument: string): Input {
     const known = inputs.get(argument);
     if (known) return known;
     const { type } = parts
@@ -334,9 +334,9 @@ function probeDocument(
     return value;
   }
 
-  function giveField({ type, inside }: Input, name: string): Input {
+  function addInputField({ type, inside }: Input, name: string): Input {
     const object = getNamedType(type) as GraphQLInputObjectType;
-    const give = (field: string): Input => {
+    const add = (field: string): Input => {
       const known = inside.get(field);
       if (known) return known;
       const part = { kind: 'input', holder: object.name, name: field } as const;
@@ -345,10 +345,10 @@ function probeDocument(
       return value;
     };
     for (const field of Object.values(object.getFields())) {
-      const isGiven = parts.has({ kind: 'input', holder: object.name, name: field.name });
-      if (isGiven && isRequiredInputField(field)) give(field.name);
+      const isAvailable = parts.has({ kind: 'input', holder: object.name, name: field.name });
+      if (isAvailable && isRequiredInputField(field)) add(field.name);
     }
-    return give(name);
+    return add(name);
   }
 
   function putSelections({ fields, members }: Selections, depth: number): void {
@@ -377,7 +377,7 @@ function probeDocument(
 
   function putInput(name: string, { part, type, inside }: Input, depth: number): void {
     if (inside.size === 0) {
-      // Only as a variable that may not be null can it be the one field of a @oneOf input.
+      // The only field of a @oneOf input must be a variable that is not nullable.
       const isOneOf = part.kind === 'input' && isOneOfInput(snapshot, part.holder);
       put(depth, `${name}: ${variable(`${String(type)}${isOneOf ? '!' : ''}`, part)}`, part);
       return;
@@ -403,7 +403,7 @@ function isOneOfInput(snapshot: GraphQLSchema, name: string): boolean {
   return isInputObjectType(type) && type.isOneOf;
 }
 
-/** A name that is neither in the snapshot nor like one: services suggest names that are. */
+/** A name that is not in the snapshot, and not similar to one that is: services suggest similar names. */
 function impossibleField(snapshot: GraphQLSchema): string {
   let name = 'noSuchFieldToCheckTheSchema';
   while (snapshot.getQueryType()?.getFields()[name]) name += '_';
@@ -414,18 +414,18 @@ function impossibleField(snapshot: GraphQLSchema): string {
 interface Refusal {
   /** Whether an error names the field that cannot exist: the service has validated the document. */
   readonly isValidated: boolean;
-  /** The parts that errors name, by their keys, with the service's words. */
+  /** The parts that errors name, by their keys, with the service's message. */
   readonly named: ReadonlyMap<string, { readonly part: Part; readonly words: string }>;
-  /** The words of the first error that is about a limit of the service: depth, cost, size, number of errors. */
+  /** The message of the first error that is about a limit of the service: depth, cost, size, number of errors. */
   readonly limit: string | undefined;
-  /** The words of the first other error that names nothing of the document. */
+  /** The message of the first other error that names nothing of the document. */
   readonly unclear: string | undefined;
 }
 
 /**
  * Reads the errors with which a service refuses a document. graphql-js, graphql-java, Hot Chocolate, graphql-ruby and
- * gqlgen each have other words, so the words are searched only for the names of what the error's line uses; without
- * lines, for quoted names that only one part of the document has. Anything else is unclear.
+ * gqlgen word them differently, so a message is searched only for the names of what the error's line uses; without
+ * lines, for quoted names that only one part of the document has. Any other error is unclear.
  */
 function readRefusal({ errors }: ExecutionResult, document: ProbeDocument): Refusal {
   const named = new Map<string, { part: Part; words: string }>();
@@ -434,11 +434,11 @@ function readRefusal({ errors }: ExecutionResult, document: ProbeDocument): Refu
   let unclear: string | undefined;
   for (const { text, words, lines } of (errors ?? []).map(readError)) {
     if (hasWord(text, document.impossible.name)) isValidated = true;
-    // Follows from another mistake: the variables of what does not exist are not used.
+    // Follows from another mistake: the variables of a part that does not exist are unused.
     else if (UNUSED.test(text)) continue;
     else if (LIMIT.test(words.replace(QUOTES, ''))) limit ??= words;
     else {
-      const part = placed(text, lines, document) ?? quoted(text, document);
+      const part = partOnLines(text, lines, document) ?? quotedPart(text, document);
       if (!part) unclear ??= words;
       else if (!named.has(keyOf(part))) named.set(keyOf(part), { part, words });
     }
@@ -476,14 +476,18 @@ function readError(error: unknown): ReadError {
   return { text: `${withoutHints} ${JSON.stringify(extensions) ?? ''}`, words, lines };
 }
 
-/** The one part of the lines that the text names. */
-function placed(text: string, lines: readonly number[], document: ProbeDocument): Part | undefined {
+/** The only part on these lines that the text names. */
+function partOnLines(
+  text: string,
+  lines: readonly number[],
+  document: ProbeDocument,
+): Part | undefined {
   const parts = distinct(lines.map((line) => document.lines[line - 1]));
   const named = parts.filter((part) => wordsOf(part, document).some((word) => hasWord(text, word)));
   return named.length === 1 ? named[0] : undefined;
 }
 
-/** Its names, and those of the types and variables that its lines have. */
+/** The names of a part, and of the types and variables on its lines. */
 function wordsOf(part: Part, { text, lines }: ProbeDocument): string[] {
   const key = keyOf(part);
   const used = text.split('\n').filter((_, at) => lines[at] && keyOf(lines[at]) === key);
@@ -492,7 +496,7 @@ function wordsOf(part: Part, { text, lines }: ProbeDocument): string[] {
 }
 
 /** The part of which the text quotes more names than of any other. */
-function quoted(text: string, { lines }: ProbeDocument): Part | undefined {
+function quotedPart(text: string, { lines }: ProbeDocument): Part | undefined {
   const quotes = text.replaceAll("n't", ' not').match(QUOTES) ?? [];
   const words = new Set(quotes.flatMap((quote) => quote.match(/\w+/g) ?? []));
   const [best, next] = distinct(lines)
@@ -516,8 +520,8 @@ function hasWord(text: string, word: string): boolean {
 }
 
 /**
- * Removes parts from a schema, and what is not valid without them: types that have nothing left, what refers to these,
- * and interfaces that a type no longer fulfils.
+ * Removes parts from a schema, and what is not valid without them: types that are empty then, what refers to these, and
+ * interfaces that a type no longer fulfils.
  *
  * @param gone keys of parts
  * @returns SDL
@@ -593,11 +597,11 @@ function withoutOnce(
   function fieldsOf(node: Holder): FieldDefinitionNode[] {
     const left = node.fields?.filter((field) => isKnown(field.type) && has('field', node, field));
     return (left ?? []).map((field) => {
-      const isGiven = (argument: InputValueDefinitionNode) =>
+      const isUsable = (argument: InputValueDefinitionNode) =>
         isKnown(argument.type) &&
         // An interface cannot have an argument that one of its types lacks.
         [node, ...typesOf(node)].every((holder) => hasArgument(holder, field, argument));
-      return { ...field, arguments: field.arguments?.filter(isGiven) ?? [] };
+      return { ...field, arguments: field.arguments?.filter(isUsable) ?? [] };
     });
   }
 
@@ -649,7 +653,7 @@ interface LostPart {
   readonly words: string;
 }
 
-/** What can be seen of the live schema without introspection. */
+/** What can be learned about the live schema without introspection. */
 interface SeenByValidation {
   readonly breaking: readonly SchemaChange[];
   /** The keys of the parts of the snapshot that cannot be requested any more. */
@@ -667,7 +671,7 @@ interface ValidationCheck {
   readonly maxRequests: number;
 }
 
-/** Parts in a document. A service that refuses such a document gets half of them. */
+/** The number of parts in a document. It is halved if the service refuses the document as a whole. */
 const PARTS = 400;
 
 /**
@@ -683,7 +687,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
   const lost = new Map<string, LostPart>();
   /** Keys of parts that are not sent any more. */
   const gone = new Set<string>();
-  /** Types whose fields the service does not let us ask, with its words. */
+  /** Types whose fields the service does not let us request, with its message. */
   const closed = new Map<string, string>();
   const notes: string[] = [];
   let requests = 0;
@@ -693,24 +697,24 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
   const reports = await calibrate();
   const isReported = ({ kind }: Part) =>
     kind === 'value' ? reports.values : reports.arguments || kind === 'field' || kind === 'member';
-  for (const kinds of ['selectable', 'givable'] as const) await checkAll(kinds);
+  for (const kinds of ['selectable', 'inputParts'] as const) await checkAll(kinds);
   return {
     breaking: [...lost.values()].map((part) => changeOf(part, snapshot)),
     gone,
     unseen: unseen(),
   };
 
-  async function checkAll(kinds: 'selectable' | 'givable'): Promise<void> {
+  async function checkAll(kinds: 'selectable' | 'inputParts'): Promise<void> {
     const waiting: Part[][] = [present()[kinds].filter(isReported)];
     for (let group = waiting.pop(); group; group = waiting.pop()) {
       const parts = present();
-      const known = new Set([...parts.selectable, ...parts.givable].map(keyOf));
+      const known = new Set([...parts.selectable, ...parts.inputParts].map(keyOf));
       const left = group.filter((part) => known.has(keyOf(part)));
       if (left.length > atMost) waiting.push(left.slice(atMost));
-      const asked = left.slice(0, atMost);
-      const document = probeDocument(asked, parts, snapshot);
+      const probed = left.slice(0, atMost);
+      const document = probeDocument(probed, parts, snapshot);
       if (!document) continue;
-      // Parts may conflict in one document. What is not valid for the snapshot says nothing about the service.
+      // Parts may conflict in one document. If it is not valid for the snapshot, its refusal says nothing about the service.
       const isFair = hasOneMistake(document, snapshot);
       if (isFair && requests >= maxRequests) {
         notes.push(
@@ -718,32 +722,35 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
         );
         return;
       }
-      const next = isFair ? await ask(document, asked) : 'halve';
-      if (next === 'again') waiting.push(asked);
+      const next = isFair ? await probe(document, probed) : 'halve';
+      if (next === 'again') waiting.push(probed);
       // The first half is sent first: parts near the root lead to the others.
-      if (next === 'halve' && asked.length > 1) {
-        const half = Math.ceil(asked.length / 2);
-        waiting.push(asked.slice(half), asked.slice(0, half));
+      if (next === 'halve' && probed.length > 1) {
+        const half = Math.ceil(probed.length / 2);
+        waiting.push(probed.slice(half), probed.slice(0, half));
       }
     }
   }
 
   /** @returns `again` to send the parts that are left; `halve` if the answer reports a mistake without its place */
-  async function ask(document: ProbeDocument, asked: Part[]): Promise<'done' | 'again' | 'halve'> {
-    const answer = await send(document.text, asked.length > 1);
+  async function probe(
+    document: ProbeDocument,
+    probed: Part[],
+  ): Promise<'done' | 'again' | 'halve'> {
+    const answer = await send(document.text, probed.length > 1);
     const refusal = answer && readRefusal(answer, document);
     for (const { part, words } of refusal?.named.values() ?? []) lose(part, words);
     if (refusal && refusal.named.size > 0) return 'again';
     if (!refusal?.isValidated || refusal.limit !== undefined) {
-      if (asked.length > largest) atMost = Math.min(atMost, Math.ceil(asked.length / 2));
-      if (asked.length === 1) closed.set(asked[0]!.holder, refusal?.limit ?? messageOf(answer));
+      if (probed.length > largest) atMost = Math.min(atMost, Math.ceil(probed.length / 2));
+      if (probed.length === 1) closed.set(probed[0]!.holder, refusal?.limit ?? messageOf(answer));
       return 'halve';
     }
     if (refusal.unclear === undefined) {
-      largest = Math.max(largest, asked.length);
+      largest = Math.max(largest, probed.length);
       return 'done';
     }
-    if (asked.length === 1) lose(asked[0]!, refusal.unclear);
+    if (probed.length === 1) lose(probed[0]!, refusal.unclear);
     return 'halve';
   }
 
@@ -756,7 +763,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
         name === part.name &&
         new RegExp(`\\b${argument}\\b`).test(words),
     );
-    // The field misses the argument that is no longer given: one change, not two.
+    // The field lacks its argument because that was removed from the document: one change, not two.
     if (part.kind === 'field' && changed) return;
     lost.set(keyOf(part), { part, words: onOneLine(words) });
   }
@@ -765,7 +772,7 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
     return partsOf(snapshot, gone, new Set(closed.keys()));
   }
 
-  /** Sends documents with mistakes of each kind, to know which of them the service lists. */
+  /** Sends documents with mistakes of each kind, to find out which kinds the service lists. */
   async function calibrate(): Promise<{ arguments: boolean; types: boolean; values: boolean }> {
     const name = impossibleField(snapshot);
     const fields = [

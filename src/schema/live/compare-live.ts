@@ -4,14 +4,14 @@ import type { Clock } from '../../clock.ts';
 import type { SchemaDifference, ChangeKind } from './compare-schemas.ts';
 import { introspect, type Execute } from './introspect.ts';
 
-/** How the live schema differs from the snapshot, as far as the service lets it be seen. */
+/** How the live schema differs from the snapshot, as far as the service reveals it. */
 interface LiveComparison {
   /** As introspection reports it; undefined if that is closed. */
   readonly sdl: string | undefined;
-  /** Of that schema; without introspection, of the snapshot without what the service no longer accepts. */
+  /** The SDL of that schema; without introspection, of the snapshot without what the service no longer accepts. */
   readonly acceptedSdl: () => string;
   readonly difference: SchemaDifference;
-  /** What was not compared, in sentences; nothing if introspection is open. */
+  /** What was not compared, in sentences; empty if introspection is open. */
   readonly unseen: readonly string[];
 }
 
@@ -19,7 +19,7 @@ interface LiveCheck {
   readonly snapshot: GraphQLSchema;
   readonly execute: Execute;
   readonly signal: AbortSignal;
-  /** Of the check without introspection. */
+  /** The largest number of requests of a check without introspection. */
   readonly maxRequests: number;
 }
 
@@ -69,7 +69,7 @@ const LONGEST_FIRST_WAIT_S = 60;
 
 const CHANGES_LOGGED = 5;
 
-/** Of one check without introspection: each has the parts of the snapshot, some hundred at a time. */
+/** The largest number of requests of one check without introspection. Each has some hundred parts of the snapshot. */
 const MAX_REQUESTS = 50;
 
 /**

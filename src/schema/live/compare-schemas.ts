@@ -45,7 +45,7 @@ export async function compareSchemas(
     additive: [],
   };
   if (before === after) return difference;
-  // Built from SDL: in schemas that were built otherwise, diff finds neither @oneOf nor deprecated arguments.
+  // Built from SDL: in schemas that were built in another way, diff misses @oneOf and deprecated arguments.
   const changes = await diff(buildSchema(before), buildSchema(after));
   for (const change of inOrder(changes)) {
     const { message, path = null } = change;

@@ -29,15 +29,15 @@ export interface LiveSchema {
   readonly query: DocumentNode;
 }
 
-/** What a service answers instead of its schema, in its words. */
+/** The message with which a service refuses introspection. */
 interface RefusedIntrospection {
   readonly refused: string;
 }
 
 /**
  * Requests the schema in one operation with one `__schema` and without `__type`: services count these, and refuse a
- * second one. First it requests everything that current services report; then without what the errors name as unknown;
- * last, what every service reports.
+ * second one. First it requests everything that current services report; then it leaves out what the errors name as
+ * unknown; last, it requests only what every service reports.
  *
  * @throws coded errors: of the request, or if the service reports a schema that is not usable
  */
@@ -102,7 +102,7 @@ export function answerTo(
     body: JSON.stringify({ query }),
     read: () => inOneStep(undefined),
   };
-  // Callers wait for interactive requests, and this one can wait.
+  // Nobody waits for this request, so those of callers go first.
   const sender = { signal, priority: 'drain', caller: 'schema', cause: undefined } as const;
   return execute(new ServiceRequest(request, sender));
 }
@@ -144,12 +144,12 @@ const NAMES: Record<keyof Parts, RegExp> = {
   oneOf: /\bisOneOf\b/,
 };
 
-/** The parts that are left; nothing of them if the errors name none. Undefined: that was refused as well. */
+/** Removes the parts that the errors name, or all if they name none. Undefined if nothing was left to remove. */
 function withoutUnknown(parts: Parts, messages: readonly string[]): Parts | undefined {
-  const asked = (Object.keys(NAMES) as (keyof Parts)[]).filter((part) => parts[part]);
-  if (asked.length === 0) return undefined;
+  const requested = (Object.keys(NAMES) as (keyof Parts)[]).filter((part) => parts[part]);
+  if (requested.length === 0) return undefined;
   const isNamed = (part: keyof Parts) => messages.some((message) => NAMES[part].test(message));
-  const unknown = asked.some(isNamed) ? asked.filter(isNamed) : asked;
+  const unknown = requested.some(isNamed) ? requested.filter(isNamed) : requested;
   return { ...parts, ...Object.fromEntries(unknown.map((part) => [part, false])) };
 }
 

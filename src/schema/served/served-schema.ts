@@ -60,7 +60,7 @@ export interface ServedSchema {
   readonly upstream: GraphQLSchema;
   /** The upstream's schema, unchanged. */
   readonly snapshot: GraphQLSchema;
-  /** Puts a document back into the upstream's names. */
+  /** Renames the types and fields of a document to the upstream's names. */
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** The upstream's name of a served type. */
   readonly upstreamType: (servedType: string) => string;
@@ -77,11 +77,11 @@ export interface ServedSchema {
   readonly derived: readonly DerivedField[];
   /** The scopes that fields need, and their tags. */
   readonly scopes: FieldScopes;
-  /** What adapters.json says about what the service does not have. Who adds to the schema checks it. */
+  /** What adapters.json says about what the service does not have. Checked where a company's additions are merged. */
   readonly guardsOfAdditions: readonly GuardEntry[];
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
-  /** What the operator should know, for the log at the start. */
+  /** Warnings for the operator, for the log at the start. */
   readonly warnings: readonly string[];
   /** Writes the SDL from which a supergraph is composed. @param offered what callers see; default: this schema */
   readonly subgraphSdl: (offered?: Pick<ServedSchema, 'schema' | 'scopes'>) => string;
@@ -196,8 +196,8 @@ export function serveSnapshot(
 }
 
 /**
- * Over the served schema nothing reaches the service: there, graphql-js would answer a caller without its budgets, and
- * leave out what is derived.
+ * The served schema must not lead to the service: graphql-js would answer a caller without its budgets and without derived
+ * fields.
  */
 function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');

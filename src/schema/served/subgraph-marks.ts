@@ -136,7 +136,7 @@ function addToField(tags: Tags, parent: TypeWithFields, field: Field): void {
     const implemented = type.getFields()[field.name];
     if (!implemented) continue;
     const of = `${type.name}.${field.name}`;
-    // With its whole parent, a field may go alone.
+    // If the whole parent has the tag, the field is hidden with it, and the field of the interface can stay.
     tags.add(of, without(tags.at(place), tags.at(parent.name)));
     for (const { name } of implemented.args) {
       const ofArgument = without(tags.at(`${place}(${name}:)`), tags.at(place));
@@ -150,7 +150,7 @@ function without(tags: readonly string[], others: readonly string[]): string[] {
 }
 
 type Field = GraphQLField<unknown, unknown>;
-/** Those that the SDL has. */
+/** The fields that are in the SDL. */
 function fieldsIn(type: TypeWithFields): Field[] {
   return Object.values(type.getFields()).filter(({ name }) => !isRouterField(name));
 }

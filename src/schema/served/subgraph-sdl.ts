@@ -187,7 +187,7 @@ function directive(name: string, args: Readonly<Record<string, unknown>> = {}): 
   };
 }
 
-/** The version of Federation that the SDL for supergraphs is written for. Since 2.9 it has what fields cost. */
+/** The version of Federation that the SDL for supergraphs is written for. Since 2.9 it contains the costs of fields. */
 export type FederationVersion = '2.3' | '2.9';
 
 interface SubgraphParts {

@@ -19,8 +19,8 @@ test.each(Object.entries(SCHEMAS))(
   'without introspection, what is gone of %s is found, and nothing else',
   async (name, sdl) => {
     const snapshot = readSnapshot(sdl, name);
-    const { selectable, givable } = partsOf(snapshot, new Set());
-    const keys = [...selectable, ...givable].map(keyOf);
+    const { selectable, inputParts } = partsOf(snapshot, new Set());
+    const keys = [...selectable, ...inputParts].map(keyOf);
     const steps = Math.ceil(keys.length / TOGETHER);
     for (let step = 0; step < steps; step += 1) {
       const gone = keys.filter((_, at) => at % steps === step);
@@ -39,8 +39,8 @@ test.each(Object.entries(SCHEMAS))(
 
 /** The keys of the parts that queries reach. */
 function reached(sdl: string): string[] {
-  const { selectable, givable } = partsOf(buildSchema(sdl), new Set());
-  return [...selectable, ...givable].map(keyOf).toSorted();
+  const { selectable, inputParts } = partsOf(buildSchema(sdl), new Set());
+  return [...selectable, ...inputParts].map(keyOf).toSorted();
 }
 
 /** A service with this schema that does not report it. */

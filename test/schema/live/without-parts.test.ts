@@ -40,8 +40,8 @@ test.each(['schema/upstream.graphql', 'schema/results.graphql'])(
   '%s is valid without each of its parts, and without all fields of each type',
   (path) => {
     const snapshot = readSnapshot(readFileSync(path, 'utf8'), path);
-    const { selectable, givable } = partsOf(snapshot, new Set());
-    const parts = [...selectable, ...givable];
+    const { selectable, inputParts } = partsOf(snapshot, new Set());
+    const parts = [...selectable, ...inputParts];
     const groups = [
       ...parts.map((part) => [part]),
       ...Map.groupBy(parts, ({ holder }) => holder).values(),
@@ -49,7 +49,9 @@ test.each(['schema/upstream.graphql', 'schema/results.graphql'])(
     for (const group of groups) {
       const gone = new Set(group.map(keyOf));
       const left = partsOf(readSnapshot(withoutParts(snapshot, gone), path), new Set());
-      const found = [...left.selectable, ...left.givable].map(keyOf).filter((key) => gone.has(key));
+      const found = [...left.selectable, ...left.inputParts]
+        .map(keyOf)
+        .filter((key) => gone.has(key));
       expect(found).toEqual([]);
     }
   },
