@@ -215,8 +215,8 @@ export async function saveRescued(
       }
       const pair = open();
       isOpened = true;
-      const isThere = head !== undefined && (await store.holds(pair));
-      if (!isThere) {
+      const isSaved = head !== undefined && (await store.holds(pair));
+      if (!isSaved) {
         await store.save(pair);
         if (!(await readsBack(store, pair))) throw new Error('the store does not return its pair');
         report.saved.push(pair);

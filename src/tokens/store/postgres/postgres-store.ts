@@ -66,7 +66,7 @@ export function openPostgresStore(
   const isOver = rules.createClaimEnds(clock.elapsed);
   let ready: Promise<boolean> | undefined;
   /** The era of the store when it was last read, and when the other processes were asked. */
-  const eras: { read?: unknown; asked?: unknown } = {};
+  const eras: { read?: unknown; announced?: unknown } = {};
   let lastLayout: StoreLayout | undefined;
 
   return {
@@ -83,14 +83,14 @@ export function openPostgresStore(
     claim: (claim) =>
       twice(() =>
         change((document, present, era) =>
-          eras.asked !== undefined && era !== eras.asked
+          eras.announced !== undefined && era !== eras.announced
             ? undefined
             : rules.claimSet(document, present, claim),
         ),
       ),
     askOthers: async () => {
-      if (eras.read === eras.asked) return false;
-      eras.asked = await twice(() =>
+      if (eras.read === eras.announced) return false;
+      eras.announced = await twice(() =>
         database.transaction('write', async (run) => {
           const { era } = await checkLayout(run);
           await run('announce');
