@@ -62,10 +62,10 @@ export function brokenValue(what: string, expected: string): GraphQLError {
   );
 }
 
-/** Errors per answer. Each is copied, placed and written without a pause, and all other requests wait. */
+/** The largest number of errors per answer: all are written without a pause, while other requests wait. */
 export const MAX_ERRORS = 3_000;
 
-/** Stands for all broken values behind the first MAX_ERRORS. */
+/** Replaces the errors of all broken values after the first MAX_ERRORS. */
 export function moreBroken(): UpstreamError {
   return ownError(
     'UPSTREAM_BAD_RESPONSE',
@@ -73,7 +73,7 @@ export function moreBroken(): UpstreamError {
   );
 }
 
-/** Stands for all fields behind the first MAX_ERRORS that the caller may not read. */
+/** Replaces the errors of all fields that the caller may not read, after the first MAX_ERRORS. */
 export function moreRefused(): UpstreamError {
   return ownError(
     'FORBIDDEN',
@@ -94,7 +94,7 @@ export function writeError(error: AnswerError, mask: Mask): string {
   const masked = mask(error.thrown);
   const { message } = masked;
   const extensions = masked instanceof GraphQLError ? { ...masked.extensions } : {};
-  // Only the HTTP status of a refusal is taken from it.
+  // It sets only the HTTP status of a refusal.
   delete extensions['http'];
   const path = error.path ?? (masked instanceof GraphQLError ? masked.path : undefined);
   return JSON.stringify({

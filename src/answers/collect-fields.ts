@@ -36,7 +36,7 @@ export interface SelectionScope {
 export interface CollectedField {
   readonly key: string;
   readonly nodes: readonly FieldNode[];
-  /** The `@defer` that it is under; undefined if any of its nodes is under none. */
+  /** The `@defer` that it is under; undefined if any of its nodes is not under one. */
   readonly deferred: DeferUse | undefined;
   /** Set if the caller may not read the field, by any of its nodes: `nodes` are those that are sent instead. */
   readonly refused?: Refused | undefined;
@@ -56,8 +56,8 @@ export interface CollectedFields {
 }
 
 /**
- * Collects the fields of an object of this type, in the order of the answer. Of an abstract type: those that are
- * selected whatever the object's type is.
+ * Collects the fields of an object of this type, in the order of the answer. For an abstract type: those that are selected
+ * for every type of object.
  */
 export function collectFields(
   scope: SelectionScope,
@@ -125,7 +125,7 @@ export function isIncluded(
   return inclusionOf(scope, directives) !== false;
 }
 
-/** Null if a condition is null. `@skip` counts first (as in graphql-js). */
+/** Null if a condition is null. `@skip` takes precedence, as in graphql-js. */
 function inclusionOf(
   scope: Pick<SelectionScope, 'condition'>,
   directives: readonly DirectiveNode[] = [],

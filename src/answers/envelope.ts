@@ -15,7 +15,7 @@ import { objectShape, type FieldShape, type Shape, type TypenameShape } from './
 /** How the bytes of an answer become a value. */
 interface AnswerScan<T> {
   readonly scan: Scan;
-  /** Makes the value of an answer that was scanned. Returns undefined if it has to be read in general all the same. */
+  /** Makes the value of a scanned answer. Returns undefined if the answer has to be read in general after all. */
   readonly take: (bytes: Buffer, tape: Tape) => Pausable<T | undefined>;
 }
 
@@ -58,9 +58,9 @@ export function envelopeScanner<T>({
         end = scanAnything(bytes, tape.extensionsAt, tape);
         tape.extensionsEnd = end;
       } else {
-        const none = NO_ERRORS.find((written) => matches(bytes, start, written));
-        if (!none) return -1;
-        end = start + none.length;
+        const noErrors = NO_ERRORS.find((written) => matches(bytes, start, written));
+        if (!noErrors) return -1;
+        end = start + noErrors.length;
       }
       if (end < 0) return end;
     } while (bytes[end] === 44);
@@ -75,7 +75,7 @@ export type Slot = FieldShape & { readonly shape: Shape | TypenameShape };
 export interface ScannedSlots {
   /** All slots, with their keys. */
   readonly whole: Buffer;
-  /** Start and end of the value of each. */
+  /** Start and end of the value of each slot. */
   readonly at: readonly number[];
   /** As they were written. */
   readonly extensions: string | undefined;
@@ -114,7 +114,7 @@ export function member(key: string, shape: Shape): Slot {
 const scanAnything = scanner({ kind: 'any', nullable: true, type: '' });
 const DATA_KEY = Buffer.from('"data":');
 const EXTENSIONS_KEY = Buffer.from('"extensions":');
-/** How services report no errors: the specification asks to leave the key out (section 7.1). */
+/** How some services report that there are no errors. The specification omits the key (section 7.1). */
 const NO_ERRORS = [Buffer.from('"errors":null'), Buffer.from('"errors":[]')];
 
 /** What decides whether a request is sent again in another form. */
@@ -164,7 +164,7 @@ export function slotsIn(
   keys: readonly string[],
 ): {
   readonly slots: readonly ServiceValue[];
-  /** The errors that belong to none of them. */
+  /** The errors that do not belong to any of them. */
   readonly unplaced: readonly UpstreamError[];
 } {
   const values = data?.members(new Set(keys));
@@ -268,7 +268,7 @@ interface FailedPage {
   readonly key: string;
 }
 
-/** The keys of the pages whose parent is null. Each list on the way is passed once, however many pages failed in it. */
+/** The keys of the pages whose parent is null. Reads each list on the way once, however many pages failed in it. */
 function* withoutParent(
   value: Json | undefined,
   failed: readonly FailedPage[],
@@ -308,10 +308,10 @@ function* valuesAt(
 }
 
 /**
- * Returns what says that a request without data was too big. The GraphQL specification has no form for that. What is
- * recognized here are the codes and messages of graphql-java, graphql-ruby, graphql-php, Hot Chocolate, Absinthe,
+ * Finds out whether a request without data was too big. The GraphQL specification does not define how services say so. This
+ * recognizes the codes and messages of graphql-java, graphql-ruby, graphql-php, Hot Chocolate, Absinthe,
  * gqlgen, async-graphql, graphql-query-complexity, graphql-cost-analysis, GraphQL Armor, Apollo Router, GitHub and
- * Shopify. A message about the depth of the operation, or about how often requests are sent, says nothing of records.
+ * Shopify. A message about the depth of the operation, or about the rate of requests, is not about the number of records.
  */
 function tooBigIn(
   { data, errors }: { readonly data: Json | undefined; readonly errors: readonly UpstreamError[] },
@@ -331,17 +331,17 @@ function isRefusalOfSize({ message, code, members }: UpstreamError): boolean {
   return SIZES.test(words) && EXCESS.test(words) && !OTHER_LIMITS.test(words);
 }
 
-/** `HC0047` and `HC0081` are of Hot Chocolate. */
+/** Hot Chocolate has `HC0047` and `HC0081`. */
 const CODES =
   /^(?:HC0047|HC0081|.*(?:TOO_(?:COMPLEX|EXPENSIVE|LARGE|BIG)|(?:COMPLEXITY|COST|NODE)_(?:LIMIT_)?EXCEEDED|COST_LIMIT).*)$/;
-/** Of GitHub, beside the message. */
+/** GitHub sends this beside the message. */
 const TYPES = /"type":"MAX_NODE_LIMIT_EXCEEDED"/;
 const SIZES = /complex|\bcosts?\b|expensive|\bnodes\b|too (?:large|big|many (?:records|items))/i;
 const EXCESS = /exceed|\btoo\b|\bover\b|more than|limit|maximum|\bmax\b/i;
 const OTHER_LIMITS =
   /\bdepth\b|\brates?\b|throttl|too many requests|quota|per (?:second|minute|hour|day)\b/i;
 
-/** A message or its extensions have the cost and the limit, in either order. */
+/** Reads the cost and the limit, in either order, from a message or its extensions. */
 function shareIn({ message, members }: UpstreamError): number | undefined {
   return shareOf(numbersIn(message)) ?? shareOf(numbersIn(members));
 }
@@ -350,7 +350,7 @@ function numbersIn(text: string): readonly number[] {
   return Array.from(text.matchAll(NUMBER), ([number]) => Number(number.replaceAll(/[,_]/g, '')));
 }
 
-/** Not a part of a word such as HC0047. */
+/** Does not match digits in a word such as HC0047. */
 const NUMBER = /(?<![\w.])\d+(?:[,_]\d{3})*(?:\.\d+)?(?!\w)/g;
 
 function shareOf([first = 0, second = 0]: readonly number[]): number | undefined {

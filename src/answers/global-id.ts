@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { LeafShape } from './shape.ts';
 
-/** What a global id says: the type of a record, and its id in the service. */
+/** The content of a global id: the type of a record, and its id in the service. */
 export interface GlobalId {
   readonly type: string;
   /** As the service wrote it: an ID, a String, an Int or an enum as text, any other type as JSON. */
@@ -39,7 +39,7 @@ export function decodeGlobalId(text: string): GlobalId | undefined {
   if (bytes.readUInt32BE(size) !== crc32(bytes.subarray(0, size))) return undefined;
   // Otherwise the same bytes could be written in several ways, and a client would take them for several records.
   if (bytes.toString('base64url') !== text) return undefined;
-  const named = bytes.toString('utf8', 1, size);
-  const colon = named.indexOf(':');
-  return { type: named.slice(0, colon), id: named.slice(colon + 1) };
+  const content = bytes.toString('utf8', 1, size);
+  const colon = content.indexOf(':');
+  return { type: content.slice(0, colon), id: content.slice(colon + 1) };
 }

@@ -30,13 +30,13 @@ import {
 /** A piece of an answer: text, bytes that other answers may share, or a field that is still to be filled in. */
 export type Part = string | Buffer | Placeholder;
 
-/** A value that was read: its text, with placeholders where something is filled in later. */
+/** A value that was read: its text, with placeholders for fields that are filled in later. */
 export interface Reading {
-  /** Undefined if there is a null where none is allowed, so that the value around it has to be null. */
+  /** Undefined if the value must not be null, but would be: then the value around it has to be null. */
   readonly parts: readonly Part[] | undefined;
   /** Their paths begin at the value. */
   readonly errors: readonly AnswerError[];
-  /** The fields that `@defer` puts off. */
+  /** The fields that are under a `@defer`. */
   readonly deferred: readonly DeferredReading[];
 }
 
@@ -62,9 +62,9 @@ export interface Placeholder {
 }
 
 /**
- * Writes a value in the form of its shape, whatever the form and the order of keys it came in. What has the expected form
- * is scanned and copied; any other list or object is taken apart, and so on for what is inside of it. A value that its
- * type does not allow becomes a coded error at its path; a null that is not allowed propagates to the next value that may
+ * Writes a value in the form of its shape. A value that already has this form is scanned and copied. Any other list or
+ * object, for example with keys in another order, is read member by member in the same way. A value that its type does not
+ * allow becomes a coded error at its path; a null that is not allowed propagates to the next value that may
  * be null. Every error of the service is passed on once, whether its path leads to a null or not.
  *
  * @param errors of the service; their paths begin at the value
@@ -77,9 +77,9 @@ export function* readValue(
   isExplained = false,
 ): Pausable<Reading> {
   const reader = new Reader(errors, isExplained);
-  const isThere = yield* reader.read(shape, value);
-  const deferred = isThere ? reader.deferred() : [];
-  return { parts: isThere ? reader.parts() : undefined, errors: reader.errors(), deferred };
+  const isPresent = yield* reader.read(shape, value);
+  const deferred = isPresent ? reader.deferred() : [];
+  return { parts: isPresent ? reader.parts() : undefined, errors: reader.errors(), deferred };
 }
 
 interface DeferredFields {
@@ -91,11 +91,11 @@ interface DeferredFields {
 }
 
 class Reader {
-  /** What is written before `#text`. */
+  /** The parts before `#text`. */
   readonly #parts: Part[] = [];
   #text = '';
   #tape: Tape | undefined;
-  /** Characters that were looked at since the last pause, roughly. */
+  /** The number of characters that were read since the last pause, roughly. */
   #progress = 0;
   readonly #errors: readonly UpstreamError[];
   readonly #broken: AnswerError[] = [];
@@ -131,7 +131,7 @@ class Reader {
     );
   }
 
-  /** To be called at the end. */
+  /** Call it once, at the end. */
   parts(): readonly Part[] {
     this.#endText();
     return this.#parts;
@@ -151,12 +151,12 @@ class Reader {
     return this.#nullFor(shape);
   }
 
-  /** No generator, which would cost more than the rest. */
+  /** Not a generator, which would cost more than the rest. */
   #leaf(shape: LeafShape, value: Json | undefined): boolean {
     if (value === undefined || value.isNull) return this.#null(shape, value);
     const tape = this.#cleared();
     const end = scanOf(shape)(value.bytes, value.start, tape);
-    // Of custom scalars, the scanner does not take values that are deep or long, or have white space inside.
+    // The scanner does not accept custom scalars that are deep or long, or contain white space.
     if (end !== value.end && (shape.kind !== 'any' || shape.globalIdOf !== undefined)) {
       this.#complain('something else', named(shape));
       return this.#nullFor(shape);
@@ -237,11 +237,11 @@ class Reader {
     for (const element of value.elements()) {
       if (index > 0) this.#text += ',';
       this.#path.push(index);
-      const isThere = isLeaf(shape.of)
+      const isPresent = isLeaf(shape.of)
         ? this.#leaf(shape.of, element)
         : yield* this.read(shape.of, element);
       this.#path.pop();
-      if (!isThere) return false;
+      if (!isPresent) return false;
       index += 1;
       this.#progress += EACH;
       if (this.#progress > STEP) yield* this.#pause();
@@ -256,7 +256,7 @@ class Reader {
     yield;
   }
 
-  /** Text that was put together from many pieces takes several times the memory of its bytes. */
+  /** Turns long text into bytes: a string of many pieces takes several times the memory of its bytes. */
   #endText(): void {
     if (this.#text === '') return;
     this.#parts.push(this.#text.length < SHORT ? this.#text : Buffer.from(this.#text));
@@ -276,33 +276,33 @@ class Reader {
     if (shape.refusal) return this.#refuse(shape.refusal);
     const members = value.members(shape.sentKeys);
     let open = '{';
-    let putOff: FieldShape[] | undefined;
+    let postponed: FieldShape[] | undefined;
     for (const selected of shape.fields) {
       const { key, sentKey = key, shape: field, isSilent, deferred } = selected;
       if (isSilent) continue;
       if (deferred) {
-        (putOff ??= []).push(selected);
+        (postponed ??= []).push(selected);
         continue;
       }
       this.#text += `${open}${JSON.stringify(key)}:`;
       open = ',';
       this.#path.push(sentKey);
-      let isThere = true;
-      if (field.kind === 'refused') isThere = this.#refused(field);
+      let isPresent = true;
+      if (field.kind === 'refused') isPresent = this.#refused(field);
       else if (field.kind === 'placeholder') this.#placeholder(field, value);
-      else if (field.kind === 'typename') isThere = this.#typename(field, members.get(key));
-      else if (isLeaf(field)) isThere = this.#leaf(field, members.get(sentKey));
-      else isThere = yield* this.read(field, members.get(sentKey));
+      else if (field.kind === 'typename') isPresent = this.#typename(field, members.get(key));
+      else if (isLeaf(field)) isPresent = this.#leaf(field, members.get(sentKey));
+      else isPresent = yield* this.read(field, members.get(sentKey));
       this.#path.pop();
-      if (!isThere) return false;
+      if (!isPresent) return false;
       if (this.#progress > STEP) yield* this.#pause();
     }
     this.#text += open === '{' ? '{}' : '}';
-    if (putOff) this.#putOff(putOff, value);
+    if (postponed) this.#defer(postponed, value);
     return true;
   }
 
-  #putOff(fields: readonly FieldShape[], value: Json): void {
+  #defer(fields: readonly FieldShape[], value: Json): void {
     const path = [...this.#path];
     for (const [use, group] of Map.groupBy(fields, ({ deferred }) => deferred)) {
       const errors = group
@@ -316,7 +316,7 @@ class Reader {
     }
   }
 
-  /** Takes the errors at a path or below it out of this reading. */
+  /** Removes the errors at a path or below it from this reading, and returns them. */
   #takeErrors(at: Path, depth: number): UpstreamError[] {
     const errors: UpstreamError[] = [];
     for (const error of this.#errors) {
@@ -378,7 +378,7 @@ class Reader {
   }
 }
 
-/** Returns the scanner of a shape, which is made once. */
+/** Returns the scanner of a shape, created once. */
 function scanOf(shape: Shape): Scan {
   const scan = scans.get(shape) ?? scanner(shape);
   scans.set(shape, scan);
@@ -387,10 +387,10 @@ function scanOf(shape: Shape): Scan {
 
 const scans = new WeakMap<Shape, Scan>();
 
-/** Characters of text that stays text. */
+/** Shorter text stays a string, characters. */
 const SHORT = 256;
 
-/** What an element costs beside its text, in characters. */
+/** The cost of an element in addition to its text, in characters. */
 const EACH = 32;
 
 /** The keys under which the service may report errors of a field. */

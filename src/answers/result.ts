@@ -18,8 +18,8 @@ import {
 } from './write-answer.ts';
 
 /**
- * A result that is bytes, and still a result: plugins read, copy and change it, and what none of them changed is sent as
- * the service wrote it.
+ * A result whose values are made from bytes on demand: plugins can read, copy and change it, and what they did not change
+ * is sent as the service wrote it.
  *
  *     createResult(answer)  { data, errors, extensions }    own enumerable accessors, each present only if it has a value
  *            |                  read: the value is made from the bytes, and kept
@@ -42,7 +42,7 @@ export function createResult(answer: WholeAnswer, hold: HoldValues = () => {}): 
  * Called before the values of `data` are made, but not for later payloads, which have a page each. Its errors are thrown
  * where the values are read.
  *
- * @param bytes how much memory they will need beside the bytes, estimated
+ * @param bytes the memory that the values will need in addition, estimated
  */
 type HoldValues = (bytes: number) => void;
 
@@ -129,7 +129,7 @@ function addHttp(extensions: Json, requested: RequestedHttp, isJson: boolean): v
 type Pieces = (string | Buffer)[];
 type Json = Record<string, unknown>;
 
-/** A property that is made when somebody reads it. */
+/** A property whose value is made when it is first read. */
 class Member {
   readonly #make: () => unknown;
   /** Writes what it is made from. */

@@ -30,7 +30,7 @@ interface Marks {
  * Makes a function that checks the bytes of an answer against a shape without creating objects.
  *
  * It accepts only what passes on unchanged except for the cuts: compact JSON with the keys in the order in which they
- * were selected. `readValue` (read.ts) looks into every other value, and scans what is inside of it.
+ * were selected. `readValue` (read.ts) reads every other value, and scans the values inside it.
  */
 export function scanner(shape: Shape, marks: Marks = {}): Scan {
   const scan = scannerOf(shape, marks);
@@ -349,7 +349,7 @@ function isNumberByte(byte: number): boolean {
   return byte === 46 || byte === 101 || byte === 69;
 }
 
-/** A custom scalar is passed on whatever it is, except null. */
+/** A custom scalar is passed on unchecked, except null. */
 function scanAny(bytes: Uint8Array, at: number): number {
   return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_SCANNED_LEVELS, at + STEP, bytes, at);
 }
@@ -391,7 +391,7 @@ function enumScanner(values: ReadonlySet<string>): Scan {
 }
 
 /**
- * Checks the value that begins at a byte, and takes notes.
+ * Checks the value that begins at a byte, and writes notes to the tape.
  *
  * A list pauses behind `Tape.pauseAt`: it and everything around it return PAUSED. Called again with the same arguments,
  * they go on where they were, which the tape knows.
@@ -490,7 +490,7 @@ export class Tape {
 const INITIAL_SIZE = 256;
 const NO_NUMBERS: Int32Array<ArrayBuffer> = new Int32Array();
 
-/** Not as a typed array: to create one takes about 1 us, because its memory is outside the V8 heap. */
+/** Not a typed array: creating one takes about 1 us, because its memory is outside the V8 heap. */
 function firstOf(numbers: Int32Array, count: number): number[] {
   const first = Array<number>(count);
   for (let i = 0; i < count; i += 1) first[i] = numbers[i]!;

@@ -100,7 +100,7 @@ export class OpenParts {
     { readonly of: PendingPart; readonly index: number | undefined }
   >();
 
-  /** To be called with each payload that is sent. */
+  /** Call it with each payload that is sent. */
   sent({ pending = [], incremental = [], ended = [] }: Payload): void {
     for (const of of pending) this.#parts.set(of.id, { of, index: of.from });
     for (const increment of incremental) {

@@ -26,9 +26,9 @@ import { fieldAt, hasFields, typesWithFields } from '../schema/derived.ts';
 import type { TypeDefs } from './additions.ts';
 import { SUFFIX } from './private-keys.ts';
 
-/** What is added, as lists. */
+/** A company's additions, as lists. */
 export interface AddedParts {
-  /** What has its mistakes. */
+  /** The name of the file or option, for messages about mistakes. */
   readonly source: string;
   readonly documents: readonly DocumentNode[];
   readonly resolvers: readonly IResolvers[];
@@ -54,7 +54,7 @@ export function documentsOf(typeDefs: TypeDefs | undefined, source: string): Doc
   }
 }
 
-/** Finds what `stitchSchemas` would leave out without a word, or would do in a way that nobody wants. */
+/** Finds what `stitchSchemas` would silently leave out, or would do in an unexpected way. */
 export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string[] {
   const definitions = added.documents
     .flatMap((document) => document.definitions)
@@ -72,7 +72,7 @@ export function mistakesBefore(served: GraphQLSchema, added: AddedParts): string
   ];
 }
 
-/** Finds what is wrong with what resolvers and merges require, in the stitched schema. */
+/** Finds mistakes that only the stitched schema shows, such as invalid requirements of resolvers and merges. */
 export function mistakesAfter(
   served: GraphQLSchema,
   schema: GraphQLSchema,
@@ -175,10 +175,10 @@ function mistakesOfDefinition(
   return mistakes;
 }
 
-/** Directives of Federation that would be without effect here. */
+/** Directives of Federation that would have no effect here. */
 const MARKS: readonly string[] = ['tag', 'requiresScopes'];
 
-/** What a resolver may have beside the fields of its type. */
+/** Whether this is a special key of a resolver map, such as `__resolveType`, and not a field. */
 function isSpecial(field: string): boolean {
   return field.startsWith('__');
 }
@@ -209,7 +209,7 @@ function mistakesOfResolvers(
   });
 }
 
-/** They would always be null. */
+/** Finds added fields that would always be null. */
 function fieldsWithoutResolver(
   served: GraphQLSchema,
   definitions: readonly Definition[],
@@ -229,16 +229,16 @@ function fieldsWithoutResolver(
       return [];
     const name = definition.name.value;
     const roots = [served.getQueryType()?.name, served.getMutationType()?.name ?? 'Mutation'];
-    const having = schemas.map((schema) => schema.getType(name)).filter(isObjectType);
-    // A type that only typeDefs has is what its resolvers return.
-    if (!roots.includes(name) && having.length === 0) return [];
-    const types = [name, ...having.flatMap((type) => type.getInterfaces().map(String))];
+    const known = schemas.map((schema) => schema.getType(name)).filter(isObjectType);
+    // The values of a type that only typeDefs has come from its resolvers.
+    if (!roots.includes(name) && known.length === 0) return [];
+    const types = [name, ...known.flatMap((type) => type.getInterfaces().map(String))];
     return (definition.fields ?? [])
       .map(nameOf)
       .filter(
         (field) =>
           !types.some((type) => isResolved(type, field)) &&
-          !having.some((type) => field in type.getFields()),
+          !known.some((type) => field in type.getFields()),
       )
       .map(
         (field) =>
@@ -253,7 +253,7 @@ function mistakesOfSubschema(
   index: number,
 ): string[] {
   const at = `subschemas[${index}]`;
-  // What transforms make of it is only known to the stitched schema.
+  // Only the stitched schema shows what transforms make of it.
   if (transforms.length > 0) return [];
   const roots = [
     [served.getQueryType(), schema.getQueryType()],
@@ -280,7 +280,7 @@ function mistakesOfSubschema(
   ];
 }
 
-/** Operations that need nothing added are answered as the served schema says. */
+/** Finds fields whose type another schema changes: operations without added fields are answered by the served schema. */
 function changedFields(served: GraphQLSchema, schema: GraphQLSchema): string[] {
   return typesWithFields(served).flatMap((parent) =>
     Object.values(parent.getFields())
@@ -300,11 +300,11 @@ function namesWithSuffix(schema: GraphQLSchema): string[] {
   );
 }
 
-/** The fields that must be there for a resolver, or for a merge. */
+/** The fields that a resolver or a merge needs. */
 interface Requirement {
   readonly of: string;
   readonly type: string;
-  /** Undefined for a merge: no field of it alone is made of what it requires. */
+  /** Undefined for a merge, whose requirement is not for a single field. */
   readonly field?: string;
   readonly selectionSet: string;
 }

@@ -4,7 +4,7 @@ import type { DocumentNode } from 'graphql';
 
 /** What a company adds to the served schema: options of `stitchSchemas`, with the names that callers see. */
 export interface Additions {
-  /** Where it comes from, for messages about mistakes: the name of a file, for example. */
+  /** The origin of the additions, for messages about mistakes: the name of a file, for example. */
   readonly source?: string | undefined;
   readonly typeDefs?: TypeDefs | undefined;
   readonly resolvers?: IResolvers | readonly IResolvers[] | undefined;

@@ -33,7 +33,7 @@ import {
 
 /**
  * A number of a custom scalar that JavaScript cannot hold, such as 12345678901234567890. It is written as the service
- * wrote it. In calculations it is the nearest number, and in a text it has all of its digits.
+ * wrote it. In calculations it is the nearest number, and in a text it keeps all of its digits.
  */
 class ExactNumber {
   readonly #written: string;
@@ -82,14 +82,14 @@ function leafOf(json: Json, type: string): unknown {
   if (json.kind !== 'number') {
     return BUILT_IN.has(type) ? JSON.parse(json.raw) : exactly(json.value);
   }
-  // An id is a text: graphql-js writes it as one, whatever the service did.
+  // graphql-js writes ids as strings, even if the service wrote a number.
   if (type === 'ID') return json.raw;
   return BUILT_IN.has(type) ? Number(json.raw) : numberOf(json.raw);
 }
 
 const BUILT_IN: ReadonlySet<string> = new Set(['ID', 'Int', 'Float', 'String', 'Boolean']);
 
-/** Replaces every `Json` in a value, which stands for a number. */
+/** Replaces every `Json` in a value by the number that it holds. */
 export function exactly(value: unknown): unknown {
   if (value instanceof Json) return numberOf(value.raw);
   if (Array.isArray(value)) return value.map(exactly);
@@ -180,10 +180,10 @@ interface OperationDirectives {
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-/** By the contexts of requests. */
+/** Keyed by the context of a request. */
 const directivesOf = new WeakMap<object, OperationDirectives>();
 
-/** From now on, what is delegated with this context has the directives of the operation, which graphql-tools leaves out. */
+/** Adds the operation's directives, which graphql-tools leaves out, to everything delegated with this context. */
 export function delegateDirectives(context: object, directives: OperationDirectives): void {
   directivesOf.set(context, directives);
 }
@@ -220,22 +220,22 @@ function withDirectives(request: ExecutionRequest): ExecutionRequest {
   };
 }
 
-/** By the contexts of requests. */
+/** Keyed by the context of a request. */
 const unplaced = new WeakMap<object, GraphQLError[]>();
 
 /** Keeps errors without a path. graphql-tools reports them only where a value is null. */
 function keepUnplaced({ context }: ExecutionRequest, errors: readonly GraphQLError[]): void {
   const withoutPath = errors.filter(({ path }) => !path);
   if (withoutPath.length === 0) return;
-  const of = context as object;
-  unplaced.set(of, [...(unplaced.get(of) ?? []), ...withoutPath]);
+  const key = context as object;
+  unplaced.set(key, [...(unplaced.get(key) ?? []), ...withoutPath]);
 }
 
 export function unplacedErrors(context: object): readonly GraphQLError[] {
   return unplaced.get(context) ?? [];
 }
 
-/** The operator cannot raise this limit. */
+/** Replaces the advice of an error about MAX_RECORDS: the operator cannot raise this limit. */
 function withAdvice(error: GraphQLError): GraphQLError {
   const { code, max } = error.extensions;
   const isOurs = code === ('DRAIN_LIMIT_EXCEEDED' satisfies ErrorCode) && max === MAX_RECORDS;
@@ -250,7 +250,7 @@ function plainStep(step: string | number): string | number {
   return typeof step === 'string' ? withoutType(step) : step;
 }
 
-/** Applies the same limit to what another subschema returns, and takes nothing from it that was not selected. */
+/** Applies the same limit to the results of another subschema, and drops what was not selected. */
 export function withinLimit(config: SubschemaConfig): SubschemaConfig {
   const { schema, executor = createDefaultExecutor(schema) } = config;
   const keys = new WeakMap<DocumentNode, Keys>();
@@ -266,31 +266,31 @@ export function withinLimit(config: SubschemaConfig): SubschemaConfig {
   return { ...config, executor: limited as Executor };
 }
 
-/** Bytes of one result. To parse them takes about 10 ms. */
+/** The size of one result, bytes. Parsing it takes about 10 ms. */
 const MAX_BYTES = 2 * 1024 * 1024;
-/** Members of all objects that an operation has read, its own and those that others require. */
+/** The number of members of all objects that an operation has read, including those that resolvers and merges require. */
 const MAX_MEMBERS = 10_000;
-/** Each has a key and something more. */
+/** Each record has a key and at least one other member. */
 export const MAX_RECORDS = MAX_MEMBERS / 2;
 
-/** By the contexts of requests, each of which has one operation. */
+/** Keyed by the context of a request, which has one operation. */
 const counts = new WeakMap<object, number>();
 
 function isWithinLimit({ context }: ExecutionRequest, data: unknown): boolean {
-  const of = (context ?? {}) as object;
-  const count = countMembers(data, counts.get(of) ?? 0);
-  counts.set(of, count);
+  const key = (context ?? {}) as object;
+  const count = countMembers(data, counts.get(key) ?? 0);
+  counts.set(key, count);
   return count <= MAX_MEMBERS;
 }
 
 /** Counts values that a resolver returns. @throws OPERATION_TOO_COMPLEX */
-export function countOwn(context: object, values: number): void {
+export function countResolved(context: object, values: number): void {
   const count = (counts.get(context) ?? 0) + values;
   counts.set(context, count);
   if (count > MAX_MEMBERS) throw tooManyFields();
 }
 
-/** Stops when it has counted too many. */
+/** Stops above the limit. */
 function countMembers(value: unknown, before: number): number {
   let count = before;
   if (Array.isArray(value)) {

@@ -27,7 +27,7 @@ import {
   type Fragments,
 } from '../selections.ts';
 
-/** Whether a document, which is valid, selects one of these fields, of any of the types that it may be selected on. */
+/** Whether a valid document selects one of these fields, on any of the types on which it may be selected. */
 export function selectsField(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -57,15 +57,15 @@ function isOneOf(
 /*
  * Private keys
  *
- * In the documents that graphql-tools sends, the keys of the caller meet the fields that a resolver or a merge requires.
- * In one object, `{ person { firstName: lastName fullName } }` asks for `firstName: lastName` and for `firstName`. So a
- * caller could choose what resolvers get, and which keys a second service is asked for.
+ * In the documents that graphql-tools sends, the keys of the caller collide with fields that a resolver or a merge requires.
+ * `{ person { firstName: lastName fullName } }` selects both `firstName: lastName` and, for the resolver of `fullName`,
+ * `firstName` in one object. So a caller could choose what resolvers get, and which keys are sent to a second service.
  *
- * Therefore every field of the caller is executed under a key that nobody else uses: its own with SUFFIX. Plain names
- * belong to whoever requires a field. The caller's keys are put back when the answer is written.
+ * Therefore every field of the caller is executed under a private key: the caller's key with SUFFIX. Keys without SUFFIX
+ * belong to resolvers and merges. The caller's keys are restored when the answer is written.
  */
 
-/** No field of the schema ends with it: see `additionMistakes`. A caller's key may, and gets another one. */
+/** No field of the schema ends with it (addition-mistakes.ts). A caller's key may, and gets a second one. */
 export const SUFFIX = '__rs';
 
 /** The keys of one object of an answer; those of all its possible types together. */
@@ -74,9 +74,9 @@ export type Keys = ReadonlyMap<string, Key>;
 export const NO_KEYS: Keys = new Map();
 
 export interface Key {
-  /** The caller's. */
+  /** The caller's key. */
   readonly name: string;
-  /** The name of its type, if that is a leaf. */
+  /** The name of the field's type, if that is a leaf. */
   readonly leaf: string | undefined;
   readonly below: Keys;
 }
@@ -99,7 +99,7 @@ export function withPrivateKeys(
       Field: {
         leave: (node) => {
           const key = (node.alias ?? node.name).value;
-          // Of `__typename` too: graphql-tools removes a fragment that has nothing else.
+          // `__typename` gets one too: graphql-tools removes a fragment that has no other field.
           const alias = { kind: Kind.NAME, value: `${key}${SUFFIX}` } as const;
           const parent = types.getParentType();
           const isAdded = parent && isOneOf(schema, parent, node.name.value, added);
@@ -133,8 +133,8 @@ function isCondition({ name: { value } }: DirectiveNode): boolean {
 }
 
 /**
- * For what a resolver returns, graphql-tools requests the rest from the service that has it, with everything that is
- * required there; but it skips added fields that are not in a fragment.
+ * Wraps selections in a fragment. For an object that a resolver returns, graphql-tools requests the other fields from the
+ * service that has them, with everything that they require; but it skips added fields that are not in a fragment.
  */
 function inFragment(selectionSet: SelectionSetNode): SelectionSetNode {
   return { kind: Kind.SELECTION_SET, selections: [{ kind: Kind.INLINE_FRAGMENT, selectionSet }] };
@@ -177,8 +177,8 @@ export function callerKey(key: string): string {
 }
 
 /*
- * Two types of a union may require fields of one name and different types, as `id: Int!` and `id: ID!`. They cannot be
- * selected together. Then each gets a key with the name of its type.
+ * Two types of a union may require fields of the same name and different types, such as `id: Int!` and `id: ID!`. They
+ * cannot be selected together, so each gets a key with the name of its type.
  */
 
 /** Whether an operation was refused because fields cannot be selected together. */
@@ -210,7 +210,7 @@ export function withoutType(key: string): string {
   return at < 0 ? key : key.slice(0, at);
 }
 
-/** Puts plain keys back. */
+/** Restores the plain keys. */
 export function withPlainKeys(value: unknown, keys: Keys): unknown {
   if (Array.isArray(value)) return value.map((element) => withPlainKeys(element, keys));
   if (typeof value !== 'object' || value === null) return value;
@@ -224,11 +224,11 @@ export function withPlainKeys(value: unknown, keys: Keys): unknown {
 }
 
 /**
- * Returns what was selected of the `data` of another service, and nothing else: what it returns beyond that would take
- * the place of what the recruiting service has said about the same record.
+ * Returns what was selected from the `data` of another service. Anything else in it would replace values that the
+ * recruiting service returned for the same record.
  */
 export function onlySelected(value: unknown, keys: Keys): unknown {
-  if (Array.isArray(value)) return value.map((each: unknown) => onlySelected(each, keys));
+  if (Array.isArray(value)) return value.map((element: unknown) => onlySelected(element, keys));
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).flatMap(([name, member]: [string, unknown]) => {
     const key = keys.get(name);

@@ -25,10 +25,10 @@ import {
 import type { ServedWithAdditions } from './with-additions.ts';
 
 /**
- * Plans an operation that needs something added: graphql-js executes it over the stitched schema, and delegates to the
- * plans of the served one. It is always answered whole.
+ * Plans an operation that selects something added: graphql-js executes it over the stitched schema, and delegates to the
+ * plans of the served schema. It is always answered whole.
  *
- * @param admit called with the call of an operation, for the context with which it delegates
+ * @param admit returns the context with which a call delegates
  * @param grown called with the bytes of memory that the plan takes
  */
 export function stitchedPlan(
@@ -83,7 +83,7 @@ export function stitchedPlan(
   };
 }
 
-/** graphql-js answers introspection without a pause: 100 ms for a large schema. */
+/** Such operations are refused: graphql-js answers introspection without a pause, 100 ms for a large schema. */
 function selectsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
   const root = schema.getQueryType()!.name;
   return selectsField(schema, document, new Set([`${root}.__schema`, `${root}.__type`]));
@@ -189,7 +189,7 @@ function written(data: Readonly<Record<string, unknown>>, keys: Keys): readonly 
   }
 }
 
-/** A custom scalar may be something that JSON does not have, such as a function. */
+/** Writes a leaf. A custom scalar may be something that JSON cannot represent, such as a function. */
 function jsonOf(leaf: unknown): string {
   const text = JSON.stringify(leaf) as string | undefined;
   return text ?? 'null';
@@ -213,7 +213,7 @@ function errorsOf(error: ResultError): readonly ThrownError[] {
 
 function errorAt(error: unknown, path: GraphQLError['path']): ThrownError {
   let thrown = error;
-  // Each delegation has put it into an error with another path.
+  // Each delegation has wrapped it in an error with another path.
   while (thrown instanceof GraphQLError && thrown.originalError instanceof GraphQLError) {
     thrown = thrown.originalError;
   }

@@ -47,7 +47,7 @@ import {
   type AddedParts,
 } from './addition-mistakes.ts';
 import type { Additions } from './additions.ts';
-import { countOwn, withinLimit, exactLiteral } from './delegations.ts';
+import { countResolved, withinLimit, exactLiteral } from './delegations.ts';
 import { selectsField } from './private-keys.ts';
 
 /**
@@ -77,9 +77,9 @@ const SOMETHING = { selectionSet: '{ __typename }' };
 
 /**
  * Counts the values of lists that resolvers return, like those that are read: graphql-js completes a list of any length
- * without a pause. And keeps it from forgetting promises, in any list: a rejection that nobody handles ends the process.
+ * without a pause. Also keeps graphql-js from forgetting promises in lists: an unhandled rejection ends the process.
  *
- * @param fields those of a company, as `Type.field`
+ * @param fields the fields of a company, as `Type.field`
  */
 function limitLists(schema: GraphQLSchema, fields: ReadonlySet<string>): void {
   for (const type of Object.values(schema.getTypeMap())) {
@@ -88,14 +88,14 @@ function limitLists(schema: GraphQLSchema, fields: ReadonlySet<string>): void {
     for (const field of Object.values(type.getFields())) {
       const list = getNullableType(field.type);
       if (!isListType(list)) continue;
-      const isOwn = fields.has(`${type.name}.${field.name}`);
-      if (!isOwn && !hasRequiredItems(list)) continue;
+      const isAdded = fields.has(`${type.name}.${field.name}`);
+      if (!isAdded && !hasRequiredItems(list)) continue;
       const { resolve = defaultFieldResolver } = field;
       field.resolve = (parent, args, context, info) => {
         const selected = info.fieldNodes.map((node) => node.selectionSet?.selections.length ?? 1);
         const each = selected.reduce((sum, count) => sum + count, 0);
         const complete = (value: unknown) =>
-          failingLater(isOwn ? counted(value, each, context as object) : value, list);
+          failingLater(isAdded ? counted(value, each, context as object) : value, list);
         const value: unknown = resolve(parent, args, context, info);
         return isPromise(value) ? value.then(complete) : complete(value);
       };
@@ -118,8 +118,8 @@ function hasRequiredItems({ ofType: item }: GraphQLList<GraphQLOutputType>): boo
 }
 
 /**
- * Makes promises of the items of a list, if they must not be null. Where one of them fails at once, graphql-js 16 leaves
- * the list, and forgets the items before it, which may be rejected later.
+ * Turns the items of a list into promises, if they must not be null. If one of them failed synchronously, graphql-js 16
+ * would leave the list and forget the items before it, which may be rejected later.
  */
 function failingLater(value: unknown, { ofType: item }: GraphQLList<GraphQLOutputType>): unknown {
   if (!Array.isArray(value)) return value;
@@ -132,7 +132,7 @@ function failingLater(value: unknown, { ofType: item }: GraphQLList<GraphQLOutpu
       )
     : value;
   if (!isNonNullType(item) || (isLeafType(inner) && !items.some(isPromise))) return items;
-  return items.map((each) => Promise.resolve(each));
+  return items.map((element) => Promise.resolve(element));
 }
 
 /** Handles the rejections of promises in a list that is not used. */
@@ -145,7 +145,7 @@ function handleRejections(value: unknown): void {
  * Counts a list and those in it. Records of a delegation were counted when they were read.
  *
  * @param each how much a value of the list counts
- * @returns the list; as an array, if it was drawn from something else
+ * @returns the list; an array if it was another iterable
  * @throws OPERATION_TOO_COMPLEX
  */
 function withinCount(value: unknown, each: number, context: object): unknown {
@@ -153,16 +153,16 @@ function withinCount(value: unknown, each: number, context: object): unknown {
   if (!Array.isArray(value)) {
     const drawn: unknown[] = [];
     for (const item of value) {
-      // It can only be drawn once.
+      // An iterable can be read only once.
       handleRejections(item);
-      countOwn(context, each);
+      countResolved(context, each);
       drawn.push(item);
     }
     return drawn;
   }
   const list: readonly unknown[] = value;
   if (isExternalObject(list[0])) return list;
-  countOwn(context, list.length * each);
+  countResolved(context, list.length * each);
   return isIterableObject(list[0]) ? list.map((item) => withinCount(item, each, context)) : list;
 }
 
@@ -171,8 +171,8 @@ function isIterableObject(value: unknown): value is Iterable<unknown> {
 }
 
 /**
- * Gives what is added the scopes and tags that adapters.json has for it, and its fields those of the fields that they
- * require: what they return is made of them.
+ * Gives added types and fields the scopes and tags that adapters.json has for them. Added fields also get those of the
+ * fields that they require, because their values are made of these.
  */
 function withMarksOfAdditions(
   schema: GraphQLSchema,
@@ -191,7 +191,7 @@ function withMarksOfAdditions(
       fragment: parse(`fragment Required on ${name} ${selectionSet}`),
     }));
   });
-  // What is required may be added too.
+  // A required field may be an added field too.
   let grows = true;
   while (grows) {
     grows = false;
@@ -209,7 +209,7 @@ function checkGuards(
   schema: GraphQLSchema,
 ): void {
   const mistakes = guardsOfAdditions.flatMap((entry) =>
-    // What the gateway derives has no entries.
+    // adapters.json cannot have entries for derived fields.
     isMissing(servedSchema, entry)
       ? guardMistakes(schema, entry, 'the schema')
       : guardMistakes(upstream, entry, 'the service'),
@@ -218,8 +218,8 @@ function checkGuards(
 }
 
 /**
- * Refuses fields whose scope the caller lacks, whoever answers them: a resolver of the company, or another service that
- * has the same type.
+ * Refuses fields whose scope the caller lacks, even if a resolver of the company or another service with the same type
+ * answers them.
  */
 function guardFields(
   schema: GraphQLSchema,
@@ -359,7 +359,7 @@ const SERVED = 'recruiting';
 
 function byEntity({ name }: Entity['type']) {
   return {
-    // What other subschemas say about its type does not change it.
+    // The type's description and directives are those of this subschema.
     canonical: true,
     selectionSet: '{ id }',
     fieldName: '_entities',
