@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 
-/** What parts of the gateway decide by a code. */
+/** What the parts of the gateway decide by an error code. */
 type Meaning =
   /** The request is at fault, or its caller knows what follows: its span is not a failed one. */
   | 'mistake'
@@ -8,7 +8,7 @@ type Meaning =
   | 'refusal'
   /** Not due to the request: requests for other pages will probably fail as well. */
   | 'outage'
-  /** It lasts until somebody corrects the cause: an export does not try again. */
+  /** It lasts until the cause is corrected: an export does not try again. */
   | 'lasting'
   /** The operation does not fit the schema, or the limits: an export tries a smaller one. */
   | 'invalid';
@@ -41,7 +41,7 @@ export type ErrorCode = keyof typeof CODES;
 
 export const ERROR_CODES = Object.keys(CODES) as readonly ErrorCode[];
 
-/** Whether a code has this meaning. One that is not ours has none. */
+/** Whether a code has this meaning. False for codes that are not the gateway's. */
 export function means(code: unknown, meaning: Meaning): boolean {
   const known = knownCode(code);
   return known !== 'OTHER' && (CODES[known] as readonly Meaning[]).includes(meaning);
@@ -127,23 +127,23 @@ export function forbidden(message: string): GraphQLError {
   return codedError('FORBIDDEN', message, { extensions: { http: { status: 403, spec: true } } });
 }
 
-/** One of our codes; `OTHER` for any other value, which may come from the upstream. */
+/** Returns one of the gateway's codes; `OTHER` for any other value, which may come from the upstream. */
 export function knownCode(code: unknown): ErrorCode | 'OTHER' {
   return ERROR_CODES.find((known) => known === code) ?? 'OTHER';
 }
 
-/** The `extensions.code` of a GraphQL error, ours or the upstream's. */
+/** The `extensions.code` of a GraphQL error, the gateway's or the upstream's. */
 export function codeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? error.extensions['code'] : undefined;
 }
 
-/** What says that a request was too big, or may have been: with fewer records it may be answered. */
+/** Says that a request was too big, or may have been: with fewer records it may be answered. */
 export interface TooBig {
   /** Whether the service said so, or a proxy in front of it. Otherwise an outage looks the same. */
   readonly isSaid: boolean;
   /** How much of the request the service would have accepted, from 0 to 1, if it gave the numbers. */
   readonly share?: number | undefined;
-  /** The words of the service, if it gave any. */
+  /** The message of the service, if it sent one. */
   readonly message?: string | undefined;
 }
 

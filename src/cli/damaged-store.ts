@@ -80,7 +80,7 @@ export async function readOrRepair(
   return rebuilt(opened);
 }
 
-/** Makes what is missing of damaged tables. @throws CommandError if that is not the fault, or does not help */
+/** Recreates missing tables and rows. @throws CommandError if nothing is missing, or if that does not help */
 async function completed(opened: OpenedStore, error: unknown): Promise<null> {
   const { tables, warn } = opened;
   if (!tables || !isDamage(error)) throw await unreadable(opened, error);

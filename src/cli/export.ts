@@ -66,7 +66,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
     options.url === undefined
-      ? await ownGateway(options, terminal, closeAtEnd)
+      ? await localGateway(options, terminal, closeAtEnd)
       : distantGateway(options.url, options, terminal);
   closeAtEnd(gateway);
   const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
@@ -257,7 +257,7 @@ function leftOut(records: number, why: string): string {
   );
 }
 
-/** Says why the export ended, and how to continue it. */
+/** Describes why the export ended, and how to continue it. */
 function notWhole(
   error: Error,
   records: number,
@@ -277,7 +277,7 @@ function written(records: number): string {
   return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
 }
 
-/** The format by the end of the file name, unless --format names it. @throws OperatorMistake if the two differ */
+/** The format according to the file name or --format. @throws OperatorMistake if the two differ */
 function formatOf({ format, output = '' }: ExportOptions): FormatName {
   const [, ending] = /\.(csv|ndjson|jsonl)(?:\.gz)?$/i.exec(output) ?? [];
   const named = ending === undefined ? undefined : /csv/i.test(ending) ? 'csv' : 'ndjson';
@@ -370,7 +370,7 @@ function graphqlUrl(address: string): string {
 /**
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
-async function ownGateway(
+async function localGateway(
   { sandbox, quiet }: ExportOptions,
   terminal: Terminal,
   closeAtEnd: CloseAtEnd,
@@ -407,7 +407,7 @@ const NO_SOURCE =
 const SANDBOX_NOTICE =
   '***  SANDBOX  ***  These people are made up. Set RECRUITING_URL, or give --url, to export real ones.\n';
 
-/** The limits of callers protect them from each other, and the only caller is this command. */
+/** Removes the limits that protect callers from each other: this command is the only caller. */
 const ONLY_CALLER = {
   auth: undefined,
   host: '127.0.0.1',

@@ -263,16 +263,16 @@ async function makeSureItServes(sdl: string, config: Config, terminal: Terminal)
 }
 
 /**
- * Asks the service about its schema with the access token of the store. It never refreshes: a gateway may hold the
- * claim, and reading a schema is not worth a refresh token.
+ * Requests the schema of the service with the access token of the store. It never refreshes: a gateway may hold the claim,
+ * and reading a schema is not worth a refresh token.
  *
- * @param ask gets what sends requests, and the host of the service
+ * @param request called with a function that sends requests, and the host of the service
  * @throws Error with a message for the operator
  */
 async function askService<Answer>(
   terminal: Terminal,
   timeoutMs: number,
-  ask: (execute: Execute, service: string) => Promise<Answer>,
+  request: (execute: Execute, service: string) => Promise<Answer>,
 ): Promise<Answer> {
   // The command has reported misspellings already.
   const config = readTokenConfig(terminal, { isReported: false });
@@ -296,7 +296,7 @@ async function askService<Answer>(
       },
     });
     try {
-      return await ask(upstream.execute, new URL(baseUrl).host);
+      return await request(upstream.execute, new URL(baseUrl).host);
     } catch (error) {
       throw terminal.stop.aborted
         ? new CommandError('Stopped before the service answered.')

@@ -80,9 +80,9 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
 }
 
 /**
- * What is served for a snapshot, with what a company adds, to be looked at only.
+ * Makes the schema that is served for a snapshot, with what a company adds. It can be printed, but not executed.
  *
- * @param isOlder whether adapters.json may be older than what is added: scopes and tags of what nothing adds are ignored
+ * @param isOlder whether adapters.json may be older than the additions: its entries for unknown fields are then ignored
  * @throws OperatorMistake
  */
 export function servedOffline(

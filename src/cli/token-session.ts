@@ -144,7 +144,7 @@ export async function withTokens(
   });
 }
 
-/** Says where a command looked for the newest pair, and what was there. */
+/** Describes where a command looked for the newest pair, and what it found. */
 function searched(
   { store, repairs, rescueFolder: { directory } }: TokenSession,
   { held, rescued }: TokenService,
@@ -222,7 +222,7 @@ async function openFor(
     const bound = boundStore(store, systemClock);
     return { store: bound, tables, rescueFolder: folder, identity, warn, repairs };
   };
-  if (isThere(tokenStore)) {
+  if (exists(tokenStore)) {
     return opened(openStore(tokenStore, config, { readOnly: purpose === 'inspect' }));
   }
   const description = `${identity.description}, which does not exist`;
@@ -238,7 +238,7 @@ async function openFor(
 }
 
 /** A file without permission to look at it counts as existing, so that opening it reports the reason. */
-function isThere(store: Config['tokenStore']): boolean {
+function exists(store: Config['tokenStore']): boolean {
   if (store.kind === 'postgres') return true;
   try {
     return statSync(store.path, { throwIfNoEntry: false }) !== undefined;

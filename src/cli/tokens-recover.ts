@@ -87,7 +87,7 @@ async function claimIsOver({ held, store, print }: TokenTools, { stop }: Termina
 
 const LOOK_MS = 1_000;
 
-/** What was in the store before is gone with it, the claim of an exchange too. */
+/** The content of the old store is lost, including the claim of an exchange. */
 function repaired(generation: number): string {
   return (
     `The store was repaired: generation ${generation} is in use. Whether a refresh was under way when the store was lost is not known. ` +

@@ -83,7 +83,7 @@ function textOf(report: TokenReport, notices: readonly string[]): string {
   ].join('\n');
 }
 
-/** An exchange under way is no failure, so one that has only begun was cut off. */
+/** A running exchange does not count as failed, so one that has only begun was cut off. */
 function outcomeText(outcome: string): string {
   return outcome === 'begun' ? 'begun; its process ended before the outcome was saved' : outcome;
 }
@@ -115,7 +115,7 @@ function left(seconds: number | null): string | null {
   return seconds > 0 ? `${duration(seconds)} left` : 'has expired';
 }
 
-/** Asks the service whether it accepts the current access token. @returns the exit code: 0 if it does, 1 if not */
+/** Calls the service to find out whether it accepts the current access token. @returns the exit code: 0 if it does, 1 if not */
 export async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
   return withTokenStore(terminal, 'inspect', async (session) => {
     const { stored, config } = session;
@@ -243,7 +243,7 @@ function tokenReport(facts: ReportFacts): TokenReport {
     notRenewed: !stored.imported && refresh !== undefined && refresh.outcome !== 'rotated',
     imported: stored.imported,
     hasSecondPair: stored.surplus > 0,
-    // The service is not asked: that is `tokens check`.
+    // Only `tokens check` calls the service.
     unauthorized: false,
     waitsForExpiry: waitsForExpiry(stored),
   });

@@ -63,34 +63,34 @@ function scopesOf(routerCallers: readonly string[]): string[] {
 
 /** Combinations that would admit or refuse every caller by mistake. */
 export function authContradictions(settings: Readonly<Record<string, string>>): string[] {
-  const isGiven = (name: string) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined;
-  const isAuthGiven = ['AUTH_API_KEYS', ...TOGETHER].some(isGiven);
+  const isSet = (name: string) => (settings[name] ?? settings[`${name}_FILE`]) !== undefined;
+  const isAuthSet = ['AUTH_API_KEYS', ...TOGETHER].some(isSet);
   const isAnonymous = settings['ALLOW_ANONYMOUS'] === 'true';
   const mistakes: string[] = [];
-  if (isAuthGiven && isAnonymous) {
+  if (isAuthSet && isAnonymous) {
     mistakes.push(
       'ALLOW_ANONYMOUS=true admits every caller, but the AUTH_… settings admit only some. Remove one of the two.',
     );
   }
-  if (!isAuthGiven && !isAnonymous) {
+  if (!isAuthSet && !isAnonymous) {
     mistakes.push(
       'RECRUITING_URL is set, but no caller needs a credential: real data would be served to everyone who can reach this address. ' +
         `Set AUTH_API_KEYS (\`${KEYS_NEW}\` makes a key) or AUTH_JWKS_URL, or set ALLOW_ANONYMOUS=true if something in front of the gateway authenticates callers.`,
     );
   }
-  const missing = TOGETHER.filter((name) => !isGiven(name));
+  const missing = TOGETHER.filter((name) => !isSet(name));
   if (missing.length > 0 && missing.length < TOGETHER.length) {
     mistakes.push(
       `AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE must be set together. Set ${missing.join(' and ')} too.`,
     );
   }
-  if (isGiven('ROUTER_CALLERS') && !isAuthGiven) {
+  if (isSet('ROUTER_CALLERS') && !isAuthSet) {
     mistakes.push(
       'ROUTER_CALLERS is set, but callers have no credentials that could identify a router. ' +
         'Set AUTH_API_KEYS or AUTH_JWKS_URL, or remove ROUTER_CALLERS.',
     );
   }
-  return isAuthGiven ? [...mistakes, ...unknownRouters(settings)] : mistakes;
+  return isAuthSet ? [...mistakes, ...unknownRouters(settings)] : mistakes;
 }
 
 /** Returns no mistakes if AUTH_API_KEYS or another of these settings is wrong, which must be corrected first. */
@@ -141,7 +141,7 @@ interface ApiKeyEntry {
 
 const KEY_SCOPE = /^[!#-*\-.-9;-[\]-~]+$/;
 
-/** The mistake of unknown scopes; its subject is the key. @param fieldScopes the scopes in adapters.json */
+/** Describes unknown scopes; the subject of the sentence is the key. @param fieldScopes the scopes in adapters.json */
 export function unknownScope(
   scopes: readonly string[],
   fieldScopes: Iterable<string>,
@@ -183,7 +183,7 @@ export function withFieldScopes(
   return { ...auth, jwt: jwt && { ...jwt, scopes: [...new Set([...jwt.scopes, ...known])] } };
 }
 
-/** The mistakes in an entry, each a predicate whose subject is the entry. They do not quote it. */
+/** Describes the mistakes in an entry; the subject of each sentence is the entry. They do not quote it. */
 export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
   const mistakes: string[] = [];
   if (!new RegExp(`^${API_KEY_NAME}$`).test(name)) {
@@ -220,7 +220,7 @@ function mistakesOf(entry: ApiKeyEntry | undefined): string[] {
     : [`is not name:sha256-hex or name:sha256-hex:scopes; ${CREATES_ONE}`];
 }
 
-/** The gateway does not know the key itself. */
+/** An API key as the gateway knows it: by its hash. */
 function toApiKey({ name, hash: hex, scopes }: ApiKeyEntry) {
   /** SHA-256 of the key. */
   const hash: Uint8Array = Buffer.from(hex, 'hex');

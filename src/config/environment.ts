@@ -46,7 +46,7 @@ function refuseFile(name: string, settings: Record<string, string>): string[] {
 
 const RIGHT_PATH = 'Set it to the path of a file that contains the secret.';
 
-/** Characters. A longer file is not a secret but, for example, a disk image or a log. */
+/** The longest secret, characters. A longer file is something else, such as a disk image or a log. */
 const LONGEST_SECRET = 64 * 1024;
 
 function readSecretFile(

@@ -28,7 +28,7 @@ export interface CheckedConfig extends Omit<GatewayConfig, 'plugins'> {
   readonly plugins: readonly Plugin[];
 }
 
-/** Returns the configuration as it is. An editor checks and completes what is passed to this function. */
+/** Returns the configuration unchanged. Lets editors check and complete it. */
 export function defineConfig(config: GatewayConfig): GatewayConfig {
   return config;
 }
@@ -145,7 +145,7 @@ function mistakesOf(issue: z.core.$ZodIssue): string[] {
   return [`${place === '' ? '' : `${place} `}${issue.message}.`];
 }
 
-/** A value that only graphql-tools and Yoga read. @param faultOf what follows its name in the message */
+/** A value that is passed on to graphql-tools or Yoga. @param faultOf returns what follows its name in the message */
 function checked(faultOf: (value: unknown) => string | undefined) {
   return z.unknown().superRefine((value, context) => {
     const message = value === undefined ? undefined : faultOf(value);

@@ -17,7 +17,7 @@ export interface Gateway {
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** The gateway of this process, through its own `fetch`. */
+/** The gateway of this process, through its `fetch`. */
 export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
   return gatewayOver(fetch, { url: 'http://localhost/graphql', headers: {} });
 }

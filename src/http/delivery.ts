@@ -29,7 +29,7 @@ import {
   type MaskFor,
 } from './exchange.ts';
 
-/** What a caller accepts of the formats that the gateway writes. */
+/** Which of the gateway's formats a caller accepts. */
 interface Accepted {
   /** The content type of an answer in one piece; undefined if none of its types is accepted. */
   readonly json: JsonType | undefined;
@@ -82,7 +82,7 @@ function matchOf(ranges: readonly MediaRange[], names: readonly string[]) {
   return { quality: 0, place: 0 };
 }
 
-/** `utf8` is no registered name (RFC 9110, 8.3.2), but many clients send it. */
+/** `utf8` is not a registered name (RFC 9110, 8.3.2), but many clients send it. */
 function isUtf8({ parameters }: MediaRange): boolean {
   return ['utf-8', 'utf8'].includes(parameters.get('charset') ?? 'utf-8');
 }
@@ -93,7 +93,7 @@ const PARAMETERS: Readonly<Record<IncrementalFormat, string>> = {
   'v0.2': 'incrementalSpec=v0.2',
 };
 
-/** How callers ask for each format. */
+/** How callers request each format. */
 const FORMATS = Object.values(PARAMETERS).map((parameter) => `${MULTIPART};${parameter}`);
 
 /** Without a parameter, the older format: clients that name none, such as urql, read streamed lists only in that one. */
@@ -377,7 +377,7 @@ async function* written(
   let isFirst = true;
   try {
     for await (const result of results) {
-      // Yoga makes such a result when a plugin throws. It would not tell clients what failed, and that no part follows.
+      // Yoga makes such a result when a plugin throws. Clients would not learn from it what failed, and that no part follows.
       const { data, errors, hasNext } = result;
       const isFailure = errors && data === undefined && hasNext === undefined;
       if (isFailure && (!isFirst || errors.length === 0)) throw errors[0];

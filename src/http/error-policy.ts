@@ -118,7 +118,7 @@ function typeOf(json: string | undefined): string {
 /** What Yoga needs to write a result. */
 const FETCH = { Response } as FetchAPI;
 
-/** Sets the code `BAD_USER_INPUT` where there is none of ours: no field was executed, so the caller is at fault. */
+/** Sets the code `BAD_USER_INPUT` on errors without one of ours: no field was executed, so the caller is at fault. */
 function coded(error: GraphQLError): GraphQLError {
   const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
   if (means(code, 'refusal')) return error;
@@ -147,7 +147,7 @@ type OperatorMask = (
   exchange: Pick<Exchange, 'requestId'>,
 ) => GraphQLError;
 
-/** Requests that fail for the same reason within this time share a log line, and its id: a full log helps nobody. */
+/** Requests that fail for the same reason within this time share a log line, and its id: a log full of repetitions is useless. */
 const SHARED_MS = 10_000;
 /** Messages that are remembered. */
 const MAX_MESSAGES = 100;

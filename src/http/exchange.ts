@@ -56,7 +56,7 @@ export interface NodeMessages {
 
 /**
  * One request, and what the stages have found out about it. It is the same for a request over a socket and for one
- * through `fetch`, and reads nothing from the request before a stage asks for it.
+ * through `fetch`, and reads nothing from the request before a stage needs it.
  */
 export class Exchange {
   readonly method: string;

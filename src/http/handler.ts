@@ -21,7 +21,7 @@ import {
 } from './exchange.ts';
 import { STALL_MS } from './listen.ts';
 
-/** What answers need of the handler. */
+/** What answers need from the handler. */
 interface AnswerParts {
   /** The one of Yoga, whose responses it writes without reading them as streams. */
   readonly fetchAPI: FetchAPI;
@@ -214,7 +214,7 @@ function responseOf(reply: Reply, conversation: Conversation): Response | Promis
   }
 }
 
-/** A response over a socket. If it is whole: what is written. */
+/** A response over a socket, with what is written if it is whole. */
 interface Written extends Response {
   [WHOLE]?: {
     readonly body: Body;
@@ -474,7 +474,7 @@ interface HandlerParts {
 /** The gateway as the handler of a Node server, and as a `fetch`: both are the same Yoga. */
 export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
-  /** A stream has to be read or cancelled. One that nobody reads for 60 s ends with an error. */
+  /** A stream has to be read or cancelled. A stream that is not read for 60 s ends with an error. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
   /** Lets plugins end what they have begun, for 5 s at most. */
   dispose(): Promise<void>;

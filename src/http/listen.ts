@@ -22,13 +22,13 @@ interface ListenOptions {
   readonly acceptors?: number;
   /** Above this number, idle connections are closed to make room for new ones. Default: 10,000. */
   readonly maxConnections?: number;
-  /** Called for each new connection that is closed, because there are too many and none of them is idle. */
+  /** Called for each new connection that is closed because there are too many, and no idle one. */
   readonly onDropped?: () => void;
   /** Measures which clients have stopped reading. Default: their connections are kept. */
   readonly clock?: Clock;
 }
 
-/** The time that clients have, ms. */
+/** The time limits of clients, ms. */
 interface TimeOuts {
   /** Between two requests on one connection. */
   readonly keepAliveTimeout: number;
@@ -79,7 +79,7 @@ export async function listen(
   let closing = false;
   // Most requests have the same host as the previous one, and parsing a host costs more than comparing it.
   let lastHost = 'localhost';
-  // Of two headers of one name, Node would use the first and a proxy perhaps the last: a second credential must be seen.
+  // For repeated headers, Node would use the first and a proxy perhaps the last: a second credential must be noticed.
   const parsing = { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
@@ -274,7 +274,7 @@ function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** The longest time for which a client may read nothing of what is written for it. */
+/** How long a client may go without reading what is written for it. */
 export const STALL_MS = 60_000;
 
 const CHECK_MS = 10_000;

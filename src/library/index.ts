@@ -16,7 +16,7 @@ interface Mounted extends IncomingMessage {
   /** The path at which the handler is mounted, which `url` no longer has. */
   readonly baseUrl?: string;
   readonly originalUrl?: string;
-  /** The body, if somebody has read it. */
+  /** The body, if a framework has read it. */
   readonly body?: unknown;
 }
 
@@ -47,7 +47,7 @@ class RequestAgain extends IncomingMessage {
   }
 
   #readAgain(body: Buffer): void {
-    // They are about the body that was sent, which may have been compressed.
+    // These headers describe the body that was sent, which may have been compressed.
     const { 'content-encoding': _, 'transfer-encoding': __, ...headers } = this.headers;
     this.headers = { ...headers, 'content-length': String(body.length) };
     this.complete = true;
@@ -91,7 +91,7 @@ export type Settings = { readonly [Name in SettingName]?: string | number | bool
 
 export interface ExecutorOptions {
   readonly settings: Settings;
-  /** Default: lines on the standard error, of warnings and errors unless LOG_LEVEL is set. */
+  /** Default: warnings and errors on the standard error; LOG_LEVEL sets another level. */
   readonly log?: Logger | undefined;
 }
 
@@ -105,16 +105,16 @@ export interface Gateway {
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
   /** The same for `node:http`, and for frameworks like Express, also mounted at a path that ends in `/graphql`. */
   handler(request: IncomingMessage, response: ServerResponse): void;
-  /** What is served. */
+  /** The served schema. */
   readonly schema: GraphQLSchema;
   /**
-   * Executes operations of this schema for the program itself, with the budget of one caller. It needs no credential.
-   * What fails is a result with errors; `@defer` and `@stream` are answered in parts.
+   * Executes operations of this schema for the program itself, with the budget of one caller and without a credential.
+   * Never rejects: a failure is a result with errors. `@defer` and `@stream` are answered in parts.
    */
   readonly executor: (
     request: ExecutionRequest,
   ) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
-  /** Saves a token pair that is under way, and leaves nothing open. Call it when no more requests arrive. */
+  /** Saves the token pair of a running refresh, and closes everything. Call it when no more requests arrive. */
   close(): Promise<void>;
 }
 
@@ -149,17 +149,17 @@ function configOf({ config }: GatewayOptions, setup: Setup): GatewayConfig {
 
 export interface ServiceExecutor {
   /**
-   * Sends a request to the service with a managed access token, as the `executor` of `wrapSchema` or of a subschema. What
-   * fails is a result with an error that has a code.
+   * Sends a request to the service with a managed access token, as the `executor` of `wrapSchema` or of a subschema. A
+   * failure is a result with an error that has a code.
    */
   readonly executor: (request: ExecutionRequest) => Promise<ExecutionResult>;
-  /** Saves a token pair that is under way, and leaves nothing open. Call it when no more requests arrive. */
+  /** Saves the token pair of a running refresh, and closes everything. Call it when no more requests arrive. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the executor with managed tokens by itself, for a gateway of another kind. It needs no settings for callers:
- * whoever calls the executor may do everything that the tokens allow.
+ * Opens only the executor with managed tokens, for a gateway of another kind. It does not need settings for callers: the
+ * program may do everything that the tokens allow.
  *
  * @throws Error with a message for the operator, such as every mistake in the settings
  */
@@ -171,7 +171,7 @@ export async function createExecutor(options: ExecutorOptions): Promise<ServiceE
   return { executor: execute, close: closer(opening.move()) };
 }
 
-/** Reads the settings, and begins to log. */
+/** Reads the settings, and opens the log. */
 async function setUp(
   { settings, log: programLog }: ExecutorOptions,
   opening: AsyncDisposableStack,
@@ -181,9 +181,9 @@ async function setUp(
   const config = readConfig(env, thisMachine.readFile, { hasCallers, hasSandbox: false });
   const log = programLog
     ? withoutDetails(programLog)
-    : await ownLog(config, env['LOG_LEVEL'], opening);
+    : await defaultLog(config, env['LOG_LEVEL'], opening);
   for (const warning of configWarnings(env, config)) log.warn(warning);
-  for (const name of OF_THE_COMMAND) {
+  for (const name of COMMAND_SETTINGS) {
     if (env[name])
       log.warn(
         `${name} has no effect: it is a setting of the command, and this program serves by itself.`,
@@ -192,16 +192,16 @@ async function setUp(
   return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
 }
 
-/** Not PORT, which a program may read by itself. */
-const OF_THE_COMMAND = ['ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_DELAY_MS', 'WORKERS'] as const;
+/** Settings without effect in a program. Without PORT, which a program may read itself. */
+const COMMAND_SETTINGS = ['ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_DELAY_MS', 'WORKERS'] as const;
 
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value).trim()]));
 }
 
-/** Of warnings and errors, unless a level is set. The standard output belongs to the program around this. */
-async function ownLog(
+/** Logs warnings and errors, unless a level is set. The standard output belongs to the program. */
+async function defaultLog(
   { logLevel, logFormat }: Config,
   levelSetting: string | undefined,
   opening: AsyncDisposableStack,
@@ -210,7 +210,7 @@ async function ownLog(
     level: levelSetting ? logLevel : 'warn',
     format: logFormat,
     colors: false,
-    // A stream of its own: each log adds listeners to it.
+    // A separate stream, because each log adds listeners to it.
     destination: new Writable({
       write: (text: Buffer, _encoding, done) => {
         process.stderr.write(text);
@@ -226,7 +226,7 @@ async function ownLog(
 function closer(parts: AsyncDisposableStack): () => Promise<void> {
   let closing: Promise<void> | undefined;
   const closeNow = async () => {
-    // No wait of the gateway keeps a process alive, and saving a token pair may have to wait.
+    // Waits in the gateway do not keep a process alive, and saving a token pair may have to wait.
     const alive = setInterval(() => {}, 2 ** 30);
     await parts.disposeAsync().finally(() => clearInterval(alive));
   };

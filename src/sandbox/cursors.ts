@@ -6,7 +6,7 @@ import { GraphQLError } from 'graphql';
  * - `keyset`: its sort key. The next page starts after that key, even if the element was removed.
  * - `record`: which record it is. The next page starts after the record's current position; if the record was removed,
  *   the cursor is refused.
- * - `position`: its offset. The next page starts at the following offset, whatever has moved meanwhile.
+ * - `position`: its offset. The next page starts at the following offset, whatever has moved since then.
  */
 export type CursorBehaviour = 'keyset' | 'record' | 'position';
 

@@ -228,7 +228,7 @@ class Hold {
 
   readonly release = (): void => this.#release.resolve();
 
-  /** Rejects if the client has left meanwhile. */
+  /** Rejects if the client leaves during the wait. */
   async pass(gone: AbortSignal): Promise<void> {
     const leave = () => this.#leave.resolve();
     gone.addEventListener('abort', leave);

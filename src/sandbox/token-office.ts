@@ -15,11 +15,11 @@ interface TokenOptions {
   now: () => number;
   /** What an office before this one saved; undefined: a new administrator makes a first token. */
   saved: TokenState | undefined;
-  /** Called after each change of the state, before anybody sees its result. */
+  /** Called after each change of the state, before its result is visible. */
   onChange: () => void;
 }
 
-/** All that an office knows, as JSON can hold it. Times in milliseconds since 1970. */
+/** The state of an office, as JSON. Times in milliseconds since 1970. */
 export interface TokenState {
   linkPath: string;
   createdAt: number;

@@ -22,7 +22,7 @@ import {
 } from 'graphql';
 import type { Wording } from './habits.ts';
 
-/** Refuses the fields that describe the schema. `__typename` is none of them. */
+/** Refuses the fields that describe the schema. `__typename` is not one of them. */
 export function noIntrospection(wording: Wording): (context: ValidationContext) => ASTVisitor {
   return (context) => ({
     Field(node) {
@@ -108,7 +108,7 @@ export function worded(
   if (wording === 'graphql-js') return error;
   const place = placeOf(error.nodes?.[0], document);
   const java = (kind: string, message: string) =>
-    said(error, `Validation error (${kind}@[${place.join('/')}]) : ${message}`, {
+    reworded(error, `Validation error (${kind}@[${place.join('/')}]) : ${message}`, {
       classification: 'ValidationError',
     });
   const isJava = wording === 'graphql-java';
@@ -116,7 +116,7 @@ export function worded(
   if (field !== undefined) {
     return isJava
       ? java('FieldUndefined', `Field '${field}' in type '${type}' is undefined`)
-      : said(error, `The field \`${field}\` does not exist on the type \`${type}\`.`, {
+      : reworded(error, `The field \`${field}\` does not exist on the type \`${type}\`.`, {
           type,
           field,
           responseName: place.at(-1),
@@ -127,7 +127,7 @@ export function worded(
   if (argument !== undefined) {
     return isJava
       ? java('UnknownArgument', `Unknown field argument '${argument}'`)
-      : said(error, `The argument \`${argument}\` does not exist.`, {
+      : reworded(error, `The argument \`${argument}\` does not exist.`, {
           argument,
           specifiedBy: `${SPECIFICATION}#sec-Argument-Names`,
         });
@@ -136,7 +136,7 @@ export function worded(
   if (unknown !== undefined) {
     return isJava
       ? java('UnknownType', `Unknown type '${unknown}'`)
-      : said(error, `Unknown type \`${unknown}\`.`, {
+      : reworded(error, `Unknown type \`${unknown}\`.`, {
           typeCondition: unknown,
           specifiedBy: `${SPECIFICATION}#sec-Fragment-Spread-Type-Existence`,
         });
@@ -161,7 +161,7 @@ function placeOf(node: ASTNode | undefined, document: DocumentNode): string[] {
   return place;
 }
 
-function said(
+function reworded(
   { nodes }: GraphQLError,
   message: string,
   extensions: Record<string, unknown>,
