@@ -32,14 +32,15 @@ interface Patience {
 }
 
 /**
- * A queue of entries that wait for a turn, a slot or memory. When room becomes free, iterate over the queue, which is in
- * the order of turns, and begin the entries that fit. For several priorities, use one queue each and serve them in order.
- * A caller that finds room free does not need the queue.
+ * A queue of entries that wait for a turn, a slot or memory. When room becomes free, iterate over the queue, which is
+ * in the order of turns, and begin the entries that fit. For several priorities, use one queue each and serve them in
+ * order. A caller that finds room free does not need the queue.
  *
  * Owners take turns: an owner with a thousand entries delays the others no more than an owner with one.
  */
 export class Queue<E, T = void> implements Iterable<Waiting<E, T>> {
-  // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next turn.
+  // Maps and sets keep insertion order: the first owner, its first group and that group's first entry have the next
+  // turn.
   readonly #owners = new Map<unknown, Map<unknown, Set<Waiting<E, T>>>>();
   readonly #patience: Patience | undefined;
   #size = 0;

@@ -56,8 +56,8 @@ export interface CollectedFields {
 }
 
 /**
- * Collects the fields of an object of this type, in the order of the answer. For an abstract type: those that are selected
- * for every type of object.
+ * Collects the fields of an object of this type, in the order of the answer. For an abstract type: those that are
+ * selected for every type of object.
  */
 export function collectFields(
   scope: SelectionScope,

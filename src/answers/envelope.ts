@@ -308,10 +308,10 @@ function* valuesAt(
 }
 
 /**
- * Finds out whether a request without data was too big. The GraphQL specification does not define how services say so. This
- * recognizes the codes and messages of graphql-java, graphql-ruby, graphql-php, Hot Chocolate, Absinthe,
- * gqlgen, async-graphql, graphql-query-complexity, graphql-cost-analysis, GraphQL Armor, Apollo Router, GitHub and
- * Shopify. A message about the depth of the operation, or about the rate of requests, is not about the number of records.
+ * Finds out whether a request without data was too big. The GraphQL specification does not define how services say so.
+ * This recognizes the codes and messages of graphql-java, graphql-ruby, graphql-php, Hot Chocolate, Absinthe, gqlgen,
+ * async-graphql, graphql-query-complexity, graphql-cost-analysis, GraphQL Armor, Apollo Router, GitHub and Shopify. A
+ * message about the depth of the operation, or about the rate of requests, is not about the number of records.
  */
 function tooBigIn(
   { data, errors }: { readonly data: Json | undefined; readonly errors: readonly UpstreamError[] },

@@ -63,9 +63,9 @@ export interface Placeholder {
 
 /**
  * Writes a value in the form of its shape. A value that already has this form is scanned and copied. Any other list or
- * object, for example with keys in another order, is read member by member in the same way. A value that its type does not
- * allow becomes a coded error at its path; a null that is not allowed propagates to the next value that may
- * be null. Every error of the service is passed on once, whether its path leads to a null or not.
+ * object, for example with keys in another order, is read member by member in the same way. A value that its type does
+ * not allow becomes a coded error at its path; a null that is not allowed propagates to the next value that may be
+ * null. Every error of the service is passed on once, whether its path leads to a null or not.
  *
  * @param errors of the service; their paths begin at the value
  * @param isExplained whether an error without a path may explain any null

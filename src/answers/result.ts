@@ -18,8 +18,8 @@ import {
 } from './write-answer.ts';
 
 /**
- * A result whose values are made from bytes on demand: plugins can read, copy and change it, and what they did not change
- * is sent as the service wrote it.
+ * A result whose values are made from bytes on demand: plugins can read, copy and change it, and what they did not
+ * change is sent as the service wrote it.
  *
  *     createResult(answer)  { data, errors, extensions }    own enumerable accessors, each present only if it has a value
  *            |                  read: the value is made from the bytes, and kept

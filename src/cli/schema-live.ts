@@ -263,8 +263,8 @@ async function makeSureItServes(sdl: string, config: Config, terminal: Terminal)
 }
 
 /**
- * Requests the schema of the service with the access token of the store. It never refreshes: a gateway may hold the claim,
- * and reading a schema is not worth a refresh token.
+ * Requests the schema of the service with the access token of the store. It never refreshes: a gateway may hold the
+ * claim, and reading a schema is not worth a refresh token.
  *
  * @param request called with a function that sends requests, and the host of the service
  * @throws Error with a message for the operator

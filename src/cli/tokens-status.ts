@@ -115,7 +115,11 @@ function left(seconds: number | null): string | null {
   return seconds > 0 ? `${duration(seconds)} left` : 'has expired';
 }
 
-/** Calls the service to find out whether it accepts the current access token. @returns the exit code: 0 if it does, 1 if not */
+/**
+ * Calls the service to find out whether it accepts the current access token.
+ *
+ * @returns the exit code: 0 if it does, 1 if not
+ */
 export async function tokensCheck({ json }: { json: boolean }, terminal: Terminal) {
   return withTokenStore(terminal, 'inspect', async (session) => {
     const { stored, config } = session;

@@ -377,7 +377,8 @@ async function* written(
   let isFirst = true;
   try {
     for await (const result of results) {
-      // Yoga makes such a result when a plugin throws. Clients would not learn from it what failed, and that no part follows.
+      // Yoga makes such a result when a plugin throws. Clients would not learn from it what failed, and that no part
+      // follows.
       const { data, errors, hasNext } = result;
       const isFailure = errors && data === undefined && hasNext === undefined;
       if (isFailure && (!isFirst || errors.length === 0)) throw errors[0];

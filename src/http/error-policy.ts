@@ -147,7 +147,10 @@ type OperatorMask = (
   exchange: Pick<Exchange, 'requestId'>,
 ) => GraphQLError;
 
-/** Requests that fail for the same reason within this time share a log line, and its id: a log full of repetitions is useless. */
+/**
+ * Requests that fail for the same reason within this time share a log line, and its id: a log full of repetitions is
+ * useless.
+ */
 const SHARED_MS = 10_000;
 /** Messages that are remembered. */
 const MAX_MESSAGES = 100;

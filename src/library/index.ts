@@ -158,8 +158,8 @@ export interface ServiceExecutor {
 }
 
 /**
- * Opens only the executor with managed tokens, for a gateway of another kind. It does not need settings for callers: the
- * program may do everything that the tokens allow.
+ * Opens only the executor with managed tokens, for a gateway of another kind. It does not need settings for callers:
+ * the program may do everything that the tokens allow.
  *
  * @throws Error with a message for the operator, such as every mistake in the settings
  */

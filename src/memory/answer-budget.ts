@@ -26,8 +26,8 @@ interface WaitingPiece {
 }
 
 /**
- * Limits the bytes that all answers together hold in memory, from when they are read until they are sent. Waiting pieces
- * are in memory as well, so at most `max` bytes may wait; more are refused at once.
+ * Limits the bytes that all answers together hold in memory, from when they are read until they are sent. Waiting
+ * pieces are in memory as well, so at most `max` bytes may wait; more are refused at once.
  *
  * @param max bytes
  */

@@ -95,9 +95,9 @@ export async function readBody(
 }
 
 /**
- * Collects the parts of a body. Its memory grows with the number of bytes, not of parts: a body may arrive in parts of one
- * byte, each an object of some hundred bytes. The first part, which is usually the whole body, and large parts are kept as
- * they are. Others are copied into blocks.
+ * Collects the parts of a body. Its memory grows with the number of bytes, not of parts: a body may arrive in parts of
+ * one byte, each an object of some hundred bytes. The first part, which is usually the whole body, and large parts are
+ * kept as they are. Others are copied into blocks.
  */
 export class BodyParts {
   readonly #limits: BodyLimits;

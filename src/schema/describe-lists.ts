@@ -46,7 +46,7 @@ function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Ent
     : { type: type.name, ...byId };
 }
 
-/** @param beside the fields that are requested of the wanted type */
+/** @param beside the fields that are requested of the type that means success */
 function describeResult({ wanted, failures }: Result, beside: readonly PlainField[]) {
   const types = new Map(beside.map(({ name, type }) => [name, String(type)]));
   return {

@@ -121,7 +121,9 @@ function merged(marks: readonly (Marks | undefined)[]): Marks {
   };
 }
 
-/** The places that reading a list uses: its field, the arguments for paging, and the types and the field of its pages. */
+/**
+ * The places that reading a list uses: its field, the arguments for paging, and the types and the field of its pages.
+ */
 function sourcesOfList({ parent, name, first, after, result, pageType }: Adapter): string[] {
   const field = `${parent}.${name}`;
   return [

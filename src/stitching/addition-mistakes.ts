@@ -280,7 +280,9 @@ function mistakesOfSubschema(
   ];
 }
 
-/** Finds fields whose type another schema changes: operations without added fields are answered by the served schema. */
+/**
+ * Finds fields whose type another schema changes: operations without added fields are answered by the served schema.
+ */
 function changedFields(served: GraphQLSchema, schema: GraphQLSchema): string[] {
   return typesWithFields(served).flatMap((parent) =>
     Object.values(parent.getFields())

@@ -268,7 +268,9 @@ export function withinLimit(config: SubschemaConfig): SubschemaConfig {
 
 /** The size of one result, bytes. Parsing it takes about 10 ms. */
 const MAX_BYTES = 2 * 1024 * 1024;
-/** The number of members of all objects that an operation has read, including those that resolvers and merges require. */
+/**
+ * The number of members of all objects that an operation has read, including those that resolvers and merges require.
+ */
 const MAX_MEMBERS = 10_000;
 /** Each record has a key and at least one other member. */
 export const MAX_RECORDS = MAX_MEMBERS / 2;

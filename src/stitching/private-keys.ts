@@ -57,12 +57,13 @@ function isOneOf(
 /*
  * Private keys
  *
- * In the documents that graphql-tools sends, the keys of the caller collide with fields that a resolver or a merge requires.
- * `{ person { firstName: lastName fullName } }` selects both `firstName: lastName` and, for the resolver of `fullName`,
- * `firstName` in one object. So a caller could choose what resolvers get, and which keys are sent to a second service.
+ * In the documents that graphql-tools sends, the keys of the caller collide with fields that a resolver or a merge
+ * requires. `{ person { firstName: lastName fullName } }` selects both `firstName: lastName` and, for the resolver of
+ * `fullName`, `firstName` in one object. So a caller could choose what resolvers get, and which keys are sent to a
+ * second service.
  *
- * Therefore every field of the caller is executed under a private key: the caller's key with SUFFIX. Keys without SUFFIX
- * belong to resolvers and merges. The caller's keys are restored when the answer is written.
+ * Therefore every field of the caller is executed under a private key: the caller's key with SUFFIX. Keys without
+ * SUFFIX belong to resolvers and merges. The caller's keys are restored when the answer is written.
  */
 
 /** No field of the schema ends with it (addition-mistakes.ts). A caller's key may, and gets a second one. */
@@ -133,8 +134,8 @@ function isCondition({ name: { value } }: DirectiveNode): boolean {
 }
 
 /**
- * Wraps selections in a fragment. For an object that a resolver returns, graphql-tools requests the other fields from the
- * service that has them, with everything that they require; but it skips added fields that are not in a fragment.
+ * Wraps selections in a fragment. For an object that a resolver returns, graphql-tools requests the other fields from
+ * the service that has them, with everything that they require; but it skips added fields that are not in a fragment.
  */
 function inFragment(selectionSet: SelectionSetNode): SelectionSetNode {
   return { kind: Kind.SELECTION_SET, selections: [{ kind: Kind.INLINE_FRAGMENT, selectionSet }] };

@@ -25,8 +25,8 @@ import {
 import type { ServedWithAdditions } from './with-additions.ts';
 
 /**
- * Plans an operation that selects something added: graphql-js executes it over the stitched schema, and delegates to the
- * plans of the served schema. It is always answered whole.
+ * Plans an operation that selects something added: graphql-js executes it over the stitched schema, and delegates to
+ * the plans of the served schema. It is always answered whole.
  *
  * @param admit returns the context with which a call delegates
  * @param grown called with the bytes of memory that the plan takes

@@ -390,7 +390,7 @@ function isServed(schema: GraphQLSchema, coordinate: string): boolean {
 
 const NEVER_EXECUTED: ExecutionParts = {
   executor: () => {
-    throw new OperatorMistake('This schema was made to be looked at. It cannot be executed.');
+    throw new OperatorMistake('This schema is only for printing. It cannot be executed.');
   },
   callerOf: () => undefined,
 };

@@ -145,7 +145,8 @@ export function holdTokens(
     bornAt,
     // A refresh right after an import ends the link, which is a secret, and starts both lifetimes.
     refreshAt: imported ? bornAt : bornAt + life * early,
-    // An earlier process may have used it, or it was imported some time after it was made: its expiry is believed at once.
+    // An earlier process may have used it, or it was imported some time after it was made: its expiry is believed at
+    // once.
     accepted: imported || first,
     expired: false,
     unauthorized: false,
@@ -175,8 +176,8 @@ export function savedPairOf(stored: StoredTokens, store: string, now: number): R
 }
 
 /**
- * Returns the pair with an `at` by today's wall clock, to save it again. The clock may have been set since the refresh: if
- * it is a year ahead now, the next start would take a pair with the old time for a year old, and for expired.
+ * Returns the pair with an `at` by today's wall clock, to save it again. The clock may have been set since the refresh:
+ * if it is a year ahead now, the next start would take a pair with the old time for a year old, and for expired.
  */
 export function pairToSave({ saved, bornAt }: HeldTokens, clock: Clock): Required<NewPair> {
   return { ...saved, at: clock.now() - (clock.elapsed() - bornAt) };
@@ -272,8 +273,8 @@ export function lossOf(tokens: HeldTokens, clock: Clock): LossCause | undefined 
 }
 
 /**
- * Builds the next pair from the service's answer. Every token that arrived is used. A missing refresh token means that the
- * previous one stays valid until its old expiry (RFC 6749, section 6).
+ * Builds the next pair from the service's answer. Every token that arrived is used. A missing refresh token means that
+ * the previous one stays valid until its old expiry (RFC 6749, section 6).
  */
 export function nextPair(
   grant: Grant,
@@ -301,7 +302,9 @@ export function nextPair(
   };
 }
 
-/** The shortest remaining life of an access token that was not replaced, seconds: the next refresh is not due at once. */
+/**
+ * The shortest remaining life of an access token that was not replaced, seconds: the next refresh is not due at once.
+ */
 const SOON_S = 600;
 
 function outcomeOf({ accessToken, refreshToken }: Grant, { pair }: HeldTokens): PairOutcome {

@@ -100,7 +100,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
   /** Called before the rescue file is emptied, because a damaged store may not return what it accepted. */
   async function expectReadBack(pair: NewPair): Promise<void> {
     if (await within(clock, readsBack(store, pair), () => SLOW_MS, 'the token store')) return;
-    throw new Error('the token store took the pair, and does not return it');
+    throw new Error('the token store accepted the pair, but does not return it');
   }
 
   function hold(pair: NewPair, cause: UnsavedCause, error?: unknown): void {
@@ -125,7 +125,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
         if (putInRescueFile(pair)) return;
         log.fatal(
           { err: error },
-          'The new token pair is neither in the store nor in a rescue file. Free the disk, or restore the permissions; the process does not end before.',
+          'The new token pair is neither in the store nor in a rescue file. Free the disk, or restore the permissions; the process does not end before the pair is saved.',
         );
         finishBy = clock.elapsed() + PATIENCE_MS;
       }

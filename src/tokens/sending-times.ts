@@ -40,8 +40,8 @@ const CONTRADICTIONS = 8;
  * When a refresh token is sent: ahead of the expiry of its access token, except for two cases.
  *
  * Uncertain: an exchange ended without a clear answer. As long as the access token works, there is something to lose (some
- * services revoke everything when a refresh token is sent twice), so it is sent once more only when the access token is near
- * its end, or does not work.
+ * services revoke everything when a refresh token is sent twice), so it is sent once more only when the access token is
+ * near its end, or does not work.
  *
  * Refused early: some services refuse to exchange a refresh token before its access token has expired, with the answer
  * that a spent refresh token gets, and keep it valid. So a refusal while the access token works means early or spent; and

@@ -222,8 +222,8 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
   }
 
   /**
-   * Whether to renew a token that was refused as expired in the first half of its life, and was never accepted. The next
-   * one may be refused too, so each renewal waits longer than the one before.
+   * Whether to renew a token that was refused as expired in the first half of its life, and was never accepted. The
+   * next one may be refused too, so each renewal waits longer than the one before.
    */
   function mayRenewFresh({ generation, bornAt, pair }: HeldTokens): boolean {
     const before = fresh.generation === generation ? fresh.renewals - 1 : fresh.renewals;

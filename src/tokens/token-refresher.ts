@@ -197,9 +197,9 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   }
 
   /**
-   * Asks the other processes for the newest pair, if necessary. The store may be an older copy: its server lost commits in
-   * a failover, or a backup was put in its place, and this process has not seen the later pairs. Then its refresh token is
-   * spent, and another process may have the newest pair.
+   * Asks the other processes for the newest pair, if necessary. The store may be an older copy: its server lost commits
+   * in a failover, or a backup was put in its place, and this process has not seen the later pairs. Then its refresh
+   * token is spent, and another process may have the newest pair.
    */
   function othersAreAsked(): Promise<boolean> {
     return store.askOthers().catch((cause: unknown) => {
@@ -371,8 +371,8 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   }
 
   /**
-   * Connecting took time. If the machine slept meanwhile, the answer to the uncertain exchange may have reached the
-   * process that waits for it only now.
+   * Checks again after connecting, which took time: if the machine was suspended, the answer to the uncertain exchange
+   * may have reached its process only now.
    */
   async function hasLateAnswer(attempt: Attempt): Promise<boolean> {
     try {
@@ -404,7 +404,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
         await close(attempt, outcome.kind);
         throw pause(outcome.retryAfter, rateLimitedError(outcome.retryAfter));
       case 'refused': {
-        // The page of a proxy or firewall says nothing about the refresh token.
+        // The page of a proxy or firewall is not about the refresh token.
         if (outcome.status === 403 && outcome.isPage !== true && !stopping.signal.aborted) {
           const refused = await earlyOrSpent(attempt, ['early-or-spent']);
           if (refused) return refused;

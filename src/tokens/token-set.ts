@@ -90,8 +90,8 @@ function lifetime(seconds: unknown): number | undefined {
 }
 
 /**
- * The shortest plausible life of a refresh token, seconds: it has to outlast a restart. A smaller number is a mistake, or
- * in another unit. Following it would mean refreshing all the time, or giving up a refresh token that works.
+ * The shortest plausible life of a refresh token, seconds: it has to outlast a restart. A smaller number is a mistake,
+ * or in another unit. Following it would mean refreshing all the time, or giving up a refresh token that works.
  */
 const SHORTEST_REFRESH_LIFE_S = 600;
 

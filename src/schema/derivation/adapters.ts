@@ -30,7 +30,8 @@ import { describeReach, reachParent } from './reach-parent.ts';
 
 /**
  * Names the derived fields and types, each name once. If a name is taken, the field is not derived and a warning says
- * so; if adapters.json gave the name, that is a mistake. A list whose records cannot be told apart gets no connection.
+ * so; if adapters.json gave the name, that is a mistake. A list whose records cannot be distinguished gets no
+ * connection.
  *
  * @param lists all paged fields that get adapters: together they decide the names of the connection types
  */
@@ -235,13 +236,13 @@ export interface AdapterPlan {
   readonly types: TypeOverrides;
   /** What adapters.json says about fields and arguments, by their coordinates. */
   readonly fields: ReadonlyMap<string, FieldOverride>;
-  /** What it says about types, fields and arguments that the service does not have. */
+  /** What adapters.json says about types, fields and arguments that the service does not have. */
   readonly guardsOfAdditions: readonly GuardEntry[];
 }
 
 /**
- * Decides which adapters are derived from the lists of the schema, and their names. If the upstream already has a field of
- * that name, the field is not derived, and a warning says so.
+ * Decides which adapters are derived from the lists of the schema, and their names. If the upstream already has a field
+ * of that name, the field is not derived, and a warning says so.
  *
  * @param schema the upstream under served names, so with `PageInfo` already renamed
  * @param json the parsed adapters.json

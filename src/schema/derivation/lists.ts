@@ -53,7 +53,8 @@ export function recordIn(
 }
 
 /**
- * Finds the object among the types of a result through which a path leads: its record, or the only type that is not an error.
+ * Finds the object among the types of a result through which a path leads: its record, or the only type that is not an
+ * error.
  */
 export function objectIn(
   schema: GraphQLSchema,
@@ -90,7 +91,7 @@ function pagesIn(schema: GraphQLSchema, type: GraphQLOutputType): GraphQLObjectT
   return membersOf(schema, type).filter(isPage);
 }
 
-/** All other types than the page are errors: none of them can stand for an empty list. */
+/** All types other than the page are errors: none of them can mean an empty list. */
 function resultOfPage(
   schema: GraphQLSchema,
   type: GraphQLOutputType,
@@ -120,8 +121,7 @@ function membersOf(schema: GraphQLSchema, type: GraphQLOutputType): readonly Gra
 }
 
 /**
- * Whether a type stands for an error: its name, or that of one of its interfaces, says so, or it has a `message` and no
- * `id`.
+ * Whether a type is an error: by its name or that of one of its interfaces, or because it has a `message` and no `id`.
  */
 function isError(type: GraphQLObjectType): boolean {
   if ([type, ...type.getInterfaces()].some(({ name }) => namesError(name))) return true;
@@ -286,7 +286,7 @@ function givesPages({ type }: GraphQLField<unknown, unknown>, schema: GraphQLSch
  *
  * The field may also return a union or interface of which exactly one type is a page.
  *
- * @param override what adapters.json says is the page, and the argument with the cursor
+ * @param override names the page, and the argument with the cursor, if detection would choose others
  * @returns the reason, as text, if the field is not a paged field
  */
 function judgeField(
@@ -372,8 +372,8 @@ function hasIds(nodeType: GraphQLCompositeType, schema: GraphQLSchema): boolean 
  * Finds the argument with the cursor: `after`, or else the only nullable String whose name contains `after` or `cursor`,
  * such as `afterCursor`. An argument for the other direction, such as `beforeCursor`, does not count.
  *
- * @param named the one that adapters.json names
- * @returns the reason, as text, if there is none
+ * @param named the argument that adapters.json names
+ * @returns the reason, as text, if there is no such argument
  */
 function cursorArgument(
   list: string,

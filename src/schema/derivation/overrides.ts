@@ -3,7 +3,7 @@ import { OperatorMistake } from '../../errors.ts';
 import type { FieldPath } from '../derived.ts';
 
 /*
- * adapters.json, by which the operator overrides what detection decides, and says who may read what.
+ * adapters.json: the operator overrides the result of the detection, and restricts who may read what.
  */
 
 /** The scopes that every gateway has: docs/authentication.md. */

@@ -192,8 +192,9 @@ function partsInside(type: GraphQLEnumType | GraphQLInputObjectType): Part[] {
  *         ) {
  *           ... on PersonPage {
  *
- * A service that validates refuses the query, and lists what it does not know. A service that does not validate has nothing
- * to execute. Each part is on separate lines, because services report the line of each mistake, whatever their wording.
+ * A service that validates refuses the query, and lists what it does not know. A service that does not validate has
+ * nothing to execute. Each part is on separate lines, because services report the line of each mistake, whatever their
+ * wording.
  */
 interface ProbeDocument {
   readonly text: string;
@@ -677,8 +678,8 @@ const PARTS = 400;
 /**
  * Finds what the service no longer accepts of the snapshot, if introspection is closed. It sends the parts of the
  * snapshot in documents with a field that cannot exist: the service refuses them, executes nothing, and lists what else
- * it does not know. What it names is left out of the next documents, until they have no other mistake. Where its errors
- * name nothing, the document is halved.
+ * it does not know. The parts that it names are left out of the next documents, until nothing else is wrong. If its
+ * errors name nothing, the document is halved.
  *
  * @throws coded errors: of the request, if the service does not list the mistakes of a document, or if it executes one
  */
@@ -714,7 +715,8 @@ export async function checkByValidation(check: ValidationCheck): Promise<SeenByV
       const probed = left.slice(0, atMost);
       const document = probeDocument(probed, parts, snapshot);
       if (!document) continue;
-      // Parts may conflict in one document. If it is not valid for the snapshot, its refusal says nothing about the service.
+      // Parts may conflict in one document. If it is not valid for the snapshot, its refusal says nothing about the
+      // service.
       const isFair = hasOneMistake(document, snapshot);
       if (isFair && requests >= maxRequests) {
         notes.push(

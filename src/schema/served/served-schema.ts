@@ -143,7 +143,7 @@ export function serveSnapshot(
     const plan = planAdapters(upstream, names, overrides, hasAdditions);
     return { ...served, subschema, upstream, plan };
   };
-  // Without connections in the first plan, the second has none: the names that differ do not decide what is derived.
+  // If the first plan has no connections, neither has the second: the names that differ do not decide what is derived.
   const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
   const { plan, subschema, upstream, toUpstream, upstreamName } =
     withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
@@ -196,8 +196,8 @@ export function serveSnapshot(
 }
 
 /**
- * The served schema must not lead to the service: graphql-js would answer a caller without its budgets and without derived
- * fields.
+ * The served schema must not lead to the service: graphql-js would answer a caller without its budgets and without
+ * derived fields.
  */
 function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');

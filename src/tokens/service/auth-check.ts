@@ -35,8 +35,9 @@ export function authCheck({ baseUrl, agent, proxy, timeoutMs }: AuthCheckOptions
 }
 
 /**
- * Success is a 204 (interface, 4.1). A 200 counts too, unless it is the page of a proxy or firewall. The meaning of a 403
- * is not documented, and firewalls answer with it as well: only a 403 in the service's format (2.2) is about the token.
+ * Success is a 204 (interface, 4.1). A 200 counts too, unless it is the page of a proxy or firewall. The meaning of a
+ * 403 is not documented, and firewalls answer with it as well: only a 403 in the service's format (2.2) is about the
+ * token.
  */
 function judge({ status, body, isPage }: GetAnswer): AccessVerdict {
   if (status === 204) return { kind: 'works' };

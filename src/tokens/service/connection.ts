@@ -58,8 +58,8 @@ async function bodyOf(body: AsyncIterable<Uint8Array>, each: number): Promise<st
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Opens a new connection to the host of the URL, TLS included, without sending a request. Through a proxy, it is a tunnel,
- * for plain http as well.
+ * Opens a new connection to the host of the URL, TLS included, without sending a request. Through a proxy, it is a
+ * tunnel, for plain http as well.
  *
  * @param proxy URL of an HTTP(S) proxy; its user and password never appear in an error
  */

@@ -62,8 +62,8 @@ const PATIENCE_MS = 120_000;
 const GRACE_MS = 1_000;
 
 /**
- * Connects first, and only then lets the caller claim the exchange: failures of DNS, connections, proxies and certificates
- * happen before the refresh token is at risk.
+ * Connects first, and only then lets the caller claim the exchange: failures of DNS, connections, proxies and
+ * certificates happen before the refresh token is at risk.
  */
 export function tokenEndpoint(options: TokenEndpointOptions): ConnectToTokenEndpoint {
   const url = new URL(`${options.baseUrl}/oauth/token`);
@@ -195,9 +195,9 @@ async function bodyOf(body: AsyncIterable<Uint8Array>) {
 }
 
 /**
- * Judges an answer of the token endpoint (interface, 4.2). The status of a success is not documented, so every 2xx whose
- * body begins with a token counts. A pair in an answer with another status is kept but not used until the service accepts
- * its access token: it may be an example on an error page.
+ * Judges an answer of the token endpoint (interface, 4.2). The status of a success is not documented, so every 2xx
+ * whose body begins with a token counts. A pair in an answer with another status is kept but not used until the service
+ * accepts its access token: it may be an example on an error page.
  *
  * @param flaw why its end is missing
  * @param retryAfter its Retry-After, in seconds

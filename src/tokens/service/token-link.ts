@@ -90,8 +90,8 @@ export async function readTokenLink(link: string, options: TokenLinkOptions): Pr
 }
 
 /**
- * Reads the token set from the text that a token link shows. Its age does not matter: the first refresh shows whether it
- * still works.
+ * Reads the token set from the text that a token link shows. Its age does not matter: the first refresh shows whether
+ * it still works.
  *
  * @throws TokenLinkError
  */

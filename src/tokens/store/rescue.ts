@@ -26,17 +26,20 @@ type Head = Pick<NewPair, 'set' | 'generation'>;
 
 /** The largest number of answers that are kept in memory because they could not be written. */
 const MOST_UNKEPT = 8;
-/** The largest number of answers to one refresh token. If there are more, one in the newer half without a pair is removed. */
+/**
+ * The largest number of answers to one refresh token. If there are more, one in the newer half without a pair is
+ * removed.
+ */
 const MOST_KEPT = 32;
 
 export type Rescue = ReturnType<typeof openRescue>;
 
 /**
- * Keeps a pair that cannot be saved, and saves those that earlier processes left. If a rescue file cannot be created, logs
- * that and goes on without one.
+ * Keeps a pair that cannot be saved, and saves those that earlier processes left. If a rescue file cannot be created,
+ * logs that and goes on without one.
  *
- * @param stays whether a pair stays in the file after it was saved, until a gateway has taken it over: for commands. After
- *   their end, this is the only copy of the pair if an older copy replaces the store. Default: false
+ * @param stays whether a pair stays in the file after it was saved, until a gateway has taken it over: for commands.
+ *   After their end, this is the only copy of the pair if an older copy replaces the store. Default: false
  */
 export function openRescue(
   folder: RescueFolder,
@@ -80,8 +83,8 @@ export function openRescue(
       return report;
     },
     /**
-     * Removes the files with pairs that are not newer than the pair of this process, which it would save into an older copy
-     * of the store. A command keeps all files, because it ends soon.
+     * Removes the files with pairs that are not newer than the pair of this process, which it would save into an older
+     * copy of the store. A command keeps all files, because it ends soon.
      */
     remove: (newest: RescueReport['newest'], held: Head): void => {
       if (stays) return;
@@ -233,8 +236,8 @@ export async function saveRescued(
 }
 
 /**
- * Whether a process that starts now finds this pair in the store, or a later one. A successful save does not prove it: the
- * store may have been damaged or replaced since.
+ * Whether a process that starts now finds this pair in the store, or a later one. A successful save does not prove it:
+ * the store may have been damaged or replaced since.
  *
  * @throws what `read` throws
  */

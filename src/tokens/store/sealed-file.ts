@@ -148,7 +148,7 @@ export function reserveFile<Kind extends FileKind>(
   }
 }
 
-/** Always writes the whole size: a file whose size does not change needs no more room. */
+/** Always writes the whole size: a file whose size does not change does not need more disk space. */
 function fill(descriptor: number, text: string): void {
   const bytes = Buffer.alloc(Math.max(SIZE, Buffer.byteLength(text)), ' ');
   bytes.write(text);

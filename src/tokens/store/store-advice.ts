@@ -38,8 +38,8 @@ export function isKeyMissing(error: unknown): boolean {
 }
 
 /**
- * If this user may not open the file of a store, names the owner of the deepest part of its path that this user can see,
- * and what to do.
+ * If this user may not open the file of a store, names the owner of the deepest part of its path that this user can
+ * see, and what to do.
  *
  * @returns a sentence after a space, or nothing
  */

@@ -111,7 +111,7 @@ function sumOf(text: string): string {
 
 /*
  * The rules: what each call of `TokenStore` does to the document, whichever database keeps it. Each function is called
- * within one transaction, which no other one overlaps. Its changes are written if it returns.
+ * within one transaction, and transactions do not overlap. Its changes are written if it returns.
  */
 
 export function readStored(document: TokenDocument, present: Present): StoredTokens | null {
@@ -539,7 +539,7 @@ type Outcome = HistoryEntry['outcome'];
 
 /** Outcomes that leave open whether the refresh token is spent. */
 const OPEN_OUTCOMES: readonly Outcome[] = ['begun', 'uncertain', 'early-or-spent'];
-/** Entries of the audit trail. What is known of a refresh token in use, and of the service, is kept beyond this. */
+/** The length of the audit trail. Entries about refresh tokens in use, and about early refusals, are kept longer. */
 const KEPT_ATTEMPTS = 1_000;
 
 function addAttempt(document: TokenDocument, added: Omit<Attempt, 'latencyMs'>): void {
@@ -586,8 +586,8 @@ function countUnanswered(
 }
 
 /**
- * Exchanges of a generation, by default the head, that were refused while its access token worked. What the refusal meant
- * is still unknown: a later answer would have changed their outcome.
+ * Exchanges of a generation, by default the head, that were refused while its access token worked. What the refusal
+ * meant is still unknown: a later answer would have changed their outcome.
  */
 function earlyOrSpent(
   { attempts }: TokenDocument,

@@ -73,7 +73,7 @@ export interface TokenStore {
   save(saved: NewPair): Promise<boolean>;
   /**
    * Asks all other processes to save the pair that they have, if this store lacks it: it may be an older copy. Their
-   * answers arrive within `ANSWERS_MS`. From then on, `claim` refuses if the store has become another one since.
+   * answers arrive within `ANSWERS_MS`. From then on, `claim` refuses if the store was replaced since.
    *
    * @returns false, without asking, if they were asked before and the store is still the same one
    */
@@ -121,7 +121,9 @@ export function upgradeNotice({ layout }: Pick<TokenStore, 'layout'>): string | 
   return `The token store was brought from layout ${layout.found} to layout ${layout.now}. Earlier versions cannot open it any more.`;
 }
 
-/** How long the answers to `askOthers` take at most, ms: by then, connected processes have saved what the store lacks. */
+/**
+ * How long the answers to `askOthers` take at most, ms: by then, connected processes have saved what the store lacks.
+ */
 export const ANSWERS_MS = 2_000;
 
 /** The store cannot be reached now. It may be back at any moment. */
@@ -168,7 +170,7 @@ export interface StoredTokens {
   /** Milliseconds since then, by the store's clock; negative after that was set back. */
   readonly age: number;
   readonly lost: boolean;
-  /** The store that the set was moved to: this one may not refresh it any more. */
+  /** The store that the set was moved to. This store may not refresh the set any more. */
   readonly movedTo: string | null;
   /** It came from a token link and was never refreshed, so the age that it had at the import is unknown. */
   readonly imported: boolean;
@@ -204,11 +206,14 @@ export interface NewClaim {
   readonly generation: number;
   readonly attempt: string;
   /**
-   * The attempt of the earlier claim that the caller has seen; null if it saw none. If the store has another claim,
-   * this one is refused: the process of that one may have ended a moment ago, and have left a pair in a rescue file.
+   * The attempt of the earlier claim that the caller has seen; null if it saw none. If the store has another claim, the
+   * new one is refused: the process of the other claim may just have ended, and have left a pair in a rescue file.
    */
   readonly over?: string | null;
-  /** Whether the caller knows that this refresh token was refused early. If it does not, and it was, this one is refused. */
+  /**
+   * Whether the caller knows that this refresh token was refused early. If it does not, and it was, the claim is
+   * refused.
+   */
   readonly knowsRefusal?: boolean;
   /** How long its exchange may take, ms: for stores that cannot see whether a process still runs. */
   readonly lifeMs: number;

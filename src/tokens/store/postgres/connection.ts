@@ -7,8 +7,8 @@ export interface Database {
   /**
    * Runs `work` in one transaction, which needs no state of the session, so that a transaction pooler can be between.
    *
-   * @throws StoreUnavailableError if the server cannot be reached, or the connection ended; during COMMIT, the transaction
-   *   may have been committed
+   * @throws StoreUnavailableError if the server cannot be reached, or the connection ended; during COMMIT,
+   *   the transaction may have been committed
    */
   transaction<T>(kind: 'read' | 'write', work: (run: Run) => Promise<T>): Promise<T>;
   /** Calls `onChange` after an announced change, each connect and each lost connection. Ends with `close`. */
@@ -175,7 +175,7 @@ function explained(error: unknown): Error {
 }
 
 const NO_TLS =
-  'the database server does not offer TLS, and TOKEN_STORE asks for it: configure TLS there, or set sslmode=disable';
+  'the database server does not offer TLS, and TOKEN_STORE requires it: configure TLS there, or set sslmode=disable';
 
 const MESSAGES: Record<string, string> = {
   ENOENT: 'a file that TOKEN_STORE names (sslrootcert, sslcert or sslkey) is not there',
@@ -229,8 +229,8 @@ const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 const STATEMENT_NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::float8';
 
 /**
- * The longest time until a caller's minute is full again. A longer one was caused by a clock that was ahead, not by pages,
- * and the caller would be refused until the clock has reached that time again.
+ * The longest time until a caller's minute is full again. A longer one was caused by a clock that was ahead, not by
+ * pages, and the caller would be refused until the clock has reached that time again.
  */
 const LONGEST_DEBT_MS = 600_000;
 

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { giveToOwnerOf } from '../owners.ts';
 
 /**
- * The right to exchange, among all processes on one store: a kernel lock, which is released when its process ends for any
- * reason. It is an exclusive transaction on an empty database beside the store.
+ * The right to exchange, among all processes on one store: a kernel lock, which is released when its process ends for
+ * any reason. It is an exclusive transaction on an empty database beside the store.
  *
  * The file is never opened with `fs` once it exists: closing any descriptor of a file drops all POSIX locks that the
  * process has on it.
@@ -144,7 +144,7 @@ export function makeEmptyFile(path: string, like?: string): void {
   }
 }
 
-/** Identifies the file that is there now; undefined if there is none. */
+/** Identifies the file at a path; undefined if it does not exist. */
 export function fileAt(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && `${stat.dev}/${stat.ino}`;

@@ -77,12 +77,12 @@ export function checkFileSystem(path: string, typeOf: FileSystemType = statfsTyp
   if (foreign !== undefined) {
     throw new Error(
       `it is on a file system that is handed in by a program or another machine (${foreign}), where locks may not hold: ` +
-        'keep it on a local disk, in a container on a volume and not in a folder of the host',
+        'keep it on a local disk, or, in a container, on a volume instead of a folder of the host',
     );
   }
   if (PSEUDO.has(type)) {
     throw new Error(
-      'that is a file system of the kernel, where no file can be kept: choose a local disk',
+      'that is a file system of the kernel, where files cannot be kept: choose a local disk',
     );
   }
   return IN_MEMORY.has(type)
@@ -158,9 +158,11 @@ function repair(place: string, mode: number, notices: string[]): void {
   if ((statSync(place).mode & 0o077) === 0) return;
   try {
     chmodSync(place, mode);
-    notices.push(`${place} was open to others; it is for its owner alone now.`);
+    notices.push(`${place} was open to other users; now only its owner can use it.`);
   } catch {
-    notices.push(`${place} is open to others, and not ours to change: have its rights corrected.`);
+    notices.push(
+      `${place} is open to other users, and this user cannot change that: have its permissions corrected.`,
+    );
   }
 }
 

@@ -43,7 +43,7 @@ interface FileOptions {
 /** The driver never waits: see `whenFree` in sqlite-store.ts. */
 const timeout = 0;
 const READONLY_ROLLBACK = 776;
-/** Bytes. SQLite takes a shorter file for a new database, and overwrites it. */
+/** The smallest database, bytes. SQLite treats a shorter file as a new database, and overwrites it. */
 const SMALLEST = 512;
 
 /**
@@ -190,7 +190,7 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
     });
   return [
     ...(isLeft ? [LEFT] : []),
-    ...tried('Tokens as they were kept before may be left in its file', isLast, () => {
+    ...tried('Its file may still contain tokens in their earlier form', isLast, () => {
       if (database.prepare('SELECT * FROM due').get()) wipe(database);
     }),
     ...tried('Saving may fail when its disk is full', isLast, () => reserve(database, path)),
