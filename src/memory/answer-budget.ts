@@ -70,7 +70,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
     const wait = (piece: object, bytes: number) => {
       const shared = pieceOf(piece, bytes);
       const added = shared.waiters === 0 ? shared.bytes : 0;
-      if (waitingBytes + added > max || isStuck(held)) {
+      if (waitingBytes + added > max || isDeadlocked(held)) {
         forget(piece, shared);
         throw usedUp(max);
       }
@@ -133,7 +133,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
         if (isReleased) return;
         isReleased = true;
         holding.delete(held);
-        for (const piece of held) letGo(piece);
+        for (const piece of held) releasePiece(piece);
         held.clear();
         for (const next of waitingOf(held)) next.begin();
         serve();
@@ -159,7 +159,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
     return used + bytes <= max || isHeld(piece);
   }
 
-  function letGo(piece: object): void {
+  function releasePiece(piece: object): void {
     const shared = pieces.get(piece)!;
     shared.holders -= 1;
     if (shared.holders === 0) used -= shared.bytes;
@@ -170,8 +170,8 @@ export function createAnswerBudget(max: number, clock: Clock) {
     return queue.has(held) ? Array.from(queue).filter(({ entry }) => entry.held === held) : [];
   }
 
-  /** Whether every operation that holds something waits for another: a deadlock. */
-  function isStuck(newcomer?: object): boolean {
+  /** Whether every operation that holds something waits for another. */
+  function isDeadlocked(newcomer?: object): boolean {
     if (holding.size === 0) return false;
     for (const held of holding) if (held !== newcomer && !queue.has(held)) return false;
     return true;
@@ -194,7 +194,7 @@ export function createAnswerBudget(max: number, clock: Clock) {
         begin();
       }
     } while (queue.size < before);
-    if (!isStuck()) return;
+    if (!isDeadlocked()) return;
     const last = Array.from(queue).findLast(({ entry }) => holding.has(entry.held));
     if (last) for (const { refuse } of waitingOf(last.entry.held)) refuse(usedUp(max));
   }

@@ -66,7 +66,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
     /** Before the process ends, puts a pair into the rescue file that the store may not have. */
     leave: (pair: NewPair, cause: unknown): void => {
       if (pending) return;
-      log.error({ trouble: 'unsaved', store: store.description, err: cause }, LEFT);
+      log.error({ trouble: 'unsaved', store: store.description, err: cause }, LEFT_IN_RESCUE_FILE);
       putInRescueFile(pair);
     },
     /**
@@ -179,7 +179,7 @@ export function createPairSaver({ store, rescue, clock, log }: Parts) {
 /** Causes that only the operator can remove. */
 const LASTING: ReadonlySet<UnsavedCause> = new Set(['gone', 'sealed', 'unreadable']);
 
-const LEFT =
+const LEFT_IN_RESCUE_FILE =
   'The token store did not show at the end that it has the newest token pair. So the pair is in the rescue file: do not ' +
   'remove that. The next start looks at it, and saves the pair if the store lacks it.';
 

@@ -61,7 +61,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
       const at = isUncertain(tokens) ? replayDueAt(tokens) : undefined;
       if (!waitsForExpiry(tokens)) return at ?? tokens.refreshAt;
       if (tokens.expired) return clock.elapsed();
-      return lastLook(tokens)?.until ?? at ?? firstLook(tokens);
+      return stillWorking(tokens)?.until ?? at ?? firstCheckAt(tokens);
     },
     replayDueAt,
     /** Whether to send the refresh token now. Calls `/auth_check` if needed. @throws if its answer is not clear */
@@ -78,9 +78,9 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
       const access = accessAfter(await checkAccess(tokens.pair.accessToken));
       if (access === 'works' || (access === 'unclear' && !tokens.expired)) {
         const isContradicted = access === 'works' ? tokens.expired : accessLeft(tokens, clock) <= 0;
-        const { contradictions } = lastLook(tokens) ?? NONE;
+        const { contradictions } = stillWorking(tokens) ?? NONE;
         if (isContradicted && contradictions >= CONTRADICTIONS) return 'spent';
-        lookLater(tokens, isContradicted);
+        checkLater(tokens, isContradicted);
         return 'early-or-spent';
       }
       if (access === 'ended') return 'spent';
@@ -91,7 +91,7 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
       return 'expired-since';
     },
     /** How long a refused refresh token is not sent again, seconds, even if requests meet an expired access token. */
-    patience: (tokens: HeldTokens): number => pauseAfter(lastLook(tokens)?.looks ?? 0) / 1000,
+    patience: (tokens: HeldTokens): number => pauseAfter(stillWorking(tokens)?.checks ?? 0) / 1000,
   };
 
   function replayDueAt(tokens: UncertainTokens): number {
@@ -134,22 +134,22 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
     const access = accessAfter(await checkAccess(tokens.pair.accessToken));
     const isLate = clock.elapsed() >= expiryOf(tokens) + SLACK_MS;
     const mayWork = access === 'works' || (access === 'unclear' && !isLate);
-    if (mayWork) lookLater(tokens);
+    if (mayWork) checkLater(tokens);
     return !mayWork || isNearEnd(tokens);
   }
 
-  function lastLook(tokens: HeldTokens) {
+  function stillWorking(tokens: HeldTokens) {
     return working && isSamePair(working.tokens, tokens) ? working : undefined;
   }
 
   /** Schedules the next check. Clocks differ, and the service may not keep to the lifetime that it stated. */
-  function lookLater(tokens: HeldTokens, isContradiction = false): void {
+  function checkLater(tokens: HeldTokens, isContradiction = false): void {
     const expiry = expiryOf(tokens);
     const now = clock.elapsed();
-    const before = lastLook(tokens) ?? NONE;
-    const looks = before.looks + (now < expiry && !tokens.expired ? 0 : 1);
+    const before = stillWorking(tokens) ?? NONE;
+    const checks = before.checks + (now < expiry && !tokens.expired ? 0 : 1);
     const contradictions = before.contradictions + (isContradiction ? 1 : 0);
-    working = { tokens, looks, contradictions, until: Math.max(expiry, now + pauseAfter(looks)) };
+    working = { tokens, checks, contradictions, until: Math.max(expiry, now + pauseAfter(checks)) };
   }
 
   /** Whether the refresh token expires before the access token does, so that waiting longer is pointless. */
@@ -159,21 +159,21 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
 }
 
 /** The age of an imported access token is unknown. */
-function firstLook(tokens: HeldTokens): number {
+function firstCheckAt(tokens: HeldTokens): number {
   return tokens.imported && !tokens.refusedEarly ? tokens.refreshAt : expiryOf(tokens);
 }
 
 interface WorkingToken {
   readonly tokens: HeldTokens;
   /** How often the access token worked when it should have expired. */
-  readonly looks: number;
+  readonly checks: number;
   /** How often the refresh token was refused although the access token should have expired. */
   readonly contradictions: number;
   /** When the access token is checked again, by `clock.elapsed()`. */
   readonly until: number;
 }
 
-const NONE = { looks: 0, contradictions: 0 };
+const NONE = { checks: 0, contradictions: 0 };
 
 /** The state of an access token. A verdict about its user does not show it. */
 function accessAfter(verdict: AccessVerdict): 'works' | 'expired' | 'ended' | 'unclear' {
@@ -182,6 +182,6 @@ function accessAfter(verdict: AccessVerdict): 'works' | 'expired' | 'ended' | 'u
   return verdict.detail === 'token_expired' ? 'expired' : 'ended';
 }
 
-function pauseAfter(looks: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, looks - 1));
+function pauseAfter(checks: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, checks - 1));
 }

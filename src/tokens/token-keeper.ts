@@ -193,7 +193,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
       held.tokens &&
       healthOf(held.tokens, clock, {
         unsaved: held.saver.pending !== undefined,
-        blocked: held.blocked.is,
+        blocked: held.blocked.isBlocked,
         storeLosses: held.storeLosses,
       }),
     stop: () => (stopped ??= stop()),
@@ -305,7 +305,7 @@ export async function createTokenKeeper(unbounded: TokenKeeperParts): Promise<To
         if (stopping.signal.aborted) return;
         failures += 1;
         // A blocked refresh was already reported, and stays so until it can begin.
-        const isReported = held.blocked.is && blockedBy(error) !== undefined;
+        const isReported = held.blocked.isBlocked && blockedBy(error) !== undefined;
         const level = isReported ? 'debug' : 'error';
         log[level]({ err: error, failures }, 'the access token could not be refreshed');
         // The time at which an uncertain refresh token is sent once more is known, and a longer wait could miss it. A

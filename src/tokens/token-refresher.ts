@@ -76,8 +76,8 @@ interface Attempt {
 /** How long after the claim the refresh token may be sent. The rest of the claim's life is for the answer. */
 const SEND_WITHIN_MS = 25_000;
 const WAIT_FOR_OTHERS_MS = 10_000;
-const LOOKS = { shortest: 100, longest: 1_000 };
-const LOOKS_AFTER_REFUSAL = { shortest: 1_000, longest: 5_000 };
+const PAUSES = { shortest: 100, longest: 1_000 };
+const PAUSES_AFTER_REFUSAL = { shortest: 1_000, longest: 5_000 };
 /** The clocks of one service's servers usually differ by less. */
 const SKEW_MS = 5_000;
 const IDLE_MS = 30_000;
@@ -168,7 +168,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   async function exchangeOnce(evenIfEnded: boolean): Promise<HeldTokens> {
     const from = exchangeable(evenIfEnded);
     const until = clock.elapsed() + WAIT_FOR_OTHERS_MS;
-    const pauseBetween = growingPauses(clock, LOOKS);
+    const pauseBetween = growingPauses(clock, PAUSES);
     for (;;) {
       await held.recoverPair();
       const newest = exchangeable(evenIfEnded);
@@ -213,7 +213,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
 
   async function syncUntil(isOver: () => boolean, patienceMs: number): Promise<void> {
     const until = clock.elapsed() + patienceMs;
-    const pauseBetween = growingPauses(clock, LOOKS);
+    const pauseBetween = growingPauses(clock, PAUSES);
     while (clock.elapsed() < until && !isOver()) {
       await pauseBetween(isOver);
       await held.sync();
@@ -265,7 +265,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
         throw earlyOrSpentError();
       }
       case 'lost': {
-        if (await isWithdrawn(from)) return held.tokens!;
+        if (await withdraw(from)) return held.tokens!;
         const { state } = held.tokens!;
         const lost = held.change({
           refusedEarly: false,
@@ -293,7 +293,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
   }
 
   /** Takes back an import that was trusted while its access token worked, and is lost now. @returns whether it could */
-  async function isWithdrawn({ set, generation, imported, refusedEarly }: HeldTokens) {
+  async function withdraw({ set, generation, imported, refusedEarly }: HeldTokens) {
     if (!imported || !refusedEarly) return false;
     if (!(await store.withdraw(set).catch(() => false))) return false;
     log.error({ generation }, WITHDRAWN);
@@ -498,7 +498,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
       log.warn({ generation: from.generation, waitSeconds }, REFUSED);
       onRefused?.(waitSeconds);
     }
-    const pauseBetween = growingPauses(clock, LOOKS_AFTER_REFUSAL);
+    const pauseBetween = growingPauses(clock, PAUSES_AFTER_REFUSAL);
     while (clock.elapsed() < until) {
       if (stopping.signal.aborted) return undefined;
       await pauseBetween(() => stopping.signal.aborted || !held.isHeld(from));
@@ -527,7 +527,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
 }
 
 /**
- * Pauses between looks at the store while another process exchanges: each is twice as long as the one before, and ends
+ * Pauses between reads of the store while another process exchanges: each is twice as long as the one before, and ends
  * early when there is news, which the store may announce.
  */
 function growingPauses(

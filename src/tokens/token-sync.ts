@@ -505,7 +505,7 @@ function createBlockedRefresh({ clock, log, onExchange }: TokenSyncParts) {
   let busy: { with: string; since: number } | undefined;
 
   return {
-    get is() {
+    get isBlocked() {
       return by !== undefined;
     },
     /** How long another process has been seen to hold the claim, ms. */

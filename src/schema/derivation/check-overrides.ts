@@ -272,7 +272,7 @@ function guardMistakesOfField(
   const type = schema.getType(typeName);
   if (!hasFields(type)) {
     const known = typesWithFields(schema).map(({ name }) => name);
-    return [`${place}: there is no type ${typeName} with fields. ${wasMeant(typeName, known)}`];
+    return [`${place}: there is no type ${typeName} with fields. ${suggestion(typeName, known)}`];
   }
   if (scope !== undefined && isInterfaceType(type)) {
     const fields = schema.getPossibleTypes(type).map(({ name }) => `${name}.${fieldName}`);
@@ -284,14 +284,14 @@ function guardMistakesOfField(
   const field = fields[fieldName];
   if (!field) {
     return [
-      `${place}: ${owner} has no field ${typeName}.${fieldName}. ${wasMeant(fieldName, Object.keys(fields))} ` +
+      `${place}: ${owner} has no field ${typeName}.${fieldName}. ${suggestion(fieldName, Object.keys(fields))} ` +
         'Fields that the gateway derives have the scopes of the field that they are derived from.',
     ];
   }
   const known = field.args.map(({ name }) => name);
   if (argument === undefined || known.includes(argument)) return [];
   return [
-    `${place}: ${typeName}.${fieldName} has no argument ${argument}. ${wasMeant(argument, known)}`,
+    `${place}: ${typeName}.${fieldName} has no argument ${argument}. ${suggestion(argument, known)}`,
   ];
 }
 
@@ -303,7 +303,7 @@ function guardMistakesOfType(
   const type = schema.getType(name);
   if (!type || isSpecifiedScalarType(type) || isIntrospectionType(type)) {
     const known = Object.keys(schema.getTypeMap()).filter((other) => !other.startsWith('__'));
-    return [`types.${name}: ${owner} has no such type. ${wasMeant(name, known)}`];
+    return [`types.${name}: ${owner} has no such type. ${suggestion(name, known)}`];
   }
   if (scope === undefined || isObjectType(type)) return [];
   const instead = isAbstractType(type)
@@ -312,7 +312,7 @@ function guardMistakesOfType(
   return [`types.${name}.scope: only object types and fields have scopes. ${instead}`];
 }
 
-function wasMeant(word: string, known: readonly string[]): string {
+function suggestion(word: string, known: readonly string[]): string {
   const meant = nearestWord(word, known);
   if (meant !== undefined) return `Was ${meant} meant?`;
   return known.length > 0 && known.length <= 20

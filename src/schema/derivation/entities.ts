@@ -130,15 +130,15 @@ function lookupOf(
   if (override.list === null) {
     return { lookup: undefined, why: ['adapters.json sets list to null.'] };
   }
-  const holding = adapters.filter(({ nodeType }) => objectTypesOf(schema, nodeType).includes(type));
-  const usable = holding.filter(
+  const lists = adapters.filter(({ nodeType }) => objectTypesOf(schema, nodeType).includes(type));
+  const usable = lists.filter(
     ({ filters, identity }) => !filters.some(isRequiredArgument) && isById(identity),
   );
   const [adapter, ...others] =
     override.list === undefined
       ? usable.toSorted(byRank(type, names))
       : usable.filter(({ name }) => name === override.list);
-  if (!adapter) return { lookup: undefined, why: [whyNot(type, root, holding)] };
+  if (!adapter) return { lookup: undefined, why: [whyNot(type, root, lists)] };
   return {
     lookup: { kind: 'list', adapter },
     why: [
@@ -171,10 +171,10 @@ function byRank(type: GraphQLObjectType, names: RootNames) {
     (a.name < b.name ? -1 : 1);
 }
 
-function whyNot(type: GraphQLObjectType, root: string, holding: readonly Adapter[]): string {
-  const needing = holding.map(({ name }) => `${root}.${name}`).join(', ');
-  return holding.length > 0
-    ? `no root field returns it by its id alone, and the lists of it (${needing}) need arguments${holding.every(({ identity }) => isById(identity)) ? '' : ', or are identified otherwise in adapters.json'}.`
+function whyNot(type: GraphQLObjectType, root: string, lists: readonly Adapter[]): string {
+  const names = lists.map(({ name }) => `${root}.${name}`).join(', ');
+  return lists.length > 0
+    ? `no root field returns it by its id alone, and the lists of it (${names}) need arguments${lists.every(({ identity }) => isById(identity)) ? '' : ', or are identified otherwise in adapters.json'}.`
     : `no root field returns it by its id alone, and no paged field of the root lists ${type.name}.`;
 }
 

@@ -33,7 +33,7 @@ export const SQLITE_BUSY = 5;
 // SQLite opens a file without write permission for reading, and an exclusive transaction then excludes nobody. Only a
 // write shows that. It is rolled back, with its journal in memory because the disk may be full.
 const LOCK = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE; PRAGMA user_version = 1;';
-const LOOK = 'SELECT count(*) FROM sqlite_schema';
+const PROBE = 'SELECT count(*) FROM sqlite_schema';
 
 /** @param path of the lock database; undefined if no other process can use the store */
 export function openExchangeLock(path: string | undefined): ExchangeLock {
@@ -66,7 +66,7 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
       if (path === undefined || heldFor !== undefined || !existsSync(path)) return false;
       try {
         // A shared lock, for the time of one statement.
-        return !succeeds(connect(path, false), LOOK);
+        return !succeeds(connect(path, false), PROBE);
       } catch {
         disconnect();
         return true;
@@ -102,7 +102,7 @@ export function openExchangeLock(path: string | undefined): ExchangeLock {
   }
 
   /**
-   * Opens the file again if it was removed or replaced, or if it was opened only to look: it may not have been writable
+   * Opens the file again if it was removed or replaced, or if it was opened only to probe the lock: it may not have been writable
    * then.
    */
   function connect(place: string, toLock: boolean): DatabaseSync {

@@ -57,7 +57,7 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
   if (path === ':memory:') return openMemory(sealer);
   const notices = checkFileSystem(path, fileSystemType);
   checkMount(path);
-  if (existsSync(path)) look(path, sealer);
+  if (existsSync(path)) inspect(path, sealer);
   else if (create && !readOnly) makeStoreFile(path);
   else if (!readOnly) throw new Error('the file is gone');
   if (readOnly && isEmptyFile(path)) return { ...openMemory(sealer), unwritable: TO_READ };
@@ -96,7 +96,7 @@ function openMemory(sealer: Sealer): OpenFile {
 }
 
 /** Reads only, so that a file that is refused is not changed. */
-function look(path: string, sealer: Sealer): void {
+function inspect(path: string, sealer: Sealer): void {
   const stat = statSync(path);
   if (stat.isDirectory()) throw new Error('it is a folder');
   // The lock is created after the tables, so creating the store was not interrupted.
@@ -106,7 +106,7 @@ function look(path: string, sealer: Sealer): void {
   if (stat.size === 0) return;
   if (stat.size < SMALLEST) throw new Error('the file is not a database');
   try {
-    lookInto(path, sealer, true);
+    inspectContent(path, sealer, true);
   } catch (error) {
     if ((error as { errcode?: number }).errcode !== READONLY_ROLLBACK) throw error;
     // A process ended within a transaction, which the next reader has to roll back.
@@ -117,11 +117,11 @@ function look(path: string, sealer: Sealer): void {
         { cause: error },
       );
     }
-    lookInto(path, sealer, false);
+    inspectContent(path, sealer, false);
   }
 }
 
-function lookInto(path: string, sealer: Sealer, readOnly: boolean): void {
+function inspectContent(path: string, sealer: Sealer, readOnly: boolean): void {
   const database = new DatabaseSync(path, { readOnly, timeout });
   try {
     // Another process may be creating it.
@@ -167,9 +167,9 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
   database.exec(
     'PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;',
   );
-  const isReady = () => checkLayout(database) === LAYOUT && isSealedWell(database, sealer);
+  const isReady = () => checkLayout(database) === LAYOUT && isSealedWithNewestKey(database, sealer);
   // Usually it is ready, and then a transaction of another process does not matter.
-  const isLeft =
+  const isPostponed =
     !inOneView(database, isReady) &&
     inTransaction(database, () => {
       if (isReady()) return false;
@@ -189,7 +189,7 @@ function prepare(database: DatabaseSync, path: string, options: FileOptions): st
       return false;
     });
   return [
-    ...(isLeft ? [LEFT] : []),
+    ...(isPostponed ? [NOT_SEALED_ANEW] : []),
     ...tried('Its file may still contain tokens in their earlier form', isLast, () => {
       if (database.prepare('SELECT * FROM due').get()) wipe(database);
     }),
@@ -202,7 +202,7 @@ class OldProcessError extends StoreUnavailableError {
   readonly errcode = SQLITE_BUSY;
 }
 
-const LEFT =
+const NOT_SEALED_ANEW =
   'The tokens are not encrypted with the newest key yet, since another process is exchanging. The next start does it.';
 
 /** Work that can wait for the next start does not prevent the use of the store. */
@@ -291,8 +291,7 @@ export function writeDocument(
     .run(sealDocument(document, sealer));
 }
 
-/** Whether it is encrypted with the newest key. */
-function isSealedWell(database: DatabaseSync, sealer: Sealer): boolean {
+function isSealedWithNewestKey(database: DatabaseSync, sealer: Sealer): boolean {
   return sealer.isCurrent(sealedIn(database));
 }
 
