@@ -188,14 +188,15 @@ export function openConnections(parts: ConnectionsParts) {
     #settle(answer: UpstreamAnswer): void {
       if (this.#isOver) return;
       this.#end();
-      if (answer.kind === 'result') this.#reported.read(answer.readAs);
-      const error = answer.kind === 'failure' ? answer.error : undefined;
-      this.#reported.ended(outcomeOf(answer), error);
-      this.#answer.resolve(
-        answer.kind === 'result' || !tellsRequestIds || this.#requestId === undefined
-          ? answer
-          : { ...answer, requestId: this.#requestId },
-      );
+      if (answer.kind === 'result') {
+        this.#reported.read(answer.readAs);
+        this.#reported.ended(answer.hasErrors ? 'graphql_error' : 'ok');
+        this.#answer.resolve(answer);
+        return;
+      }
+      if (answer.kind === 'unauthorized') this.#reported.ended('UPSTREAM_UNAUTHORIZED');
+      else this.#reported.ended(knownCode(answer.error.extensions['code']), answer.error);
+      this.#answer.resolve(tellsRequestIds ? { ...answer, requestId: this.#requestId } : answer);
     }
 
     /** All callers have left, or the reader of the answer failed. */
@@ -304,15 +305,4 @@ function unreachable(cause: Error & { readonly code?: unknown }): UpstreamFailur
       { cause },
     ),
   };
-}
-
-function outcomeOf(answer: UpstreamAnswer): UpstreamOutcome {
-  switch (answer.kind) {
-    case 'result':
-      return answer.hasErrors ? 'graphql_error' : 'ok';
-    case 'unauthorized':
-      return 'UPSTREAM_UNAUTHORIZED';
-    case 'failure':
-      return knownCode(answer.error.extensions['code']);
-  }
 }

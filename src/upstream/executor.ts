@@ -18,7 +18,12 @@ import {
   type ConnectionsParts,
   type UpstreamTelemetry,
 } from './connections.ts';
-import type { UpstreamAnswer, UpstreamFailure, UpstreamResult } from './read-response.ts';
+import {
+  unauthorized,
+  type UpstreamAnswer,
+  type UpstreamFailure,
+  type UpstreamResult,
+} from './read-response.ts';
 import { createTurns, NoTurn, type TurnsLoad } from './turns.ts';
 
 /** The recruiting service's GraphQL endpoint. */
@@ -56,6 +61,8 @@ export interface BearerTokens<
 }
 
 const MAX_ATTEMPTS = 4;
+/** One for a token that was renewed while the request was sent, one for a renewal because of this request. */
+const MAX_REPLAYS = 2;
 /** How long a request may wait for its turn and be sent again. It ends after this and its own timeout at the latest. */
 const PATIENCE_MS = 30_000;
 
@@ -138,17 +145,17 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   ): Promise<UpstreamResult> {
     const until = clock.elapsed() + PATIENCE_MS;
     const followed = breaker.follow(request.kind);
-    let before: { readonly answer: UpstreamFailure; readonly error: GraphQLError } | undefined;
-    const giveUp = ({ answer, error }: NonNullable<typeof before>): UpstreamResult => {
-      followed.gaveUp(answer);
-      if (answer.result) return answer.result;
-      throw error;
+    let before: UpstreamFailure | undefined;
+    const giveUp = (failure: UpstreamFailure): UpstreamResult => {
+      followed.gaveUp(failure);
+      if (failure.result) return failure.result;
+      throw errorOf(failure);
     };
     for (let attempt = 1; ; attempt += 1) {
       const refusal = followed.refusal();
       // That nothing was sent would not be true of the attempts before.
       if (refusal && before) return giveUp(before);
-      let answer: AuthorizedAnswer;
+      let answer: UpstreamResult | UpstreamFailure;
       try {
         answer = refusal ?? (await sendInTurn(request, sender, followed, until));
       } catch (error) {
@@ -156,10 +163,10 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
         throw error;
       }
       if (answer.kind === 'result') return answer;
-      const { error, wait } = failureOf(answer, attempt);
-      before = { answer, error };
-      if (attempt >= attempts || clock.elapsed() + wait > until) return giveUp(before);
-      telemetry.retrying(sender.cause, error.extensions['code'], attempt);
+      before = answer;
+      const wait = waitAfter(answer, attempt);
+      if (attempt >= attempts || clock.elapsed() + wait > until) return giveUp(answer);
+      telemetry.retrying(sender.cause, answer.error.extensions['code'], attempt);
       await clock.sleep(wait, sender.signal);
     }
   }
@@ -174,19 +181,22 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     const until = clock.elapsed() + ms;
     const answer = await sendInTurn(request, { ...sender, signal }, breaker.follow('trial'), until);
     if (answer.kind === 'result') return answer;
-    throw failureOf(answer, 1).error;
+    throw errorOf(answer);
   }
 
   /**
-   * Sends a request once, and again with a newer token where the service refuses this one. Its token and its timeout
-   * begin with its turn: before that it was not sent.
+   * Sends a request once, and again with a newer token where the service refuses this one. Mutations are sent again as
+   * well: the service refuses a token before it executes anything. The token and the timeout of a request begin with its
+   * turn: before that it was not sent.
+   *
+   * @throws what the tokens throw
    */
   async function sendInTurn(
     request: OutgoingRequest,
     sender: Sender,
     followed: FollowedRequest,
     until: number,
-  ): Promise<AuthorizedAnswer> {
+  ): Promise<UpstreamResult | UpstreamFailure> {
     const turn = turns.take(request.field, sender, until);
     // Awaited only if it has to wait, as is the token: each await costs as much as the step.
     const endTurn = turn instanceof Promise ? await turn : turn;
@@ -205,7 +215,13 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
         }
         if (answer.kind === 'result') tokens.accepted(token);
         if (answer.kind !== 'unauthorized') return answer;
-        token = await newerToken(tokens, token, answer, replays);
+        const mayReplay = answer.status === 401 && replays < MAX_REPLAYS;
+        const newer = mayReplay ? await tokens.afterRefusal(token, answer.detail) : undefined;
+        if (!newer) {
+          tokens.refused(token);
+          return unauthorized(answer);
+        }
+        token = newer;
       }
     } finally {
       endTurn();
@@ -338,74 +354,21 @@ const FIRST_WAIT_MS = 100;
 /** Instead of a longer wait, the error is reported with the time after which the caller can try again. */
 const LONGEST_WAIT_MS = 10_000;
 
-type UnauthorizedAnswer = Extract<UpstreamAnswer, { kind: 'unauthorized' }>;
-type AuthorizedAnswer = Exclude<UpstreamAnswer, UnauthorizedAnswer>;
-
 /**
- * Returns the error of a failure, and how long to wait before the request is sent again, ms; Infinity if it is not. It is
- * sent again after failures that may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than
- * 10 s. Up to half of the wait is added at random, as long as it does not exceed 10 s.
+ * Returns how long to wait before a request is sent again, ms; Infinity if it is not. It is sent again after failures that
+ * may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than 10 s. Up to half of the wait is
+ * added at random, as long as it does not exceed 10 s.
  *
  * @param attempt how often it was sent so far
  */
-function failureOf(answer: UpstreamFailure, attempt: number) {
-  const { error, isTemporary, retryAfterMs = 0 } = answer;
-  tellRequestId(error, answer);
+function waitAfter({ isTemporary, retryAfterMs = 0 }: UpstreamFailure, attempt: number): number {
   const wait = Math.max(retryAfterMs, FIRST_WAIT_MS * 2 ** (attempt - 1));
-  if (!isTemporary || wait > LONGEST_WAIT_MS) return { error, wait: Infinity };
-  return { error, wait: Math.min(wait * (1 + Math.random() / 2), LONGEST_WAIT_MS) };
+  if (!isTemporary || wait > LONGEST_WAIT_MS) return Infinity;
+  return Math.min(wait * (1 + Math.random() / 2), LONGEST_WAIT_MS);
 }
 
-/** One for a token that was renewed while the request was sent, one for a renewal because of this request. */
-const MAX_REPLAYS = 2;
-
-/**
- * Returns the token to send a request again with. The service refuses a token before it executes anything, so mutations
- * are sent again as well.
- *
- * @param replays how often the request was sent again so far
- * @throws UPSTREAM_UNAUTHORIZED, and what the tokens throw
- */
-async function newerToken<Token extends { readonly value: string }>(
-  tokens: BearerTokens<Token>,
-  refused: Token,
-  answer: UnauthorizedAnswer,
-  replays: number,
-): Promise<Token> {
-  const newer =
-    answer.status === 401 && replays < MAX_REPLAYS
-      ? await tokens.afterRefusal(refused, answer.detail)
-      : undefined;
-  if (newer) return newer;
-  tokens.refused(refused);
-  const error = unauthorized(answer);
-  tellRequestId(error, answer);
-  throw error;
-}
-
-/** Adds the service's id of the request to an error, where callers may see it: its support finds the request by it. */
-function tellRequestId(
-  { extensions }: GraphQLError,
-  { requestId }: { readonly requestId?: string },
-): void {
-  if (requestId !== undefined) extensions['serviceRequestId'] = requestId;
-}
-
-function unauthorized({ status, detail }: UnauthorizedAnswer) {
-  if (status === 401 && detail === 'token_expired') {
-    return new OperatorError(
-      'UPSTREAM_UNAUTHORIZED',
-      'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
-        'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
-        'Report this to the support of the service; the gateway renews the token again when it is due.',
-      { needsOperator: true },
-    );
-  }
-  return new OperatorError(
-    'UPSTREAM_UNAUTHORIZED',
-    `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
-      'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
-      'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.',
-    { needsOperator: true },
-  );
+/** Adds the service's id of the request, where callers may see it: its support finds the request by it. */
+function errorOf({ error, requestId }: UpstreamFailure): GraphQLError {
+  if (requestId !== undefined) error.extensions['serviceRequestId'] = requestId;
+  return error;
 }

@@ -6,19 +6,12 @@ import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter, type AnswerReader } from '../service/request.ts';
 
 /** What one HTTP answer of the service, or its absence, means. */
-export type UpstreamAnswer =
-  | UpstreamResult
-  | UpstreamFailure
-  | (Unusable & {
-      readonly kind: 'unauthorized';
-      readonly status: number;
-      readonly detail: string;
-    });
+export type UpstreamAnswer = UpstreamResult | UpstreamFailure | TokenRefusal;
 
 /** An answer without a result. */
 interface Unusable {
   /** The service's id of the request, if callers may see it. */
-  readonly requestId?: string;
+  readonly requestId?: string | undefined;
 }
 
 export interface UpstreamResult {
@@ -43,6 +36,13 @@ export interface UpstreamFailure extends Unusable {
   readonly retryAfterMs?: number | undefined;
   /** The GraphQL result that came with a 5xx status: callers get it when no attempt brings a better one. */
   readonly result?: UpstreamResult;
+}
+
+/** The service refused the token. After a 401, a newer one may help; otherwise it is a failure: see `unauthorized`. */
+interface TokenRefusal extends Unusable {
+  readonly kind: 'unauthorized';
+  readonly status: 401 | 403;
+  readonly detail: string;
 }
 
 export interface HttpAnswer {
@@ -174,6 +174,24 @@ function rateLimited(retryAfter: number | undefined): UpstreamFailure {
         (seconds === null ? 'later.' : `in ${seconds} s.`),
       { extensions: { retryAfter: seconds } },
     ),
+  };
+}
+
+/** The failure of a request whose token was refused, where no newer token helps. */
+export function unauthorized({ status, detail, requestId }: TokenRefusal): UpstreamFailure {
+  const message =
+    status === 401 && detail === 'token_expired'
+      ? 'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
+        'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
+        'Report this to the support of the service; the gateway renews the token again when it is due.'
+      : `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
+        'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
+        'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.';
+  return {
+    kind: 'failure',
+    isTemporary: false,
+    error: new OperatorError('UPSTREAM_UNAUTHORIZED', message, { needsOperator: true }),
+    requestId,
   };
 }
 
