@@ -110,14 +110,6 @@ export function writeErrors(errors: readonly AnswerError[], mask: Mask): string 
   return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
 }
 
-/** Returns the code of the first error, for telemetry; undefined if there are no errors. */
-export function codeOfFirst([first]: readonly AnswerError[], mask: Mask): unknown {
-  if (!first) return undefined;
-  if (!('thrown' in first)) return first.code ?? 'OTHER';
-  const masked = mask(first.thrown);
-  return masked instanceof GraphQLError ? masked.extensions['code'] : 'OTHER';
-}
-
 /** Makes an error of the gateway in the form of one of the service: it needs no exception, and so no stack trace. */
 export function ownError(code: ErrorCode, message: string, path?: Path): UpstreamError {
   return { message, path, members: `"extensions":{"code":"${code}"}`, code, order: Infinity };

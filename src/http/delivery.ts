@@ -1,5 +1,5 @@
 import type { ExecutionResult } from 'graphql';
-import { codeOfFirst, type AnswerError, type Mask } from '../answers/answer-errors.ts';
+import { isOfService, type AnswerError, type Mask } from '../answers/answer-errors.ts';
 import {
   createPayload,
   createResult,
@@ -415,8 +415,10 @@ function wholeReply(body: (string | Buffer)[], { json, parts }: Accepted): Reply
   return { status: 200, headers: { 'content-type': json }, body };
 }
 
-function report(errors: readonly AnswerError[], exchange: Exchange, mask: Mask): void {
-  const code = codeOfFirst(errors, mask);
+/** Notes the code of the first error for telemetry. */
+function report([first]: readonly AnswerError[], exchange: Exchange, mask: Mask): void {
+  if (!first) return;
+  const code = isOfService(first) ? (first.code ?? 'OTHER') : codeOf(mask(first.thrown));
   if (code !== undefined) exchange.outcome ??= knownCode(code);
 }
 
