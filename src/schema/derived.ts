@@ -215,7 +215,7 @@ export type DerivedKind = keyof DerivedKinds;
 /**
  * A derived field. What its kind means is in tables with a row for each kind, so that a new kind does not compile until
  * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments, cost) and `PLANS` in
- * `variant.ts` (answer).
+ * `planner.ts` (answer).
  */
 export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
   readonly [Each in Kind]: {

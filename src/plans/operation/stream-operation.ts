@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { DeferUse } from '../../answers/collect-fields.ts';
+import type { CollectedField, DeferUse } from '../../answers/collect-fields.ts';
 import type { DeferredReading } from '../../answers/read.ts';
 import type { Increment, Payload, PendingPart } from '../../answers/write-answer.ts';
 import { inTurns } from '../../pausable.ts';
@@ -16,7 +16,21 @@ import {
   type Output,
   type StreamedList,
 } from '../output.ts';
-import type { Variant } from './variant.ts';
+
+/** An operation that can be answered in parts. */
+interface StreamedOperation {
+  /** Its root fields. `list` is set for an `all…` or `…Connection` field. */
+  readonly fields: readonly { readonly collected: CollectedField; readonly list?: ListField }[];
+  /** Answers the root fields without `@defer`, or those of one `@defer`. */
+  answer(
+    call: Call,
+    use: DeferUse | undefined,
+    streams: OperationStreams,
+  ): Promise<OperationAnswer>;
+}
+
+/** Returns how the lists of a root field are sent. */
+export type OperationStreams = (field: ListField) => FieldStreams;
 
 /** A payload of one source, and what begins when it is sent. */
 interface Step extends Omit<Payload, 'hasNext'> {
@@ -41,7 +55,7 @@ interface Announced<T> {
  * the whole answer.
  */
 export async function* streamOperation(
-  variant: Variant,
+  operation: StreamedOperation,
   call: Call,
 ): AsyncGenerator<Payload, void, undefined> {
   const opened: (() => Promise<unknown>)[] = [];
@@ -52,10 +66,10 @@ export async function* streamOperation(
   let hasFailed = false;
   const streams = new Map<ListField, FieldStreams>();
   // Of all fields, also of those that are deferred: a refusal is possible only before the first payload.
-  for (const field of variant.fields) {
-    if (field.kind !== 'list') continue;
-    const lists = streamedLists(field.list, field.collected.nodes, call.variables);
-    streams.set(field.list, { lists, onOpen: (end) => void opened.push(end) });
+  for (const { list, collected } of operation.fields) {
+    if (!list) continue;
+    const lists = streamedLists(list, collected.nodes, call.variables);
+    streams.set(list, { lists, onOpen: (end) => void opened.push(end) });
   }
   try {
     const first = await answerTogether(undefined);
@@ -106,7 +120,7 @@ export async function* streamOperation(
   }
 
   function deferredAtRoot(): readonly DeferredFields[] {
-    const uses = new Set(variant.fields.flatMap(({ collected: { deferred } }) => deferred ?? []));
+    const uses = new Set(operation.fields.flatMap(({ collected: { deferred } }) => deferred ?? []));
     return Array.from(uses, (use) => ({
       path: [],
       label: use.label,
@@ -118,7 +132,7 @@ export async function* streamOperation(
   }
 
   function answerTogether(use: DeferUse | undefined): Promise<OperationAnswer> {
-    return variant.answer(call, use, (list) => streams.get(list)!);
+    return operation.answer(call, use, (list) => streams.get(list)!);
   }
 
   // oxlint-disable-next-line require-yield -- its only payload is the last, which a source returns
