@@ -19,8 +19,7 @@ import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
 import { createPlansExecutor, inProcess, type PlansExecutorParts } from './plans/executor.ts';
-import { createPlanner } from './plans/planner.ts';
-import { scopedPlan, type ScopedDocument } from './plans/scoped-plan.ts';
+import { createPlanner, scopedPlan, type ScopedDocument } from './plans/planner.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
@@ -190,19 +189,15 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
   });
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
   const maxBytes = added ? operationBytes / 2 : operationBytes;
-  const { fieldScopes: onMissing } = config;
-  const planServed = (document: ScopedDocument, grown: (bytes: number) => void) =>
-    scopedPlan(document, { onMissing, grown, compile: planner.plan, removesFields: true });
   const planStitched = (
     additions: ServedWithAdditions,
     document: ScopedDocument,
     grown: (bytes: number) => void,
   ) =>
     scopedPlan(document, {
-      onMissing,
-      grown,
-      compile: (planned, more) => stitchedPlan(additions, planner.admit, planned, more),
+      onMissing: config.fieldScopes,
       removesFields: false,
+      compile: (planned) => stitchedPlan(additions, planner.admit, planned, grown),
     });
   // Operations of callers, and of the program around the gateway.
   const operations = createOperations({
@@ -211,7 +206,9 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     maxBytes,
     scopedUses: scopedUsesIn(offered.schema, offered.scopes),
     compile: (document, grown) =>
-      added?.touches(document) ? planStitched(added, document, grown) : planServed(document, grown),
+      added?.touches(document)
+        ? planStitched(added, document, grown)
+        : planner.plan(document, grown),
   });
   // Operations that added fields delegate to the served schema: their size depends on the operation that delegates.
   const delegated = createOperations({
@@ -222,7 +219,7 @@ export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTok
     schema: served.schema,
     maxBytes,
     scopedUses: scopedUsesIn(served.schema, served.scopes),
-    compile: planServed,
+    compile: planner.plan,
   });
   const executing: Omit<PlansExecutorParts, 'schema' | 'find'> = {
     planner,

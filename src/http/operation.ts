@@ -12,7 +12,7 @@ import { tooComplex } from '../operations/limits.ts';
 import type { Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import type { CallVariables } from '../plans/call.ts';
-import { missingNeeds, missingScope, type OnMissingScope } from '../plans/scoped-plan.ts';
+import { missingNeeds, missingScope, type OnMissingScope } from '../plans/planner.ts';
 import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
 import {
   type Exchange,

@@ -14,8 +14,7 @@ import {
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import { OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
-import type { OperationPlan } from '../plans/planner.ts';
-import { missingNeeds, missingScope } from '../plans/scoped-plan.ts';
+import { missingNeeds, missingScope, type OperationPlan } from '../plans/planner.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
 import { conversationIn, inTurn, plugin, type GatewayPlugin } from './handler.ts';
 import type { Delivery, Results } from './delivery.ts';

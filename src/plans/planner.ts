@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import {
   getNamedType,
   isNonNullType,
@@ -6,13 +7,14 @@ import {
   SchemaMetaFieldDef,
   visit,
   type DocumentNode,
+  type FieldNode,
   type GraphQLError,
   type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { isOfService } from '../answers/answer-errors.ts';
+import { isOfService, OWN_KEYS } from '../answers/answer-errors.ts';
 import {
   collectFields,
   isStreamed,
@@ -24,11 +26,20 @@ import type { Slot } from '../answers/envelope.ts';
 import type { DeferredReading } from '../answers/read.ts';
 import { shapeOfField, type ShapeScope } from '../answers/shape.ts';
 import type { Payload, WholeAnswer } from '../answers/write-answer.ts';
+import { codedError, forbidden } from '../errors.ts';
 import { argumentsOf } from '../schema/derived-fields.ts';
 import type { DerivedField, DerivedKind, Entity, NodeInterface } from '../schema/derived.ts';
 import { incrementalAsked } from '../schema/incremental-directives.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
-import { fragmentsOf, refusalOf, type Fragments } from '../selections.ts';
+import {
+  fragmentsOf,
+  onlyOperation,
+  refusalOf,
+  refuseField,
+  type Fragments,
+  type Need,
+  type ScopedUse,
+} from '../selections.ts';
 import { Call, type CallOrigin, type CallParts, type CallVariables } from './call.ts';
 import { forwardedFields, type ForwardedAnswer, type ForwardedFields } from './forwarded.ts';
 import { createDrains, type DrainParts, type Drains, type WalkTelemetry } from './lists/drains.ts';
@@ -78,7 +89,8 @@ import { pageCost, type RequestWriter, type WrittenOperation } from './requests/
  *
  *   text ── operations/ ──> checked document ── plan() ──> OperationPlan      once per text
  *                                                               │
- *                values of @skip, @include, @defer conditions ──┤
+ *                scopes of fields that the caller lacks ────────┤
+ *                values of @skip, @include, @defer conditions   │
  *                sizes of inlined pages                         v
  *                                                            Variant          once per combination
  *                 ┌──────────────────────────────┬──────────────┴─────────────────┐
@@ -125,13 +137,20 @@ export interface PlannedDocument {
   readonly operation: OperationDefinitionNode;
 }
 
+export interface ScopedDocument extends PlannedDocument {
+  readonly scopedUses: readonly ScopedUse[];
+}
+
+/** What a caller without the scope of a field gets: an error for the whole operation, or null with an error there. */
+export type OnMissingScope = 'reject' | 'null';
+
 /** Compiles operations, and creates the calls that they are answered with. */
 export interface Planner {
   /**
    * @param grown called with the bytes of memory that the plan takes more than before
    * @throws coded errors for operations that can never be answered
    */
-  plan(document: PlannedDocument, grown: (bytes: number) => void): OperationPlan;
+  plan(document: ScopedDocument, grown: (bytes: number) => void): OperationPlan;
   createCall(variables: CallVariables, origin: CallOrigin): Call;
   /**
    * From now on, what carries the context of this call is executed on behalf of its caller.
@@ -155,6 +174,7 @@ interface PlannerParts extends CallParts {
   readonly offered: Pick<ServedSchema, 'schema' | 'subgraphSdl'>;
   readonly telemetry: ReadingTelemetry;
   readonly mutations: AllowedMutations;
+  readonly fieldScopes: OnMissingScope;
   readonly connectionMax: number;
   /** Bytes of memory for all kept operations. */
   readonly operationBytes: number;
@@ -195,7 +215,12 @@ export function createPlanner(parts: PlannerParts): Planner {
   const admitted = Symbol('call');
   const callIn = (context: object) => Reflect.get(context, admitted) as Call | undefined;
   return {
-    plan: (document, grown) => planOperation(shared, document, grown),
+    plan: (document, grown) =>
+      scopedPlan(document, {
+        onMissing: parts.fieldScopes,
+        removesFields: true,
+        compile: (planned) => planOperation(shared, planned, grown),
+      }),
     createCall: (variables, origin) => new Call(variables, origin, parts),
     admit: (call) => {
       const { origin } = call;
@@ -230,6 +255,91 @@ function derivedTypes(schema: GraphQLSchema, { kind, parent, name }: DerivedFiel
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+interface ScopedPlanParts {
+  readonly onMissing: OnMissingScope;
+  /**
+   * Whether the fields that a caller may not read are removed from the operation before it is compiled. Otherwise
+   * resolvers refuse them (with-additions.ts), and all callers have the same plan.
+   */
+  readonly removesFields: boolean;
+  /** @throws coded errors for operations that can never be answered */
+  readonly compile: (planned: PlannedDocument) => OperationPlan;
+}
+
+/**
+ * Plans an operation for callers with different scopes: a plan for each set of scopes that callers lack. Every way to an
+ * answer passes here: those of HTTP, of the delegations of stitched fields, and of programs.
+ */
+export function scopedPlan(planned: ScopedDocument, parts: ScopedPlanParts): OperationPlan {
+  const { onMissing, removesFields, compile } = parts;
+  const { scopedUses } = planned;
+  if (scopedUses.length === 0) return compile(planned);
+  const plans = new Map<string, OperationPlan>();
+  const planFor = ({ origin: { caller } }: Call): OperationPlan => {
+    const missing = missingNeeds(scopedUses, caller);
+    if (missing.length > 0 && onMissing === 'reject') throw missingScope(missing[0]!);
+    const key = removesFields
+      ? [...new Set(missing.map(({ scope }) => scope))].toSorted().join(' ')
+      : '';
+    const known = plans.get(key);
+    if (known) return known;
+    const plan = compile(key === '' ? planned : withoutRefused(planned, caller));
+    plans.set(key, plan);
+    return plan;
+  };
+  return {
+    answer: async (call) => planFor(call).answer(call),
+    stream: (call) => planFor(call).stream(call),
+  };
+}
+
+type Caller = CallOrigin['caller'];
+
+/** @param caller undefined: callers need no credential, and have every scope */
+export function missingNeeds(uses: readonly ScopedUse[], caller: Caller): readonly Need[] {
+  if (!caller) return [];
+  return uses.flatMap(({ needs }) => needs.filter(({ scope }) => !caller.scopes.has(scope)));
+}
+
+/** The error of an operation that is refused. */
+export function missingScope(need: Need): GraphQLError {
+  return forbidden(describeNeed(need));
+}
+
+/** The error of a field that is null. It does not decide the status of the answer. */
+export function missingScopeAt(need: Need): GraphQLError {
+  return codedError('FORBIDDEN', describeNeed(need));
+}
+
+function describeNeed({ subject, scope }: Need): string {
+  return `${subject} needs the scope "${scope}", which this credential does not have. The operator of this gateway can grant it.`;
+}
+
+function withoutRefused(
+  { document, operation, scopedUses }: ScopedDocument,
+  caller: Caller,
+): PlannedDocument {
+  const refused = new Map(
+    scopedUses.flatMap((use): [FieldNode, Need][] => {
+      const [need] = missingNeeds([use], caller);
+      return need ? [[use.node, need]] : [];
+    }),
+  );
+  const rewritten: DocumentNode = visit(onlyOperation(document, operation).document, {
+    Field: (node) => {
+      const need = refused.get(node);
+      return need && refuseField(node, sentKeyOf(node, need), missingScopeAt(need));
+    },
+  });
+  return onlyOperation(rewritten, operation);
+}
+
+/** Different for fields with other keys, types or errors, which are read in different ways. */
+function sentKeyOf({ alias, name }: FieldNode, { subject, scope }: Need): string {
+  const digest = hash('sha256', `${name.value} ${subject} ${scope}`, 'hex').slice(0, 16);
+  return `${OWN_KEYS}Refused${digest}_${(alias ?? name).value}`;
 }
 
 /** What all operations are planned with. */

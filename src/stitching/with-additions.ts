@@ -23,8 +23,7 @@ import {
   validate,
 } from 'graphql';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
-import type { PlannedDocument } from '../plans/planner.ts';
-import { missingNeeds, missingScopeAt } from '../plans/scoped-plan.ts';
+import { missingNeeds, missingScopeAt, type PlannedDocument } from '../plans/planner.ts';
 import { fieldAt, type Entity } from '../schema/derived.ts';
 import { guardMistakes, isMissing } from '../schema/derivation/check-overrides.ts';
 import { OverridesError } from '../schema/derivation/overrides.ts';
