@@ -11,7 +11,7 @@ import { globalIdKey, objectShape, type FieldShape, type GlobalIds } from '../..
 import type { Json } from '../../json.ts';
 import { isIdentified } from '../../schema/derivation/lists.ts';
 import type { FieldPath, PagedField } from '../../schema/derived.ts';
-import { fieldNode } from '../requests/request-text.ts';
+import { fieldNode, fragmentNode } from '../requests/request-text.ts';
 
 /**
  * Selects and reads what identifies the records of a list: `id`, or the values that adapters.json names. They are
@@ -20,7 +20,7 @@ import { fieldNode } from '../requests/request-text.ts';
  * types.
  */
 export interface RecordIdentity {
-  /** To be selected before the caller's selections. */
+  /** They come before the caller's selections. */
   readonly selections: readonly SelectionNode[];
   /** The fields of these selections in a record of this type. */
   readonly silentFields: (type: GraphQLObjectType) => readonly FieldShape[];
@@ -59,11 +59,7 @@ export function identifying(
       }),
   );
   return {
-    selections: Array.from(ofType, ([type, { selections }]) => ({
-      kind: Kind.INLINE_FRAGMENT,
-      typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
-      selectionSet: { kind: Kind.SELECTION_SET, selections },
-    })),
+    selections: Array.from(ofType, ([type, { selections }]) => fragmentNode(type, selections)),
     silentFields: ({ name }) => ofType.get(name)?.silentFields ?? [],
     values,
     of: (record) => {

@@ -1,6 +1,5 @@
 import {
   isObjectType,
-  Kind,
   OperationTypeNode,
   type GraphQLError,
   type GraphQLObjectType,
@@ -41,6 +40,7 @@ import { RecordTooBig, requestSparingParents, type SizedList } from '../requests
 import {
   argumentNode,
   fieldNode,
+  fragmentNode,
   orTypename,
   variableDefinitionNode,
   writeRequest,
@@ -479,12 +479,5 @@ function onlyOf(
   { nodeType }: Adapter,
   selections: readonly SelectionNode[],
 ): readonly SelectionNode[] {
-  if (isObjectType(nodeType)) return selections;
-  return [
-    {
-      kind: Kind.INLINE_FRAGMENT,
-      typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
-      selectionSet: { kind: Kind.SELECTION_SET, selections },
-    },
-  ];
+  return isObjectType(nodeType) ? selections : [fragmentNode(type, selections)];
 }

@@ -18,7 +18,7 @@ import { globalIdKey } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import type { NodeInterface } from '../../schema/derived.ts';
 import { fragmentsOf } from '../../selections.ts';
-import { orTypename } from './request-text.ts';
+import { fragmentNode, orTypename } from './request-text.ts';
 
 /** Fragments on Node are written out wherever they are spread, so nested ones could grow without end. */
 const MAX_WRITTEN = 1_000;
@@ -86,18 +86,11 @@ export function nodeSelections(
     const on = (
       type: string | undefined,
       selections: readonly SelectionNode[],
-      directives: InlineFragmentNode['directives'] = [],
+      directives?: InlineFragmentNode['directives'],
     ): InlineFragmentNode => {
       written += 1;
       if (written > MAX_WRITTEN) throw tooManyFragments(nodes.type);
-      return {
-        kind: Kind.INLINE_FRAGMENT,
-        ...(type !== undefined && {
-          typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
-        }),
-        directives,
-        selectionSet: { kind: Kind.SELECTION_SET, selections },
-      };
+      return fragmentNode(type, selections, directives);
     };
 
     return visit(

@@ -23,6 +23,7 @@ import {
   type GraphQLField,
   type GraphQLInputType,
   type GraphQLSchema,
+  type InlineFragmentNode,
   type OperationDefinitionNode,
   type SelectionNode,
   type ValueNode,
@@ -440,8 +441,8 @@ function within(first: unknown): number {
 }
 
 /*
- * What the gateway itself adds to a document before it sends it, as nodes of its syntax tree: fields, their arguments,
- * and variables. The aliases and variables that it invents begin with _rs.
+ * What the gateway itself adds to a document before it sends it, as nodes of its syntax tree: fields, fragments,
+ * arguments and variables. The aliases and variables that it invents begin with _rs.
  */
 
 export function fieldNode(
@@ -462,6 +463,22 @@ export function fieldNode(
     ...(alias !== undefined && alias !== name && { alias: { kind: Kind.NAME, value: alias } }),
     ...(args && { arguments: args }),
     ...(selections && { selectionSet: { kind: Kind.SELECTION_SET, selections } }),
+  };
+}
+
+/** @param type undefined: the fragment has no type condition */
+export function fragmentNode(
+  type: string | undefined,
+  selections: readonly SelectionNode[],
+  directives: readonly DirectiveNode[] = [],
+): InlineFragmentNode {
+  return {
+    kind: Kind.INLINE_FRAGMENT,
+    ...(type !== undefined && {
+      typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: type } },
+    }),
+    directives,
+    selectionSet: { kind: Kind.SELECTION_SET, selections },
   };
 }
 

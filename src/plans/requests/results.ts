@@ -3,7 +3,6 @@ import {
   isEnumType,
   isLeafType,
   isRequiredArgument,
-  Kind,
   type GraphQLObjectType,
   type SelectionNode,
 } from 'graphql';
@@ -13,7 +12,7 @@ import { TYPE_KEY, type Shape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Json } from '../../json.ts';
 import type { Result } from '../../schema/derived.ts';
-import { fieldNode, orTypename } from './request-text.ts';
+import { fieldNode, fragmentNode, orTypename } from './request-text.ts';
 
 /** How the value of a field of the service is selected and read, whether it is a result (see `Result`) or not. */
 export interface ResultReading {
@@ -92,12 +91,12 @@ export function selectResult(
   if (!result) return selections;
   const failures = result.failures.map((type, at) => {
     const prefix = aliasPrefix(at);
-    return on(
-      type,
+    return fragmentNode(
+      type.name,
       orTypename(plainFields(type).map(({ name }) => fieldNode(name, { alias: prefix + name }))),
     );
   });
-  return [on(result.wanted, selections), ...failures];
+  return [fragmentNode(result.wanted.name, selections), ...failures];
 }
 
 /** @param at the index of the error among those of the result */
@@ -116,14 +115,6 @@ const PLAIN: ResultReading = {
   shape: (of) => of,
   read: (answered) => ({ kind: 'wanted', answered }),
 };
-
-function on({ name }: GraphQLObjectType, selections: readonly SelectionNode[]): SelectionNode {
-  return {
-    kind: Kind.INLINE_FRAGMENT,
-    typeCondition: { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: name } },
-    selectionSet: { kind: Kind.SELECTION_SET, selections },
-  };
-}
 
 /** Makes a function that reads errors of a type. @param prefix of the aliases of its fields */
 function failureReading(type: GraphQLObjectType, prefix: string) {
