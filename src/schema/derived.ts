@@ -72,16 +72,14 @@ export function idOf(type: GraphQLObjectType): GraphQLField<unknown, unknown> | 
   return isPlain ? id : undefined;
 }
 
-/**
- * A union or an interface of which one type is what a field is for, a page or a record, and others say why there is
- * none: `union Person = PersonItem | PersonError`.
- */
+/** A union or an interface of a page or a record, and of errors: `union Person = PersonItem | PersonError`. */
 export interface Result {
   readonly type: GraphQLAbstractType;
-  readonly wanted: GraphQLObjectType;
+  /** The type of the page or the record. */
+  readonly success: GraphQLObjectType;
   /** The types that are errors. */
   readonly failures: readonly GraphQLObjectType[];
-  /** The types that are records of another kind or form: like null, they mean that the wanted one does not exist. */
+  /** The types that are records of another kind or form: like null, they mean that there is no such record. */
   readonly others: readonly GraphQLObjectType[];
 }
 

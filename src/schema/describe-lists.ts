@@ -46,11 +46,11 @@ function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Ent
     : { type: type.name, ...byId };
 }
 
-/** @param beside the fields that are requested of the type that means success */
-function describeResult({ wanted, failures }: Result, beside: readonly PlainField[]) {
+/** @param beside the fields that are requested of the success type */
+function describeResult({ success, failures }: Result, beside: readonly PlainField[]) {
   const types = new Map(beside.map(({ name, type }) => [name, String(type)]));
   return {
-    success: wanted.name,
+    success: success.name,
     failures: failures.map((failure) => {
       // Fields of one name and two types cannot be requested together.
       const fields = plainFields(failure).filter(({ name, type }) => {

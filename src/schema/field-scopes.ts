@@ -130,7 +130,7 @@ function sourcesOfList({ parent, name, first, after, result, pageType }: Adapter
     field,
     `${field}(${first.name}:)`,
     `${field}(${after.name}:)`,
-    ...(result ? [result.wanted.name] : []),
+    ...(result ? [result.success.name] : []),
     pageType.name,
     `${pageType.name}.items`,
   ];

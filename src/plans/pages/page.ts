@@ -741,7 +741,7 @@ function* readPage(
 ): Pausable<Omit<PageAnswer, 'nullingPages' | 'tooBig'>> {
   const read = result.read(answered);
   // All types of a result but the page are errors.
-  if (read.kind !== 'wanted') {
+  if (read.kind !== 'success') {
     const failed = read.kind === 'failure' ? read.errors : answered.errors;
     return { page: undefined, isNull: false, errors: failed };
   }

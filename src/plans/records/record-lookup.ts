@@ -127,7 +127,7 @@ function lookupById(
   const root = scope.schema.getQueryType() as GraphQLObjectType;
   const result = resultReading(by.result, scope, telemetry);
   const type = by.result
-    ? (scope.schema.getType(by.result.wanted.name) as GraphQLObjectType)
+    ? (scope.schema.getType(by.result.success.name) as GraphQLObjectType)
     : root.getFields()[by.field]!.type;
   const shape: Shape = { ...result.shape(shapeOf(scope, type, selections)), nullable: true };
   const { ofAliases: aliasBytes } = keyBytesOf([shape]);
@@ -311,16 +311,16 @@ function valuesIn(envelope: Envelope, keys: readonly string[]): readonly Service
 }
 
 function isUnexplained({ value, errors }: ServiceValue): boolean {
-  return isNone(value) && errors.length === 0;
+  return isNull(value) && errors.length === 0;
 }
 
-function isNone(value: Json | undefined): boolean {
+function isNull(value: Json | undefined): boolean {
   return value === undefined || value.isNull;
 }
 
 function areAlike(answers: Answers): boolean {
   const [reason, otherReason] = answers.map((answer) =>
-    !answer || answer instanceof Error || Buffer.isBuffer(answer) || !isNone(answer.value)
+    !answer || answer instanceof Error || Buffer.isBuffer(answer) || !isNull(answer.value)
       ? undefined
       : answer.errors[0]?.message,
   );
@@ -351,7 +351,7 @@ function resultOf(
   const { value, errors } = read.answered;
   if (value?.isNull && errors.length === 0) return undefined;
   // The record as a whole failed: its errors are reported at the path of the field.
-  const isFailed = isNone(value) && errors.length > 0;
+  const isFailed = isNull(value) && errors.length > 0;
   if (isFailed && errors.every(({ path }) => path?.length === 0)) {
     return { failure: new PageFailure(errors) };
   }

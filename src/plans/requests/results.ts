@@ -16,19 +16,19 @@ import { fieldNode, fragmentNode, orTypename } from './request-text.ts';
 
 /** How the value of a field of the service is selected and read, whether it is a result (see `Result`) or not. */
 export interface ResultReading {
-  /** @param selections of what is wanted */
+  /** @param selections of a success */
   select(selections: readonly SelectionNode[]): readonly SelectionNode[];
-  /** Returns the shape of a value that is wanted. Errors and other types do not match it. */
+  /** Returns the shape of a success. Errors and other types do not match it. */
   shape(of: Shape): Shape;
   read(value: ServiceValue): ReadResult;
 }
 
-/** What the service returned: what is wanted, which may be null; an error; or a type that stands for null. */
+/** What the service returned: the page or the record, which may be null; an error; or a type that stands for null. */
 type ReadResult =
-  | { readonly kind: 'wanted'; readonly answered: ServiceValue }
+  | { readonly kind: 'success'; readonly answered: ServiceValue }
   | {
       readonly kind: 'failure';
-      /** Whether it says that there is no such record. */
+      /** Whether it means that there is no such record. */
       readonly isMissing: boolean;
       readonly errors: readonly UpstreamError[];
     }
@@ -49,7 +49,7 @@ export function resultReading(
   telemetry: ResultTelemetry,
 ): ResultReading {
   if (!result) return PLAIN;
-  const wantedName = upstreamType(result.wanted.name);
+  const successName = upstreamType(result.success.name);
   const otherNames = new Set(result.others.map(({ name }) => upstreamType(name)));
   const failures = new Map(
     result.failures.map((type, at) => [
@@ -63,16 +63,16 @@ export function resultReading(
       kind: 'abstract',
       nullable: of.nullable,
       type: result.type.name,
-      of: (name) => (name === wantedName && of.kind === 'object' ? of : undefined),
+      of: (name) => (name === successName && of.kind === 'object' ? of : undefined),
       common: () => (of.kind === 'object' ? of.fields : []),
     }),
     read: (answered) => {
       const { value, errors } = answered;
-      const name = value?.get(TYPE_KEY)?.string ?? wantedName;
+      const name = value?.get(TYPE_KEY)?.string ?? successName;
       if (otherNames.has(name)) return { kind: 'other' };
       const failure = failures.get(name);
       // The general reading reports a type that the schema snapshot does not have.
-      if (!failure) return { kind: 'wanted', answered };
+      if (!failure) return { kind: 'success', answered };
       const { isMissing, error, reason } = failure(value!);
       telemetry.resultFailed(name, reason);
       return { kind: 'failure', isMissing, errors: [error, ...errors] };
@@ -81,7 +81,7 @@ export function resultReading(
 }
 
 /**
- * Selects a result: what is wanted, and of its errors all scalars and enums, each under an alias of the gateway, because
+ * Selects of a result its success, and all scalars and enums of its errors, each under an alias of the gateway, because
  * fields of one name may have several types.
  */
 export function selectResult(
@@ -96,7 +96,7 @@ export function selectResult(
       orTypename(plainFields(type).map(({ name }) => fieldNode(name, { alias: prefix + name }))),
     );
   });
-  return [fragmentNode(result.wanted.name, selections), ...failures];
+  return [fragmentNode(result.success.name, selections), ...failures];
 }
 
 /** @param at the index of the error among those of the result */
@@ -113,7 +113,7 @@ function plainFields(type: GraphQLObjectType) {
 const PLAIN: ResultReading = {
   select: (selections) => selections,
   shape: (of) => of,
-  read: (answered) => ({ kind: 'wanted', answered }),
+  read: (answered) => ({ kind: 'success', answered }),
 };
 
 /** Makes a function that reads errors of a type. @param prefix of the aliases of its fields */
@@ -129,31 +129,31 @@ function failureReading(type: GraphQLObjectType, prefix: string) {
   );
   return (value: Json) => {
     const members = value.members(new Set(fields.map(({ name }) => prefix + name)));
-    const said = new Map(
+    const values = new Map(
       fields.flatMap(({ name }) => {
         const member = members.get(prefix + name);
         return member ? [[name, member] as const] : [];
       }),
     );
-    const texts = Array.from(said).flatMap(([name, { string }]) =>
+    const texts = Array.from(values).flatMap(([name, { string }]) =>
       string === undefined ? [] : [{ name, text: string, isEnum: enums.has(name) }],
     );
     const words = wordsOf(texts);
     const codes = [
       ...texts.filter(isCode).map(({ text }) => text),
-      ...Array.from(said).flatMap(([name, { kind, raw }]) =>
+      ...Array.from(values).flatMap(([name, { kind, raw }]) =>
         kind === 'number' && NUMBERED.test(name) ? [raw] : [],
       ),
     ];
     const meaning =
       first(codes, meaningOf) ??
       meaningOf(type.name) ??
-      (codes.length === 0 && words && SAYS_MISSING.test(words.text) ? 'missing' : undefined);
+      (codes.length === 0 && words && MEANS_MISSING.test(words.text) ? 'missing' : undefined);
     const error = errorOf({
       code: CODES[meaning ?? 'other'],
       message: words?.text ?? `The recruiting service returned a ${type.name}.`,
       type: type.name,
-      said,
+      values,
     });
     const [reason] = texts.filter(({ name, text }) => enums.get(name)?.has(text));
     return { isMissing: meaning === 'missing', error, reason: reason?.text ?? '' };
@@ -206,7 +206,7 @@ const MEANINGS: readonly (readonly [Meaning, RegExp])[] = [
   ['limited', /ratelimit|toomanyrequests|throttl|quota|^429$/],
 ];
 
-const SAYS_MISSING =
+const MEANS_MISSING =
   /\b(not|n't) (be )?found\b|\b(does not|doesn't|do not|don't) exist\b|\bno such\b/i;
 
 const CODES: Readonly<Record<Meaning | 'other', ErrorCode>> = {
@@ -216,19 +216,19 @@ const CODES: Readonly<Record<Meaning | 'other', ErrorCode>> = {
   other: 'UPSTREAM_BAD_RESPONSE',
 };
 
-/** Repeats all that the error says, as the service wrote it. */
+/** Repeats all values of the error as the service wrote them. */
 function errorOf({
   code,
   message,
   type,
-  said,
+  values,
 }: {
   readonly code: ErrorCode;
   readonly message: string;
   readonly type: string;
-  readonly said: ReadonlyMap<string, Json>;
+  readonly values: ReadonlyMap<string, Json>;
 }): UpstreamError {
-  const fields = Array.from(said, ([name, { raw }]) => `,"${name}":${raw}`).join('');
+  const fields = Array.from(values, ([name, { raw }]) => `,"${name}":${raw}`).join('');
   const result = `{"__typename":"${type}"${fields}}`;
   return {
     message,

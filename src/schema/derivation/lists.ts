@@ -83,7 +83,7 @@ export function resultOfRecord(
     membersOf(schema, type).filter((member) => member !== record),
     (member) => (!isListed(member) && isError(member) ? 'failures' : 'others'),
   );
-  return { type: result, wanted: record, failures, others };
+  return { type: result, success: record, failures, others };
 }
 
 /** The types of a result that are pages. */
@@ -98,16 +98,21 @@ function resultOfPage(
   page: GraphQLObjectType,
 ): Result {
   const failures = membersOf(schema, type).filter((member) => member !== page);
-  return { type: getNullableType(type) as GraphQLAbstractType, wanted: page, failures, others: [] };
+  return {
+    type: getNullableType(type) as GraphQLAbstractType,
+    success: page,
+    failures,
+    others: [],
+  };
 }
 
 /** A text for `schema explain`. @param failure what happens to the types that are errors */
 export function describeResult(
-  { type, wanted, failures, others }: Result,
+  { type, success, failures, others }: Result,
   failure: string,
 ): string {
   const parts = [
-    `${wanted.name} is one of the types of ${type.name}`,
+    `${success.name} is one of the types of ${type.name}`,
     ...failures.map(({ name }) => `${name} is ${failure}`),
     ...others.map(({ name }) => `${name} is null`),
   ];

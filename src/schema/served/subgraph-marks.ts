@@ -197,5 +197,5 @@ function wrappersIn(
 }
 
 function ofResult({ result }: { readonly result: Result | undefined }): Wrapper[] {
-  return result ? [{ name: result.type.name, of: result.wanted }] : [];
+  return result ? [{ name: result.type.name, of: result.success }] : [];
 }
