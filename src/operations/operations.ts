@@ -100,6 +100,8 @@ export class CheckedOperation<Plan = unknown> {
   readonly type: OperationTypeNode;
   /** Whether the document has a `@defer` or a `@stream`. */
   readonly isIncremental: boolean;
+  /** The limits that the document exceeds. */
+  readonly excess: readonly Excess[] | 'broken';
   readonly #of: CheckedDocument<Plan>;
   #routerFields: readonly string[] | undefined;
   #scopedUses: readonly ScopedUse[] | undefined;
@@ -110,6 +112,7 @@ export class CheckedOperation<Plan = unknown> {
     this.operation = operation;
     this.type = operation.operation;
     this.isIncremental = of.isIncremental;
+    this.excess = of.excess;
     this.#of = of;
   }
 
@@ -142,11 +145,6 @@ export class CheckedOperation<Plan = unknown> {
   /** Call it when a request that used this is over. */
   release(): void {
     this.#of.release();
-  }
-
-  /** The limits that the document exceeds. */
-  get excess(): readonly Excess[] | 'broken' {
-    return this.#of.excess;
   }
 
   /**
