@@ -9,7 +9,7 @@ import {
   type Path,
   type UpstreamError,
 } from './answer-errors.ts';
-import { cut, isKeptAsCame, PAUSED, scanner, Tape, type Scan } from './scan.ts';
+import { cut, isKeptInPlace, PAUSED, scanner, Tape, type Scan } from './scan.ts';
 import { objectShape, type FieldShape, type Shape, type TypenameShape } from './shape.ts';
 
 /** How the bytes of an answer become a value. */
@@ -92,7 +92,7 @@ export function slotScanner(
     const hasExtensions = bytes[extensionsAt] === 123;
     const places = tape.noted.slice(0, 2 * slots.length);
     const inside = [dataAt + 1, places.at(-1)!] as const;
-    const { bytes: whole, at } = isKeptAsCame(inside, tape)
+    const { bytes: whole, at } = isKeptInPlace(inside, tape)
       ? { bytes: bytes.subarray(...inside), at: places.map((place) => place - inside[0]) }
       : yield* cut(bytes, inside, tape, places);
     return {

@@ -504,10 +504,10 @@ function doubled(full: Int32Array): Int32Array<ArrayBuffer> {
 }
 
 /**
- * Whether the received bytes are kept for this part of them: nothing is cut out of it, and extensions, which stay in
- * memory with it, are not larger than it is.
+ * Whether this part can refer to the received bytes instead of a copy: nothing is cut out of it, and the extensions,
+ * which stay in memory with it, are not larger than it is.
  */
-export function isKeptAsCame([start, end]: readonly [number, number], tape: Tape): boolean {
+export function isKeptInPlace([start, end]: readonly [number, number], tape: Tape): boolean {
   const { cuts, extensionsAt, extensionsEnd } = tape;
   for (let i = 0; i < cuts.length; i += 2) {
     if (cuts[i]! > end) break;

@@ -127,7 +127,7 @@ export class Call implements Requester {
     return new Call(variables, this.#origin, this.#parts, this.#whole);
   }
 
-  /** Lets the drains of the operation have fewer records together. To be called before they begin. */
+  /** Lets the drains of the operation have fewer records together. Call it before they begin. */
   limitDrains(max: number): void {
     const whole = this.#whole;
     if (max < whole.drainBudget.max) whole.drainBudget = { max, left: max };
@@ -177,7 +177,7 @@ export class Call implements Requester {
     return this.#held;
   }
 
-  /** To be called when its answer is sent, or its caller has left: it holds nothing from then on. */
+  /** Releases its bytes. Call it when its answer is sent, or its caller has left. */
   end(): void {
     this.#isOver = true;
     this.#held?.release();

@@ -42,7 +42,7 @@ import {
 
 /** The root fields that the service answers itself: requested together, as the caller wrote them. */
 export interface ForwardedFields {
-  /** @param isOnly whether it is the only request of the operation, so that it equals no other */
+  /** @param isOnly whether it is the only request of the operation, so that it is not shared within the operation */
   request(call: Call, isOnly: boolean): Promise<ForwardedAnswer>;
   /** Returns the errors of an answer, with a hint where a cursor of the gateway was sent to a list of the service. */
   errorsOf(answer: ForwardedAnswer, call: Call): readonly AnswerError[];
@@ -134,8 +134,8 @@ interface SentSelections {
 }
 
 /**
- * Reduces selections of the root, and the fragments that they spread, to the fields to be sent. A fragment in which
- * nothing is left is left out. One that changes gets a second definition under another name, since it may also be spread
+ * Reduces selections of the root, and the fragments that they spread, to the fields to be sent. An empty
+ * fragment is left out. One that changes gets a second definition under another name, since it may also be spread
  * below the root, where the service answers all of it.
  */
 function reducedRoot(
@@ -154,7 +154,7 @@ function reducedRoot(
     return left ?? [];
   }
 
-  /** The fragment itself if it loses nothing; undefined if nothing is left. */
+  /** Returns the fragment itself if all of it is sent; undefined if nothing of it is. */
   function reduced<F extends FragmentDefinitionNode | InlineFragmentNode>(
     fragment: F,
   ): F | undefined {
@@ -294,8 +294,8 @@ function asCallerSees(error: UpstreamError): AnswerError {
 }
 
 /**
- * Adds a hint to errors of the service about lists with a cursor of the gateway among their arguments: the service cannot know
- * what it is, and a caller may take the cursors of a connection and of the plain list for the same.
+ * Adds a hint to errors of the service about lists with a cursor of the gateway among their arguments: the service does not
+ * know these cursors, and a caller may confuse those of a connection with those of the plain list.
  */
 function withCursorHints(
   errors: readonly AnswerError[],

@@ -153,7 +153,7 @@ export interface Planner {
   plan(document: ScopedDocument, grown: (bytes: number) => void): OperationPlan;
   createCall(variables: CallVariables, origin: CallOrigin): Call;
   /**
-   * From now on, what carries the context of this call is executed on behalf of its caller.
+   * Registers the context of this call: from now on, what carries it is executed on behalf of its caller.
    *
    * @returns that context, or a copy if it is frozen, or carries the call of another request
    */
@@ -379,7 +379,7 @@ function planOperation(
   const decide = parts.inlining.decisions(document);
   const variants = new KeptVariants(parts.variantBytes, grown);
   const isQuery = operation.operation === OperationTypeNode.QUERY;
-  const asksForIncremental = incrementalAsked(document);
+  const isIncremental = incrementalAsked(document);
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     const decided = conditions.map((name) => conditionIn(values, name));
     const bits = decided.map((value) => (value === null ? 'n' : value ? '1' : '0')).join('');
@@ -403,7 +403,7 @@ function planOperation(
     answer: (call) => variant(call, false).answer(call),
     stream: (call) => {
       // `@defer` and `@stream` are ignored in a mutation.
-      if (!isQuery || !asksForIncremental(call.variables.values)) return undefined;
+      if (!isQuery || !isIncremental(call.variables.values)) return undefined;
       return streamOperation(variant(call, true), call);
     },
   };
@@ -856,7 +856,7 @@ function wholeAnswer(
   return filled(call, { parts: data.whole, errors }, { extensions, later });
 }
 
-/** Whether a null is where none is allowed, so that all data are null. */
+/** Whether the value is null although its type does not allow it: then all data are null. */
 function nullsRoot({ field, value }: { field: RootField; value: FieldValue }): boolean {
   return !value.parts && !field.isNullable;
 }

@@ -71,7 +71,7 @@ export interface DrainArguments {
   readonly isSearch?: boolean;
 }
 
-/** Whom a walk is charged to, and for whom it waits. */
+/** The caller that a walk is charged to, and in whose turn it waits for a slot. */
 interface SlotOwner extends RequestOrigin {
   readonly budget: PageBudget;
   /** See `WalkTurn`. */
@@ -79,15 +79,15 @@ interface SlotOwner extends RequestOrigin {
 }
 
 export interface DrainParts {
-  /** Pages in flight per walk. */
+  /** Pages in flight per walk, at most. */
   readonly drainConcurrency: number;
-  /** Walks at a time. */
+  /** Walks at a time; others wait for a slot. */
   readonly maxDrains: number;
   /** Records that all page indexes together remember. */
   readonly indexMaxIds: number;
-  /** Records that the walk of a lookup reads at most. */
+  /** Records that the walk of a lookup reads, at most. */
   readonly drainMaxItems: number;
-  /** How long totals are answered from memory. */
+  /** Seconds for which totals are answered from memory. */
   readonly totalCountSeconds: number;
   readonly clock: Clock;
   /** Names the token set in use. With another one the lists may be different. */
@@ -116,13 +116,13 @@ interface ReportedWalk {
   /** The cause to send the walk's requests with. */
   readonly cause: Cause | undefined;
   /**
-   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers wanted no more; otherwise the
+   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers left before; otherwise the
    *   code of the error that ended it
    */
   ended(outcome: 'whole' | 'stopped' | { readonly code: unknown }): void;
 }
 
-/** Runs the walks of all callers, and keeps what they leave behind. */
+/** Runs the walks of all callers, and keeps their page indexes, totals and counts. */
 export function createDrains(
   {
     execute,
@@ -212,7 +212,7 @@ export function createDrains(
         shared: {
           ...list,
           index: () => indexesNow.get(list.key),
-          // It takes no turn of the drains: a caller waits for one record, and lists of one key have one such walk.
+          // Not in a drain slot: a caller waits for one record, and each list has only one such walk.
           begin: (position, readers, unfinished) =>
             reportedWalk(telemetry, ['search', list.field, list.origin.cause], (cause) => {
               const requester = drainRequester(execute, pace, readers, { caller, cause });

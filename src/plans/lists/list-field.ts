@@ -363,7 +363,7 @@ class ListInParts<E extends Elements<E>, P extends ListPart<E>> implements Strea
   readonly #initialCount: number | undefined;
   readonly #source: PartSource<E, P>;
   #parts: AsyncGenerator<P, void, undefined> | undefined;
-  /** The elements behind the first ones, in the part that has the last of those. */
+  /** The elements after the first ones, in the same part as the last of those. */
   #rest: { readonly part: P; readonly elements: E } | undefined;
   #failure: { readonly error: unknown } | undefined;
   #sent = 0;
@@ -524,7 +524,7 @@ function drainedPages(
   return drainPages(pages, { limit, position, budget, signal, toCursor, delivered });
 }
 
-/** Refuses answers that are too large before anything is read: a key is repeated in every record, however long. */
+/** Refuses answers that are too large before anything is read: every record repeats the keys, however long they are. */
 function expectBytes({ field, call, keys, isNested }: OpenedList, limit: number | undefined): void {
   const { all, ofAliases } = field.shown.keyBytes;
   const length = field.parts.drains.lengthOf(keys.walk);
@@ -535,7 +535,7 @@ function expectBytes({ field, call, keys, isNested }: OpenedList, limit: number 
   call.held.expect(length === undefined ? most * ofAliases : Math.min(most, length) * all);
 }
 
-/** A stream whose connection breaks has no last payload with an error, and can be continued all the same. */
+/** Lets a caller continue a stream whose connection broke before the last payload, which would have had an error. */
 function continuation({ keys, field }: OpenedList) {
   const { drains } = field.parts;
   const cursors = new CursorEncoder(keys.cursors);
@@ -553,7 +553,7 @@ interface ConnectionShape extends Refusable {
   readonly fields: readonly ConnectionField[];
   /** One for each `nodes` and each `edges { node }`. */
   readonly recordSelections: readonly RecordSelection[];
-  /** Whether only `totalCount` is selected, which needs no page of the connection. */
+  /** Whether only `totalCount` is selected, which does not need a page of the connection. */
   readonly isTotalOnly: boolean;
   /** How many times the cursor of each edge is written. */
   readonly cursorsPerEdge: number;
@@ -855,7 +855,7 @@ function writeEdges(
 /** The expected size of an edge with a cursor; larger edges make the buffer grow. */
 const BYTES_OF_EDGE = 256;
 const [COMMA, QUOTE, OPENING_BRACE, CLOSING_BRACE] = [44, 34, 123, 125];
-/** So few bytes are written sooner than a copy is begun. */
+/** Bytes. Copying fewer in a loop is faster than calling `Buffer.copy`. */
 const SHORT = 24;
 
 /** Writes edges into one buffer: a separate piece for each value would cost more than the value. */
@@ -947,12 +947,10 @@ class Connection {
     const { field, call, args, keys } = list;
     const { adapter, parts } = field;
     const { after: afterName, last: lastName, before: beforeName } = adapter.connection!;
-    const { first: firstGiven, [afterName]: afterGiven } = args;
-    const { [lastName]: lastGiven, [beforeName]: beforeGiven } = args;
     const max = parts.connectionMax;
-    const { first, last } = checkedCounts(firstGiven, lastGiven, { max, lastName });
-    const after = decodeCursor(keys.cursors, afterGiven);
-    const before = decodeCursor(keys.cursors, beforeGiven);
+    const { first, last } = checkedCounts(args['first'], args[lastName], { max, lastName });
+    const after = decodeCursor(keys.cursors, args[afterName]);
+    const before = decodeCursor(keys.cursors, args[beforeName]);
     this.path = path;
     this.shape = field.connection!;
     if (this.shape.refusal) throw this.shape.refusal;
@@ -963,7 +961,7 @@ class Connection {
     const shown = list.source('shown');
     const fetchIdentities = pageFetcher(list.source('bare'), call.forSearch);
     const searched = { fetchIdentities, index: parts.drains.indexOf(keys.walk) };
-    // The inlined page ends where it ends, also behind a border.
+    // The inlined page may go beyond `before`.
     const source = before ? { ...shown, inlinedPage: undefined } : shown;
     const fetcher = (requester: Requester) => {
       const fetchPage = pageFetcher(source, requester);
@@ -1099,7 +1097,7 @@ class Connection {
       budget,
       signal,
       toCursor: (at) => this.cursors.encode(at),
-      // A part of a count, or of what is read from the end, is of no use.
+      // A part of a count, or of a list that is read from the end, cannot be used.
       delivered: 'result',
     });
   }
@@ -1114,7 +1112,7 @@ class Connection {
     if (known && hasCount && known.age < REPORTED_MS) return known.total;
     const shown = list.source('shown');
     if (hasCount) {
-      // Begun before a mutation is sent, and kept where the totals of that time are: later operations do not get it.
+      // Belongs to the totals of now: a mutation that is sent before the count is known replaces them.
       const keep = totals.begin(keys.walk);
       const reported = await this.#countOfService(shown);
       if (reported !== undefined) {
@@ -1149,7 +1147,10 @@ class Connection {
     return isFromStart && this.#end?.hasNextPage === false ? this.edges() : undefined;
   }
 
-  /** Asks the service, unless the list's first page is known to be the whole list; undefined if its count is not that. */
+  /**
+   * Requests the count of the service, unless the first page is known to be the whole list. Returns undefined if the
+   * count is not believed to be the length of the list.
+   */
   async #countOfService({ inlinedPage }: PageSource): Promise<number | undefined> {
     const { call, keys, field, source } = this.#list;
     const { counts } = field.parts.drains;
@@ -1324,13 +1325,13 @@ function numbersIn(json = ''): readonly string[] {
 
 type Filters = Readonly<Record<string, unknown>>;
 
-/** Adds what distinguishes lists beside their filters. No filter has an empty name. */
+/** Adds what distinguishes lists with the same filters. No filter has an empty name. */
 function marked(filters: Filters, marks: readonly string[]): Filters {
   return marks.length > 0 ? { ...filters, '': marks } : filters;
 }
 
 /**
- * Names a list in its cursors: the upstream's field and the given filters, hashed to 8 characters. A null filter counts
+ * Names a list in its cursors: the upstream's field and its filters, hashed to 8 characters. A null filter counts
  * as absent, since a Relay client sends an unused variable as null.
  */
 function cursorKey(field: string, filters: Filters): string {
@@ -1343,22 +1344,22 @@ function cursorKey(field: string, filters: Filters): string {
  * treat them differently. Hashed, since filters may be of any length.
  */
 function walkKey(field: string, filters: Filters): string {
-  return hash('sha256', `${field}${JSON.stringify(sorted(filters, isThere))}`);
+  return hash('sha256', `${field}${JSON.stringify(sorted(filters, isDefined))}`);
 }
 
-function sorted(value: unknown, isGiven: (value: unknown) => boolean): unknown {
-  if (Array.isArray(value)) return value.map((item) => sorted(item, isGiven));
+function sorted(value: unknown, isKept: (value: unknown) => boolean): unknown {
+  if (Array.isArray(value)) return value.map((item) => sorted(item, isKept));
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value as Filters)
-    .filter(([, inner]) => isGiven(inner))
+    .filter(([, inner]) => isKept(inner))
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner, isGiven)]));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner, isKept)]));
 }
 
 function isNotNull(value: unknown): boolean {
   return value !== null && value !== undefined;
 }
 
-function isThere(value: unknown): boolean {
+function isDefined(value: unknown): boolean {
   return value !== undefined;
 }

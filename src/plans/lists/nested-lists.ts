@@ -234,7 +234,7 @@ function derivedFields({ upstream, adapters, connectionMax }: InliningParts) {
         connection.field,
         derived(
           (args) =>
-            isGiven(args[connection.after]) || isGiven(args[connection.before])
+            isPresent(args[connection.after]) || isPresent(args[connection.before])
               ? undefined
               : firstOfConnection(args['first'], args[connection.last], connectionMax),
           (node, scope) => {
@@ -277,14 +277,14 @@ type Lists = (node: FieldNode, scope: InliningScope) => FieldNode[];
 
 function firstOfAll(limit: unknown, after: unknown) {
   // A cursor may point into the middle of a page, so that list is read by separate requests.
-  if (isGiven(after)) return undefined;
+  if (isPresent(after)) return undefined;
   if (typeof limit !== 'number') return { first: undefined };
   return limit > 0 ? { first: limit } : undefined;
 }
 
 function firstOfConnection(first: unknown, last: unknown, max: number) {
   if (typeof last === 'number') {
-    return isGiven(first) || last < 0 || last > max ? undefined : { first: undefined };
+    return isPresent(first) || last < 0 || last > max ? undefined : { first: undefined };
   }
   if (typeof first !== 'number') return { first: undefined };
   // The connection itself requests one record for `first: 0` too.
@@ -336,7 +336,7 @@ function argumentsOf(
 }
 
 /** Treats an empty cursor as absent. */
-function isGiven(value: unknown): boolean {
+function isPresent(value: unknown): boolean {
   return value !== null && value !== undefined && value !== '';
 }
 

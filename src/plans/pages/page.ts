@@ -30,7 +30,7 @@ import {
   type ServiceValue,
 } from '../../answers/envelope.ts';
 import { readValue, type Reading } from '../../answers/read.ts';
-import { cut, isKeptAsCame, scanner, type Tape } from '../../answers/scan.ts';
+import { cut, isKeptInPlace, scanner, type Tape } from '../../answers/scan.ts';
 import {
   keyBytesOf,
   objectShape,
@@ -102,7 +102,7 @@ export interface PageSource {
   readonly parentId?: string | undefined;
   /** The first page, if the request for the parent had it inlined. */
   readonly inlinedPage?: PageAnswer | undefined;
-  /** Returned for every further page where none can be requested. */
+  /** Returned for every further page if the pages cannot be requested. */
   readonly unreachable?: PageAnswer | undefined;
 }
 
@@ -248,7 +248,7 @@ function hasFailed({ identity, page, index }: ListRecord): boolean {
   return page.readings.some((readings) => readings[index]!.errors.length > 0);
 }
 
-/** The errors of a list that could not be read; none where the service returned null for it. */
+/** Returns the errors of a list that could not be read; an empty list where the service returned null for it. */
 export function errorsOfList(error: unknown, path: Path): AnswerError[] {
   if (error instanceof NullList) return [];
   if (error instanceof PageFailure) return error.errors.map((each) => ({ ...each, path }));
@@ -288,7 +288,7 @@ export interface PageRequests {
 interface PageArguments {
   readonly first: number | undefined;
   readonly after: string | null;
-  /** Fewer records than wanted: the page costs its share of a whole one. */
+  /** Whether fewer records are requested than are needed: the page costs its share of a whole one. Default: false. */
   readonly isPart?: boolean;
   /** The parent's id as JSON, for a nested list. */
   readonly parentId?: string | undefined;
@@ -428,7 +428,7 @@ export function pageSizesOf(adapter: Adapter): PageSizes | undefined {
   return usual === undefined ? undefined : { usual, largest: LARGEST_TRIED };
 }
 
-/** Of the limits that services of this kind are known to have. */
+/** The largest page limit that is known of services of this kind. */
 const LARGEST_TRIED = 200;
 
 /** Selects the count of a page, if it has one. */
@@ -582,7 +582,7 @@ function* identified(bytes: Buffer, tape: Tape, hashing: Hashing): Pausable<Page
   const ids: PlacedIds = { bytes, count, at: tape.copyIds(), typeOf: typesOf(tape, count) };
   const at = tape.copyRecords();
   const records = [at[0] ?? 0, at.at(-1) ?? 0] as const;
-  if (isKeptAsCame(records, tape)) return contentsAsCame(ids, at, hashing);
+  if (isKeptInPlace(records, tape)) return contentsInPlace(ids, at, hashing);
   const texts = Array.from({ length: count }, (_, i) => identityText(identityBytesIn(ids, i)));
   const copy = yield* cut(bytes, records, tape, at);
   return contentsOfCopy(copy, texts, hashed(ids, hashing));
@@ -606,7 +606,7 @@ function composed(values: number) {
   };
 }
 
-function contentsAsCame(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
+function contentsInPlace(ids: PlacedIds, at: readonly number[], hashing: Hashing): PageBytes {
   return {
     bytes: ids.bytes,
     at,
@@ -746,7 +746,7 @@ function* readPage(
     return { page: undefined, isNull: false, errors: failed };
   }
   const { value, errors: all } = read.answered;
-  // Only the gateway asked for the count.
+  // The caller did not select the count.
   const errors = all.filter(({ path }) => path?.[0] !== COUNT_KEY || value?.isNull !== false);
   const nullable = isNullableType(adapter.field.type) && value?.isNull === true;
   // A list that is null without an error, as its type allows, has no records.

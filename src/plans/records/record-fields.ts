@@ -253,7 +253,7 @@ function uncoercedArgument(
     ]),
   );
   return (variables) => {
-    // Throws if the argument is null, or has a null where none is allowed.
+    // Throws if the argument is null, or has a null that its type does not allow.
     getArgumentValues(definition, node, variables.values);
     return valueIn(value, variables);
   };

@@ -105,10 +105,10 @@ const BATCH = 50;
 /** A failed batch of this number of ids or fewer is sent again as single requests. */
 const FEW = 6;
 
-/** The answer for one id: bytes where the scanner took the record, null without one, otherwise what is read in general. */
+/** The answer for one id: bytes if the scanner took the record, null without a record, otherwise a value to be read. */
 type Answered = Buffer | ServiceValue | null;
 
-/** The answers for several ids, in their order. An error stands for an answer that did not come. */
+/** The answers for several ids, in their order. An error stands for an answer that did not arrive. */
 type Answers = readonly (Answered | Error)[];
 
 /** The answer to a batch. */
@@ -157,7 +157,7 @@ function lookupById(
     name: `${by.field} ${single.name(call.variables)}`,
     aliasBytes,
     find: async (ids) => {
-      // The text of a request is long, so none is written long before it is sent.
+      // A request is long, so each is written shortly before it is sent.
       const slots = new Slots(() => PAGES_PER_OPERATION);
       const answers = await Promise.all(
         batches(ids, sizes.of(sized)).map((batch) =>
@@ -299,7 +299,7 @@ function* readBatch(answer: Json, count: number, status: number): Pausable<Batch
   };
 }
 
-/** An error that belongs to no record may explain any null, so it goes to each that has none; or to the first record. */
+/** An unplaced error may explain any null, so every null without an error gets it; if there is none, the first record. */
 function valuesIn(envelope: Envelope, keys: readonly string[]): readonly ServiceValue[] {
   const { slots, unplaced } = slotsIn(envelope, keys);
   if (unplaced.length === 0) return slots;
@@ -360,7 +360,7 @@ function resultOf(
 
 const NO_ERRORS: readonly UpstreamError[] = [];
 
-/** Finds records by their ids in a list at the root, using what earlier walks left behind of it. */
+/** Finds records by their ids in a list at the root, with the page index of earlier walks. */
 function lookupInList(
   { writer, scope, operation, drains, telemetry, sizes }: FieldParts,
   { type }: Entity,
@@ -433,7 +433,7 @@ function lookupResult(result: LookedUp<ListRecord> | undefined): LookupResult | 
   };
 }
 
-/** Created here, not where the call is in scope: the walk of a list keeps it for callers to come. */
+/** Created here, not where the call is in scope: the walk of a list keeps it for later callers. */
 function fetcherOf(source: PageSource): (requester: Requester) => FetchPage<ListRecord> {
   return (requester) => orNothing(pageFetcher(source, requester));
 }

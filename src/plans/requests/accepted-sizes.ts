@@ -15,7 +15,7 @@ import type { PagesToInline } from './request-text.ts';
  *   the service says so    "maximum query complexity exceeded 5200 > 1000", or status 413. The same page is requested
  *                          with fewer records: the share of the limit where both numbers are known, otherwise half, down
  *                          to a single one. At last the first pages of nested lists are left out of the request.
- *   it may be so           502, 504, or no answer in time. A service that is down does the same, so one trial decides:
+ *   it is possible         502, 504, or no answer in time. A service that is down does the same, so one trial decides:
  *                          the page with a single record, sent once. If it is answered, it is the page, and the next
  *                          pages grow from there. A list has one trial at a time, and after a failed one a pause.
  *
@@ -58,7 +58,7 @@ interface RequestedRecords {
 
 interface Attempt extends RequestedRecords {
   readonly pages: PagesToInline;
-  /** Whether the attempt before was charged for, and brought nothing. */
+  /** Whether an attempt before this one failed, and was charged for. */
   readonly isRepeated: boolean;
   readonly trialMs?: number;
 }
@@ -81,7 +81,7 @@ export interface AcceptedSizes {
     needed: number | undefined,
     request: SizedRequest<T>,
   ): Promise<Accepted<T>>;
-  /** Call it where the service gave fewer records than this size: then the size is no limit. */
+  /** Call it where the service gave fewer records than this size: its own limit is smaller, so the size is dropped. */
   exceedsLimit(sized: SizedList): void;
 }
 
@@ -94,12 +94,12 @@ export interface SizeTelemetry {
 
 /** Selections. Each takes about 200 bytes. */
 const MAX_KEPT = 1_000;
-/** Of a page that was requested without a size. */
+/** Records. Of a page that was requested without a size. */
 const ASSUMED = 50;
 const TRIAL_MS = 10_000;
-/** No further trial of the list after one that failed. */
+/** How long a list has no further trial after one that failed. */
 const PAUSE_MS = 5_000;
-/** A page for which this much time has passed since its first attempt failed is not requested in smaller parts. */
+/** A page is requested in smaller parts for this long after its first attempt failed. */
 const PATIENCE_MS = 60_000;
 
 export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): AcceptedSizes {
@@ -190,7 +190,7 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
   }
 }
 
-/** Why an attempt brought nothing, if its size may be the reason. */
+/** An attempt that failed, perhaps because of its size. */
 interface Failure<T> {
   readonly tooBig: TooBig;
   /** What the service answered; undefined if there was no answer. */
@@ -350,7 +350,7 @@ class AcceptedSize {
   worked(records: number): number | undefined {
     if (this.pages === 'none' && (this.#withoutPages += 1) > LONGEST_WHILE) this.pages = 'all';
     this.#lastWorked = Math.max(Math.min(records, this.size), this.#lastWorked);
-    // The overlap of pages is left out of some.
+    // Some requests leave out the overlap of pages.
     if (this.size === Infinity || 2 * records < this.size) return undefined;
     const changed = this.size === this.#reported ? undefined : this.size;
     this.#reported = this.size;
