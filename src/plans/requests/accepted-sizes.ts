@@ -44,7 +44,7 @@ export interface SizedList {
 }
 
 /** A request that may have to be sent with fewer records, or without first pages of nested lists. */
-export interface SizedRequest<T> {
+interface SizedRequest<T> {
   write(records: RequestedRecords, pages: PagesToInline): UpstreamRequest<T>;
   send(request: UpstreamRequest<T>): Promise<T>;
 }
