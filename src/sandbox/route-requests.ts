@@ -11,6 +11,8 @@ export interface Answer {
   headers?: Record<string, string>;
   /** Whether the connection is cut in the middle of the body. */
   halved?: boolean;
+  /** Sends all of the answer by itself; nothing else of it is used. */
+  write?: (response: ServerResponse) => void | Promise<void>;
   /** Called once the whole answer has been handed to the socket. */
   whenSent?: () => void;
 }
@@ -60,8 +62,8 @@ export function routeRequests(
   routes: ReadonlyMap<string, Route>,
   stats: Stats,
   { requestIds = false, requireUserAgent = false }: Habits,
-): (request: IncomingMessage, response: ServerResponse) => void {
-  return (request, response) => {
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  return async (request, response) => {
     const route = routes.get(pathOf(request));
     stats.requests[route?.name ?? 'unknown'] += 1;
     if (requestIds) {
@@ -72,7 +74,7 @@ export function routeRequests(
       send(response, badUserAgent);
       return;
     }
-    void respond(route, request, response);
+    await respond(route, request, response);
   };
 }
 
@@ -105,6 +107,7 @@ async function respond(
     const answer = await answerOf(route, request, gone.signal);
     if (gone.signal.aborted) return;
     if (answer === undefined) request.socket.destroy();
+    else if (answer.write) await answer.write(response);
     else send(response, answer);
   } catch (error) {
     // The client has left: an interrupted wait or upload is not a failure.

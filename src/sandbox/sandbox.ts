@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import { graphqlEndpoint } from './answer-graphql.ts';
 import type { CursorBehaviour } from './cursors.ts';
@@ -76,6 +76,8 @@ export interface Sandbox {
   makeNewSet: () => string;
   /** The administrator is demoted: access tokens are revoked, and the refresh token is an invalid grant. */
   revoke: () => void;
+  /** Answers a request that another server received. */
+  answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Stops listening and ends open connections too. */
   close: () => Promise<void>;
 }
@@ -174,9 +176,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     routes.set(path, { name: 'tokenLink', method: 'GET', answer: () => tokens.openLink(path) });
   openLinkAt(tokens.linkPath);
 
+  const answer = routeRequests(routes, stats, habits);
   const server = createServer(
     { keepAliveTimeout: KEEP_ALIVE_MS },
-    routeRequests(routes, stats, habits),
+    (request, response) => void answer(request, response),
   );
   const url = await listen(server, port, host);
   return {
@@ -191,6 +194,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     exchanges,
     makeNewSet,
     revoke: () => tokens.revoke(),
+    answer,
     close: () => close(server),
   };
 

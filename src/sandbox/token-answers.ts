@@ -127,7 +127,8 @@ const tokenNotExpired = {
  * - `drop-before`: the connection is cut, with nothing processed.
  * - `drop-after`: the token is exchanged, and the connection cut before any byte of an answer.
  * - `cut-body`: the token is exchanged, and the connection cut in the middle of the body.
- * - an object: this answer instead, with nothing processed; JSON unless its headers say otherwise.
+ * - an object: this answer instead, with nothing processed; JSON unless its headers say otherwise, or what `write`
+ *   sends.
  * - a function: the token is exchanged, and the JSON of the new pair goes out as the function writes it; a refusal
  *   stays as it is.
  */
@@ -135,7 +136,7 @@ export type TokenFault =
   | 'drop-before'
   | 'drop-after'
   | 'cut-body'
-  | { status: number; body?: string; headers?: Record<string, string> }
+  | ({ status: number; body?: string } & Pick<Answer, 'headers' | 'write'>)
   | ((json: string) => {
       status: number;
       body: string | Uint8Array;

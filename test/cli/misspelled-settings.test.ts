@@ -16,7 +16,7 @@ test.each([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(question);
   expect(stderr).not.toContain(KEY);
-  expect(service.linkReads).toBe(0);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
   expect(existsSync(storePath)).toBe(false);
 });
 
@@ -28,7 +28,7 @@ test('an import with a misspelled TOKEN_STORE leaves the link unread, and makes 
   });
   expect(code).toBe(2);
   expect(stderr).toContain('TOKEN_STROE is not a setting. Was TOKEN_STORE meant?');
-  expect(service.linkReads).toBe(0);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
   expect(readdirSync(file('.'))).toEqual([]);
 });
 
@@ -55,7 +55,7 @@ test('a gateway does not start if a setting of the tokens is misspelled', async 
   });
   expect(code).toBe(2);
   expect(stderr).toContain('TOKEN_STORE_KEYS is not a setting. Was TOKEN_STORE_KEY meant?');
-  expect(service.linkReads).toBe(0);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
 });
 
 test('commands that only read report a misspelled setting once, and do their work', async () => {

@@ -14,7 +14,7 @@ test('a store of a newer version is left to that version by every command', asyn
   database.exec('PRAGMA user_version = 3');
   database.close();
   const link = service.makeNewSet();
-  const before = service.linkReads;
+  const before = service.sandbox.stats.requests.tokenLink;
   for (const args of [['status'], ['check'], ['refresh'], ['recover'], ['import', link]]) {
     const { code, stderr } = await tokens(args);
     expect(code).toBe(1);
@@ -23,7 +23,7 @@ test('a store of a newer version is left to that version by every command', asyn
   const gateway = await runHere([], { ...env, ALLOW_ANONYMOUS: 'true' });
   expect(gateway.code).toBe(1);
   expectNewer(gateway.stderr);
-  expect(service.linkReads).toBe(before);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(before);
 });
 
 test.each([

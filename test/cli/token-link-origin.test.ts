@@ -21,7 +21,7 @@ test.each(['its link', 'a file with the link', 'standard input'] as const)(
     expect(stderr).toContain('Nothing was sent, and the link still works.');
     expect(stderr).toContain(`set TOKEN_LINK_ORIGIN=${other.url}`);
     expect(stderr).not.toContain(other.tokenLink);
-    expect(other.linkReads).toBe(0);
+    expect(other.sandbox.stats.requests.tokenLink).toBe(0);
     expect(service.exchanges).toEqual([]);
     if (by === 'its link') expect(existsSync(storePath)).toBe(false);
   },
@@ -55,7 +55,7 @@ test('a gateway does not start with a TOKEN_LINK of another service, unless TOKE
   );
   expect(refused.stderr).not.toContain(link);
   expect(existsSync(storePath)).toBe(false);
-  expect(service.linkReads).toBe(0);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
   const gateway = await startGatewayOf(operator, { TOKEN_LINK: link, TOKEN_LINK_ORIGIN: origin });
   await gateway.printed(/access token refreshed/);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { refusal, text } from '../support/imitations/scripted.ts';
 import { startWithTokens, type Operator } from './tokens-operator.ts';
 
 test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
@@ -12,21 +13,21 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
   ],
   [
     'is refused',
-    ({ service }) => service.refuse({ status: 401, detail: 'token_revoked' }),
+    ({ service }) => service.answerAll(refusal('token_revoked')),
     1,
     /refuses the access token \(token_revoked\).*Have the account checked/,
     { kind: 'refused', detail: 'token_revoked' },
   ],
   [
     'is forbidden',
-    ({ service }) => service.refuse({ status: 403, detail: 'user_blocked' }),
+    ({ service }) => service.answerAll(refusal('user_blocked', 403)),
     1,
     /refuses the access token \(user_blocked\).*demoted or blocked/,
     { kind: 'refused', detail: 'user_blocked' },
   ],
   [
     'is kept from the service by a firewall',
-    ({ service }) => service.checkAnswers({ status: 403, body: '<html>Blocked</html>' }),
+    ({ service }) => service.answerChecks(text('<html>Blocked</html>', 403)),
     1,
     /no clear answer \(status 403 that is not from the service\)\. Nothing is wrong with the tok/,
     { kind: 'unknown', why: 'status 403 that is not from the service' },
@@ -40,17 +41,17 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp, object]>([
   ],
   [
     'meets an error',
-    ({ service }) => service.refuse({ status: 500, detail: 'whatever' }),
+    ({ service }) => service.answerAll(refusal('whatever', 500)),
     1,
     /no clear answer \(status 500\)/,
     { kind: 'unknown', why: 'status 500' },
   ],
-])('tokens check reports that the access token %s', async (_, bring, code, text, verdict) => {
+])('tokens check reports that the access token %s', async (_, bring, code, message, verdict) => {
   const operator = await startWithTokens();
   await bring(operator);
   const said = await operator.tokens(['check']);
   expect(said.stderr).toBe('');
-  expect(said.stdout).toMatch(text);
+  expect(said.stdout).toMatch(message);
   expect(said.code).toBe(code);
   const { stdout, code: again } = await operator.tokens(['check', '--json']);
   const service = new URL(operator.service.url).host;

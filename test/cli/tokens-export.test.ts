@@ -2,8 +2,9 @@ import { existsSync, readFileSync, readdirSync, symlinkSync } from 'node:fs';
 import { relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { expectPrintedFor } from '../support/gateway/operator-lines.ts';
+import { secretsIn } from '../support/gateway/written.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
+import { PERSON, reply } from '../support/tokens/tokens.ts';
 import { startGatewayOf } from './tokens-gateway.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
@@ -91,7 +92,9 @@ test('a set is not moved onto a set in use, and both remain usable', async () =>
   const { service, file, tokens, done } = source;
   const there = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
   const own = { access_token: 'other-access', refresh_token: 'other-refresh' };
-  service.next(reply(200, { access_token: 'next-access', refresh_token: 'next-refresh' }));
+  service.tokenAnswers.next(
+    reply(200, { access_token: 'next-access', refresh_token: 'next-refresh' }),
+  );
   expect((await tokens(['import', '-'], { ...there, stdin: [JSON.stringify(own)] })).code).toBe(0);
   const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
   expect(code).toBe(1);
@@ -103,7 +106,7 @@ test('a set is not moved onto a set in use, and both remain usable', async () =>
 test('a set is not moved into the store of another service', async () => {
   const source = await startWithTokens();
   const other = await startWithTokens();
-  other.service.next(reply(400, { error: 'invalid_grant' }));
+  other.service.tokenAnswers.next(reply(400, { error: 'invalid_grant' }));
   await other.tokens(['refresh']);
   const { code, stderr } = await source.tokens(['export', `sqlite:${other.storePath}`]);
   expect(code).toBe(1);
@@ -118,7 +121,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
     'lost',
     async ({ service, tokens }) => {
       service.expire();
-      service.always(reply(400, { error: 'invalid_grant' }));
+      service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
       await tokens(['refresh']);
     },
     /lost, so there is nothing to move/,
@@ -126,7 +129,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
   [
     'uncertain',
     async ({ service, tokens }) => {
-      service.next(drop('unprocessed'));
+      service.tokenAnswers.next('drop-before');
       await tokens(['refresh']);
     },
     /uncertain\. Run `tokens recover` first; nothing was moved/,
@@ -213,7 +216,7 @@ test('both stores are encrypted, and nothing is moved if the key does not open t
   });
   expect((await tokens(['export', target], keyed)).code).toBe(0);
   const bytes = readFileSync(file('other.db'), 'latin1');
-  for (const secret of service.secrets) expect(bytes).not.toContain(secret);
+  expect(secretsIn([bytes])).toEqual([]);
 
   const back = await tokens(['export', `sqlite:${file('tokens.db')}`], {
     env: { TOKEN_STORE: target, TOKEN_STORE_KEY: other },

@@ -4,7 +4,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { startServer } from '../support/test-server.ts';
-import { drop, PERSON, reply } from '../support/tokens/tokens.ts';
+import { PERSON, reply } from '../support/tokens/tokens.ts';
 import { startGatewayOf } from './tokens-gateway.ts';
 import { startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
@@ -32,7 +32,7 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
   const { source, stdin = [] } = await given(operator);
   const { code, stdout, stderr } = await operator.tokens(['import', source], { stdin });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toContain(`Imported the token set "Scripted" of ${new URL(service.url).host}`);
+  expect(stdout).toContain(`Imported the token set "Sandbox" of ${new URL(service.url).host}`);
   expect(stdout).toContain(
     'Refreshed at once: generation 2 is in use, and the link no longer works',
   );
@@ -56,18 +56,18 @@ test('if the store is gone and its pair is in a rescue file, the set is in use a
 
 test('a set in use is replaced only with --replace; without it the link is not even read', async () => {
   const operator = await startWithTokens();
-  const before = operator.service.linkReads;
+  const before = operator.service.sandbox.stats.requests.tokenLink;
   const { code, stderr } = await operator.tokens(['import', operator.service.makeNewSet()]);
   expect(code).toBe(1);
-  expect(stderr).toMatch(/holds a token set "Scripted" of .*\(generation 2\) that is in use/);
+  expect(stderr).toMatch(/holds a token set "Sandbox" of .*\(generation 2\) that is in use/);
   expect(stderr).toContain('Nothing was changed. To replace it, add --replace.');
-  expect(operator.service.linkReads).toBe(before);
+  expect(operator.service.sandbox.stats.requests.tokenLink).toBe(before);
   expect(await operator.status()).toMatchObject({ generation: 2 });
 });
 
 test('the error of an import over an uncertain set names `tokens recover`', async () => {
   const operator = await startWithTokens();
-  operator.service.next(drop('unprocessed'));
+  operator.service.tokenAnswers.next('drop-before');
   await operator.tokens(['refresh']);
   const { stderr } = await operator.tokens(['import', operator.service.tokenLink]);
   expect(stderr).toContain('is uncertain: run `tokens recover` first');
@@ -116,7 +116,7 @@ test('a set that the service refuses does not replace a working one', async () =
   expect(await operator.status()).toMatchObject({
     state: 'healthy',
     generation: 2,
-    name: 'Scripted',
+    name: 'Sandbox',
     failures: 0,
   });
   await operator.done('refresh');
@@ -139,15 +139,15 @@ test('after imports that the service refused, an older copy of the store costs n
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
     'answered',
     'answered',
-    'refused',
-    'refused',
+    'invalid-grant',
+    'invalid-grant',
     'answered',
   ]);
 });
 
 test('an uncertain set is uncertain again when its replacement is refused', async () => {
   const { tokens, done, service, status } = await startWithTokens();
-  service.next(drop('unprocessed'));
+  service.tokenAnswers.next('drop-before');
   await tokens(['refresh']);
   const made = JSON.stringify({ access_token: 'made-up-access', refresh_token: 'made-up-refresh' });
   const { stderr } = await tokens(['import', '-', '--replace'], { stdin: [made] });
@@ -159,7 +159,7 @@ test('an uncertain set is uncertain again when its replacement is refused', asyn
 test('a first set that the service refuses is reported as unusable', async () => {
   const operator = await startOperator();
   operator.service.expire();
-  operator.service.next(SPENT, SPENT);
+  operator.service.tokenAnswers.next(SPENT, SPENT);
   const { code, stderr } = await operator.tokens(['import', operator.service.tokenLink]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/refuses its refresh token.*No set is in use now\./);
@@ -170,7 +170,7 @@ test('a lost set cannot be imported again, and the error says so', async () => {
   const operator = await startOperator();
   const json = await jsonOf(operator);
   operator.service.expire();
-  operator.service.next(SPENT, SPENT);
+  operator.service.tokenAnswers.next(SPENT, SPENT);
   await operator.tokens(['import', '-'], { stdin: [json] });
   const { code, stderr } = await operator.tokens(['import', '-'], { stdin: [json] });
   expect(code).toBe(1);
@@ -180,7 +180,7 @@ test('a lost set cannot be imported again, and the error says so', async () => {
 test('a lost set is replaced without --replace', async () => {
   const operator = await startWithTokens();
   operator.service.expire();
-  operator.service.next(SPENT, SPENT);
+  operator.service.tokenAnswers.next(SPENT, SPENT);
   await operator.tokens(['refresh']);
   expect(await operator.done('import', operator.service.makeNewSet())).toContain('generation 4');
 });
@@ -261,7 +261,7 @@ test('without RECRUITING_URL the error says what to set, and no store is created
   expect(code).toBe(2);
   expect(stderr).toContain('RECRUITING_URL=https://');
   expect(existsSync(storePath)).toBe(false);
-  expect(service.linkReads).toBe(0);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
 });
 
 test('nothing is imported into the store of another service, and the error names both services', async () => {
@@ -298,7 +298,7 @@ test('a first refresh that cannot be sent is reported, and `tokens refresh` fini
 
 test('a first refresh without a clear answer is reported, and `tokens recover` finishes it', async () => {
   const { tokens, done, status, service } = await startOperator();
-  service.next(reply(500, 'broken'));
+  service.tokenAnswers.next(reply(500, 'broken'));
   const { code, stderr } = await tokens(['import', service.tokenLink]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/got no clear answer.*Run `tokens recover` when the service answers/);

@@ -3,7 +3,9 @@ import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startScripted, type ScriptedService } from '../support/tokens/tokens.ts';
+import { secretsIn } from '../support/gateway/written.ts';
+import type { FakeUpstream } from '../support/imitations/scripted.ts';
+import { startScripted } from '../support/tokens/tokens.ts';
 
 export interface CommandResult {
   readonly code: number | null;
@@ -13,7 +15,7 @@ export interface CommandResult {
 
 /** An operator with a folder, a service, and the `tokens` commands. */
 export interface Operator {
-  readonly service: ScriptedService;
+  readonly service: FakeUpstream;
   readonly env: Record<string, string>;
   /** The path of a file in the folder. */
   file(name: string): string;
@@ -45,7 +47,7 @@ export async function startOperator(): Promise<Operator> {
 
   const tokens = async (args: readonly string[], { env: more = {}, stdin }: Surroundings = {}) => {
     const said = await runHere(['tokens', ...args], { ...env, ...more }, stdin);
-    for (const secret of service.secrets) expect(said.stdout + said.stderr).not.toContain(secret);
+    expect(secretsIn([said.stdout + said.stderr])).toEqual([]);
     // A stack is a fault of the program, and of no use to an operator.
     expect(said.stderr).not.toMatch(/^\s+at /m);
     return said;

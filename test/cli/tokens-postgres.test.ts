@@ -98,7 +98,7 @@ test('a command whose refresh token is refused reports at once what it waits for
   // The first one might have been sent before the expiry.
   service.expire();
   const refused = reply(400, { error: 'invalid_grant' });
-  service.next(refused, refused);
+  service.tokenAnswers.next(refused, refused);
   await using command = startProgram(['tokens', 'refresh'], { env });
   await vi.waitFor(
     () =>

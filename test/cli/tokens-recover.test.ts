@@ -4,16 +4,10 @@ import { reserveFile } from '../../src/tokens/store/sealed-file.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { YEAR } from '../support/random/manual-clock.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
+import type { TokenFault } from '../../src/sandbox/token-answers.ts';
 import { startProgram } from '../support/processes/process.ts';
-import {
-  drop,
-  held,
-  json,
-  pairOf,
-  reply,
-  sentAgain,
-  type TokenAnswer,
-} from '../support/tokens/tokens.ts';
+import { pairOf, reply, sentAgain } from '../support/tokens/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';
 
 test('if nothing is uncertain, nothing is sent', async () => {
@@ -27,7 +21,7 @@ test('if nothing is uncertain, nothing is sent', async () => {
 });
 
 test('an exchange that was never processed is explained and sent once more, which succeeds', async () => {
-  const { done, service, status } = await startInDoubt('unprocessed');
+  const { done, service, status } = await startInDoubt('drop-before');
   const said = await done('recover');
   expect(said).toMatch(
     /^Searched: .*\nThe exchange of generation 2 that test\/\d+ began at \S+Z is uncertain: no clear answer came\./,
@@ -41,7 +35,7 @@ test('an exchange that was never processed is explained and sent once more, whic
 });
 
 test('the refresh token is sent once more if the access token does not work either', async () => {
-  const { done, service } = await startInDoubt('unprocessed');
+  const { done, service } = await startInDoubt('drop-before');
   service.expire();
   expect(await done('recover')).toContain('The access token does not work (token_expired).');
   expect(service.exchanges.at(-1)).toMatchObject({ outcome: 'answered' });
@@ -79,14 +73,14 @@ test('a refresh token that has ended by the clock only is sent once, because tha
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
     'answered',
     'answered',
-    'refused',
+    'invalid-grant',
   ]);
   await tokens(['recover']);
   expect(service.exchanges).toHaveLength(3);
 });
 
 test('a lost answer leads to a refusal, which is a loss only when the access token has expired; then nothing is sent again', async () => {
-  const { tokens, done, service, status } = await startInDoubt('processed');
+  const { tokens, done, service, status } = await startInDoubt('drop-after');
   const early = await tokens(['recover']);
   expect(early.code).toBe(1);
   expect(early.stderr).toMatch(
@@ -119,7 +113,7 @@ test('a lost answer leads to a refusal, which is a loss only when the access tok
 });
 
 test('nothing is sent to a service that cannot be reached', async () => {
-  const { tokens, done, service } = await startInDoubt('unprocessed');
+  const { tokens, done, service } = await startInDoubt('drop-before');
   await service.down();
   const { code, stderr } = await tokens(['recover']);
   expect(code).toBe(1);
@@ -136,8 +130,8 @@ test.each([
 ])(
   'after %s to the replay the tokens are still uncertain, and the next step is printed',
   async (_, answer, said) => {
-    const { tokens, done, service, status } = await startInDoubt('unprocessed');
-    service.next(answer);
+    const { tokens, done, service, status } = await startInDoubt('drop-before');
+    service.tokenAnswers.next(answer);
     const { code, stderr } = await tokens(['recover']);
     expect(code).toBe(1);
     expect(stderr).toMatch(said);
@@ -256,14 +250,14 @@ test('a rescue file of a store that was at the same address before is left as it
 
 test('a pair in an unread answer is used if the service accepts it, and nothing is sent again', async () => {
   const { tokens, done, service, status } = await startWithTokens();
-  service.next(named(503));
-  service.refuse({ status: 502, detail: '' });
+  service.tokenAnswers.next(named(503));
+  service.answerAll(refusal('', 502));
   expect((await tokens(['refresh'])).code).toBe(1);
   const away = await tokens(['recover']);
   expect(away.code).toBe(1);
   expect(away.stderr).toContain('Nothing was sent.');
 
-  service.refuse(undefined);
+  service.answerAll(honest);
   const said = await done('recover');
   expect(said).toMatch(
     /The answer of \S+Z \(status 503\) was not understood, and is kept in \S+: it names a/,
@@ -278,33 +272,33 @@ test('a pair in an unread answer is used if the service accepts it, and nothing 
 
 test('a pair in an unread answer is tried after the uncertain refresh token was refused', async () => {
   const { tokens, done, service, status } = await startWithTokens();
-  service.next(named(500));
-  service.refuse({ status: 502, detail: '' });
+  service.tokenAnswers.next(named(500));
+  service.answerAll(refusal('', 502));
   await tokens(['refresh']);
-  service.refuse(undefined);
+  service.answerAll(honest);
   service.expire();
   const said = await done('recover');
   expect(said).toContain('The pair is saved as generation 3, to try its refresh token.');
   expect(said).toContain('Generation 4 is in use');
   expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
   expect(service.exchanges.map(({ outcome }) => outcome).slice(1)).toEqual([
-    'spent in silence',
-    'refused',
+    'answered',
+    'invalid-grant',
     'answered',
   ]);
 });
 
 test('a pair in an unread answer is tried although a gateway has reported the set as lost', async () => {
   const { tokens, done, service, status, withStore } = await startWithTokens();
-  service.next(named(500));
-  service.refuse({ status: 502, detail: '' });
+  service.tokenAnswers.next(named(500));
+  service.answerAll(refusal('', 502));
   await tokens(['refresh']);
   await withStore(async (store) => {
     const { claim } = (await store.read())!;
     await store.endAttempt(claim!.attempt, { outcome: 'invalid-grant', latencyMs: 1 });
   });
   expect(await status()).toMatchObject({ state: 'lost', generation: 2 });
-  service.refuse(undefined);
+  service.answerAll(honest);
   expect(await done('recover')).toContain('generation 3 is in use. Nothing was sent.');
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
   expect(service.exchanges).toHaveLength(2);
@@ -316,9 +310,10 @@ test.each([
 ])(
   'a pair that %s changes nothing, and the uncertain refresh token is sent once more',
   async (_, access) => {
-    const { tokens, done, service, status } = await startWithTokens();
-    const access_token = access ?? service.lastAnswered!.access_token;
-    service.next(reply(500, { access_token, refresh_token: 'another' }));
+    const { tokens, done, service, status, withStore } = await startWithTokens();
+    const stored = await withStore((store) => store.read());
+    const access_token = access ?? stored!.pair.accessToken;
+    service.tokenAnswers.next(reply(500, { access_token, refresh_token: 'another' }));
     expect((await tokens(['refresh'])).code).toBe(1);
     const said = await done('recover');
     expect(said).toContain('it names a token pair.');
@@ -329,8 +324,7 @@ test.each([
 
 test('an exchange in progress in another process is reported', async () => {
   const { tokens, service } = await startWithTokens();
-  const answer = held();
-  service.next(answer.answer);
+  const answer = service.tokenAnswers.hold('before');
   const refreshing = tokens(['refresh']);
   await answer.arrived;
   const { code, stderr } = await tokens(['recover']);
@@ -344,19 +338,15 @@ test('an exchange in progress in another process is reported', async () => {
 });
 
 test.each([
-  ['before it was processed', 'unprocessed', 0],
-  ['after it was processed', 'processed', 1],
+  ['before it was processed', 'before', 0],
+  ['after it was processed', 'after', 1],
 ] as const)(
   'after a process was killed %s the refresh token is sent once more, and the result is reported',
   async (_, when, code) => {
     const { env, tokens, service, status } = await startWithTokens();
-    const arrived = Promise.withResolvers<void>();
-    service.next(({ process }) => {
-      if (when === 'processed') process();
-      arrived.resolve();
-    });
+    const { arrived } = service.tokenAnswers.hold(when);
     await using program = startProgram(['tokens', 'refresh'], { env });
-    await arrived.promise;
+    await arrived;
     program.signal('SIGKILL');
     await program.ended;
     expect(await status()).toMatchObject({ state: 'attention', troubles: ['uncertain'] });
@@ -380,13 +370,13 @@ test('after a move the error names the store that has the set', async () => {
 });
 
 /** Spends the refresh token, and answers with the new pair where the gateway does not look for one. */
-function named(status: number): TokenAnswer {
-  return ({ process, response }) => json(response, status, { upstream: process() });
+function named(status: number): TokenFault {
+  return (pair) => ({ status, body: `{"upstream":${pair}}` });
 }
 
-async function startInDoubt(when: 'processed' | 'unprocessed'): Promise<Operator> {
+async function startInDoubt(fault: TokenFault): Promise<Operator> {
   const operator = await startWithTokens();
-  operator.service.next(drop(when));
+  operator.service.tokenAnswers.next(fault);
   expect((await operator.tokens(['refresh'])).code).toBe(1);
   return operator;
 }

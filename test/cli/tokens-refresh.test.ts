@@ -5,13 +5,12 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { openRescue } from '../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
+import { secretsIn } from '../support/gateway/written.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runProgram } from '../support/processes/process.ts';
 import { MINUTE } from '../support/random/manual-clock.ts';
 import { startKept } from '../support/tokens/kept.ts';
 import {
-  drop,
-  held,
   PERSON,
   reply,
   sentAgain,
@@ -32,18 +31,18 @@ test('tokens refresh makes one exchange, and prints what is in use', async () =>
 });
 
 test('tokens refresh needs no RECRUITING_URL, because the store knows the service', async () => {
-  const { env, service } = await startWithTokens();
+  const { env } = await startWithTokens();
   const { code, stdout, stderr } = await runProgram(['tokens', 'refresh'], {
     env: { TOKEN_STORE: env['TOKEN_STORE']! },
   });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('generation 3 is in use');
-  for (const secret of service.secrets) expect(stdout).not.toContain(secret);
+  expect(secretsIn([stdout])).toEqual([]);
 });
 
 test('an uncertain refresh token is not sent, and the error names `tokens recover`', async () => {
   const { tokens, service } = await startWithTokens();
-  service.next(drop('unprocessed'));
+  service.tokenAnswers.next('drop-before');
   const first = await tokens(['refresh']);
   expect(first.code).toBe(1);
   expect(first.stderr).toMatch(/^The refresh token was sent, and no clear answer came.*recover/);
@@ -56,7 +55,7 @@ test('an uncertain refresh token is not sent, and the error names `tokens recove
 test('the error for lost tokens has the cause and the next steps, and nothing more is sent', async () => {
   const { tokens, service } = await startWithTokens();
   service.expire();
-  service.always(reply(400, { error: 'invalid_grant' }));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
   for (let tries = 0; tries < 2; tries += 1) {
     const { code, stderr } = await tokens(['refresh']);
     expect(code).toBe(1);
@@ -79,7 +78,7 @@ test.each([
   ],
 ])('a service that %s loses no token', async (_, answer, said) => {
   const { tokens, done, service, status } = await startWithTokens();
-  if (answer) service.next(answer);
+  if (answer) service.tokenAnswers.next(answer);
   else await service.down();
   const { code, stderr } = await tokens(['refresh']);
   expect(code).toBe(1);
@@ -91,7 +90,9 @@ test.each([
 
 test('a refusal while the access token works is no loss: nothing more is sent until it has expired', async () => {
   const { tokens, done, service, status } = await startWithTokens();
-  service.next(reply(400, { error: 'invalid_grant', error_description: 'token not expired' }));
+  service.tokenAnswers.next(
+    reply(400, { error: 'invalid_grant', error_description: 'token not expired' }),
+  );
   const first = await tokens(['refresh']);
   expect(first.code).toBe(1);
   expect(first.stderr).toMatch(
@@ -121,8 +122,7 @@ test('the command waits for a refresh of the gateway that is in progress', async
   const operator = await startWithTokens();
   const { service, tokens, file } = operator;
   const gateway = await startGatewayOf(operator);
-  const answer = held();
-  service.next(answer.answer);
+  const answer = service.tokenAnswers.hold('before');
   service.expire();
   const asked = askAt(gateway.url, PERSON);
   await answer.arrived;
@@ -142,8 +142,7 @@ test('a gateway that needs a refresh waits for that of the command, and serves w
   const gateway = await startGatewayOf(operator);
   expect((await askAt(gateway.url, PERSON)).errors).toBeUndefined();
   for (const round of [1, 2, 3]) {
-    const answer = held();
-    service.next(answer.answer);
+    const answer = service.tokenAnswers.hold('before');
     const refreshing = tokens(['refresh']);
     await answer.arrived;
     service.expire();
@@ -161,8 +160,7 @@ test('a gateway that needs a refresh waits for that of the command, and serves w
 
 test('two commands at the same time make one exchange', async () => {
   const { service, tokens, file } = await startWithTokens();
-  const answer = held();
-  service.next(answer.answer);
+  const answer = service.tokenAnswers.hold('before');
   const first = tokens(['refresh']);
   await answer.arrived;
   const rescueFiles = () => readdirSync(file('.')).filter((name) => name.startsWith('rescue-'));
@@ -179,11 +177,11 @@ test('two commands at the same time make one exchange', async () => {
 test('a pair that cannot be saved is put into a rescue file, and `tokens recover` saves it', async () => {
   const { service, tokens, storePath, status } = await startWithTokens();
   const database = new DatabaseSync(storePath);
-  service.next(({ honestly }) => {
+  service.tokenAnswers.next((body) => {
     database.exec(
       `CREATE TRIGGER full BEFORE UPDATE ON tokens BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
     );
-    honestly();
+    return { status: 200, body };
   });
   const { code, stderr } = await tokens(['refresh']);
   expect(code).toBe(1);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { drop, held, pairOf, reply } from '../support/tokens/tokens.ts';
+import { pairOf, reply } from '../support/tokens/tokens.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const DAY_S = 86_400;
@@ -18,7 +18,7 @@ test('for healthy tokens status prints generation, lifetimes and the last refres
   expect(stdout).toMatch(new RegExp(`Store +sqlite:${storePath}\n`));
   expect(stdout).toMatch(/Store layout +2\n/);
   expect(stdout).toMatch(new RegExp(`Service +${new URL(service.url).host}\n`));
-  expect(stdout).toMatch(/Token set +Scripted\n/);
+  expect(stdout).toMatch(/Token set +Sandbox\n/);
   expect(stdout).toMatch(/Generation +2 \(refresh token [0-9a-f]{8}\)\n/);
   expect(stdout).toMatch(/Access token +(1 day|23 h 59 min) left\n/);
   expect(stdout).toMatch(/Refresh token +(120 days|119 days 23 h) left\n/);
@@ -41,7 +41,7 @@ test('--json always prints the same fields, in one line and without a secret', a
     store: `sqlite:${operator.storePath}`,
     layout: 2,
     service: new URL(operator.service.url).host,
-    name: 'Scripted',
+    name: 'Sandbox',
     generation: 2,
     fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/),
     accessTokenSecondsLeft: expect.any(Number),
@@ -96,7 +96,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
   [
     'uncertain',
     async ({ service, tokens }) => {
-      service.next(drop('unprocessed'));
+      service.tokenAnswers.next('drop-before');
       await tokens(['refresh']);
     },
     1,
@@ -178,7 +178,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
   [
     'refused by the service while the access token works',
     async ({ service, tokens }) => {
-      service.next(reply(400, { error: 'invalid_grant' }));
+      service.tokenAnswers.next(reply(400, { error: 'invalid_grant' }));
       await tokens(['refresh']);
     },
     1,
@@ -189,7 +189,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
     'refused by the service',
     async ({ service, tokens }) => {
       service.expire();
-      service.always(reply(400, { error: 'invalid_grant' }));
+      service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
       await tokens(['refresh']);
     },
     2,
@@ -206,7 +206,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, number, string[], R
   [
     'answered oddly',
     async ({ service, tokens }) => {
-      service.next(reply(200, { access_token: 'only-this' }));
+      service.tokenAnswers.next(reply(200, { access_token: 'only-this' }));
       await tokens(['refresh']);
     },
     1,
@@ -234,7 +234,7 @@ test('failures are counted since the last refresh, and the next one resets the c
   for (let tries = 0; tries < 2; tries += 1) await tokens(['refresh']);
   expect(await status()).toMatchObject({ failures: 0 });
   await service.up();
-  service.next(reply(429, '', { 'retry-after': '7' }), reply(401, ''), drop('unprocessed'));
+  service.tokenAnswers.next(reply(429, '', { 'retry-after': '7' }), reply(401, ''), 'drop-before');
   for (let tries = 0; tries < 3; tries += 1) await tokens(['refresh']);
   expect(await status()).toMatchObject({
     state: 'attention',
@@ -294,8 +294,7 @@ test('an exchange that takes longer than possible is a trouble: its process was 
 
 test('status while a command refreshes disturbs nothing', async () => {
   const { tokens, done, status, service } = await startWithTokens();
-  const answer = held();
-  service.next(answer.answer);
+  const answer = service.tokenAnswers.hold('before');
   const refreshing = tokens(['refresh']);
   await answer.arrived;
   expect(await status()).toMatchObject({ generation: 2, exchangeUnderWay: true });

@@ -8,6 +8,7 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { childrenOf, isAlive } from '../support/processes/other-processes.ts';
 import { startServe, type Program, type Served } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
 import { startScripted } from '../support/tokens/tokens.ts';
 
 const folder = temporaryFolder();
@@ -127,10 +128,10 @@ test('while the service refuses the access token, the metrics of all workers sho
   await vi.waitUntil(ready, { timeout: 30_000 });
   const ask = () => statuses(20, other.url);
   expect(await ask()).toEqual([200]);
-  service.refuse({ status: 401, detail: 'token_revoked' });
+  service.answerAll(refusal('token_revoked'));
   expect(await ask()).toEqual([500]);
   expect(await isUnauthorized()).toBe(1);
-  service.refuse(undefined);
+  service.answerAll(honest);
   // A worker may have to learn of the refusal that another one met.
   await vi.waitUntil(async () => (await ask()) && (await isUnauthorized()) === 0, {
     timeout: 30_000,

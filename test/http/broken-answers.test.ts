@@ -16,7 +16,7 @@ import type { OperationPlan } from '../../src/plans/planner.ts';
 import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { honest, json } from '../support/imitations/scripted.ts';
+import { after, honest, json } from '../support/imitations/scripted.ts';
 import { FORMATS, gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
 import { byPath } from '../support/clients/by-ids.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
@@ -53,7 +53,9 @@ describe.each([
     test('has a null with the reason for a part that is refused, and all other parts', async () => {
       await using gateway = await startGatewayOverFake({}, { config: { answerBytes: 200_000 } });
       const items = [{ firstName: 'x'.repeat(300_000) }];
-      gateway.upstream.answer(json({ data: { persons: { items } } }), honest);
+      // The large answer leaves no room for another one, so it arrives last.
+      const small = gateway.upstream.arrived(2).then(() => gateway.upstream.received[1]!.over);
+      gateway.upstream.answer(after(small, json({ data: { persons: { items } } })), honest);
       const query = `{ __typename
         ... @defer(label: "large") { persons { items { firstName } } allPersons(limit: 1) { id } }
         ... @defer(label: "small") { again: __typename } }`;

@@ -3,18 +3,20 @@ import { expect, test } from 'vitest';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import type { TokenDocument } from '../../src/tokens/store/token-document.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
+import { honest, refusal, text } from '../support/imitations/scripted.ts';
+import type { TokenFault } from '../../src/sandbox/token-answers.ts';
 import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
-  drop,
   PERSON,
   reply,
   sentAgain,
   startScripted,
   watchStore,
-  type ScriptedService,
-  type TokenAnswer,
 } from '../support/tokens/tokens.ts';
+
+/** A service that refuses to exchange while an access token works. */
+const EARLY = { refuseEarlyRefresh: 400 } as const;
 
 test.each([400, 403] as const)(
   'where early exchanges are refused with status %i, every caller is served, there is one alarm, and one exchange after each expiry',
@@ -143,7 +145,7 @@ test('what one replica has learned holds for those that start later, and for lat
 });
 
 test('a second replica does not send a refresh token that was refused to the first one', async () => {
-  const [service, clock, store] = [await startEarly(), new ManualClock(), watchStore()];
+  const [service, clock, store] = [await startScripted(EARLY), new ManualClock(), watchStore()];
   const one = await startKept(service, { clock, store });
   await clock.asleep();
   const other = await startKept({ url: service.url }, { clock, store });
@@ -158,7 +160,7 @@ test('a second replica does not send a refresh token that was refused to the fir
 });
 
 test('a gateway that is restarted after the refusal waits for the expiry too', async () => {
-  const [service, clock, store] = [await startEarly(), new ManualClock(), watchStore()];
+  const [service, clock, store] = [await startScripted(EARLY), new ManualClock(), watchStore()];
   const one = await startKept(service, { clock, store });
   await clock.asleep();
   await one.stop();
@@ -171,14 +173,14 @@ test('a gateway that is restarted after the refusal waits for the expiry too', a
   expect(await store.read()).toMatchObject({ generation: 2, refusesEarly: true });
 });
 
-test.each<[string, TokenAnswer]>([
+test.each<[string, TokenFault]>([
   ['a 400', reply(400, { error: 'invalid_grant', error_description: 'token not expired' })],
   ['a 403', reply(403, { error: 'forbidden' })],
 ])('a refusal with %s is not recorded as a loss if the store fails then', async (_name, answer) => {
   const service = await startScripted();
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
-  service.next(answer);
+  service.tokenAnswers.next(answer);
   store.failing.add('endAttempt');
   await clock.pass(0.7 * DAY);
   store.failing.clear();
@@ -196,7 +198,10 @@ test('a spent refresh token is called lost only after two exchanges more, when t
   const kept = await startKept(service);
   const { ask, clock, store, logged } = kept;
   await clock.asleep();
-  service.always(reply(400, { error: 'invalid_grant', error_description: 'Spent.' }));
+  service.tokenAnswers.every(
+    1,
+    reply(400, { error: 'invalid_grant', error_description: 'Spent.' }),
+  );
   await clock.pass(0.7 * DAY);
   expect(await troublesOf(kept)).toEqual(['early-or-spent']);
   expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -219,8 +224,8 @@ test('a spent refresh token is called lost only after two exchanges more, when t
 });
 
 test('without an /auth_check, a refusal before the expiry is early or spent until a request meets token_expired', async () => {
-  const service = await startEarly();
-  service.checkAnswers({ status: 404, body: '<html>Nothing</html>' });
+  const service = await startScripted(EARLY);
+  service.answerChecks(text('<html>Nothing</html>', 404));
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   expect(await store.read()).toMatchObject({ refusedEarly: true, lost: false });
@@ -240,7 +245,7 @@ test.each([
     const service = await startScripted();
     const { clock, store, logged } = await startKept(service);
     await clock.asleep();
-    service.next(reply(403, page, { 'content-type': type }));
+    service.tokenAnswers.next(reply(403, page, { 'content-type': type }));
     await clock.pass(0.7 * DAY);
     expect(await store.read()).toMatchObject({ generation: 3, refusesEarly: false });
     expect(alarmsIn(logged)).toEqual([]);
@@ -248,14 +253,14 @@ test.each([
 );
 
 test('an exchange without an answer stays uncertain, and is repeated only after the expiry where earlier ones are refused', async () => {
-  const service = await startEarly();
+  const service = await startScripted(EARLY);
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   service.expire();
   await ask(PERSON);
   expect(await store.read()).toMatchObject({ generation: 2, refusesEarly: true });
   await clock.pass(0.9 * DAY);
-  service.next(drop('unprocessed'));
+  service.tokenAnswers.next('drop-before');
   service.expire();
   expect(codesOf(await ask(PERSON))).toEqual([]);
   expect(await store.read()).toMatchObject({ generation: 3, claim: null, lost: false });
@@ -267,17 +272,12 @@ test('a refusal that arrives after the expiry, of an exchange that was sent befo
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   await ask(PERSON);
-  const arrived = Promise.withResolvers<void>();
-  const gate = Promise.withResolvers<void>();
-  service.next(async (script) => {
-    arrived.resolve();
-    await gate.promise;
-    await reply(400, { error: 'invalid_grant' })(script);
-  });
+  service.tokenAnswers.next(reply(400, { error: 'invalid_grant' }));
+  const exchange = service.tokenAnswers.hold('before');
   clock.jump(0.7 * DAY);
-  await arrived.promise;
+  await exchange.arrived;
   service.expire();
-  gate.resolve();
+  exchange.release();
   await clock.pass(MINUTE);
   expect(await store.read()).toMatchObject({ generation: 3, lost: false, refusesEarly: true });
   expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -288,12 +288,12 @@ test('while the administrator is blocked, a refusal before the expiry says nothi
   const service = await startScripted();
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
-  service.refuse({ status: 403, detail: 'user_blocked' });
-  service.next(reply(400, { error: 'invalid_grant' }));
+  service.answerAll(refusal('user_blocked', 403));
+  service.tokenAnswers.next(reply(400, { error: 'invalid_grant' }));
   await clock.pass(0.7 * DAY);
   expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNAUTHORIZED']);
   expect(await store.read()).toMatchObject({ lost: false, refusedEarly: true });
-  service.refuse(undefined);
+  service.answerAll(honest);
   service.expire();
   expect(codesOf(await ask(PERSON))).toEqual([]);
   expect(await store.read()).toMatchObject({ generation: 3 });
@@ -303,8 +303,8 @@ test('a revoked access token shows that a refused refresh token is lost, without
   const service = await startScripted();
   const { clock, store } = await startKept(service);
   await clock.asleep();
-  service.refuse({ status: 401, detail: 'token_revoked' });
-  service.always(reply(400, { error: 'invalid_grant' }));
+  service.answerAll(refusal('token_revoked'));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
   await clock.pass(2 * DAY);
   expect(await store.read()).toMatchObject({ lost: true });
   expect(service.exchanges).toHaveLength(2);
@@ -315,16 +315,16 @@ test('clocks of the service that differ by some seconds cost some seconds, not t
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   await ask(PERSON);
-  service.refuse({ status: 401, detail: 'token_expired' });
-  service.always(reply(400, { error: 'invalid_grant' }));
-  service.checkAnswers({ status: 204, body: '' });
+  service.answer(refusal('token_expired'));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
+  service.answerChecks(text('', 204));
   expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNREACHABLE']);
   await clock.pass(5 * SECOND);
   expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNREACHABLE']);
   expect(await store.read()).toMatchObject({ lost: false });
   expect(service.exchanges.length).toBeLessThan(5);
-  service.refuse(undefined);
-  service.honestly();
+  service.answer(honest);
+  service.tokenAnswers.clear();
   service.expire();
   await clock.pass(10 * SECOND);
   expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -338,7 +338,7 @@ test.each([true, false])(
     const tooEarly = reply(400, { error: 'invalid_grant' });
     await clock.asleep();
     await ask(PERSON);
-    service.next(tooEarly);
+    service.tokenAnswers.next(tooEarly);
     await clock.pass(0.7 * DAY);
     if (isKnown) {
       service.expire();
@@ -348,7 +348,7 @@ test.each([true, false])(
     }
     const { generation } = (await store.read())!;
     service.expire();
-    service.next(tooEarly);
+    service.tokenAnswers.next(tooEarly);
     const asked = ask(PERSON);
     await clock.pass(6 * SECOND);
     expect(codesOf(await asked)).toEqual([]);
@@ -361,9 +361,9 @@ test('a service that contradicts itself for long is believed: the tokens are los
   const { ask, clock } = await startKept(service);
   await clock.asleep();
   await ask(PERSON);
-  service.refuse({ status: 401, detail: 'token_expired' });
-  service.always(reply(400, { error: 'invalid_grant' }));
-  service.checkAnswers({ status: 204, body: '' });
+  service.answer(refusal('token_expired'));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
+  service.answerChecks(text('', 204));
   for (let second = 0; second < 300; second += 5) {
     await ask(PERSON);
     await clock.pass(5 * SECOND);
@@ -377,15 +377,15 @@ test('clocks of the service that differ by a minute cost a minute or two, not th
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   await ask(PERSON);
-  service.refuse({ status: 401, detail: 'token_expired' });
-  service.always(reply(400, { error: 'invalid_grant' }));
-  service.checkAnswers({ status: 204, body: '' });
+  service.answer(refusal('token_expired'));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
+  service.answerChecks(text('', 204));
   for (let second = 0; second < 60; second += 1) {
     await ask(PERSON);
     await clock.pass(SECOND);
   }
-  service.refuse(undefined);
-  service.honestly();
+  service.answer(honest);
+  service.tokenAnswers.clear();
   service.expire();
   await clock.pass(MINUTE);
   expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -397,11 +397,11 @@ test('without an /auth_check, the clock of the gateway alone does not show that 
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   await ask(PERSON);
-  service.checkAnswers({ status: 404, body: '<html>Nothing</html>' });
-  service.always(reply(400, { error: 'invalid_grant' }));
+  service.answerChecks(text('<html>Nothing</html>', 404));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
   await clock.pass(DAY + 10 * SECOND);
   expect(codesOf(await ask(PERSON))).toEqual([]);
-  service.honestly();
+  service.tokenAnswers.clear();
   service.expire();
   await clock.pass(20 * SECOND);
   expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -412,8 +412,8 @@ test('without an /auth_check and without requests, a spent refresh token is call
   const service = await startScripted();
   const { clock, store } = await startKept(service);
   await clock.asleep();
-  service.checkAnswers({ status: 404, body: '<html>Nothing</html>' });
-  service.always(reply(400, { error: 'invalid_grant' }));
+  service.answerChecks(text('<html>Nothing</html>', 404));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
   await clock.pass(DAY + 20 * MINUTE);
   expect(await store.read()).toMatchObject({ lost: true });
   expect(service.exchanges.length).toBeLessThanOrEqual(12);
@@ -423,26 +423,21 @@ test('SIGTERM while an early exchange is being refused loses nothing: the next g
   const [service, clock, store] = [await startScripted(), new ManualClock(), watchStore()];
   const first = await startKept(service, { clock, store });
   await clock.asleep();
-  const arrived = Promise.withResolvers<void>();
-  const gate = Promise.withResolvers<void>();
-  service.next(async (script) => {
-    arrived.resolve();
-    await gate.promise;
-    await reply(400, { error: 'invalid_grant' })(script);
-  });
+  service.tokenAnswers.next(reply(400, { error: 'invalid_grant' }));
+  const exchange = service.tokenAnswers.hold('before');
   clock.jump(0.7 * DAY);
-  await arrived.promise;
+  await exchange.arrived;
   const stopped = first.stop();
-  gate.resolve();
+  exchange.release();
   await stopped;
   expect(await store.read()).toMatchObject({ generation: 2, lost: false });
 
   const next = await startKept(service, { clock, store });
   expect(codesOf(await next.ask(PERSON))).toEqual([]);
-  service.always(reply(400, { error: 'invalid_grant' }));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
   await clock.pass(0.29 * DAY);
   expect(codesOf(await next.ask(PERSON))).toEqual([]);
-  service.honestly();
+  service.tokenAnswers.clear();
   service.expire();
   expect(codesOf(await next.ask(PERSON))).toEqual([]);
   expect(await store.read()).toMatchObject({ generation: 3, lost: false, claim: null });
@@ -480,9 +475,9 @@ test('an import of a spent token over a working set is taken back when the spent
   expect(logged.filter(({ msg }) => /import was taken back/.test(String(msg)))).toHaveLength(1);
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
     'answered',
-    'refused',
-    'refused',
-    'refused',
+    'invalid-grant',
+    'invalid-grant',
+    'invalid-grant',
     'answered',
   ]);
 });
@@ -490,7 +485,7 @@ test('an import of a spent token over a working set is taken back when the spent
 test.each([false, true])(
   'a loss that a process of an older version recorded beside this one is none, after the expiry the pair is exchanged (the service is known: %s)',
   async (isKnown) => {
-    const service = await startEarly();
+    const service = await startScripted(EARLY);
     const clock = new ManualClock();
     const database = timedDatabase(clock.now, clock.elapsed);
     const store = watchStore(database.open);
@@ -515,7 +510,7 @@ test('a fresh access token that is refused as expired is renewed after 30 s, the
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
   await ask(PERSON);
-  service.refuse({ status: 401, detail: 'token_expired' });
+  service.answerAll(refusal('token_expired'));
   service.expire();
   const renewedAt: number[] = [];
   let generation = 2;
@@ -528,28 +523,9 @@ test('a fresh access token that is refused as expired is renewed after 30 s, the
   }
   const waits = renewedAt.slice(1).map((at, index) => at - renewedAt[index]!);
   expect(waits).toEqual([30, 60, 120, 240]);
-  service.refuse(undefined);
+  service.answerAll(honest);
   expect(codesOf(await ask(PERSON))).toEqual([]);
 });
-
-/** A service that refuses to exchange while an access token works. */
-async function startEarly(): Promise<ScriptedService> {
-  const service = await startScripted();
-  let works = true;
-  const { expire } = service;
-  const answer: TokenAnswer = (script) => {
-    if (works) return reply(400, { error: 'invalid_grant' })(script);
-    works = true;
-    return script.honestly();
-  };
-  service.always(answer);
-  return Object.assign(service, {
-    expire: () => {
-      works = false;
-      expire();
-    },
-  });
-}
 
 /** It takes every refusal for a loss, whatever the store has of earlier ones. */
 function asOlderVersionEnds({ sets, attempts }: TokenDocument): void {

@@ -1,15 +1,16 @@
 /** A firewall answers instead of the service: its answers say nothing about tokens. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../support/random/manual-clock.ts';
+import { refusal, text } from '../support/imitations/scripted.ts';
 import { startKept } from '../support/tokens/kept.ts';
-import { codesOf, drop, PERSON, sentAgain, startScripted } from '../support/tokens/tokens.ts';
+import { codesOf, PERSON, sentAgain, startScripted } from '../support/tokens/tokens.ts';
 
 test('after a 403 of a firewall on /auth_check, an uncertain refresh token is not sent again while the access token may work', async () => {
   const service = await startScripted();
   const { ask, clock, store } = await startKept(service);
   await clock.asleep();
-  service.next(drop('unprocessed'));
-  service.checkAnswers({ status: 403, body: '<html>Blocked</html>' });
+  service.tokenAnswers.next('drop-before');
+  service.answerChecks(text('<html>Blocked</html>', 403));
   await clock.pass(0.7 * DAY);
   expect(codesOf(await ask(PERSON))).toEqual([]);
   await clock.pass(0.2 * DAY);
@@ -26,9 +27,8 @@ test('a 403 of the service itself means that the access token does not work: the
   const service = await startScripted();
   const { clock, store } = await startKept(service);
   await clock.asleep();
-  service.next(drop('unprocessed'));
-  const blocked = JSON.stringify({ type: 'invalid_token', detail: 'user_blocked' });
-  service.checkAnswers({ status: 403, body: blocked });
+  service.tokenAnswers.next('drop-before');
+  service.answerChecks(refusal('user_blocked', 403));
   await clock.pass(0.7 * DAY);
   await clock.pass(HOUR);
   expect(service.exchanges).toHaveLength(3);

@@ -4,19 +4,16 @@ import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND, YEAR } from '../support/random/manual-clock.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
+import { refusal } from '../support/imitations/scripted.ts';
 import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,
-  drop,
-  held,
   pairOf,
   PERSON,
   reply,
   sentAgain,
   startScripted,
   watchStore,
-  type ScriptedService,
-  type TokenAnswer,
 } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
@@ -49,7 +46,7 @@ describe('TOKEN_LINK', () => {
     );
     await clock.asleep();
 
-    expect(other.linkReads).toBe(0);
+    expect(other.sandbox.stats.requests.tokenLink).toBe(0);
     expect(await store.read()).toEqual(before);
     expect(warnings(second)).toEqual([expect.stringContaining('TOKEN_LINK is ignored')]);
     expect(codesOf(await second.ask(PERSON))).toEqual([]);
@@ -59,10 +56,7 @@ describe('TOKEN_LINK', () => {
     const { service, clock, store, ...first } = await startLost();
     await first.stop();
     const tokenLink = service.makeNewSet();
-    const second = await startKept(
-      { url: service.url, tokenLink, secrets: service.secrets },
-      { clock, store },
-    );
+    const second = await startKept({ url: service.url, tokenLink }, { clock, store });
     await clock.asleep();
 
     expect(codesOf(await second.ask(PERSON))).toEqual([]);
@@ -78,13 +72,13 @@ describe('TOKEN_LINK', () => {
   test('after a failed first refresh the set is refreshed as soon as possible, even if its access token has expired', async () => {
     const service = await startScripted();
     service.expire();
-    service.always(reply(403, {}));
+    service.tokenAnswers.every(1, reply(403, {}));
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
     expect(service.exchanges).toHaveLength(1);
     expect(codesOf(await ask(PERSON))).toEqual(['UPSTREAM_UNAUTHORIZED']);
 
-    service.honestly();
+    service.tokenAnswers.clear();
     await clock.pass(10 * MINUTE);
     expect(await store.read()).toMatchObject({ generation: 2 });
     expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -92,11 +86,11 @@ describe('TOKEN_LINK', () => {
 
   test('a set that was imported but not refreshed before the gateway stopped is refreshed by the next one', async () => {
     const service = await startScripted();
-    service.always(reply(401, {}));
+    service.tokenAnswers.every(1, reply(401, {}));
     const { clock, store, stop } = await startKept(service);
     await clock.asleep();
     await stop();
-    service.honestly();
+    service.tokenAnswers.clear();
     await startKept({ url: service.url }, { clock, store });
     await clock.asleep();
     expect(await store.read()).toMatchObject({ generation: 2, imported: false });
@@ -205,8 +199,7 @@ describe('a token pair', () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
-    const exchange = held();
-    service.next(exchange.answer);
+    const exchange = service.tokenAnswers.hold('before');
     clock.jump(0.7 * DAY);
     await exchange.arrived;
     for (let request = 0; request < 3; request += 1) {
@@ -221,7 +214,7 @@ describe('a token pair', () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
-    service.always(reply(429, 'Not now', { 'retry-after': '600' }));
+    service.tokenAnswers.every(1, reply(429, 'Not now', { 'retry-after': '600' }));
     await clock.pass(0.7 * DAY);
     for (let tenth = 0; tenth < 10; tenth += 1) {
       await clock.pass(0.02 * DAY);
@@ -231,7 +224,7 @@ describe('a token pair', () => {
     expect(service.exchanges.length).toBeGreaterThan(3);
     expect(service.exchanges.length).toBeLessThan(30 * hours);
 
-    service.honestly();
+    service.tokenAnswers.clear();
     await clock.pass(10 * MINUTE);
     expect(await store.read()).toMatchObject({ generation: 3, claim: null });
     expect(sentAgain(service.exchanges)).toEqual([]);
@@ -325,7 +318,7 @@ describe('an access token that expired', () => {
       const { ask, clock, logged } = await startKept(service);
       await clock.asleep();
       await ask(PERSON);
-      service.refuse({ status, detail });
+      service.answerAll(refusal(detail, status));
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
       expect(loggedFor(logged, answer)).toMatch(/administrator.*demoted or blocked/);
@@ -338,7 +331,7 @@ describe('an access token that expired', () => {
     const { ask, clock, logged } = await startKept(service);
     await clock.asleep();
     await ask(PERSON);
-    service.refuse({ status: 401, detail: 'token_expired' });
+    service.answerAll(refusal('token_expired'));
     for (let request = 0; request < 20; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
@@ -471,10 +464,10 @@ describe('a store', () => {
     const { clock, store, logged } = await startKept(service);
     await clock.asleep();
     service.expire();
-    service.next(drop('unprocessed'), (script) => {
-      store.failing.add('claim');
-      return drop('unprocessed')(script);
-    });
+    service.tokenAnswers.next('drop-before', 'drop-before');
+    service.tokenAnswers.hold('before').release();
+    const second = service.tokenAnswers.hold('before');
+    void second.arrived.then(() => store.failing.add('claim')).finally(() => second.release());
     await clock.pass(0.7 * DAY);
     expect(service.exchanges).toHaveLength(3);
     const before = failed(logged);
@@ -560,7 +553,7 @@ describe('a store', () => {
     await expect(refused).rejects.toThrow(/https:\/\/other\.test/);
     await expect(refused).rejects.toThrow(service.url);
     expect(await store.read()).toEqual(before);
-    expect(service.linkReads + service.exchanges.length).toBe(0);
+    expect(service.sandbox.stats.requests.tokenLink + service.exchanges.length).toBe(0);
   });
 });
 
@@ -569,8 +562,7 @@ describe('a stop', () => {
     const service = await startScripted();
     const { clock, store, stop } = await startKept(service);
     await clock.asleep();
-    const exchange = held();
-    service.next(exchange.answer);
+    const exchange = service.tokenAnswers.hold('before');
     clock.jump(0.7 * DAY);
     await exchange.arrived;
     const saving = store.hold('save');
@@ -657,7 +649,10 @@ describe('without a working set', () => {
     const service = await startScripted();
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
-    service.always(reply(400, { error: 'invalid_grant', error_description: 'Revoked.' }));
+    service.tokenAnswers.every(
+      1,
+      reply(400, { error: 'invalid_grant', error_description: 'Revoked.' }),
+    );
     await clock.pass(0.7 * DAY);
     expect(await store.read()).toMatchObject({ lost: false, refusedEarly: true });
     expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -675,7 +670,7 @@ describe('without a working set', () => {
     await clock.asleep();
     await ask(PERSON);
     const before = await store.read();
-    service.next(drop('processed'));
+    service.tokenAnswers.next('drop-after');
     service.expire();
     for (let time = 0; time < 3; time += 1) {
       const answer = await ask(PERSON);
@@ -686,8 +681,8 @@ describe('without a working set', () => {
     expect(await store.read()).toMatchObject({ pair: before!.pair, lost: true });
     expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
       'answered',
-      'spent in silence',
-      'refused',
+      'spent-in-silence',
+      'invalid-grant',
     ]);
   });
 });
@@ -701,10 +696,12 @@ describe('a refresh that takes long', () => {
     const { ask, clock, logged } = await startKept(service, { store });
     await clock.asleep();
     await ask(PERSON);
-    const refusal = arrived(service, reply(400, { error: 'invalid_grant' }));
+    service.tokenAnswers.next(reply(400, { error: 'invalid_grant' }));
+    const exchange = service.tokenAnswers.hold('before');
+    exchange.release();
     service.expire();
     const asked = ask(PERSON);
-    await refusal;
+    await exchange.arrived;
     await clock.pass(20 * SECOND);
     expect(await Promise.race([asked, setImmediate('waits')])).toBe('waits');
     await clock.pass(11 * SECOND);
@@ -730,8 +727,7 @@ describe('a refresh that takes long', () => {
     const { ask, clock, store } = await startKept(service);
     await clock.asleep();
     await ask(PERSON);
-    const exchange = held();
-    service.next(exchange.answer);
+    const exchange = service.tokenAnswers.hold('before');
     service.expire();
     const asked = ask(PERSON);
     await exchange.arrived;
@@ -751,7 +747,7 @@ describe('a loss that could not be written to the store', () => {
     await clock.asleep();
     await ask(PERSON);
     store.failing.add('endAttempt');
-    service.next(drop('processed'));
+    service.tokenAnswers.next('drop-after');
     service.expire();
     expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
     await clock.pass(HOUR);
@@ -760,8 +756,8 @@ describe('a loss that could not be written to the store', () => {
     expect(codesOf(await ask(PERSON))).toEqual(['TOKENS_LOST']);
     expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
       'answered',
-      'spent in silence',
-      'refused',
+      'spent-in-silence',
+      'invalid-grant',
     ]);
 
     store.failing.clear();
@@ -808,14 +804,4 @@ function warnings({ logged }: Kept): unknown[] {
 
 function failed(logged: Kept['logged']): number {
   return logged.filter(({ msg }) => msg === 'the access token could not be refreshed').length;
-}
-
-/** Sets the next answer, and resolves when its request has arrived. */
-function arrived(service: ScriptedService, answer: TokenAnswer): Promise<void> {
-  return new Promise((resolve) =>
-    service.next((script) => {
-      resolve();
-      return answer(script);
-    }),
-  );
 }

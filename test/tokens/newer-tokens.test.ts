@@ -19,7 +19,7 @@ test('a gateway whose tokens were lost logs that an import of another process ma
   await kept.clock.asleep();
   await kept.ask(PERSON);
   service.expire();
-  service.always(reply(400, { error: 'invalid_grant' }));
+  service.tokenAnswers.every(1, reply(400, { error: 'invalid_grant' }));
   expect(codesOf(await kept.ask(PERSON))).toEqual(['TOKENS_LOST']);
   await importElsewhere(kept.store, service.url);
   await kept.clock.pass(MINUTE);

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import type { GraphQLError } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Answer } from '../../src/sandbox/route-requests.ts';
+import type { TokenFault } from '../../src/sandbox/token-answers.ts';
 import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -13,7 +14,6 @@ import { listenForTest, startServer } from '../support/test-server.ts';
 import { startKept } from '../support/tokens/kept.ts';
 import {
   codesOf,
-  drop,
   json,
   openTestRescue,
   pairOf,
@@ -22,14 +22,12 @@ import {
   sentAgain,
   startScripted,
   watchStore,
-  type IssuedSet,
-  type TokenAnswer,
 } from '../support/tokens/tokens.ts';
 
 const made = { access_token: 'made-up-access', refresh_token: 'made-up-refresh' };
 
 describe('an answer of the token endpoint that gives no pair', () => {
-  const unclear: [string, TokenAnswer][] = [
+  const unclear: [string, TokenFault][] = [
     ['a 200 with two empty tokens', reply(200, { access_token: '', refresh_token: ' ' })],
     ['a 200 with tokens that are no text', reply(200, { access_token: 1, refresh_token: {} })],
     ['a 200 with null', reply(200, null)],
@@ -45,9 +43,15 @@ describe('an answer of the token endpoint that gives no pair', () => {
     ['a 500', reply(500, 'Oops')],
     ['a 502 with HTML', reply(502, '<html>Bad Gateway</html>')],
     ['a 503 that names a pair', reply(503, made)],
-    ['a connection cut when the request was read', drop('unprocessed')],
+    ['a connection cut when the request was read', 'drop-before'],
     ['a connection cut within the headers', raw('HTTP/1.1 200 OK\r\ncontent-ty')],
-    ['a connection cut within the body', cutBody],
+    [
+      'a connection cut within the body',
+      writing((response) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
+        response.write('{"access_token":"made-', () => response.destroy());
+      }),
+    ],
     ['something that is not HTTP', raw('220 smtp.test ESMTP\r\n')],
   ];
 
@@ -92,14 +96,14 @@ describe('an answer of the token endpoint that gives no pair', () => {
 
   test('nothing is sent before the time of a 429 has passed, however many callers wait', async () => {
     const { service, ask, clock } = await ready();
-    service.always(reply(429, '', { 'retry-after': '30' }));
+    service.tokenAnswers.every(1, reply(429, '', { 'retry-after': '30' }));
     service.expire();
     const before = service.exchanges.length;
     for (let request = 0; request < 10; request += 1) await ask(PERSON);
     clock.jump(29 * SECOND);
     await ask(PERSON);
     expect(service.exchanges).toHaveLength(before + 1);
-    service.honestly();
+    service.tokenAnswers.clear();
     clock.jump(2 * SECOND);
     expect(codesOf(await ask(PERSON))).toEqual([]);
   });
@@ -122,7 +126,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
   test('a body of 100 MB is not read to its end', async () => {
     let written = 0;
     const chunk = Buffer.alloc(1024 * 1024, 'x');
-    const flood: TokenAnswer = async ({ response }) => {
+    const flood = writing(async (response) => {
       written = 0;
       response.writeHead(200, { 'content-type': 'application/json' });
       const gone = once(response, 'close');
@@ -130,7 +134,7 @@ describe('an answer of the token endpoint that gives no pair', () => {
         written += chunk.length;
         if (!response.write(chunk)) await Promise.race([once(response, 'drain'), gone]);
       }
-    };
+    });
     await bearIt(flood, ({ errors }) =>
       expect(codesOf({ errors })).toEqual(['UPSTREAM_UNREACHABLE']),
     );
@@ -154,9 +158,7 @@ describe('a pair with an odd life', () => {
     [1e308],
   ])('a pair with expires_in %j is kept, and refreshed at sensible times', async (life) => {
     const { service, ask, clock, store } = await ready();
-    service.always(({ process, response }) =>
-      json(response, 200, { ...process(), expires_in: life }),
-    );
+    service.tokenAnswers.every(1, pairWith({ expires_in: life }));
     service.expire();
     expect(codesOf(await ask(PERSON))).toEqual([]);
     const before = service.exchanges.length;
@@ -174,9 +176,7 @@ describe('a pair with an odd life', () => {
     'a pair with refresh_token_expires_in %j is kept, without endless refreshes and without a loss',
     async (life) => {
       const { service, ask, clock, store } = await ready();
-      service.always(({ process, response }) =>
-        json(response, 200, { ...process(), refresh_token_expires_in: life }),
-      );
+      service.tokenAnswers.every(1, pairWith({ refresh_token_expires_in: life }));
       service.expire();
       expect(codesOf(await ask(PERSON))).toEqual([]);
       const before = service.exchanges.length;
@@ -191,9 +191,7 @@ describe('a pair with an odd life', () => {
 
   test('a refresh_token_expires_in of 600 is believed: the pair is refreshed before its refresh token expires', async () => {
     const { service, ask, clock, store } = await ready();
-    service.always(({ process, response }) =>
-      json(response, 200, { ...process(), refresh_token_expires_in: 600 }),
-    );
+    service.tokenAnswers.every(1, pairWith({ refresh_token_expires_in: 600 }));
     service.expire();
     await ask(PERSON);
     const before = service.exchanges.length;
@@ -204,10 +202,9 @@ describe('a pair with an odd life', () => {
 
   test('the same refresh token twice in a row is kept, without a loop', async () => {
     const { service, ask, clock, store } = await ready();
-    const { refresh_token } = service.lastAnswered!;
-    const same: TokenAnswer = ({ process, response }) =>
-      json(response, 200, { ...process(), refresh_token } satisfies Partial<IssuedSet>);
-    service.next(same, same);
+    const { refreshToken } = (await store.read())!.pair;
+    const same = pairWith({ refresh_token: refreshToken });
+    service.tokenAnswers.next(same, same);
     service.expire();
     const before = service.exchanges.length;
     expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -216,7 +213,7 @@ describe('a pair with an odd life', () => {
     expect(await store.read()).toMatchObject({
       generation: 3,
       lost: false,
-      pair: { refreshToken: refresh_token },
+      pair: { refreshToken },
     });
   });
 });
@@ -289,11 +286,11 @@ test.each([
 ])('a pair in a 503 is used with the lifetimes that %s named with it', async (_name, end, life) => {
   const { rescue } = openTestRescue();
   const { service, ask, store } = await ready(rescue);
-  service.next(({ process: exchange, response }) => {
-    const { access_token, refresh_token } = exchange()!;
+  service.tokenAnswers.next((pair) => {
+    const { access_token, refresh_token } = JSON.parse(pair) as Record<string, unknown>;
     const lives = { expires_in: 7_200, refresh_token_expires_in: 2_592_000 };
     const text = JSON.stringify({ upstream: { access_token, refresh_token, ...lives } });
-    response.writeHead(503).end(text.slice(0, -2) + end);
+    return { status: 503, body: text.slice(0, -2) + end };
   });
   service.expire();
   expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -314,10 +311,10 @@ async function ready(rescue?: Rescue) {
 }
 
 /** Callers and the keeper get only this answer for a while; then the service is honest again. */
-async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => void) {
+async function bearIt(answer: TokenFault, expectFailure: (answer: Failure) => void) {
   const { service, ask, clock, store, logged } = await ready();
   const before = await store.read();
-  service.always(answer);
+  service.tokenAnswers.every(1, answer);
   service.expire();
   for (let request = 0; request < 3; request += 1) {
     const { errors } = await ask(PERSON);
@@ -332,7 +329,7 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
   const { pair, generation, lost } = before!;
   expect(await store.read()).toMatchObject({ pair, generation, lost });
 
-  service.honestly();
+  service.tokenAnswers.clear();
   await clock.pass(65 * MINUTE);
   expect(codesOf(await ask(PERSON))).toEqual([]);
   expect(await store.read()).toMatchObject({ generation: 3, claim: null });
@@ -341,11 +338,15 @@ async function bearIt(answer: TokenAnswer, expectFailure: (answer: Failure) => v
 
 type Failure = { errors: readonly GraphQLError[]; logged: Record<string, unknown>[] };
 
-function raw(text: string): TokenAnswer {
-  return ({ response }) => void response.socket!.end(text);
+/** The new pair, with other values of these fields. */
+function pairWith(fields: object): TokenFault {
+  return (pair) => ({ status: 200, body: JSON.stringify({ ...JSON.parse(pair), ...fields }) });
 }
 
-function cutBody({ response }: { response: ServerResponse }): void {
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
-  response.write('{"access_token":"made-', () => response.destroy());
+function writing(write: NonNullable<Answer['write']>): TokenFault {
+  return { status: 0, write };
+}
+
+function raw(text: string): TokenFault {
+  return writing((response) => void response.socket!.end(text));
 }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
 import { startKept, type Kept } from '../support/tokens/kept.ts';
 import { codesOf, PERSON, startScripted } from '../support/tokens/tokens.ts';
 
@@ -15,7 +16,7 @@ test.each([
   'while the service answers %i (%j), metric and log have the trouble unauthorized, until a request is accepted',
   async (status, detail) => {
     const { service, ask, gateway, logged } = await startAccepted();
-    service.refuse({ status, detail });
+    service.answerAll(refusal(detail, status));
     for (let request = 0; request < 3; request += 1) {
       const answer = await ask(PERSON);
       expect(codesOf(answer)).toEqual(['UPSTREAM_UNAUTHORIZED']);
@@ -31,7 +32,7 @@ test.each([
       }),
     ]);
 
-    service.refuse(undefined);
+    service.answerAll(honest);
     expect(codesOf(await ask(PERSON))).toEqual([]);
     expect(await troublesOf(gateway)).toEqual([]);
     expect(logged.filter(({ msg }) => msg === ENDED)).toMatchObject([{ level: 30 }]);
@@ -40,7 +41,7 @@ test.each([
 
 test('tokens that another process imports end the trouble unauthorized', async () => {
   const { service, ask, clock, store, url, gateway, logged } = await startAccepted();
-  service.refuse({ status: 401, detail: 'token_revoked' });
+  service.answerAll(refusal('token_revoked'));
   await ask(PERSON);
   expect(await troublesOf(gateway)).toEqual(['unauthorized']);
   const after = (await store.read())!;
@@ -50,7 +51,7 @@ test('tokens that another process imports end the trouble unauthorized', async (
   expect(await troublesOf(gateway)).not.toContain('unauthorized');
   expect(logged.filter(({ msg }) => msg === ENDED)).toEqual([]);
 
-  service.refuse(undefined);
+  service.answerAll(honest);
   await ask(PERSON);
   await ask(PERSON);
   expect(logged.filter(({ msg }) => msg === ENDED)).toHaveLength(1);

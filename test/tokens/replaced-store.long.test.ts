@@ -9,14 +9,7 @@ import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
-import {
-  codesOf,
-  drop,
-  pairOf,
-  PERSON,
-  startScripted,
-  watchStore,
-} from '../support/tokens/tokens.ts';
+import { codesOf, pairOf, PERSON, startScripted, watchStore } from '../support/tokens/tokens.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 
 const PUT = [
@@ -160,7 +153,7 @@ describe('an older copy', () => {
     copyFileSync(path, backup);
     service.expire();
     await ask(PERSON);
-    service.next(drop('unprocessed'));
+    service.tokenAnswers.next('drop-before');
     await clock.pass(0.7 * DAY);
     expect(await store.read()).toMatchObject({ generation: 3, unanswered: 1 });
     const before = service.exchanges.length;

@@ -322,7 +322,7 @@ async function startWithLink(answer: LinkAnswer) {
   const kept = await startKept({
     url: service.url,
     tokenLink,
-    secrets: new Set([...service.secrets, 'secret/path', 'a-secret-query']),
+    secrets: ['secret/path', 'a-secret-query'],
   });
   return {
     kept: { ...kept, url: service.url },

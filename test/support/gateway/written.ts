@@ -9,7 +9,7 @@ const written: string[] = [];
 
 /** Matches the tokens and links of all test services, and the API keys and tokens of callers. */
 const SECRET =
-  /(?:sandbox-(?:access|refresh|link)|planted)-[\w-]{20,}|rsk_[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}/;
+  /sandbox-(?:access|refresh|link)-[\w-]{20,}|rsk_[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}/;
 
 /** Records a text and returns it. */
 export function wrote(text: string): string {

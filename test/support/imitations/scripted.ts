@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import {
   buildSchema,
   graphql,
@@ -21,8 +22,9 @@ import {
 } from 'graphql';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 
-/** One request to /graphql, as it arrived. */
+/** One request to /graphql or /auth_check, as it arrived. */
 export interface Received {
+  readonly path: string;
   readonly method: string | undefined;
   readonly headers: IncomingHttpHeaders;
   /** The bearer token. */
@@ -44,17 +46,21 @@ export interface AnsweredPage {
   pageInfo: Record<string, unknown>;
 }
 
-/** How one request to /graphql is answered. */
+/** How one request to /graphql or /auth_check is answered. */
 export type Reply = (
   response: ServerResponse,
   received: Received,
   sandbox: Sandbox,
 ) => void | Promise<void>;
 
-/** A sandbox whose answers of /graphql a test can replace. */
-export interface FakeUpstream extends AsyncDisposable {
-  readonly url: string;
-  readonly tokenLink: string;
+/**
+ * A sandbox whose answers of /graphql and /auth_check a test can replace. Those of /oauth/token are replaced by
+ * `tokenAnswers`.
+ */
+export interface FakeUpstream
+  extends
+    AsyncDisposable,
+    Pick<Sandbox, 'url' | 'tokenLink' | 'exchanges' | 'tokenAnswers' | 'makeNewSet'> {
   /** Issues the tokens, and makes the honest answers. */
   readonly sandbox: Sandbox;
   /** Requests to /graphql, in the order of their arrival. */
@@ -63,6 +69,15 @@ export interface FakeUpstream extends AsyncDisposable {
   readonly otherAgents: readonly unknown[];
   /** Sets the replies to the next requests to /graphql, one each; the last one stays. */
   answer(...replies: [Reply, ...Reply[]]): void;
+  /** Sets the reply to every request to /auth_check. */
+  answerChecks(reply: Reply): void;
+  /** Sets the reply to every request to /graphql and /auth_check. */
+  answerAll(reply: Reply): void;
+  /** Makes all access tokens so far expire. */
+  expire(): void;
+  /** Connections are refused. */
+  down(): Promise<void>;
+  up(): Promise<void>;
   /** Resolves when this number of requests to /graphql has arrived. */
   arrived(count: number): Promise<void>;
 }
@@ -77,33 +92,42 @@ export async function startFakeUpstream({
   base = '',
   ...options
 }: FakeUpstreamOptions = {}): Promise<FakeUpstream> {
-  const sandbox = await startSandbox(options);
+  const { now = Date.now, expiresIn = 86_400 } = options;
+  let ahead = 0;
+  const sandbox = await startSandbox({ ...options, now: () => now() + ahead });
   const received: Received[] = [];
   const otherAgents: unknown[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);
   let replies: readonly Reply[] = [honest];
+  let checkReply = honest;
 
   // Longer than the pauses of tests: a connection that is just being closed would be another fault.
   const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
+  const listen = (at: number) =>
+    new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}${base}`;
+  const linkAt = (link: string) => url + new URL(link).pathname;
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, headers, socket: connection } = request;
-    const body = await textOf(request);
     if (!request.url?.startsWith(`${base}/`)) return respondWith(response, 404, '{}');
     const path = request.url.slice(base.length);
-    if (path !== '/graphql') {
-      otherAgents.push(headers['user-agent'], headers['api-user-agent']);
-      return passOn(response, `${sandbox.url}${path}`, request, body);
+    if (path !== '/graphql') otherAgents.push(headers['user-agent'], headers['api-user-agent']);
+    if (path !== '/graphql' && path !== '/auth_check') {
+      request.url = path;
+      return sandbox.answer(request, response);
     }
+    const body = await textOf(request);
     const over = once(response, 'close').then(() =>
       response.writableFinished ? ('answered' as const) : ('cut' as const),
     );
     const token = (headers.authorization ?? '').replace(/^Bearer /, '');
-    const one: Received = { method, headers, token, body, connection, over };
+    const one: Received = { path, method, headers, token, body, connection, over };
+    if (path === '/auth_check') return checkReply(response, one, sandbox);
     const reply = replies[0]!;
     if (replies.length > 1) replies = replies.slice(1);
     received.push(one);
@@ -113,33 +137,59 @@ export async function startFakeUpstream({
 
   return {
     url,
-    tokenLink: url + new URL(sandbox.tokenLink).pathname,
+    get tokenLink() {
+      return linkAt(sandbox.tokenLink);
+    },
     sandbox,
+    exchanges: sandbox.exchanges,
+    tokenAnswers: sandbox.tokenAnswers,
+    makeNewSet: () => linkAt(sandbox.makeNewSet()),
     received,
     otherAgents,
     answer: (...next) => {
       replies = next;
     },
+    answerChecks: (reply) => void (checkReply = reply),
+    answerAll: (reply) => {
+      replies = [reply];
+      checkReply = reply;
+    },
+    expire: () => void (ahead += expiresIn * 1000),
+    down,
+    up: () => listen(port),
     arrived: async (count) => {
       while (received.length < count) await once(arrivals, 'one');
     },
     [Symbol.asyncDispose]: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
+      await down();
       await sandbox.close();
     },
   };
+
+  async function down(): Promise<void> {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  }
 }
 
 /** Answers as the sandbox does. */
-export const honest: Reply = (response, { headers, body }, sandbox) =>
-  passOn(response, `${sandbox.url}/graphql`, { method: 'POST', headers }, body);
+export const honest: Reply = async (
+  response,
+  { path: url, method, headers, body, connection },
+  sandbox,
+) => {
+  if (response.destroyed) return;
+  const request = Object.assign(Readable.from([Buffer.from(body)]), { url, method, headers });
+  await sandbox.answer(Object.assign(request, { socket: connection }) as IncomingMessage, response);
+};
 
 /** Answers as the sandbox does, with a changed body. */
 export function altered(change: (answer: GraphQLAnswer) => void): Reply {
   return async (response, { headers, body }, sandbox) => {
-    const answer = await ask(`${sandbox.url}/graphql`, { method: 'POST', headers }, body);
+    const { authorization = '', 'content-type': contentType = '' } = headers;
+    const sent = { method: 'POST', headers: { authorization, 'content-type': contentType }, body };
+    const answer = await fetch(`${sandbox.url}/graphql`, sent);
     const content = (await answer.json()) as GraphQLAnswer;
     change(content);
     respondWith(response, answer.status, JSON.stringify(content));
@@ -166,25 +216,6 @@ export function after(gate: Promise<unknown>, reply: Reply): Reply {
     await gate;
     await reply(...exchange);
   };
-}
-
-interface Sent {
-  method?: string | undefined;
-  headers: IncomingHttpHeaders;
-}
-
-function ask(url: string, { method = 'GET', headers }: Sent, body: string): Promise<Response> {
-  const { authorization = '', 'content-type': contentType = '' } = headers;
-  return fetch(url, {
-    method,
-    headers: { authorization, 'content-type': contentType },
-    ...(body !== '' && { body }),
-  });
-}
-
-async function passOn(response: ServerResponse, url: string, sent: Sent, body: string) {
-  const answer = await ask(url, sent, body);
-  respondWith(response, answer.status, await answer.text());
 }
 
 function respondWith(

@@ -3,6 +3,7 @@ import type { Config } from '../../../src/config.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
+import { secretsIn } from '../gateway/written.ts';
 import { ManualClock } from '../random/manual-clock.ts';
 import { type WatchedStore, watchStore } from './tokens.ts';
 
@@ -25,7 +26,7 @@ export interface Kept extends TestGateway {
  * nothing secret.
  */
 export async function startKept(
-  upstream: { url: string; tokenLink?: string; secrets?: ReadonlySet<string> },
+  upstream: { url: string; tokenLink?: string; secrets?: readonly string[] },
   { config = {}, clock = new ManualClock(), store = watchStore(), rescue }: KeptOptions = {},
 ): Promise<Kept> {
   store.useClock(clock);
@@ -41,6 +42,7 @@ export async function startKept(
     for (const secret of [...store.secrets, ...(upstream.secrets ?? [])]) {
       expect(written).not.toContain(secret);
     }
+    expect(secretsIn([written])).toEqual([]);
     const linkPath = upstream.tokenLink && new URL(upstream.tokenLink).pathname;
     if (linkPath) expect(written).not.toContain(linkPath);
   });
