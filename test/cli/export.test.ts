@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(() => {
-  folder = temporaryFolder();
+  folder = temporaryFolder('disk');
 });
 afterAll(() => folder[Symbol.dispose]());
 

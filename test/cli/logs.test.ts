@@ -85,7 +85,7 @@ test.each([
 
 test('in production every line of the log is JSON, from the first one on', async () => {
   await using service = await startService();
-  const folder = temporaryFolder();
+  const folder = temporaryFolder('disk');
   onTestFinished(() => folder[Symbol.dispose]());
   await using gateway = await startServe({
     cwd: folder.path,

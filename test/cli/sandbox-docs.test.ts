@@ -124,7 +124,7 @@ test('the sandbox with keys prints settings that serve it, with what each key ma
 });
 
 test('the loss of the tokens can be rehearsed with the commands of docs/sandbox.md', async () => {
-  using folder = temporaryFolder();
+  using folder = temporaryFolder('disk');
   const [, , keepState, importAndServe, lose, recover] = blocks('sh');
   let port = '0';
   const startSandbox = async () => {

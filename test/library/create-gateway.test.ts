@@ -13,7 +13,7 @@ let folder: ReturnType<typeof temporaryFolder>;
 let settings: Settings;
 beforeEach(async () => {
   sandbox = await startSandbox({ persons: 3 });
-  folder = temporaryFolder();
+  folder = temporaryFolder('disk');
   settings = {
     RECRUITING_URL: sandbox.url,
     RECRUITING_AGENT: 'example-inc/1.0 (it@example.com)',

@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
  * The package as others install it: packed, and unpacked into a project of theirs. Its dependencies are those of this
  * repository, so that no network is needed.
  */
-const folder = temporaryFolder();
+const folder = temporaryFolder('disk');
 const project = folder.file('project');
 const installed = join(project, 'node_modules', manifest.name);
 let packed: Packed;
