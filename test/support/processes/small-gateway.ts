@@ -29,6 +29,8 @@ export async function startSmallGateway(
     TOKEN_LINK: upstream.tokenLink,
     TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
     ALLOW_ANONYMOUS: 'true',
+    // A process that collects garbage again and again is slow on a busy machine.
+    UPSTREAM_TIMEOUT_MS: '120000',
     ...env,
   };
   const program = ends.use(
