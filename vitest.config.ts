@@ -82,7 +82,7 @@ export default defineConfig({
           include: ofProcesses,
           sequence: { groupOrder: 2 },
           // More than there are cores: a worker often waits for disks, processes and clocks.
-          maxWorkers: availableParallelism() + 2,
+          maxWorkers: availableParallelism() + 3,
         },
       },
     ],

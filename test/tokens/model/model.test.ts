@@ -10,9 +10,9 @@ import { runModel, STATES } from './quint.ts';
 test('random traces of the model keep its invariants, and break no promise of the real token keepers', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'model-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const explore = ['test/tokens/model/run.ts', '--traces', '200', '--seed', '1', '--keep', folder];
+  const explore = ['test/tokens/model/run.ts', '--traces', '100', '--seed', '1', '--keep', folder];
   const output = await run(...explore);
-  expect(output).toContain('200 traces from seed 1, no violation');
+  expect(output).toContain('100 traces from seed 1, no violation');
   for (const state of STATES) expect(output).toMatch(new RegExp(`"${state}":[1-9]`));
 
   const replay = ['--import', './test/simulate/hooks.ts', 'test/tokens/model/replay.ts', folder];
