@@ -78,7 +78,7 @@ export function within<T>(
   clock: Clock,
   work: Promise<T>,
   limit: () => number,
-  whose: string,
+  responder: string,
 ): Promise<T> {
   const settled = new AbortController();
   const end = () => settled.abort(SETTLED);
@@ -92,6 +92,6 @@ export function within<T>(
     for (let waited = 0; waited < limit(); waited += STEP_MS) {
       await clock.sleep(STEP_MS, settled.signal);
     }
-    throw new NoAnswerError(`no answer of ${whose} within ${limit() / 1000} s`);
+    throw new NoAnswerError(`no answer of ${responder} within ${limit() / 1000} s`);
   }
 }

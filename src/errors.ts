@@ -139,8 +139,8 @@ export function codeOf(error: unknown): unknown {
 
 /** Says that a request was too big, or may have been: with fewer records it may be answered. */
 export interface TooBig {
-  /** Whether the service said so, or a proxy in front of it. Otherwise an outage looks the same. */
-  readonly isSaid: boolean;
+  /** Whether the service, or a proxy in front of it, reported that. Otherwise an outage looks the same. */
+  readonly isReported: boolean;
   /** How much of the request the service would have accepted, from 0 to 1, if it gave the numbers. */
   readonly share?: number | undefined;
   /** The message of the service, if it sent one. */
@@ -150,10 +150,10 @@ export interface TooBig {
 /** The `cause` of an error whose request may have been too big. */
 export class PerhapsTooBig extends Error implements TooBig {
   override name = 'PerhapsTooBig';
-  readonly isSaid: boolean;
-  constructor(isSaid: boolean) {
+  readonly isReported: boolean;
+  constructor(isReported: boolean) {
     super();
-    this.isSaid = isSaid;
+    this.isReported = isReported;
   }
 }
 

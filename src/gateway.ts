@@ -67,7 +67,7 @@ export interface GatewayParts {
 }
 
 /** Tokens that this gateway keeps itself. */
-interface OwnTokens {
+interface LocalTokens {
   /** The caller closes it, after the gateway. */
   readonly store: TokenStore;
   /** The caller closes it too. Undefined if the tokens need not outlive the process. */
@@ -91,7 +91,7 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
-export async function createGateway(parts: GatewayParts & (OwnTokens | SharedTokens)) {
+export async function createGateway(parts: GatewayParts & (LocalTokens | SharedTokens)) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
@@ -321,7 +321,7 @@ const SCOPES_WITHOUT_CREDENTIALS =
  * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
  */
 export async function createManagedExecutor(
-  parts: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & OwnTokens,
+  parts: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & LocalTokens,
 ) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
@@ -365,7 +365,7 @@ export async function keepTokens(
     proxyFor = () => undefined,
     clock,
     log,
-  }: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & OwnTokens,
+  }: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & LocalTokens,
   telemetry: Pick<Telemetry, 'tokens'>,
 ): Promise<TokenKeeper> {
   const { recruitingUrl: baseUrl, agent, tokenLink } = config;

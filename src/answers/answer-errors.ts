@@ -28,7 +28,9 @@ export function isOfService(error: AnswerError): error is UpstreamError {
 
 /** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
-  const added = path.findIndex((step) => typeof step === 'string' && step.startsWith(OWN_KEYS));
+  const added = path.findIndex(
+    (step) => typeof step === 'string' && step.startsWith(ADDED_KEY_PREFIX),
+  );
   if (added < 0) return path;
   const renamed = RENAMED.exec(String(path[added]));
   if (!renamed) return path.slice(0, added);
@@ -45,7 +47,7 @@ export function inlinedPageKey(parent: string, key: string): string {
 }
 
 /** The prefix of all keys that the gateway adds to requests. Callers must not use it. */
-export const OWN_KEYS = '_rs';
+export const ADDED_KEY_PREFIX = '_rs';
 export const INLINED_PAGE = /^_rsPage\d+_/;
 const RENAMED = /^_rs(?:Page|Global)(\d+)_/;
 
@@ -67,7 +69,7 @@ export const MAX_ERRORS = 3_000;
 
 /** Replaces the errors of all broken values after the first MAX_ERRORS. */
 export function moreBroken(): UpstreamError {
-  return ownError(
+  return gatewayError(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service returned more values that its schema does not allow. They are null without an error of their own.`,
   );
@@ -75,7 +77,7 @@ export function moreBroken(): UpstreamError {
 
 /** Replaces the errors of all fields that the caller may not read, after the first MAX_ERRORS. */
 export function moreRefused(): UpstreamError {
-  return ownError(
+  return gatewayError(
     'FORBIDDEN',
     'This answer has more fields for which this credential lacks a scope. They are null without an error of their own.',
   );
@@ -111,6 +113,6 @@ export function writeErrors(errors: readonly AnswerError[], mask: Mask): string 
 }
 
 /** Makes an error of the gateway in the form of one of the service: it needs no exception, and so no stack trace. */
-export function ownError(code: ErrorCode, message: string, path?: Path): UpstreamError {
+export function gatewayError(code: ErrorCode, message: string, path?: Path): UpstreamError {
   return { message, path, members: `"extensions":{"code":"${code}"}`, code, order: Infinity };
 }

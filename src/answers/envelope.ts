@@ -4,7 +4,7 @@ import { STEP, type Pausable } from '../pausable.ts';
 import {
   INLINED_PAGE,
   MAX_ERRORS,
-  ownError,
+  gatewayError,
   startsWith,
   type Path,
   type UpstreamError,
@@ -243,7 +243,7 @@ function indexIn(number: string): number | undefined {
 }
 
 function tooMany(count: number): UpstreamError {
-  return ownError(
+  return gatewayError(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service reported ${count} more errors, which are left out. Request less at a time.`,
   );
@@ -319,9 +319,9 @@ function tooBigIn(
 ): TooBig | undefined {
   if ((data && !data.isNull) || errors.length === 0) return undefined;
   const refusal = errors.find(isRefusalOfSize) ?? (status === 413 ? errors[0] : undefined);
-  if (refusal) return { isSaid: true, share: shareIn(refusal), message: refusal.message };
+  if (refusal) return { isReported: true, share: shareIn(refusal), message: refusal.message };
   return status === 502 || status === 504
-    ? { isSaid: false, message: errors[0]!.message }
+    ? { isReported: false, message: errors[0]!.message }
     : undefined;
 }
 

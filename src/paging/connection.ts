@@ -15,7 +15,7 @@ import {
 import type { FetchPage, Identified } from './page.ts';
 import { walk, type WalkedPages } from './walk.ts';
 
-/** The edges of a connection, page by page, and at the end its flags. */
+/** The edges of a connection, page by page; returns its flags. */
 export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;
 
 export interface SlicePart<R> {
@@ -35,17 +35,17 @@ export interface SliceEnd {
 }
 
 interface ForwardOptions {
-  /** Undefined: one page, as large as the service gives. */
+  /** Undefined: one page, of the size that the service chooses. */
   readonly first: number | undefined;
-  /** Behind this record; null: from the start of the list. */
+  /** The record before the first edge; null: the start of the list. */
   readonly after: Position | null;
-  /** In front of this record; null: to the end of the list. */
+  /** The record behind the last edge; null: the end of the list. */
   readonly before: Position | null;
   readonly signal: AbortSignal;
 }
 
 interface ForwardSource<R> {
-  /** In which the records of cursors are located. */
+  /** The list in which the records of cursors are located. */
   readonly list: IndexedList;
   /** Fetches the pages of the edges. */
   readonly fetchPage: FetchPage<R>;
@@ -54,8 +54,8 @@ interface ForwardSource<R> {
 /**
  * Reads the `first` records behind a position, over as many pages as that takes.
  *
- * `hasPreviousPage` is true whenever a cursor was given, without a request: the record of the cursor itself comes
- * before (Relay's cursor connections specification leaves it to the server).
+ * `hasPreviousPage` is true whenever the caller sent a cursor, without a request: the record of the cursor itself
+ * precedes the edges (Relay's cursor connections specification leaves it to the server).
  */
 export async function* readForward<R extends Identified>(
   source: ForwardSource<R>,
@@ -86,8 +86,8 @@ export async function* readForward<R extends Identified>(
 }
 
 /**
- * Reads the `first` records behind a position and in front of another one. They are first counted by their identities: a
- * record whose selection fails matters only if it is one of them.
+ * Reads the `first` records between two positions. They are first counted by their identities: a record whose selection
+ * fails matters only if it is one of them.
  *
  * @returns whether more records follow
  */
@@ -102,7 +102,7 @@ async function* readBetween<R extends Identified>(
   let last: string | null = null;
   for await (const { edges, unplacedErrors } of edgesFrom(pages, span.records)) {
     const records = edges.map(({ record }) => record);
-    // The list may have changed since it was counted.
+    // The list may have changed since the count.
     const met = indexOf(border, records);
     yield { edges: met < 0 ? edges : edges.slice(0, met), unplacedErrors };
     if (met >= 0) return first === undefined && border.hasNextPage;
@@ -111,7 +111,7 @@ async function* readBetween<R extends Identified>(
   return span.hasNextPage || (last !== null && last !== span.last);
 }
 
-/** @param records how many of them; undefined: all @returns whether there are more */
+/** @param records the number to read; undefined: all @returns whether more follow */
 async function* edgesFrom<R extends Identified>(
   pages: WalkedPages<R>,
   records = Number.POSITIVE_INFINITY,
@@ -127,7 +127,7 @@ async function* edgesFrom<R extends Identified>(
   return hasMore;
 }
 
-/** Where the records of a page do not matter, those that fail must not either. */
+/** Fetches identities where a page fails whose records are not needed. */
 function orIdentities<R extends Identified>(
   fetchPage: FetchPage<R>,
   { fetchIdentities }: IndexedList,
@@ -144,21 +144,21 @@ function orIdentities<R extends Identified>(
 
 /** Records in front of a border. */
 interface Span {
-  /** The cursor with which they begin. */
+  /** The cursor at which the span begins. */
   readonly start: string | null;
   readonly records: number;
-  /** The identity of the last one of them. */
+  /** The identity of its last record. */
   readonly last: string | null;
   readonly hasNextPage: boolean;
 }
 
-/** Counts the records between a position and a border: `first` at most, or a page of them. */
+/** Counts the records between a position and a border: at most `first`, or a page of them. */
 async function spanUpTo(
   border: Border,
   list: IndexedList,
   { first, after, signal }: Pick<ForwardOptions, 'first' | 'after' | 'signal'>,
 ): Promise<Span> {
-  // One more than wanted tells whether another one follows.
+  // One record more than needed shows whether another follows.
   const bound = first === undefined ? { maxPages: 1 } : { limit: first + 1 };
   const begin = (from: string | null) =>
     walk(list.fetchIdentities, { after: from, signal, ...bound });
@@ -182,38 +182,38 @@ async function spanUpTo(
     start: start ?? null,
     records,
     last,
-    // Without `first`, the edges end at their page or at the border, and the border's record is a next one.
+    // Without `first`, the edges end at their page or at the border, whose record then follows.
     hasNextPage: counted > records || hasMore || (first === undefined && border.hasNextPage),
   };
 }
 
 interface BackwardOptions {
   readonly last: number;
-  /** In front of this record; null: at the end of the list. */
+  /** The record behind the last edge; null: the end of the list. */
   readonly before: Position | null;
-  /** Behind this record; null: from the start of the list. */
+  /** The record before the first edge; null: the start of the list. */
   readonly after: Position | null;
   readonly signal: AbortSignal;
 }
 
-/** Walks to the end of a list, from as late as the tail allows. */
+/** Walks to the end of a list, from the latest page that the tail allows. */
 type WalkToEnd<R> = (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
 
 interface BackwardSource<R> extends ForwardSource<R> {
   readonly walk: WalkToEnd<R>;
-  /** Whether the service gives fewer records at a time than identities: then only the edges are read. */
+  /** Whether the service returns fewer records than identities per page: then only the edges are read in full. */
   readonly isCostly: boolean;
-  /** The same walk, requesting only the identities of records. */
+  /** The same walk over identities only. */
   readonly walkIdentities: WalkToEnd<Identified>;
 }
 
 /**
- * Reads the `last` records in front of a position. The upstream gives pages forward only. If enough records stand in
- * front of the position in its page, one request is enough; otherwise the list is walked, or only the end of it if
- * the page index knows where that begins.
+ * Reads the `last` records before a position. The upstream pages forward only. One request is enough if the page of the
+ * position holds enough records before it; otherwise the list is walked, or only its end if the page index knows where
+ * that begins.
  *
- * What is walked, and is not among the edges, must not fail them: if a page fails, or the record of the position is not
- * met because it is null, the list is walked again by its identities, and then only the edges are read.
+ * Walked records that are not among the edges must not make them fail: if a page fails, or the record of the position
+ * is missing because it is null, the list is walked again by identities, and then only the edges are read.
  *
  * Both flags are exact, as Relay's cursor connections specification (section 4.4) defines them for `last`.
  */
@@ -241,7 +241,7 @@ export async function* readBackward<R extends Identified>(
   for (let attempt = 1; ; attempt += 1) {
     const named = await runTo(source.walkIdentities, bounds, true);
     const window = await readWindow(source, lastOf(named, last), signal);
-    // A list that changes all the time is given as it was read.
+    // After the last attempt, a list that keeps changing is returned as it was read.
     if (!window.isSame && attempt < MAX_ATTEMPTS) continue;
     yield window;
     return { hasNextPage: border.hasNextPage, hasPreviousPage: named.edges.length > last };
@@ -250,11 +250,11 @@ export async function* readBackward<R extends Identified>(
 
 const MAX_ATTEMPTS = 3;
 
-/** Records in front of a border, as far back as they were read. */
+/** Records before a border, as far back as they were read. */
 interface Run<R> {
   readonly edges: readonly Edge<R>[];
   readonly unplacedErrors: readonly unknown[];
-  /** Whether they begin at the start of the list. */
+  /** Whether it begins at the start of the list. */
   readonly isStart: boolean;
 }
 
@@ -263,9 +263,9 @@ function isEnough({ edges, isStart }: Run<unknown>, last: number): boolean {
 }
 
 /**
- * Reads the records in front of a position in its page.
+ * Reads the records before a position from its page.
  *
- * @param position `identity` undefined: the page is read up to the record, and not the record itself
+ * @param position if `identity` is undefined, only the records before the position are read
  * @returns undefined if the record is not at its position, or the page cannot be read
  */
 async function pageUpTo<R extends Identified>(
@@ -294,18 +294,18 @@ async function pageUpTo<R extends Identified>(
   return { edges: edges.slice(0, offset), unplacedErrors, isStart };
 }
 
-interface WantedRun extends Pick<BackwardOptions, 'last' | 'after'> {
+interface RunOptions extends Pick<BackwardOptions, 'last' | 'after'> {
   readonly border: Border;
 }
 
 /**
- * Walks to a border, at first from as late as possible.
+ * Walks to a border, beginning as late as possible.
  *
- * @param orAll whether the whole list is walked if that fails: the service may refuse the cursor with which it begins
+ * @param orAll whether to walk the whole list if that fails: the service may refuse the cursor at which the walk begins
  */
 async function runTo<R extends Identified>(
   walkToEnd: WalkToEnd<R>,
-  { border, last, after }: WantedRun,
+  { border, last, after }: RunOptions,
   orAll: boolean,
 ): Promise<Run<R> & { readonly isMet: boolean }> {
   if (!after) {
@@ -352,7 +352,7 @@ function lastOf<R>({ edges }: Run<R>, count: number): readonly Edge<R>[] {
   return count === 0 ? [] : edges.slice(-count);
 }
 
-/** Reads records that a walk of identities met, and no others. */
+/** Reads only the records that a walk over identities met. */
 async function readWindow<R extends Identified>(
   { list, fetchPage }: ForwardSource<R>,
   named: readonly Edge<Identified>[],
@@ -363,7 +363,7 @@ async function readWindow<R extends Identified>(
   const [head] = named;
   if (!head) return { edges, unplacedErrors, isSame: true };
   const { page, record } = head;
-  // Only the last record of a page has a cursor of the service.
+  // Only the last record of a page has a service cursor.
   const request = { after: page.after, first: record.index };
   const inFront =
     record.index > 0 && (await readAsFar(list.fetchIdentities, request, signal, NEVER));
@@ -382,7 +382,7 @@ async function readWindow<R extends Identified>(
 
 const NEVER = () => false;
 
-/** Whether these are the records that were located before: the list may have changed. One that is null may be any. */
+/** Whether these are the records that were located before: the list may have changed. A null record matches any. */
 function areSame(edges: readonly Edge<Identified>[], located: readonly Identified[]): boolean {
   return located.every(({ identity }, at) => {
     const read = edges[at]?.record;
@@ -390,9 +390,9 @@ function areSame(edges: readonly Edge<Identified>[], located: readonly Identifie
   });
 }
 
-/** Where `before` is in the list as it is now. */
+/** The position of `before` in the list as it is now. */
 interface Border {
-  /** The first record behind the edges; null: they reach to the end of the list. */
+  /** The first record behind the edges; null: the edges end at the end of the list. */
   readonly record: string | null;
   readonly hasNextPage: boolean;
   /** Undefined if the record of `before` is gone. */
@@ -404,18 +404,18 @@ const END: Border = { record: null, hasNextPage: false };
 async function borderAt(list: IndexedList, before: Position, signal: AbortSignal): Promise<Border> {
   const located = await locate(list, before, signal);
   if ('page' in located) {
-    // The record was null when its cursor was made, if the cursor does not name it.
+    // If the cursor has no identity, its record was null when the cursor was made.
     const { identity } = located.page.items[located.offset]!;
     if (identity === null) throw noIdentities();
     return { record: identity, hasNextPage: true, at: located };
   }
-  // If the record is gone, the edges reach to the end of its page: records may come twice, but none is skipped.
+  // If the record is gone, the edges end at the end of its page: records may repeat, but none is skipped.
   const behind = await firstBehind(list.fetchIdentities, before.end, signal);
   if (behind === undefined) throw cursorLost(located.refusal?.error);
   if (behind === null || !mayHaveSlid(before, located, behind)) {
     return { record: behind, hasNextPage: behind !== null };
   }
-  // If its page ends further to the front than it did, only the end of the list is late enough.
+  // If its page now ends earlier in the list, only the end of the list is late enough.
   if (!located.isNear.end) throw cursorLost();
   return END;
 }
@@ -441,10 +441,10 @@ interface ConnectionCounts {
 }
 
 /**
- * Checks the counts of a connection. Null is "not given": Relay sends the variables of the other direction as null.
+ * Checks the counts of a connection. Null counts as absent: Relay sends the variables of the other direction as null.
  *
  * @param lastName the name of `last` in this list
- * @throws BAD_USER_INPUT; for both counts at once too, which the specification only discourages
+ * @throws BAD_USER_INPUT, also if both counts are set, which the specification only discourages
  */
 export function checkedCounts(
   first: unknown,

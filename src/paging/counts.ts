@@ -6,36 +6,36 @@ import { sizeOf, type Identified, type Page } from './page.ts';
 /*
  * How old a total may be
  *
- *      0                 TOTAL_COUNT_SECONDS                twice that
+ *      0                 TOTAL_COUNT_SECONDS                2 x TOTAL_COUNT_SECONDS
  *      ├────────────────────────┼────────────────────────────────┼──────────────────────────>
  *      answered from memory     answered from memory, and        counted before it is answered
  *                               counted again in the background
  *
- * The age of a total is the time since its walk began: a record that came after that may be missing in it. Each walk of
- * a whole list renews the total, whatever the walk was for. A count in the background begins only when a total is asked
- * for, and ends when nobody has asked for it for TOTAL_COUNT_SECONDS. If it fails, the total stays as it is.
+ * The age of a total is the time since its walk began: it may not include records that were inserted later. Each walk of
+ * a whole list renews the total, whatever the walk was for. A count in the background begins only when a total is
+ * requested, and stops when the total was not requested for TOTAL_COUNT_SECONDS. If it fails, the total is kept.
  */
 
 interface KeptTotal {
   readonly total: number;
-  /** When its walk began. */
+  /** When its walk began, by `clock.elapsed()`. */
   readonly since: number;
   requestedAt: number;
 }
 
-/** Totals that are kept: callers may send any number of filters, and there is a nested list for each parent. */
+/** The most totals kept: callers may send any number of filters, and each parent has its own nested list. */
 const MAX_TOTALS = 10_000;
-/** Lists that are counted in the background at the same time. */
+/** The most lists counted in the background at the same time. */
 const MAX_COUNTING = 2;
 const RETRY_MS = 10_000;
 
-/** How many records lists have, kept for some time after they were counted. */
+/** Remembers the number of records of each list for some time after a count. */
 export class Totals {
   readonly #clock: Clock;
   readonly #lastMs: number;
   readonly #totals = new LRUCache<string, KeptTotal>({ max: MAX_TOTALS });
   readonly #counting = new Set<string>();
-  /** When a count that failed may be repeated. */
+  /** When a failed count may be repeated. */
   readonly #failed = new Map<string, number>();
   readonly #ending = new AbortController();
 
@@ -59,7 +59,7 @@ export class Totals {
     return { total: kept.total, age, isOld: age >= this.#lastMs };
   }
 
-  /** To be called when a walk of a whole list begins. @returns takes the number of records at its end */
+  /** Call it when a walk of a whole list begins. @returns takes the number of records at its end */
   begin(list: string): (total: number) => void {
     const since = this.#clock.elapsed();
     return (total) => {
@@ -70,10 +70,10 @@ export class Totals {
   }
 
   /**
-   * Counts a list in the background, unless that was begun already, has just failed, or too many other lists are being
-   * counted.
+   * Counts a list in the background, unless its count is already running or has just failed, or too many other lists
+   * are being counted.
    *
-   * @param walk the whole list, page by page; it calls `begin`
+   * @param walk walks the whole list, and calls `begin`
    */
   countAgain(list: string, walk: (signal: AbortSignal) => AsyncIterable<unknown>): void {
     const counting = this.#counting;
@@ -93,29 +93,29 @@ export class Totals {
       }
       this.#failed.delete(list);
     } catch {
-      // Whoever needs the total when it is too old gets the error of a count of their own.
+      // A caller that needs the total once it is too old counts itself, and gets that count's error.
       this.#failed.set(list, this.#clock.elapsed() + RETRY_MS);
     }
   }
 
-  /** Ends the counts in the background, and begins no further one. */
+  /** Ends the counts in the background, and starts no more. */
   end(): void {
     this.#ending.abort(WALK_LEFT);
   }
 }
 
-/** Lists whose counts are remembered: callers may send any number of filters. */
+/** The most lists whose counts are remembered: callers may send any number of filters. */
 const MAX_LISTS = 1_000;
 
 /**
- * What is known of the counts that the service gives with its pages. A count may be that of its own page, or of another
- * list, so it is believed for a list with its filters once a page with a next one had fewer records than it, until a
- * finished walk contradicts it. Lists are named by their keys, with their filters.
+ * Judges the counts that the service returns with its pages. Such a count may be that of its page only, or of another
+ * list. So it is trusted for a list with its filters once a page with a next page had fewer records than the count, and
+ * until a finished walk contradicts it. Lists are identified by their keys, which include their filters.
  */
 export class ServiceCounts {
   readonly #lists = new LRUCache<string, 'believed' | 'refuted'>({ max: MAX_LISTS });
 
-  /** Looks at the count of any page of a list. */
+  /** Examines the count of any page of a list. */
   note(list: string, page: Page<Identified>): void {
     const { total, hasNextPage } = page;
     if (total === undefined || !hasNextPage || this.#lists.has(list)) return;
@@ -126,12 +126,12 @@ export class ServiceCounts {
     return this.#lists.get(list) === 'believed';
   }
 
-  /** Whether the count of this list proved to be something else. */
+  /** Whether the count of this list turned out to mean something else. */
   isRefuted(list: string): boolean {
     return this.#lists.get(list) === 'refuted';
   }
 
-  /** Returns the total of a list, from its first page, noted before; undefined if the page does not tell. */
+  /** Returns the total of a list, from its first page, noted before; undefined if the page does not show it. */
   totalFrom(list: string, page: Page<Identified>): number | undefined {
     const { total, hasNextPage } = page;
     if (hasNextPage) return this.isBelieved(list) ? total : undefined;
@@ -139,15 +139,15 @@ export class ServiceCounts {
   }
 
   /**
-   * Compares the records of a finished walk with the counts of its first and its last page.
+   * Compares the number of records of a finished walk with the counts of its first and last page.
    *
-   * @returns how many records the service counted if the walk found fewer; otherwise undefined
+   * @returns the service's count if the walk met fewer records; otherwise undefined
    */
   check(
     list: string,
     { walked, before, after }: { walked: number; before: number; after: number },
   ): number | undefined {
-    // The count of a page or of another list, or one that ends at a limit of the service.
+    // It counts one page or another list, or stops at a limit of the service.
     if (walked > Math.max(before, after)) this.#lists.set(list, 'refuted');
     const least = Math.min(before, after);
     return walked < least && this.isBelieved(list) ? least : undefined;

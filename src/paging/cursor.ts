@@ -2,8 +2,8 @@ import { crc32 } from 'node:zlib';
 import { codedError } from '../errors.ts';
 
 /**
- * Where a record stood, in enough detail to resume exactly behind it, also in the middle of a page: in the page that
- * was requested with `after`, at `offset` of `size` records, before the cursor `end` with which the page ended.
+ * The position of a record, detailed enough to resume exactly behind it even in the middle of a page: in the page that
+ * was requested with `after`, at `offset` of `size` records. The page ended with the cursor `end`.
  */
 export interface Position {
   readonly after: string | null;
@@ -14,7 +14,7 @@ export interface Position {
   readonly identity: string | null;
 }
 
-/** What the positions of a page's records share. */
+/** The part of a position that all records of a page share. */
 export interface PageBounds {
   /** The cursor with which the page was requested. */
   readonly after: string | null;
@@ -23,15 +23,15 @@ export interface PageBounds {
   readonly size: number;
 }
 
-/** A record of a page, as far as its cursor needs it. */
+/** The part of a record that its cursor needs. */
 export interface PlacedRecord {
   readonly index: number;
   readonly identity: string | null;
-  /** The same as `identity`, where no string was made of it yet. */
+  /** The same identity as bytes, if no string was made of it yet. */
   readonly identityBytes?: IdentityBytes | undefined;
 }
 
-/** `Type:`, and behind it an id as it stands in a JSON string. */
+/** `Type:`, followed by an id as it is written in a JSON string. */
 export interface IdentityBytes {
   readonly prefix: string;
   readonly bytes: Uint8Array;
@@ -39,32 +39,36 @@ export interface IdentityBytes {
   readonly end: number;
 }
 
-/** Characters of a cursor of the service. A walk keeps many of them, and each of ours holds two. */
+/**
+ * The longest service cursor that is accepted, in characters. A walk keeps many of them, and each gateway cursor
+ * contains two.
+ */
 export const MAX_SERVICE_CURSOR = 65_536;
 
 const VERSION = 2;
-/** Characters of one of ours: enough for two of the service in base64, and the rest. */
+/** The longest gateway cursor, in characters: room for two service cursors in base64, and the rest. */
 const MAX_LENGTH = 4 * MAX_SERVICE_CURSOR;
 const MAX_PAGE_SIZE = 1_000_000;
 
 /**
  * Encodes positions as cursors for clients: base64url of a version byte, JSON and a CRC-32. The checksum detects
- * damage; it is not a signature, since a forged cursor grants nothing that the upstream's `after` argument does not.
+ * damage; it is not a signature, since a forged cursor allows nothing that the upstream's `after` argument does not
+ * allow.
  *
- * The cursors of one page share their beginning. It is padded with spaces to whole groups of three bytes, so that it
- * is encoded once for the page, and of each cursor only the end.
+ * The cursors of one page share their beginning. It is padded with spaces to whole groups of three bytes, so that it is
+ * encoded once per page, and only the end is encoded for each cursor.
  */
 export class CursorEncoder {
   readonly #list: string;
-  /** The page that the beginning belongs to. */
-  #of: PageBounds | undefined;
+  /** The page to which the encoded beginning belongs. */
+  #page: PageBounds | undefined;
   #head: Buffer = Buffer.alloc(0);
   #headSum = 0;
-  /** What differs between the cursors of the page, and the checksum. */
+  /** The end that differs between the cursors of a page, and the checksum. */
   #tail: Uint8Array = new Uint8Array(64);
   #tailLength = 0;
 
-  /** @param list names the list with its filters: the cursor is refused for any other */
+  /** @param list identifies the list with its filters: other lists refuse the cursor */
   constructor(list: string) {
     this.#list = list;
   }
@@ -74,10 +78,10 @@ export class CursorEncoder {
     return bytes.toString('latin1', 0, this.write(bytes, 0));
   }
 
-  /** Prepares the cursor of a record, for `write`. @returns its length */
+  /** Prepares the cursor of a record for `write`. @returns its length */
   prepare(page: PageBounds, record: PlacedRecord): number {
     this.#begin(page);
-    // Read once: a record of a scanned page creates it.
+    // Read only once: the getter of a scanned record creates it.
     const { identityBytes } = record;
     const length = identityBytes ? lengthOf(identityBytes) : (record.identity?.length ?? 1);
     const most = MAX_DIGITS + MAX_ESCAPED * length + BRACKETS + CHECKSUM;
@@ -98,22 +102,22 @@ export class CursorEncoder {
     return this.#head.length + Math.ceil((this.#tailLength * 4) / 3);
   }
 
-  /** About as many characters as a cursor of this page has. */
+  /** Returns the approximate length of a cursor of this page, in characters. */
   lengthIn({ after, endCursor }: PageBounds): number {
     return Math.ceil((4 * ((after?.length ?? 0) + (endCursor?.length ?? 0))) / 3) + USUAL_REST;
   }
 
-  /** Writes the prepared cursor as ASCII. @returns where it ends */
+  /** Writes the prepared cursor as ASCII. @returns the offset behind it */
   write(into: Uint8Array, at: number): number {
     into.set(this.#head, at);
     return writeBase64(this.#tail, this.#tailLength, into, at + this.#head.length);
   }
 
   #begin(page: PageBounds): void {
-    const of = this.#of;
-    if (of === page) return;
+    const known = this.#page;
+    if (known === page) return;
     const { after, endCursor: end, size } = page;
-    if (of && of.after === after && of.endCursor === end && of.size === size) return;
+    if (known?.after === after && known.endCursor === end && known.size === size) return;
     const json = `[${JSON.stringify(this.#list)},${JSON.stringify(after)},${JSON.stringify(end)},${size},`;
     const length = 1 + Buffer.byteLength(json);
     const bytes = Buffer.alloc(length + ((3 - (length % 3)) % 3), ' ');
@@ -121,16 +125,16 @@ export class CursorEncoder {
     bytes.write(json, 1);
     this.#head = Buffer.from(bytes.toString('base64url'), 'latin1');
     this.#headSum = crc32(bytes);
-    this.#of = page;
+    this.#page = page;
   }
 }
 
-/** Of a cursor without those of the service. */
+/** Characters of a cursor besides its service cursors. */
 const USUAL_REST = 100;
 const CHECKSUM = 4;
-/** Of the offset, and the comma behind it. */
+/** Digits of the offset, and the comma behind it. */
 const MAX_DIGITS = 8;
-/** Two quotes, and the closing bracket. */
+/** Two quotes and the closing bracket. */
 const BRACKETS = 3;
 /** Bytes of one UTF-16 unit in JSON, as in \u0000. */
 const MAX_ESCAPED = 6;
@@ -147,7 +151,7 @@ function lengthOf({ prefix, start, end }: IdentityBytes): number {
   return prefix.length + end - start;
 }
 
-/** Writes the digits of a number. @returns where the next value begins: behind a comma */
+/** Writes the digits of a number and a comma. @returns the offset behind them */
 function writeNumber(value: number, into: Uint8Array): number {
   let digits = 1;
   for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) digits += 1;
@@ -165,7 +169,11 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const CLOSING_BRACKET = 93;
 
-/** Writes a string that JSON writes without escapes, with its quotes. @returns where it ends; -1 if it has escapes */
+/**
+ * Writes a string that JSON writes without escapes, with its quotes.
+ *
+ * @returns the offset behind it; -1 if it has escapes
+ */
 function writePlain(text: string, into: Uint8Array, at: number): number {
   into[at] = QUOTE;
   let end = at + 1;
@@ -178,13 +186,13 @@ function writePlain(text: string, into: Uint8Array, at: number): number {
   return end + 1;
 }
 
-/** The same of an identity in bytes. */
+/** Writes an identity in bytes like `writePlain`. */
 function writePlainBytes(
   { prefix, bytes, start, end: stop }: IdentityBytes,
   into: Uint8Array,
   at: number,
 ): number {
-  // The quote behind the prefix is overwritten.
+  // The prefix's closing quote is overwritten.
   let end = writePlain(prefix, into, at) - 1;
   if (end < 0) return -1;
   for (let index = start; index < stop; index += 1) {
@@ -196,7 +204,7 @@ function writePlainBytes(
   return end + 1;
 }
 
-/** Continues a CRC-32. For so few bytes, a call of zlib costs more. */
+/** Continues a CRC-32. Calling zlib would cost more for this few bytes. */
 function checksum(bytes: Uint8Array, end: number, before: number): number {
   let sum = ~before;
   for (let at = 0; at < end; at += 1) sum = CRC_TABLE[(sum ^ bytes[at]!) & 0xff]! ^ (sum >>> 8);
@@ -209,7 +217,7 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return sum;
 });
 
-/** Without padding. @returns where it ends */
+/** Writes base64url without padding. @returns the offset behind it */
 function writeBase64(bytes: Uint8Array, length: number, into: Uint8Array, at: number): number {
   let end = at;
   const whole = length - (length % 3);
@@ -233,9 +241,9 @@ function writeBase64(bytes: Uint8Array, length: number, into: Uint8Array, at: nu
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 
 /**
- * Returns null for a cursor that is not given: null, or empty, which Relay's own code treats in the same way.
+ * Returns null for null and for an empty cursor, which Relay's own code treats as null.
  *
- * @param list names the list with its filters
+ * @param list identifies the list with its filters
  * @throws CURSOR_INVALID
  */
 export function decodeCursor(list: string, cursor: unknown): Position | null {
@@ -258,8 +266,8 @@ export function decodeCursor(list: string, cursor: unknown): Position | null {
   return { after, end, size, offset, identity };
 }
 
-/** Whether the text is an intact cursor of any list. */
-export function isOwnCursor(text: string): boolean {
+/** Whether the text is an intact gateway cursor, of any list. */
+export function isGatewayCursor(text: string): boolean {
   return readFields(text) !== undefined;
 }
 

@@ -5,16 +5,16 @@ import { PagesRefused } from './failures.ts';
 import type { Identified, PageRecords } from './page.ts';
 import { positionOf, type WalkedPage } from './walk.ts';
 
-/** How many records one operation may still drain, in all its drains together. */
+/** How many more records one operation may drain, in all its drains together. */
 export interface DrainBudget {
   readonly max: number;
   left: number;
 }
 
 interface DrainOptions {
-  /** Records wanted; undefined: all. */
+  /** Records to return; undefined: all. */
   readonly limit: number | undefined;
-  /** The walk begins behind this record; null: at the start. */
+  /** The record behind which the walk begins; null: the start of the list. */
   readonly position: Position | null;
   readonly budget: DrainBudget;
   readonly signal: AbortSignal;
@@ -24,12 +24,12 @@ interface DrainOptions {
 }
 
 /**
- * What the caller has of a drain that is interrupted: the records before the failure (`parts`); none, but it can read
- * them again in two parts (`whole`); or none, and a part would be of no use (`result`), as for a count.
+ * What the caller gets of an interrupted drain: the records before the failure (`parts`); no records, but it can read
+ * them again in two parts (`whole`); or no records, where a part would be useless, as for a count (`result`).
  */
 type Delivered = 'parts' | 'whole' | 'result';
 
-/** The records of one page that a drain gives. */
+/** The records of one page that a drain yields. */
 export interface DrainedPage<R> {
   readonly page: WalkedPage<R>;
   readonly records: PageRecords<R>;
@@ -38,12 +38,11 @@ export interface DrainedPage<R> {
 }
 
 /**
- * Gives the records of a walk page by page, as many as are wanted and allowed.
+ * Yields the records of a walk page by page, up to the limit and the budget.
  *
  * @param pages a walk that begins behind `position`
  * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED or PagesRefused, each with `drained` and, where parts
- *   are of use, `resumeAfter`; the failure itself when it came before the first record, since then there is nothing to
- *   resume
+ *   are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing to resume
  */
 export async function* drainPages<R extends Identified>(
   pages: AsyncIterable<WalkedPage<R>>,
@@ -61,18 +60,18 @@ export async function* drainPages<R extends Identified>(
     for await (const page of pages) {
       const { hasNextPage, unplacedErrors = [], records: all } = page;
       const left = limit === undefined ? all.length : limit - drained;
-      const asked = all.first(left);
-      const records = asked.first(Math.max(0, budget.left));
+      const limited = all.first(left);
+      const records = limited.first(Math.max(0, budget.left));
       budget.left -= records.length;
       drained += records.length;
       const part = { page, records, hasNextPage, unplacedErrors };
       if (records.length > 0) last = part;
       yield part;
-      if (records.length < asked.length) throw limitExceeded(budget, facts());
+      if (records.length < limited.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;
     }
   } catch (error) {
-    // Nothing of it is of use, and another walk may follow.
+    // The records are not used, and another walk may follow.
     if (delivered === 'result') budget.left += drained;
     if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
     if (delivered === 'result' && error instanceof PagesRefused) throw error;
@@ -81,9 +80,9 @@ export async function* drainPages<R extends Identified>(
 }
 
 interface DrainFacts {
-  /** Records read. */
+  /** Records that were read. */
   readonly drained: number;
-  /** The cursor of the last one of them. */
+  /** The cursor of the last of them. */
   readonly resumeAfter: string | null;
   readonly delivered: Delivered;
 }
@@ -104,13 +103,13 @@ const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
   result: '',
 };
 
-/** The error of a reading that failed after its first records, with what is needed to resume it. */
+/** Returns the error of a read that failed after its first records, with the facts needed to resume it. */
 export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   const { delivered, ...extended } = facts;
   const ended = `The drain ended after ${facts.drained} records`;
   if (error instanceof PagesRefused) {
     const { message: why, extensions: reason } = error;
-    return codedError(reason['code'] as ErrorCode, `${ended}: ${why} ${waysOn(facts)}`, {
+    return codedError(reason['code'] as ErrorCode, `${ended}: ${why} ${nextSteps(facts)}`, {
       extensions: { ...reason, ...extended },
     });
   }
@@ -125,10 +124,10 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
       },
     );
   }
-  // The message of anything but a GraphQL error may hold what callers must not see.
+  // The message of an error that is not a GraphQL error may contain details that callers must not see.
   return codedError(
     'DRAIN_INTERRUPTED',
-    `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${waysOn(facts)}`,
+    `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${nextSteps(facts)}`,
     {
       extensions: {
         ...extended,
@@ -140,8 +139,8 @@ export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
   );
 }
 
-/** What the caller can do now. Resuming behind records that the caller never got would lose them silently. */
-function waysOn({ delivered, drained }: DrainFacts): string {
+/** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
+function nextSteps({ delivered, drained }: DrainFacts): string {
   switch (delivered) {
     case 'parts':
       return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf, means, type ErrorCode } from '../errors.ts';
 
-/** The operation may not request these pages, or not now. Requesting other pages instead does not help. */
+/** The operation may not request these pages, or not now. Requesting other pages does not help. */
 export class PagesRefused extends GraphQLError {
   override name = 'PagesRefused';
 }
@@ -15,28 +15,28 @@ export function refusal(
   return new PagesRefused(message, { extensions });
 }
 
-/** Some services answer so to a cursor that they refuse, and most when they are down. */
+/** Some services answer like this to a cursor that they refuse, and most do when they are down. */
 const OUTAGE_OR_REFUSAL: unknown = 'UPSTREAM_BAD_RESPONSE' satisfies ErrorCode;
 
-/** Whether a failure is not due to the request: the next one will probably fail as well. */
+/** Whether a failure is not caused by the request: the next request will probably fail as well. */
 export function isOutage(error: unknown): boolean {
   return error instanceof PagesRefused || means(codeOf(error), 'outage');
 }
 
-/** Pages that fail in a row until no further one is requested: the service is probably down. */
+/** Pages that may fail in a row before no more are requested: the service is probably down. */
 const MAX_FAILURES = 3;
 
-/** Detects that the service is probably down, from the pages that are read at the same time or one after another. */
+/** Detects from pages that are read concurrently or in sequence that the service is probably down. */
 export class OutageDetector {
   #failures = 0;
   #last: unknown;
 
-  /** The last failure, if the service is probably down. */
+  /** The last failure, if the service is probably down; otherwise undefined. */
   get outage(): { readonly error: unknown } | undefined {
     return this.#failures >= MAX_FAILURES ? { error: this.#last } : undefined;
   }
 
-  /** Counts a page. */
+  /** Counts the success or failure of a page. */
   async count<T>(page: Promise<T>): Promise<T> {
     try {
       const fetched = await page;
@@ -52,19 +52,19 @@ export class OutageDetector {
   }
 }
 
-/** Whether the service may have refused the cursor of the request. Only the request of another page can tell. */
+/** Whether the service may have refused the cursor of the request. Only a request for another page can tell. */
 export function mayBeRefusal(error: unknown, after: string | null, signal: AbortSignal): boolean {
   return after !== null && !signal.aborted && !isOutage(error);
 }
 
-/** Whether a page may have failed because of what is selected of its records: then their identities can be read. */
+/** Whether a page may have failed because of its records' selection: then their identities can still be read. */
 export function mayBeOfRecords(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') return false;
-  // What interrupted a drain is the cause of its error.
+  // A drain's error has the failure that interrupted it as its cause.
   return !isOutage(error) && !isOutage((error as Error).cause);
 }
 
-/** The record of a cursor is gone, and where it stood is unknown. */
+/** The error for a cursor whose record is gone, when its former position is unknown too. */
 export function cursorLost(cause?: unknown): GraphQLError {
   const said =
     cause instanceof GraphQLError ? ` The recruiting service answered: ${cause.message}` : '';
@@ -77,7 +77,7 @@ export function cursorLost(cause?: unknown): GraphQLError {
 }
 
 /**
- * The reason of a walk or a request that has no reader left. Made once: a new one, with its stack, costs more than
+ * The abort reason of a walk or request without readers. Created once: a new error with its stack would cost more than
  * the page that it ends.
  */
 export const WALK_LEFT = new DOMException('This walk has no reader left.', 'AbortError');

@@ -15,31 +15,31 @@ import type { WalkBounds, WalkedPage, WalkedPages } from './walk.ts';
 /**
  * How a record is found again in a list that changes, and that can only be read forward, page by page.
  *
- * What is known of the record is its position: behind which cursor it stood, at which offset. Since then others were
- * inserted or removed in front of it, or it was moved, or it is gone. So the likeliest page is read first, and each step
- * is only for what is still missing. Here `f` is wanted:
+ * The position of the record is known: the cursor and the offset at which it stood. Since then others may have been
+ * inserted or removed before it, or it was moved, or it is gone. So the likeliest page is read first, and each step is
+ * taken only for records that are still missing. Here `f` is looked up:
  *
  *   page index           |a b c d|e f g h|i j k l|m n o p|
- *   1 at its position            |e f|                       its page, as far as the record
- *   2 near it            |a b c d|e f g h|i j k l|           the pages around it, whole
- *   3 further away       |a b c d →   |g h i j → |m n o p →  ways, which are pages in a row: from the start of the list,
- *                                                            from the position, or from the last page on
+ *   1 at its position            |e f|                       its page, up to the record
+ *   2 near it            |a b c d|e f g h|i j k l|           the pages around it, in full
+ *   3 further away       |a b c d →   |g h i j → |m n o p →  runs of consecutive pages: from the start of the list, from
+ *                                                            the position, or from the last page on
  *
  * Two functions take these steps:
  *
  *                        `locate`                            `lookUp`
  *   finds                the record of one cursor            many records, by their ids
- *   returns              its page, or what is there instead  their values
- *   selects              identities alone                    what the caller wants of the records
+ *   returns              its page, or the records there      their values
+ *   selects              only identities                     the fields that the caller selects
  *   1 its position       from the cursor                     from the page index
  *   3 further away       20 pages on from its position, and  both ends of the list; then a walk of the list, which all
  *                        20 from the start                   lookups share: where it met the record, 1 and 2 again
- *   pages at a time      1, to send as few as possible       8
+ *   pages at a time      1, for the fewest requests          8
  *   if a page fails      the error is thrown, unless the     only its records fail: see `PageReader`
  *                        service refused the cursor
  *
  * They are two functions because step 1 differs. `locate` needs the page as it is, and in it the record at the offset of
- * the cursor, since in some lists an id occurs twice. `lookUp` needs the record alone, so where its page fails, it reads
+ * the cursor, since in some lists an id occurs twice. `lookUp` needs only the record, so if its page fails, it reads
  * that record without the others.
  */
 
@@ -49,7 +49,9 @@ interface ReadPage<R> {
   readonly after: string | null;
 }
 
-/** @param mayFail whether an error is returned instead of thrown: by default, if it may be a refusal of the cursor */
+/**
+ * @param mayFail whether to return an error instead of throwing it; by default, if it may be a refusal of the cursor
+ */
 export async function readPage<R>(
   fetchPage: FetchPage<R>,
   request: PageRequest,
@@ -65,7 +67,8 @@ export async function readPage<R>(
 }
 
 /**
- * Reads as many records as requested from a cursor on: in several pages, where the service accepts no page of that size.
+ * Reads as many records as requested from a cursor on: in several pages if the service does not accept a page of that
+ * size.
  *
  * @param mayFail as for `readPage`
  */
@@ -89,15 +92,18 @@ export async function readAsFar<R>(
   }
 }
 
-/** Pages in a row. */
-export type Way<R> = AsyncGenerator<ReadPage<R>, void, undefined>;
+/** Consecutive pages. */
+export type PageRun<R> = AsyncGenerator<ReadPage<R>, void, undefined>;
 
-/** Reads each page only when it is wanted: unlike `walk`, it requests no page ahead. Ends at a page that may fail. */
+/**
+ * Reads each page only when the caller needs it; unlike `walk`, it requests no page ahead. Ends at a page that may
+ * fail.
+ */
 export async function* readOnward<R>(
   fetchPage: FetchPage<R>,
   { after: start, maxPages, signal }: Required<Omit<WalkBounds, 'limit'>>,
   mayFail?: (error: unknown) => boolean,
-): Way<R> {
+): PageRun<R> {
   let after = start;
   for (let read = 0; read < maxPages; read += 1) {
     const next = await readPage(fetchPage, { after, first: undefined }, signal, mayFail);
@@ -109,56 +115,56 @@ export async function* readOnward<R>(
   }
 }
 
-/** Reads a page of each way in turn, `atATime` at once, until all ways end or `find` returns a result. */
+/** Reads a page of each run in turn, `atATime` at once, until all runs end or `find` returns a result. */
 export async function readByTurns<R, T>(
-  ways: readonly Way<R>[],
+  runs: readonly PageRun<R>[],
   atATime: number,
   find: (read: ReadPage<R>) => T | undefined,
 ): Promise<T | undefined> {
-  const waiting = [...ways];
+  const waiting = [...runs];
   let result: T | undefined;
   const readOn = async () => {
-    for (let way = waiting.shift(); way && result === undefined; way = waiting.shift()) {
-      const { done, value } = await way.next();
+    for (let run = waiting.shift(); run && result === undefined; run = waiting.shift()) {
+      const { done, value } = await run.next();
       if (done) continue;
       result ??= find(value);
-      waiting.push(way);
+      waiting.push(run);
     }
   };
   await Promise.all(Array.from({ length: atATime }, readOn));
   return result;
 }
 
-/** A list, and what the last walk remembers of it. */
+/** A list with the page index that the last walk left. */
 export interface IndexedList {
   /**
-   * Fetches pages of which only the identities of records are requested: what a caller selects may fail for the record
-   * that is located, or for one beside it.
+   * Fetches pages of identities only: other selected fields may fail for the record that is located, or for a
+   * neighbour.
    */
   readonly fetchIdentities: FetchPage<Identified>;
   readonly index?: (() => PageIndex | undefined) | undefined;
 }
 
-/** A record at its position, in a page that was read just now. */
+/** A record at its position, in a page that was just read. */
 export interface Located extends PagePosition {
   readonly page: Page<Identified>;
 }
 
-/** The record was not found. */
+/** The result for a record that was not found. */
 export interface Gone {
-  /** Why its page cannot be read, if it cannot. */
+  /** Why its page cannot be read; undefined if it was read. */
   readonly refusal: { readonly error: unknown } | undefined;
   /** The records from the start of its page on, as far as they were read. */
   readonly onward: readonly (string | null)[];
-  /** Whether the list was read from its start up to that page, and onward from it to its end. */
+  /** Whether the list was read from its start to that page (`start`), and from that page to its end (`end`). */
   readonly isNear: { readonly start: boolean; readonly end: boolean };
 }
 
 /**
- * Pages read from the start of the list, and again onward from the record's page. Together they take some seconds,
- * which is as long as a client may have to wait in one request. A record further away counts as gone.
+ * The most pages read from the start of the list, and again onward from the record's page. Together they take some
+ * seconds, as long as a client may have to wait in one request. A record further away counts as gone.
  */
-const MAX_PAGES_EACH_WAY = 20;
+const MAX_PAGES_PER_RUN = 20;
 
 /** Finds the record of a cursor, one page at a time: at its position, near it, and further away (see above). */
 export async function locate(
@@ -180,8 +186,8 @@ export async function locate(
   const [head] = onward;
   const pagesFrom = (start: string | null, maxPages: number) =>
     readOnward(fetchIdentities, { after: start, maxPages, signal });
-  const foundOn = (ways: Way<Identified>[]) =>
-    readByTurns(ways, 1, (read) => foundIn(read, identity));
+  const foundOn = (runs: PageRun<Identified>[]) =>
+    readByTurns(runs, 1, (read) => foundIn(read, identity));
 
   const known = index?.();
   const near = pagesNear(known, positionsIn(known?.pages ?? [], [identity]).values());
@@ -190,20 +196,20 @@ export async function locate(
     (await foundOn([fromPosition(), fromStart()]));
   return located ?? { refusal, onward, isNear };
 
-  /** It was pushed back. */
-  async function* fromPosition(): Way<Identified> {
+  /** Finds a record that was pushed back. */
+  async function* fromPosition(): PageRun<Identified> {
     if (!page?.hasNextPage || page.endCursor === null) return;
-    for await (const next of pagesFrom(page.endCursor, MAX_PAGES_EACH_WAY)) {
+    for await (const next of pagesFrom(page.endCursor, MAX_PAGES_PER_RUN)) {
       yield next;
       onward.push(...next.page.items.map((record) => record.identity));
       isNear.end ||= !next.page.hasNextPage;
     }
   }
 
-  /** It was pulled forward, or moved to the start. Ends where the other way begins. */
-  async function* fromStart(): Way<Identified> {
+  /** Finds a record that was pulled forward, or moved to the start. Ends where the other run begins. */
+  async function* fromStart(): PageRun<Identified> {
     if (after === null) return;
-    for await (const next of pagesFrom(null, MAX_PAGES_EACH_WAY)) {
+    for await (const next of pagesFrom(null, MAX_PAGES_PER_RUN)) {
       yield next;
       const meetsOther =
         head !== undefined && next.page.items.some((each) => each.identity === head);
@@ -229,7 +235,7 @@ function foundInParts(
     );
 }
 
-/** The expected offset comes first: in some lists an id occurs twice. A record without an id has only its offset. */
+/** Tries the expected offset first: in some lists an id occurs twice. A record without an id has only its offset. */
 function foundIn(
   { page, after }: ReadPage<Identified>,
   identity: string | null,
@@ -245,11 +251,11 @@ function foundIn(
 type Begin<R> = (after: string | null) => WalkedPages<R>;
 
 /**
- * Begins a walk right behind a record; null begins at the start of the list.
+ * Begins a walk right behind a record, or at the start of the list for null.
  *
- * For the last record of a page, the upstream gave a cursor of its own. The walk uses it at once: clients page on this
- * way, and locating the record first would double the cost of each page. So a service whose cursors name offsets
- * skips here the same records that it skips for its own callers, unless the page index tells otherwise.
+ * For the last record of a page, the upstream's own cursor is known. The walk uses it at once: clients page like this,
+ * and locating the record first would double the cost of each page. So a service whose cursors are offsets skips the
+ * same records here as for its other clients, unless the page index shows that it did.
  */
 export function walkBehind<R extends Identified>(
   list: IndexedList,
@@ -268,7 +274,7 @@ async function* walkBehindRecord<R extends Identified>(
 ): WalkedPages<R> {
   const { end, offset, size } = position;
   let start: Start | undefined;
-  if (offset === size - 1 && end !== null) start = { after: end, isOwn: true };
+  if (offset === size - 1 && end !== null) start = { after: end, isFromClient: true };
   let failure: unknown;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     start ??= await cursorBehind(list, position, signal);
@@ -277,7 +283,8 @@ async function* walkBehindRecord<R extends Identified>(
     let isRight = true;
     try {
       for await (const page of begin(start.after)) {
-        isRight = hasBegun || !start.isOwn || (await followsRecord(list, position, page, signal));
+        isRight =
+          hasBegun || !start.isFromClient || (await followsRecord(list, position, page, signal));
         if (!isRight) break;
         hasBegun = true;
         yield page;
@@ -300,7 +307,10 @@ async function* walkBehindRecord<R extends Identified>(
 /** A record can be moved or removed just after it was located. */
 const MAX_ATTEMPTS = 5;
 
-/** Whether the page follows the record, as the page index says; where it does not say so, the record is located. */
+/**
+ * Whether the page follows the record, according to the page index; if the index does not show it, the record is
+ * located.
+ */
 async function followsRecord(
   list: IndexedList,
   position: Position,
@@ -315,20 +325,20 @@ async function followsRecord(
   const known = index && nextRecord(index, identity);
   if (known === undefined || known === (next === null ? null : identityHash(next))) return true;
   const located = await locate(list, position, signal);
-  // A service that refuses one of the two cursors names records with them, so the other is right.
+  // If the service refuses one of the two cursors, its cursors identify records, so the other is right.
   if (!('page' in located)) return located.refusal !== undefined;
   return located.after === after && isLast(located) && located.page.endCursor === end;
 }
 
 interface Start {
   readonly after: string | null;
-  /** It comes from the client's cursor; the record was not located. */
-  readonly isOwn: boolean;
+  /** Whether it comes from the client's cursor, so that the record was not located. */
+  readonly isFromClient: boolean;
 }
 
 /**
- * Finds the upstream's cursor of a record. There is one only for the last record of a page, so for any other record
- * its page is read again, just as far as the record.
+ * Finds the upstream's cursor of a record. Only the last record of a page has one, so for any other record its page is
+ * read again, only as far as the record.
  *
  * @returns undefined at the end of the list
  */
@@ -341,22 +351,22 @@ async function cursorBehind(
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const located = await locate(list, expected, signal);
     if (!('page' in located)) {
-      // A moment ago it was in the page of this cursor.
+      // It was in the page of this cursor a moment ago.
       if (expected !== position) break;
-      return { after: await cursorOfGone(list, position, located, signal), isOwn: false };
+      return { after: await cursorOfGone(list, position, located, signal), isFromClient: false };
     }
     if (isLast(located)) return behindPage(located.page);
-    // It is no longer the last record of what was read.
+    // It is no longer the last record that was read.
     expected = { ...position, after: located.after, offset: located.offset };
   }
-  return { after: expected.after, isOwn: false };
+  return { after: expected.after, isFromClient: false };
 }
 
 /**
- * Finds a cursor to go on from when the record is gone: the start of its page, so that records may come twice, but
- * none is skipped. Where the page begins further on than it did, only the start of the list is early enough.
+ * Finds a cursor from which to continue when the record is gone: the start of its page, so that records may repeat, but
+ * none is skipped. If the page now begins later in the list, only the start of the list is early enough.
  *
- * @throws CURSOR_INVALID when the page is refused, or the start of the list is far away
+ * @throws CURSOR_INVALID if the page is refused, or the start of the list is far away
  */
 async function cursorOfGone(
   { fetchIdentities }: IndexedList,
@@ -373,8 +383,8 @@ async function cursorOfGone(
 }
 
 /**
- * Whether the page of a record that is gone may lie between other records than it did. If it kept its size, its
- * cursors name offsets in the list, or another record was inserted into it; the two cannot be told apart.
+ * Whether the page of a record that is gone may now be between other records. If it kept its size, its cursors are
+ * offsets, or another record was inserted into it; the two cases look the same.
  *
  * @param behind what `firstBehind` returned for the page
  */
@@ -387,7 +397,7 @@ export function mayHaveSlid(
   return behind === null ? onward.length <= size : onward.indexOf(behind) === size;
 }
 
-/** The record right behind a cursor; null when there is none, undefined when the cursor is refused. */
+/** Returns the record right behind a cursor; null at the end of the list, undefined if the cursor is refused. */
 export async function firstBehind(
   fetchIdentities: FetchPage<Identified>,
   end: string | null,
@@ -403,7 +413,7 @@ function isLast({ page, offset }: Located): boolean {
 }
 
 function behindPage(page: Page<Identified>): Start | undefined {
-  if (page.endCursor !== null) return { after: page.endCursor, isOwn: false };
+  if (page.endCursor !== null) return { after: page.endCursor, isFromClient: false };
   if (!page.hasNextPage) return undefined;
   throw codedError(
     'DRAIN_STALLED',

@@ -1,9 +1,9 @@
 /**
- * A set of identities that keeps a 53-bit hash of each: a million cost 16 MB, where the strings would cost hundreds.
+ * A set of identities that keeps a 53-bit hash of each: a million take 16 MB, while the strings would take hundreds.
  * The chance that any two of a million collide is about 1 in 18,000.
  */
 export class IdentitySet {
-  /** Open addressing, linear probing. A free slot is 0, which no hash is: see finish(). */
+  /** Open addressing, linear probing. A free slot is 0, which is never a hash: see finish(). */
   #slots = new Float64Array(INITIAL_SLOTS);
   #size = 0;
 
@@ -11,7 +11,7 @@ export class IdentitySet {
     return this.#size;
   }
 
-  /** Returns false when the hash was there already. */
+  /** Returns false if the hash was already in the set. */
   add(hash: number): boolean {
     if (2 * this.#size >= this.#slots.length) this.#grow();
     const slot = slotOf(this.#slots, hash);
@@ -37,7 +37,7 @@ export class IdentitySet {
   }
 }
 
-/** The slot that holds the hash, or the free one where it belongs. */
+/** Returns the slot that holds the hash, or the free slot where it belongs. */
 function slotOf(slots: Float64Array, hash: number): number {
   const mask = slots.length - 1;
   // The lower 32 bits of the hash.
@@ -52,7 +52,7 @@ function slotOf(slots: Float64Array, hash: number): number {
 const INITIAL_SLOTS = 128;
 const TWO_32 = 2 ** 32;
 
-/** A hash of 53 bits, as a number. Two identities have the same one about once in 10^16. */
+/** Hashes an identity to a 53-bit number. Two identities have the same hash with a chance of about 1 in 10^16. */
 export function identityHash(identity: string): number {
   const state = begin();
   mixText(state, identity);
@@ -60,9 +60,9 @@ export function identityHash(identity: string): number {
 }
 
 /**
- * Hashes ids of one type as `identityHash` hashes `Type:id`, from their bytes and without a string for each.
+ * Hashes ids of one type as `identityHash` hashes `Type:id`, from their bytes and without creating strings.
  *
- * @returns a function that returns undefined for bytes that are not plain ASCII, or hold an escape
+ * @returns a function that returns undefined for bytes that are not plain ASCII, or contain an escape
  */
 export function identityHasher(
   type: string,

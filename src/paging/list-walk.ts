@@ -14,74 +14,74 @@ import { walkBehind, type IndexedList } from './find.ts';
 import type { ServiceCounts, Totals } from './counts.ts';
 import { Progress, walk, type WalkedPages } from './walk.ts';
 
-/** A list that leaves an index when it is walked. */
+/** A list whose walks leave a page index. */
 export interface WalkableList<R> extends Pick<IndexedList, 'fetchIdentities'> {
   readonly fetchPage: FetchPage<R>;
-  /** Names the list with its filters. */
+  /** Identifies the list with its filters. */
   readonly key: string;
-  /** Names the upstream's field; all its lists have one page limit. */
+  /** Identifies the upstream's field; all its lists have one page limit. */
   readonly field: string;
   readonly indexes: PageIndexes;
   readonly pace: Pace;
-  /** The largest page that the service accepts for what is selected of the records; undefined: its page limit. */
+  /** The largest page that the service accepts with this selection; undefined: its page limit. */
   readonly sizeNow?: () => number | undefined;
   /**
-   * The list is below another record: probably short, and walked once. It is read in full pages, so that its first
-   * index has no overlaps, and the index is kept only of a long list.
+   * Whether the list is below another record: it is probably short, and walked once. It is read in full pages, so its
+   * first index has no overlaps, and the index is kept only if the list is long.
    */
   readonly isNested?: boolean;
-  /** Where each request has to say a size; undefined: the service chooses its largest one. */
+  /** Set if each request must state a size; undefined: the service uses its page limit. */
   readonly pageSizes?: PageSizes | undefined;
-  /** Called for each walk with whether an index lets it read pages ahead. */
+  /** Called for each walk with whether it has an index, and so reads pages ahead. */
   readonly onIndex?: (hasIndex: boolean) => void;
   readonly counts?: ServiceCounts;
-  /** Where the number of records is kept, if the walk is of the whole list. */
+  /** Where to keep the total of a whole walk. */
   readonly totals?: Pick<Totals, 'begin'>;
-  /** Called when a whole walk found fewer records than the service counted at its beginning and at its end. */
+  /** Called when a whole walk met fewer records than the service counted both at its beginning and at its end. */
   readonly onShort?: (walked: number, counted: number) => void;
 }
 
 export interface PageSizes {
-  /** Every list is said to accept it. */
+  /** A size that every list should accept. */
   readonly usual: number;
-  /** Requested once, to learn the limit: a service gives fewer records, or refuses it. */
+  /** A size that is requested once to learn the limit: the service returns fewer records, or refuses it. */
   readonly largest: number;
 }
 
 export interface ListWalkOptions<R extends Identified> {
-  /** The walk begins behind this record; null: at the start. */
+  /** The record behind which the walk begins; null: the start of the list. */
   readonly position: Position | null;
-  /** Records wanted; undefined: all. The last page can have more. */
+  /** Records needed; undefined: all. The last page can have more. */
   readonly limit?: number | undefined;
-  /** Only the end of the walk is wanted, so that it may begin as late as the index allows. */
+  /** Set if only the end of the walk is needed, so that it may begin as late as the index allows. */
   readonly tail?: Tail | undefined;
   /**
-   * For a walk in parts, each of which begins behind the last page of the one before. Together they leave one index.
-   * Without an index, a part requests no page before it is wanted.
+   * For a walk in parts, each of which begins behind the last page of the part before. Together they leave one index.
+   * Without an index, a part requests each page only when it is needed.
    */
   readonly unfinished?: UnfinishedWalk<R> | undefined;
   readonly signal: AbortSignal;
 }
 
-/** What the parts of one walk have in common; empty before the first one. */
+/** The state that the parts of one walk share; empty before the first part. */
 export interface UnfinishedWalk<R extends Identified> {
   progress?: Progress<R>;
-  /** Undefined as well if a part did not begin behind the one before. */
+  /** Undefined also if a part did not begin behind the part before. */
   builder?: IndexBuilder | undefined;
-  /** Takes the number of records at the end: the total is as old as the first part. */
+  /** Takes the number of records at the end. The age of the total counts from the first part. */
   onCounted?: ((total: number) => void) | undefined;
 }
 
 export interface Tail {
-  /** Records wanted at least. */
+  /** The least number of records needed. */
   readonly records: number;
-  /** In front of this record; null: at the end of the list. */
+  /** The record at which they end; null: the end of the list. */
   readonly before: string | null;
 }
 
 /**
- * Walks a list: one page after the other the first time, several pages at the same time when the list has an index.
- * A walk from the start to the end leaves the index for the next one.
+ * Walks a list: page by page the first time, several pages at the same time once the list has an index. A walk from
+ * start to end leaves the index for the next walk.
  */
 export function walkList<R extends Identified>(
   list: WalkableList<R>,
@@ -95,7 +95,7 @@ export function walkList<R extends Identified>(
   return walkBehind({ fetchIdentities, index }, position, begin, signal);
 }
 
-/** Learns the page limit from every page that was requested without a size, or got less than its size. */
+/** Learns the page limit from every page that was requested without a size, or has fewer records than its size. */
 function learningLimit<R extends Identified>(list: WalkableList<R>): FetchPage<R> {
   const { fetchPage, field, indexes } = list;
   return async (request, signal) => {
@@ -124,7 +124,7 @@ async function fetchLargest<R extends Identified>(
     return await fetchPage({ ...request, first: pageSizes.largest }, signal);
   } catch (error) {
     if (!mayBeOfRecords(error, signal)) throw error;
-    // Known from now on, so that a list that fails for another reason is not requested twice each time.
+    // Remembered, so that a list that fails for another reason is not requested twice each time.
     indexes.learnLimit(field, pageSizes.usual);
     return fetchPage({ ...request, first: pageSizes.usual }, signal);
   }
@@ -150,7 +150,7 @@ function walkFrom<R extends Identified>(
     (sizeNow === undefined || index.pages.every(({ count }) => count <= limit!));
   const late = isKnown && tail && after === null ? lateStart(index, tail) : undefined;
   const start = late ?? (isKnown && !isSmall ? startOf(index, after, position) : undefined);
-  // A walk of a few records, or from the middle on, tells too little for an index.
+  // A walk of a few records, or from the middle of the list, learns too little for an index.
   const leavesIndex = builder !== undefined && records === undefined && !late;
   const onEnd = (ended: boolean) => {
     if (!leavesIndex) return;
@@ -181,9 +181,9 @@ function walkFrom<R extends Identified>(
 }
 
 /**
- * Begins a walk, or a part that goes on with what the parts before have noted. They may have noted a page that was never
- * given, because it did not follow, or because nobody waited for it any more. So a part goes on only at the end of the
- * page that was noted last; otherwise its records could be mistaken for repeated ones.
+ * Begins a walk, or a part that continues what earlier parts have noted. They may have noted a page that they never
+ * yielded, because it did not follow, or because no reader waited for it any more. So a part continues only from the
+ * end of the page that was noted last; otherwise its records could be mistaken for repeated ones.
  */
 function partOf<R extends Identified>(
   unfinished: UnfinishedWalk<R> = {},
@@ -199,13 +199,13 @@ function partOf<R extends Identified>(
   return { progress, builder: unfinished.builder, onCounted: unfinished.onCounted };
 }
 
-/** An index of half a list is better than none, or than one of less. */
+/** Whether this index covers more of the list: a partial index is better than none, or than a shorter one. */
 function reachesFurther(left: PageIndex | undefined, known: PageIndex | undefined): boolean {
   if (!left || known?.complete) return false;
   return !known || recordsIn(left) > recordsIn(known);
 }
 
-/** Notes the counts that come with the pages of one walk, to check it by them. */
+/** Notes the counts that come with the pages of one walk, and checks the walk against them. */
 function countedPages<R extends Identified>({ fetchPage, key, counts, onShort }: WalkableList<R>) {
   let before: number | undefined;
   let after: number | undefined;
@@ -233,10 +233,10 @@ function leastOf(limit: number | undefined, size: number | undefined): number | 
   return least === Infinity ? undefined : least;
 }
 
-/** Pages from which on the index of a nested list is kept. */
+/** The number of pages from which the index of a nested list is kept. */
 const LONG_NESTED = 4;
 
-/** The page to begin at for the end of a list; undefined when that is the first. */
+/** Returns the page at which to begin for the end of a list; undefined if that is the first page. */
 function lateStart({ pages, complete }: PageIndex, { records, before }: Tail) {
   let page = before === null ? pages.length : (pageOf({ pages, complete }, before) ?? 0);
   if (before === null && !complete) return undefined;
@@ -249,7 +249,7 @@ function lateStart({ pages, complete }: PageIndex, { records, before }: Tail) {
   return page > 0 ? { page } : undefined;
 }
 
-/** Where a parallel walk begins; undefined when the index does not know, or no later page. */
+/** Returns where a parallel walk begins; undefined if the index does not know, or has no later page. */
 function startOf(index: PageIndex, after: string | null, position: Position | null) {
   const { pages } = index;
   const page = pages.findIndex((each) => each.after === after);

@@ -20,32 +20,32 @@ import {
 import { PAGES_PER_OPERATION, type FetchPage, type Identified, type Page } from './page.ts';
 import type { WalkedPage, WalkedPages } from './walk.ts';
 
-/** A list that can only be read in pages, in which records are found by their ids. */
+/** A list that can only be read page by page, and in which records are found by their ids. */
 export interface LookupList<R> {
-  /** Fetches pages with all that is selected of the records. */
+  /** Fetches pages with everything that is selected of the records. */
   readonly fetchPage: FetchPage<R>;
-  /** Fetches pages of which only the identities of records are requested. */
+  /** Fetches pages of identities only. */
   readonly fetchIdentities: FetchPage<Identified>;
-  /** What does not depend on the caller: a walk for several lookups keeps it. */
+  /** The part that does not depend on the caller: a walk that several lookups share keeps it. */
   readonly shared: SharedList;
   readonly walks: LookupWalks;
-  /** Called with how many of the records the index has positions of, and of how many it has none. */
+  /** Called with the number of records whose positions the index has, and the number of the others. */
   readonly onPositions?: (known: number, unknown: number) => void;
 }
 
 interface LookupOptions {
   readonly signal: AbortSignal;
-  /** Spends for the pages of a walk while the lookup waits for it. */
+  /** The budget for the pages of a walk while the lookup waits for it. */
   readonly pages: PageBudget;
 }
 
-/** Where records are; null: there is no such record. */
+/** The positions of records; null: the record does not exist. */
 type FoundPositions = ReadonlyMap<string, PagePosition | null | LookupFailure>;
 
 /**
  * Finds records by their ids, with fresh values: at their positions, near them, and further away (see `find.ts`). The
- * records of one page cost one request, for as much of the page as is needed. A record that was met on the way and not
- * read is a failure, not null.
+ * records of one page cost one request, for as much of the page as needed. A record that a walk met but that could not
+ * be read is a failure, not null.
  */
 export async function lookUp<R extends Identified>(
   list: LookupList<R>,
@@ -61,7 +61,7 @@ export async function lookUp<R extends Identified>(
   await pages.readAround(indexed, (gone) => pagesNear(index, gone));
 
   let tried: ReadonlyMap<string, PagePosition> = indexed;
-  /** Records that were there a moment ago. */
+  /** Records that were in the list a moment ago. */
   const met = new Set<string>();
   if (index?.complete && missing.size > 0) {
     const ends = await readEnds(list, index, missing, options.signal);
@@ -72,7 +72,7 @@ export async function lookUp<R extends Identified>(
   }
   for (let walks = 0; missing.size > 0 && walks < MAX_WALKS; walks += 1) {
     const gone = new Map([...tried].filter(([identity]) => missing.has(identity)));
-    // After a walk, only a record that it met a moment ago, and that is gone from there, is worth another.
+    // After a walk, only a record that it met a moment ago and that is gone from there is worth another walk.
     if (walks > 0 && gone.size === 0) break;
     const walked = new Map<string, PagePosition>();
     const positions = await list.walks.find(list.shared, [...missing], gone, options);
@@ -91,13 +91,16 @@ export async function lookUp<R extends Identified>(
   return pages.results();
 }
 
-/** One for records of unknown position, and one for records that were gone from their positions when these were read. */
+/** One walk for records of unknown position, and one for records that were gone from their positions. */
 const MAX_WALKS = 2;
 
 /** Seconds until the list has probably stopped changing. */
 const REST_SECONDS = 1;
 
-/** For a record that was met, but not at its position when that was read: it was removed, or pushed far away. */
+/**
+ * The error of a record that was met, but was not at its position when that was read: it was removed, or pushed far
+ * away.
+ */
 function keepsMoving() {
   return codedError(
     'RATE_LIMITED',
@@ -107,12 +110,12 @@ function keepsMoving() {
   );
 }
 
-/** Pages that are read from the last known one on. A list that has grown by more is walked. */
+/** The most pages read from the last known one on. A list that has grown by more is walked. */
 const MAX_GROWN = 4;
 
 /**
- * Reads the first page of the list, and the last ones: new records are inserted at the start of a list or at its end,
- * and push others behind the last known page.
+ * Reads the first page of the list, and the last ones: new records are inserted at the start or the end of a list, and
+ * push others behind the last known page.
  */
 async function readEnds(
   { fetchIdentities }: Pick<LookupList<unknown>, 'fetchIdentities'>,
@@ -121,14 +124,14 @@ async function readEnds(
   signal: AbortSignal,
 ): Promise<{ positions: Map<string, PagePosition>; isAll: boolean }> {
   const last = pages.at(-1)?.after ?? null;
-  const ways = Array.from(new Set([null, last]), (after) => {
+  const runs = Array.from(new Set([null, last]), (after) => {
     const maxPages = after === last ? MAX_GROWN : 1;
-    // If it fails, so will the walk, with its own error.
+    // If this fails, the walk fails too, and reports its own error.
     return readOnward(fetchIdentities, { after, maxPages, signal }, () => !signal.aborted);
   });
   const positions = new Map<string, PagePosition>();
   let isAll = false;
-  await readByTurns(ways, PAGES_PER_OPERATION, ({ page, after }) => {
+  await readByTurns(runs, PAGES_PER_OPERATION, ({ page, after }) => {
     isAll ||= after === null && !page.hasNextPage;
     for (const { identity, index: offset } of page.items) {
       if (identity !== null && identities.has(identity)) positions.set(identity, { after, offset });
@@ -138,17 +141,17 @@ async function readEnds(
   return { positions, isAll };
 }
 
-/** A record that was looked up; null: there is no such record. */
+/** The result of looking a record up; null: it does not exist. */
 export type LookedUp<R> =
   | {
       readonly record: R;
-      /** Of its page; given with one record of the page. */
+      /** The unplaced errors of its page; set for only one record of the page. */
       readonly unplacedErrors: readonly unknown[];
     }
   | LookupFailure
   | null;
 
-/** It is unknown whether there is such a record. */
+/** It is unknown whether the record exists. */
 interface LookupFailure {
   readonly error: unknown;
 }
@@ -158,11 +161,11 @@ interface ReadList<R> {
   readonly fetchIdentities: FetchPage<Identified>;
 }
 
-/** Records that are requested one by one, because their pages fail as a whole. */
+/** The most records requested one by one because their pages fail as a whole. */
 const MAX_ALONE = 500;
-/** If this number of records of a page fail before one is found, single records are not the cause. */
+/** If this many records of a page fail before one is found, single records are not the cause. */
 const MAX_FAILED_ALONE = 3;
-/** If this number of pages fail like that, single pages are not the cause. */
+/** If this many pages fail like that, single pages are not the cause. */
 const MAX_HOPELESS = 5;
 
 /** Reads pages, and takes from each the records that are still missing. */
@@ -186,7 +189,7 @@ export class PageReader<R extends Identified> {
     this.missing = new Set(identities);
   }
 
-  /** Reads records at their positions; then the pages near those that are gone, by default the same pages, whole. */
+  /** Reads records at their positions; then the pages near those that are gone: by default the same pages, in full. */
   async readAround<P extends PagePosition>(
     positions: ReadonlyMap<string, P>,
     near: (gone: readonly P[]) => readonly (string | null)[] = (gone) =>
@@ -195,12 +198,12 @@ export class PageReader<R extends Identified> {
     await this.#readAt(positions);
     const gone = Array.from(this.missing).flatMap((identity) => positions.get(identity) ?? []);
     const pages = new Set(near(gone));
-    // Records are pushed out of a page to the one behind it.
+    // Records may have been pushed from a page to the next.
     const bounds = { maxPages: 2, signal: this.#signal };
-    const ways = Array.from(pages, (after) =>
+    const runs = Array.from(pages, (after) =>
       readOnward(this.#list.fetchPage, { after, ...bounds }, () => !bounds.signal.aborted),
     );
-    await readByTurns(ways, PAGES_PER_OPERATION, ({ page }) => {
+    await readByTurns(runs, PAGES_PER_OPERATION, ({ page }) => {
       this.#take(page);
       return this.missing.size === 0 || undefined;
     });
@@ -225,13 +228,13 @@ export class PageReader<R extends Identified> {
     if (this.missing.delete(identity)) this.#results.set(identity, { error });
   }
 
-  /** For a record that a walk met a moment ago: if its page was refused, that is why it is missing. */
+  /** Fails a record that a walk met a moment ago if its page was refused: that is why it is missing. */
   failIfRefused(identity: string): void {
     const refusal = this.#refusals.get(identity);
     if (refusal !== undefined) this.fail(identity, refusal);
   }
 
-  /** All wanted records. Those still missing do not exist. */
+  /** Returns all requested records. Those still missing do not exist. */
   results(): ReadonlyMap<string, LookedUp<R>> {
     for (const identity of this.missing) this.#results.set(identity, null);
     this.missing.clear();
@@ -247,7 +250,7 @@ export class PageReader<R extends Identified> {
       this.#take(page);
       const { items, hasNextPage, endCursor: after } = page;
       left -= items.length;
-      // Pages can be shorter than they were when the record was met.
+      // Pages can be shorter than when the record was met.
       if (left <= 0 || items.length === 0 || !hasNextPage || after === null) return read;
       page = await fetchPage({ after, first: left }, this.#signal);
       read = [...read, ...page.items];
@@ -263,7 +266,10 @@ export class PageReader<R extends Identified> {
     }
   }
 
-  /** Takes records that are null because something in them failed. They lack an id; a page of identities tells them apart. */
+  /**
+   * Takes records that are null because something in them failed. They have no id, so a page of identities identifies
+   * them.
+   */
   async #takeNulls(
     after: string | null,
     expected: readonly [string, PagePosition][],
@@ -277,9 +283,9 @@ export class PageReader<R extends Identified> {
     const read = await this.#slots.run(() =>
       readAsFar(this.#list.fetchIdentities, request, this.#signal, () => false),
     );
-    const named = 'pages' in read ? read.pages.flatMap(({ page }) => page.items) : [];
+    const identified = 'pages' in read ? read.pages.flatMap(({ page }) => page.items) : [];
     for (const [identity, { offset }] of nulls) {
-      if (named[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
+      if (identified[offset]?.identity !== identity || !this.missing.delete(identity)) continue;
       this.#results.set(identity, { record: items[offset]!, unplacedErrors: [] });
     }
   }
@@ -313,7 +319,7 @@ export class PageReader<R extends Identified> {
     }
   }
 
-  /** @returns `refused` when the service refuses the cursor of the page */
+  /** @returns `refused` if the service refuses the cursor of the page */
   async #readAlone(
     identity: string,
     { after, offset }: PagePosition,
@@ -333,7 +339,7 @@ export class PageReader<R extends Identified> {
     }
   }
 
-  /** Requests no further page once the service is probably down. */
+  /** Stops requesting pages once the service is probably down. */
   #unlessDown<T>(fetchPage: FetchPage<T>): FetchPage<T> {
     return async (request, signal) => {
       const { outage } = this.#detector;
@@ -347,14 +353,14 @@ function lastOf(expected: readonly [string, PagePosition][]): number {
   return Math.max(...expected.map(([, { offset }]) => offset));
 }
 
-/** A list whose walks lookups share. */
+/** A list whose walks are shared by lookups. */
 export interface SharedList {
   readonly key: string;
   /** The list's name in messages. */
   readonly name: string;
-  /** What the last whole walk left. */
+  /** Returns the index that the last whole walk left. */
   readonly index: () => PageIndex | undefined;
-  /** @param unfinished there if the walk is part of a longer one: see `ListWalkOptions` */
+  /** @param unfinished set if the walk is part of a longer one: see `ListWalkOptions` */
   readonly begin: (
     position: Position | null,
     readers: WalkReaders,
@@ -365,27 +371,27 @@ export interface SharedList {
 type LookupWalks = ReturnType<typeof createLookupWalks>;
 
 /**
- * The time from one walk of a list for unknown ids to the next, however many are requested. For this time, a record
- * that the last walk did not meet is reported as missing.
+ * The time between two walks of a list for unknown ids, however many ids are requested. Until then, a record that the
+ * last walk did not meet is reported as missing.
  */
 export const WALK_AGAIN_AFTER_MS = 30_000;
 
 interface LookupWalkLimits {
   readonly clock: Clock;
-  /** Records that one walk reads at most. */
+  /** The most records that one walk reads. */
   readonly maxItems: number;
-  /** Records whose positions a walk remembers. */
+  /** The most records whose positions a walk remembers. */
   readonly maxRecords: number;
 }
 
-/** Keeps the walks that lookups share: at most one of each list at a time, and not too often. */
+/** Keeps the walks that lookups share: at most one walk of each list at a time, and not too often. */
 export function createLookupWalks(limits: LookupWalkLimits) {
   let walks = new Map<string, LookupWalk>();
   return {
     /**
-     * Joins the walk of the list that is under way, or begins one.
+     * Joins the current walk of the list, or begins one.
      *
-     * @param tried positions at which the records were not found any more
+     * @param tried positions at which the records were no longer found
      */
     find: async (
       list: SharedList,
@@ -396,7 +402,7 @@ export function createLookupWalks(limits: LookupWalkLimits) {
       options.signal.throwIfAborted();
       let walk = walks.get(list.key);
       if (!walk || isOver(walk) || isOutdated(list, walk, tried)) {
-        // Callers choose the directives of their operations, and so how many lists there are.
+        // Callers choose the directives of their operations, and so the number of lists.
         for (const [key, other] of walks) if (isOver(other)) walks.delete(key);
         walk = new LookupWalk(limits);
         walks.set(list.key, walk);
@@ -405,7 +411,7 @@ export function createLookupWalks(limits: LookupWalkLimits) {
         ? walk.find(list, identities, options)
         : walk.known(list, identities);
     },
-    /** Lookups from now on use no walk from before: the lists may be others. */
+    /** Lookups from now on use no earlier walk: the lists may have changed. */
     separate: (): void => {
       walks = new Map();
     },
@@ -418,8 +424,8 @@ function isOver({ end, failsFor, age }: LookupWalk): boolean {
 }
 
 /**
- * A record that is no longer where the walk met it was moved or removed since, so the walk's positions are wrong.
- * Lookups of unknown ids alone cannot cause another walk this way.
+ * A record that is no longer where the walk met it was moved or removed since, so the walk's positions are outdated.
+ * Lookups of unknown ids alone cannot cause another walk.
  */
 function isOutdated(
   list: SharedList,
@@ -432,27 +438,28 @@ function isOutdated(
 }
 
 /**
- * One walk of a list for all lookups. Each of them reads it until it has met its records. It ends when no lookup reads
- * it, and the next lookup begins another behind its last page; of the pages before, it remembers where each record stood.
+ * One walk of a list for all lookups. Each lookup reads it until it has met its records. The walk stops when no lookup
+ * reads it, and the next lookup continues behind its last page. The walk remembers where each record of the earlier
+ * pages stood.
  */
 class LookupWalk {
-  /** How the walk ended; undefined while it has not met all records. */
+  /** How the walk ended; undefined while more pages can follow. */
   end: 'whole' | 'too long' | 'failed' | undefined;
   readonly #limits: LookupWalkLimits;
   readonly #begun: number;
   #unfinished: UnfinishedWalk<Identified> = {};
-  /** There while lookups read it. */
+  /** Set while lookups read it. */
   #walk: SharedWalk<Identified> | undefined;
-  /** The part before. */
+  /** The previous part, if its last request may still be in flight. */
   #left: SharedWalk<Identified> | undefined;
-  /** The last record of the last page. */
+  /** The position of the last record of the last page. */
   #last: Position | null = null;
   #ended = 0;
   #failure: unknown;
   #isTooLong = false;
   #passed: Pick<IndexedPage, 'after' | 'records'>[] = [];
   #passedRecords = 0;
-  /** With the memory of long cursors, in records. */
+  /** The memory of the remembered pages with long cursors, in records: see `costOfCursor`. */
   #passedCost = 0;
 
   constructor(limits: LookupWalkLimits) {
@@ -461,26 +468,26 @@ class LookupWalk {
   }
 
   /**
-   * How old the oldest position may be, ms: 0 while lookups wait for pages. Half-way, a walk is as old as its begin,
-   * however often a lookup made it go on.
+   * The age of the oldest position, ms: 0 while lookups wait for pages. An unfinished walk is as old as its beginning,
+   * however often lookups continued it.
    */
   get age(): number {
     if (this.#walk) return 0;
     return this.#limits.clock.elapsed() - (this.end ? this.#ended : this.#begun);
   }
 
-  /** For how long other lookups get its failure as well, ms: as long as the walk took to fail. */
+  /** How long other lookups get the same failure, ms: as long as the walk took to fail. */
   get failsFor(): number {
     return this.end === 'failed' && this.#passed.length > 0 ? this.#ended - this.#begun : 0;
   }
 
-  /** Reads on until all records are met, or the walk ends. @throws the reason of the signal */
+  /** Reads on until all records are met, or the walk ends. @throws the abort reason of the signal */
   async find(
     list: SharedList,
     identities: readonly string[],
     { signal, pages: budget }: LookupOptions,
   ): Promise<FoundPositions> {
-    // Its last page may still come, and then the walk goes on behind that one.
+    // Its last page may still arrive, and then the walk continues behind that page.
     if (this.#left) await this.#left.left;
     const positions = new Map<string, PagePosition | null | LookupFailure>(
       positionsIn(this.#passed, identities),
@@ -493,7 +500,7 @@ class LookupWalk {
       this.#walk ??= this.#goOn(list);
       for await (const page of this.#walk.read({ budget, signal })) {
         meet(page, left, positions);
-        // The end of the list needs no request.
+        // Whether a page is the last needs no further request.
         if (left.size === 0 && page.hasNextPage) return positions;
       }
       if (this.#isTooLong) verdict = this.#tooLong(list);
@@ -506,7 +513,7 @@ class LookupWalk {
     return positions;
   }
 
-  /** What the ended walk says of records, until the list may be walked again. */
+  /** Returns what the ended walk knows of records, until the list may be walked again. */
   known(list: SharedList, identities: readonly string[]): FoundPositions {
     const positions = this.met(list, identities);
     return new Map(
@@ -514,7 +521,7 @@ class LookupWalk {
     );
   }
 
-  /** Where it met records, as far as it remembers that itself, or in the index that it left. */
+  /** Returns where it met records, from its memory or from the index that it left. */
   met(list: SharedList, identities: readonly string[]): ReadonlyMap<string, PagePosition> {
     const hasLeftIndex = this.end === 'whole' || this.end === 'too long';
     const indexed = hasLeftIndex ? (list.index()?.pages ?? []) : [];
@@ -524,10 +531,10 @@ class LookupWalk {
     ]);
   }
 
-  /** Goes on behind the last page that was read. */
+  /** Continues behind the last page that was read. */
   #goOn(list: SharedList): SharedWalk<Identified> {
     return new SharedWalk({
-      // A reader that is too slow for the others reads on alone, from a position of its own.
+      // A reader that is too slow for the others continues alone, from its own position.
       begin: (position, readers) =>
         this.#upToMaximum(() =>
           position
@@ -570,7 +577,7 @@ class LookupWalk {
     this.end = failure ? 'failed' : this.#isTooLong ? 'too long' : 'whole';
     this.#failure = failure?.error;
     this.#unfinished = {};
-    // The index remembers the same. A list whose records do not all have ids has none.
+    // The index remembers the same. If some records of a list have no ids, it has no index.
     if (this.#isTooLong || (this.end === 'whole' && isIndexed(list))) this.#passed = [];
     this.#ended = this.#limits.clock.elapsed();
   }
@@ -617,7 +624,7 @@ function isIndexed({ index }: SharedList): boolean {
   return complete && pages.every(({ records }) => records);
 }
 
-/** Moves the records of a page from those that are left to their positions. */
+/** Moves the records of a page from the remaining records to the positions. */
 function meet(
   { after, records }: WalkedPage<Identified>,
   left: Set<string>,

@@ -4,57 +4,57 @@ import { refusal, type PagesRefused } from './failures.ts';
 
 export interface BudgetOwner {
   readonly name: string;
-  /** Whether the records of one answer may come from more than a few pages. */
+  /** Whether the records of one answer may come from more than MAX_PAGES_WITHOUT_DRAIN pages. */
   readonly mayDrain: boolean;
 }
 
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
-const A_FEW_PAGES = 12;
+const MAX_PAGES_WITHOUT_DRAIN = 12;
 
-/** The upstream's pages that one operation may use. What it spends counts against its caller's minute as well. */
+/** The upstream pages that one operation may use. They also count against the minute of its caller. */
 export class PageBudget {
-  /** The name of the caller. All operations of one name share one minute. */
+  /** The name of the caller. All operations with the same name share one minute. */
   readonly owner: string;
   /**
-   * The same budget, for pages that are only read to count records or to find one. They are charged to the caller's
-   * minute, but the scope `drain` is about the records that an answer contains.
+   * The same budget, for pages that are read only to count records or to find one. They are charged to the caller's
+   * minute, but do not need the scope `drain`, which is about the records that an answer contains.
    */
-  readonly forSearch: PageBudget;
+  readonly forOverhead: PageBudget;
   readonly #callers: CallerBudgets;
   #spent = 0;
 
   constructor(callers: CallerBudgets, { name, mayDrain }: BudgetOwner) {
     this.owner = name;
     this.#callers = callers;
-    this.forSearch = mayDrain ? this : new PageBudget(callers, { name, mayDrain: true });
+    this.forOverhead = mayDrain ? this : new PageBudget(callers, { name, mayDrain: true });
   }
 
   /**
    * Spends pages that are about to be requested.
    *
-   * @param isCharged the caller's minute was charged already: by another operation that waits for the same pages, or
-   *   when the pages were read to find the records
+   * @param isCharged whether the caller's minute was charged already: by another operation that waits for the same
+   *   pages, or when the pages were read to find the records
    * @throws PagesRefused
    */
   spend(pages: number, { isCharged = false } = {}): void {
-    if (this.forSearch !== this) {
+    if (this.forOverhead !== this) {
       this.#checkScope(pages);
-      this.forSearch.spend(pages, { isCharged });
+      this.forOverhead.spend(pages, { isCharged });
     } else if (isCharged) return;
     else this.#callers.spend(this.owner, pages, this.#spent);
-    // Not what was refused: the other fields of the operation are still answered.
+    // Refused pages do not count: the other fields of the operation are still answered.
     this.#spent += pages;
   }
 
-  /** Spends nothing; for work that is known to cost at least this number of pages. @throws PagesRefused */
+  /** Checks without spending; for work that is known to cost at least this number of pages. @throws PagesRefused */
   check(pages: number): void {
-    if (this.forSearch === this) return this.#callers.check(this.owner, pages, this.#spent);
+    if (this.forOverhead === this) return this.#callers.check(this.owner, pages, this.#spent);
     this.#checkScope(pages);
-    this.forSearch.check(pages);
+    this.forOverhead.check(pages);
   }
 
   #checkScope(pages: number): void {
-    if (this.#spent + pages > A_FEW_PAGES) throw needsDrain();
+    if (this.#spent + pages > MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
   }
 }
 
@@ -91,14 +91,15 @@ const MINUTE_MS = 60_000;
 export type CallerBudgets = ReturnType<typeof createCallerBudgets>;
 
 /**
- * Gives each caller the same number of pages. They come back evenly: a minute after the last was spent, all are there.
+ * Gives each caller the same number of pages per minute. They are refilled at a constant rate: a minute after the last
+ * page was spent, all are available.
  *
  * @param perMinute 0: no limit
- * @param ledger undefined: the pages are those of this process
+ * @param ledger undefined: only the pages of this process count
  */
 export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: PageLedger) {
   const buckets = new Map<string, Bucket>();
-  let sweepAt = FEW_BUCKETS;
+  let sweepAt = SWEEP_ABOVE;
   const reports =
     ledger && perMinute > 0
       ? createPageReports({
@@ -111,14 +112,15 @@ export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: Pa
 
   return {
     /**
-     * @param before pages that the same operation has spent
-     * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more than a whole minute has
+     * @param before pages that the same operation has already spent
+     * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more pages than a whole minute
+     *   has
      */
     spend: (caller: string, pages: number, before = 0): void => {
       bucketOf(caller)?.spend(pages, before);
       reports?.add(caller, pages);
     },
-    /** Spends nothing. @throws as `spend` */
+    /** Checks without spending. @throws as `spend` */
     check: (caller: string, pages: number, before = 0): void =>
       bucketOf(caller)?.check(pages, before),
     /** Takes the reports of other processes: this process is their ledger. */
@@ -127,7 +129,7 @@ export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: Pa
         reports?.add(caller, pages, ago);
         return bucketOf(caller)?.take(pages, ago) ?? Infinity;
       }),
-    /** Reports what was not reported yet. */
+    /** Reports the pages that were not reported yet. */
     close: async () => reports?.close(),
   };
 
@@ -146,18 +148,18 @@ export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: Pa
   function sweep(): void {
     if (buckets.size < sweepAt) return;
     for (const [name, bucket] of buckets) if (bucket.isFull()) buckets.delete(name);
-    sweepAt = Math.max(FEW_BUCKETS, 2 * buckets.size);
+    sweepAt = Math.max(SWEEP_ABOVE, 2 * buckets.size);
   }
 }
 
-/** Buckets that may be full before they are removed. Each takes about 650 bytes. */
-const FEW_BUCKETS = 1_000;
+/** Buckets are swept when there are more than this many. Each takes about 650 bytes. */
+const SWEEP_ABOVE = 1_000;
 
 function createBucket(perMinute: number, clock: Clock) {
-  // Pages times the milliseconds of a minute: whole numbers, so that rounding loses no part of a page.
+  // Pages times the milliseconds of a minute: integers, so that rounding does not lose fractions of a page.
   const full = perMinute * MINUTE_MS;
   let level = full;
-  // A new bucket was always full: pages may be taken from it in the past.
+  // A new bucket was always full, so pages that were spent in the past can be taken from it.
   let levelAt = -Infinity;
 
   return {
@@ -168,7 +170,7 @@ function createBucket(perMinute: number, clock: Clock) {
       level = check(pages, before, now) - pages * MINUTE_MS;
       levelAt = now;
     },
-    /** Takes pages that were spent `ago` ms ago, even if they exceed the level, and returns how many are left. */
+    /** Takes pages that were spent `ago` ms ago, even if they exceed the level. Returns the number left. */
     take: (pages: number, ago: number) => {
       const now = clock.elapsed();
       level = levelOf(now - ago) - pages * MINUTE_MS;
@@ -187,7 +189,7 @@ function createBucket(perMinute: number, clock: Clock) {
     return Math.min(full, level + (time - levelAt) * perMinute);
   }
 
-  /** Returns the level. */
+  /** Returns the level. @throws PagesRefused */
   function check(pages: number, before: number, now: number): number {
     if (pages > perMinute) throw tooManyPages(costOf(pages, before));
     const available = levelOf(now);
@@ -206,14 +208,14 @@ function createBucket(perMinute: number, clock: Clock) {
 function needsDrain(): PagesRefused {
   return refusal(
     'FORBIDDEN',
-    `This operation returns records of more than ${A_FEW_PAGES} pages of the recruiting service, for which the scope "drain" is required. ` +
+    `This operation returns records of more than ${MAX_PAGES_WITHOUT_DRAIN} pages of the recruiting service, for which the scope "drain" is required. ` +
       'Request fewer records at a time, or ask the operator of this gateway for the scope.',
     { scope: 'drain' },
   );
 }
 
 interface Cost {
-  /** That the operation needs to get beyond this point. */
+  /** The number of pages with which the operation gets beyond this point. */
   readonly pages: number;
   readonly pagesPerMinute: number;
 }
@@ -242,20 +244,20 @@ function tooManyPages(cost: Cost) {
  *      process: 5,000 left                                 ledger: 4,800 left, because others reported 200 pages
  *      spends 300:  4,700 left  ──  take 300  ───────────>  4,500 left
  *      spends 20:   4,680 left                                 │
- *      learns:      4,480 left  <──  4,500, less those 20  ────┘
+ *      learns:      4,480 left  <──  4,500, minus the 20   ────┘
  *
- * Each process has a bucket of its own for a caller, and decides by it alone: no request waits for the ledger. What was
- * spent is reported soon after. The answer says how many pages are left when those of all other processes are counted,
- * and lowers the bucket to that. All buckets refill at the same rate, so one shows less than the caller has only by what
- * refills while a report travels: nobody is refused pages that are there. It may show more, until the next report. What a
- * caller spends then is counted all the same: the ledger goes below zero, and the caller waits until it has refilled.
+ * Each process keeps a bucket for each caller and decides by that bucket alone: no request waits for the ledger. Spent
+ * pages are reported soon after. The answer contains the number of pages left, counting those of all processes, and the
+ * bucket is lowered to it. All buckets refill at the same rate, so a bucket is lower than the true level only by the
+ * refill during a report: callers are not refused pages that they have. A bucket may be higher until the next report.
+ * Pages spent from the difference still count: the ledger goes below zero, and the caller waits until it has refilled.
  *
- * One report is under way at a time, for all callers together. There is a second between two of them, unless a caller
- * has spent a twentieth of its minute since the last one. So a caller can exceed its minute by about a twentieth in each
- * process, and by what it spends there while a report is under way.
+ * Only one report is in flight at a time, for all callers together. There is a second between two reports, unless a
+ * caller has spent a twentieth of its minute since the last one. So a caller can exceed its minute by about a twentieth
+ * in each process, and by the pages that it spends there during a report.
  *
- * While the ledger fails, the buckets go on without it. Pages whose report failed are not reported again, because they
- * may have been counted.
+ * While the ledger fails, the buckets continue without it. Pages whose report failed are not reported again, because
+ * they may have been counted.
  */
 
 interface PageReportsParts {
@@ -265,10 +267,10 @@ interface PageReportsParts {
   readonly learn: (caller: string, known: KnownPages) => void;
 }
 
-/** What the ledger knew of a caller. */
+/** What the ledger knew about a caller. */
 interface KnownPages {
   readonly left: number;
-  /** The report was sent then, by `clock.elapsed()`; the answer may be from later. */
+  /** When the report was sent, by `clock.elapsed()`; the answer may be later. */
   readonly at: number;
   /** Pages that were spent here after that. */
   readonly spentSince: number;
@@ -281,12 +283,12 @@ const LAST_REPORT_MS = 1_000;
 function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts) {
   const enough = Math.ceil(perMinute / 20);
   let unreported = new Map<string, number>();
-  /** When the first of them were spent. */
+  /** When the first of them were spent, by `clock.elapsed()`. */
   let since = Infinity;
   let reporting: Promise<void> | undefined;
   let nextAt = 0;
   let isHurried = false;
-  /** Of the pause before the next report. */
+  /** Ends the pause before the next report. */
   let pausing: AbortController | undefined;
   let hasFailed = false;
   let isClosing = false;
@@ -304,7 +306,7 @@ function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts
       reporting ??= reportAll();
       if (sum >= enough && !hasFailed) hurry();
     },
-    /** Reports what is left to be reported, unless that takes too long. */
+    /** Reports the remaining pages, unless that takes too long. */
     close: async (): Promise<void> => {
       isClosing = true;
       pausing?.abort();
@@ -346,7 +348,7 @@ function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts
       );
       hasFailed = false;
     } catch {
-      // Whoever has the ledger logs why.
+      // The process with the ledger logs the reason.
       hasFailed = true;
       isHurried = false;
     }

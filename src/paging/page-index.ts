@@ -2,26 +2,26 @@ import type { Position } from './cursor.ts';
 import { identityHash } from './identities.ts';
 import { identitiesOf, overlappingSize, type Identified, type Page } from './page.ts';
 
-/** What a walk remembers of a list: where its pages began, and which records stood in them. */
+/** What a walk remembers of a list: where its pages began, and which records were in them. */
 export interface PageIndex {
   readonly pages: readonly IndexedPage[];
-  /** Whether the walk came to the end of the list. */
+  /** Whether the walk reached the end of the list. */
   readonly complete: boolean;
 }
 
 export interface IndexedPage {
   readonly after: string | null;
-  /** Hash of the record that the cursor was made from; null at the start of the list. */
+  /** The hash of the record that the cursor was made from; null at the start of the list. */
   readonly behind: number | null;
-  /** Records up to the start of the next page. */
+  /** The number of records up to the start of the next page. */
   readonly count: number;
-  /** Hashes of those records; undefined where too many records are remembered already. */
+  /** The hashes of those records; undefined if too many records are already remembered. */
   readonly records: readonly number[] | undefined;
 }
 
 /**
- * The memory of a cursor, as the number of records of which the index could keep the hashes instead. One of a usual
- * length counts with its page.
+ * The memory of a cursor, as the number of record hashes that take the same memory. A cursor of usual length counts
+ * with its page.
  */
 export function costOfCursor(cursor: string | null): number {
   return Math.ceil(Math.max(0, (cursor?.length ?? 0) - USUAL_CURSOR) / BYTES_OF_HASH);
@@ -30,7 +30,7 @@ export function costOfCursor(cursor: string | null): number {
 const USUAL_CURSOR = 256;
 const BYTES_OF_HASH = 8;
 
-/** Makes the index of a walk, page by page. */
+/** Builds the index of a walk, page by page. */
 export class IndexBuilder {
   readonly #maxRecords: number;
   readonly #pages: IndexedPage[] = [];
@@ -40,12 +40,12 @@ export class IndexBuilder {
   #costOfCursors = 0;
   #isUsable = true;
 
-  /** @param maxRecords beyond this number, only the cursors of pages are kept; without room for those, nothing */
+  /** @param maxRecords above this number, only the cursors of pages are kept; without room for those, nothing */
   constructor(maxRecords: number) {
     this.#maxRecords = maxRecords;
   }
 
-  /** The cursor at the end of the last page; undefined before the first one. */
+  /** The cursor at the end of the last page; undefined before the first page. */
   get end(): string | null | undefined {
     return this.#end;
   }
@@ -53,7 +53,7 @@ export class IndexBuilder {
   /**
    * Adds the next page of the walk.
    *
-   * @param at the offset of its first record in the page before, where the two overlap
+   * @param at the offset of its first record in the page before, if the two overlap
    */
   add(
     after: string | null,
@@ -80,7 +80,9 @@ export class IndexBuilder {
     if (hashes.length > 0 || !last) this.#last = { after, behind, hashes };
   }
 
-  /** The index of the pages so far. Undefined when the records cannot be told apart, and when the cursors are too long. */
+  /**
+   * Returns the index of the pages so far; undefined if some records have no unique id, or the cursors are too long.
+   */
   finish({
     complete,
     limit,
@@ -102,7 +104,7 @@ export class IndexBuilder {
   }
 }
 
-/** Merges pages that fit into one with room for the overlap. */
+/** Merges consecutive pages that fit into one page with room for the overlap. */
 function withoutSmallPages(
   pages: readonly IndexedPage[],
   limit: number | undefined,
@@ -120,7 +122,7 @@ function withoutSmallPages(
   return merged;
 }
 
-/** Where a record stood: at this offset from the start of the page behind this cursor. */
+/** The position of a record: this offset from the start of the page behind this cursor. */
 export type PagePosition = Pick<Position, 'after' | 'offset'>;
 
 interface IndexedPosition extends PagePosition {
@@ -132,16 +134,18 @@ export function isSamePosition(a: PagePosition | undefined, b: PagePosition | un
   return a !== undefined && a.after === b?.after && a.offset === b.offset;
 }
 
-/** The positions of records in pages that were walked, as far as these remember them. */
+/** Returns the positions of records in pages that were walked, as far as the pages remember them. */
 export function positionsIn(
   pages: readonly Pick<IndexedPage, 'after' | 'records'>[],
   identities: readonly string[],
 ): Map<string, IndexedPosition> {
-  return identities.length <= FEW ? oneByOne(pages, identities) : allTogether(pages, identities);
+  return identities.length <= MAX_SCANNED_SINGLY
+    ? oneByOne(pages, identities)
+    : allTogether(pages, identities);
 }
 
 /** For more records than this, comparing every hash once costs less than scanning the pages for each record. */
-const FEW = 16;
+const MAX_SCANNED_SINGLY = 16;
 
 function oneByOne(
   pages: Parameters<typeof positionsIn>[0],
@@ -177,19 +181,19 @@ function allTogether(
   return positions;
 }
 
-/** The number of records in the pages of an index. */
+/** Returns the number of records in the pages of an index. */
 export function recordsIn({ pages }: PageIndex): number {
   return pages.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** The number of the page that holds a record. */
+/** Returns the number of the page that holds a record. */
 export function pageOf({ pages }: PageIndex, identity: string): number | undefined {
   return positionsIn(pages, [identity]).get(identity)?.page;
 }
 
 /**
- * The cursors of the pages in which records are likely that stood at these positions: the page itself, then those before
- * and behind it, into which a record is pushed by a few others that come or go.
+ * Returns the cursors of the pages that probably hold records that stood at these positions: the same pages, then those
+ * before and behind them, into which a few inserts or removals may have pushed the records.
  */
 export function pagesNear(
   index: PageIndex | undefined,
@@ -201,7 +205,8 @@ export function pagesNear(
 }
 
 /**
- * The hash of the record right behind another; null when that was the last of the list, undefined when it is unknown.
+ * Returns the hash of the record right behind another; null if that was the last of the list, undefined if it is
+ * unknown.
  *
  * @param from the pages to look in
  */
@@ -223,7 +228,7 @@ export function nextRecord(
   return undefined;
 }
 
-/** The number of pages that a walk reads at least, as far as the index tells; 0 where it does not. */
+/** Returns the least number of pages that a walk reads according to the index; 0 if the index does not show it. */
 export function pagesToWalk(
   index: PageIndex | undefined,
   {
@@ -254,17 +259,17 @@ export type PageIndexes = ReturnType<typeof createPageIndexes>;
 
 /** The memory of a page without its records, in records: see `costOfCursor`. */
 const PAGE_COST = 4;
-/** The memory of the index of a list without its pages. */
+/** The memory of the index of a list without its pages, in records. */
 const LIST_COST = 50;
 
 /**
- * Keeps the page indexes of all lists. Drops what was least recently used; before a list is dropped, it loses its
- * records and keeps its cursors.
+ * Keeps the page indexes of all lists. The least recently used is dropped first: a list loses its records, and then its
+ * cursors too.
  *
- * @param maxRecords records that all indexes together remember at most
+ * @param maxRecords the most records that all indexes together remember
  */
 export function createPageIndexes(maxRecords: number) {
-  // A map keeps the order in which keys were set, so the first list was used least recently.
+  // A map keeps the order in which keys were set, so the first list is the least recently used.
   const indexes = new Map<string, PageIndex>();
   const limits = new Map<string, number>();
   let cost = 0;
@@ -303,7 +308,7 @@ export function createPageIndexes(maxRecords: number) {
         drop(other);
       }
     },
-    /** Returns the page limit of a field, once it is known. */
+    /** Returns the page limit of a field; undefined while it is unknown. */
     limitOf: (field: string) => limits.get(field),
     learnLimit: (field: string, limit: number) => void limits.set(field, limit),
   };

@@ -2,72 +2,75 @@ import { identityHash, IdentitySet } from './identities.ts';
 
 /** A record of a page. */
 export interface Identified {
-  /** `Type:id`, which tells it from other records. Null: it has no id. */
+  /** `Type:id`, unique among all records. Null: the record has no id. */
   readonly identity: string | null;
-  /** In the page as delivered, from 0. */
+  /** Its index in the page as delivered, from 0. */
   readonly index: number;
 }
 
-/** One page as the upstream gives it: forward only, with one opaque cursor. */
+/** A page as the upstream returns it: forward only, with one opaque cursor. */
 export interface Page<R> {
-  /** Pages of bytes make these objects when they are read for the first time. */
+  /** A page of bytes creates these objects when they are first read. */
   readonly items: readonly R[];
   readonly hasNextPage: boolean;
-  /** Points at the last record of the page. */
+  /** Identifies the last record of the page. */
   readonly endCursor: string | null;
-  /** The page size that was really used, where the upstream tells it. */
+  /** The page size that was used, if the upstream reports it. */
   readonly limit?: number | undefined;
   /**
-   * Whether it has fewer records than were requested because the service refuses so many for what is selected of them.
-   * Then its size tells nothing about the service's page limit.
+   * Whether it has fewer records than requested because the service refuses that many with this selection. Then its
+   * size says nothing about the service's page limit.
    */
   readonly isPart?: boolean | undefined;
-  /** Errors that came with the page and belong to none of its records. */
+  /** The unplaced errors of the page: they belong to none of its records. */
   readonly unplacedErrors?: readonly unknown[];
-  /** How many records the service says that all pages have. */
+  /** The number of records in all pages, according to the service. */
   readonly total?: number | undefined;
-  /** How many records it has, where the page knows it without making them. */
+  /** The number of its records, if the page knows it without creating them. */
   readonly count?: number;
-  /** The memory that it takes, in bytes, where the page knows it. */
+  /** The memory that it takes, in bytes, if the page knows it. */
   readonly memory?: number;
-  /** Where the page makes them itself: see `identitiesOf`. A page of bytes does so on first use. */
+  /**
+   * Set if the page provides them itself, instead of `identitiesOf`. A page of bytes creates them when they are first
+   * read.
+   */
   readonly identities?: PageIdentities;
 }
 
 export interface PageRequest {
-  /** Records wanted; undefined: as many as the service gives. Above its page limit, the service gives the limit. */
+  /** Records to request; undefined: as many as the service chooses. The service returns no more than its page limit. */
   readonly first: number | undefined;
-  /** A cursor of the upstream, or null for the start of the list. */
+  /** A cursor of the upstream; null: the start of the list. */
   readonly after: string | null;
 }
 
 export type FetchPage<R> = (request: PageRequest, signal: AbortSignal) => Promise<Page<R>>;
 
-/** Pages of one operation in flight. An operation that needs thousands of them leaves room for the others. */
+/** The most pages of one operation in flight. An operation that needs thousands of pages leaves room for the others. */
 export const PAGES_PER_OPERATION = 8;
 
-/** Records of a page that the next one repeats. */
+/** The number of records of a page that the next page repeats. */
 const OVERLAP = 2;
-/** Smaller pages would consist of overlap for the greater part. */
+/** Smaller pages would consist mostly of overlap. */
 const SMALLEST_LIMIT = 10;
 
 /**
- * The size of a page that, read again at the limit, overlaps with the next one. With two records in common, a record
- * that is moved between the two readings proves nothing false, and one that was inserted still leaves an overlap.
+ * Returns the size of a page that, read again at the limit, overlaps with the next page. With two records in common, a
+ * record that is moved between the two reads proves nothing false, and an inserted record still leaves an overlap.
  *
- * @returns undefined when the limit is unknown, or leaves no room
+ * @returns undefined if the limit is unknown, or leaves no room
  */
 export function overlappingSize(limit: number | undefined): number | undefined {
   return limit !== undefined && limit >= SMALLEST_LIMIT ? limit - OVERLAP : undefined;
 }
 
-/** The identities of a page's records, hashed. */
+/** The hashed identities of a page's records. */
 export interface PageIdentities {
-  /** One for each record; NaN for a record without an identity. */
+  /** One hash for each record; NaN for a record without an identity. */
   readonly hashes: readonly number[];
   /** Whether an identity occurs twice. */
   readonly hasRepeats: boolean;
-  /** Whether every record can be told from the others, so that the page can prove a join. */
+  /** Whether every record has a unique identity, so that the page can prove a join. */
   readonly isJoinable: boolean;
 }
 
@@ -80,7 +83,7 @@ export function identitiesOf(page: Page<Identified>): PageIdentities {
   );
 }
 
-/** @param scratch an empty set, which is empty again afterwards; it is used for small pages only, to stay small */
+/** @param scratch an empty set, which is empty again afterwards; it is used only for small pages, to stay small */
 export function identitiesFrom(hashes: readonly number[], scratch?: IdentitySet): PageIdentities {
   const seen = scratch && hashes.length <= SMALL ? scratch : new IdentitySet();
   let hasRepeats = false;
@@ -96,19 +99,21 @@ export function identitiesFrom(hashes: readonly number[], scratch?: IdentitySet)
 
 const SMALL = 1_000;
 
-/** How many records the page has. */
+/** Returns the number of records of the page. */
 export function sizeOf(page: Page<Identified>): number {
   return page.count ?? page.items.length;
 }
 
-/** Records of one page, in its order. A drain writes them as one piece of bytes, without an object for each. */
+/**
+ * Records of one page, in its order. A drain writes them as one piece of bytes, without creating an object for each.
+ */
 export class PageRecords<R> implements Iterable<R> {
   readonly page: Page<R>;
-  /** In the page, from 0. */
+  /** The index of the first record in the page. */
   readonly from: number;
-  /** Behind the last one. */
+  /** The index behind the last record. */
   readonly to: number;
-  /** Records in between that are left out. */
+  /** The indexes of records in between that are left out. */
   readonly without: ReadonlySet<number> | undefined;
 
   constructor(page: Page<R>, from: number, to: number, without?: ReadonlySet<number>) {
@@ -133,7 +138,7 @@ export class PageRecords<R> implements Iterable<R> {
     return this.slice(0, count);
   }
 
-  /** Those between two indexes, as `slice` of an array. */
+  /** Returns the records between two indexes, like `slice` of an array. */
   slice(start: number, end = this.length): PageRecords<R> {
     if (start === 0 && end >= this.length) return this;
     const { page, from, without } = this;

@@ -23,48 +23,47 @@ import {
 /*
  * How two pages are proved to join
  *
- * The upstream gives one cursor a page, so the first walk of a list reads one page after the other. It leaves a page
+ * The upstream returns one cursor per page, so the first walk of a list reads one page after the other. It leaves a page
  * index: the cursor with which each page was requested. The next walk requests all these pages at the same time. But
- * records came, went and moved in between, and what a cursor points at by now is unknown: a record, an offset in the
- * list, or nothing. So a cursor proves nothing. That page B continues page A is proved by records.
+ * records were inserted, removed and moved in between, and it is unknown what a cursor points at now: a record, an offset
+ * in the list, or nothing. So a cursor proves nothing. Only records prove that page B continues page A.
  *
  * For that, pages overlap. The first walk requests two records less than the page limit; the next one requests the
- * limit, with the same cursors. Drawn with a limit of 6, in a list that stood still:
+ * limit, with the same cursors. With a limit of 6, in a list that did not change:
  *
  *     first walk          |a b c d|e f g h|i j k l|
  *     next walk, page A   |a b c d e f|
  *                page B           |e f g h i j|             e f = e f: B continues A
  *
- * Each page is an unbroken run of the list. If the end of A is the start of B, record for record, and one of these
- * records stood still while both were read, then no record lies between the two runs. After other changes:
+ * Each page is an unbroken run of the list. If the end of A equals the start of B, record for record, and one of these
+ * records was not moved while both were read, then no record is between the two runs. After changes:
  *
  *     x inserted          A |a b x c d e|   B |e f g h i j|   e: the overlap is one record
  *     b removed           A |a c d e f g|   B |e f g h i j|   e f g: B continues A
  *     x y z inserted      A |a x y z b c|   B |e f g h i j|   nothing shared: a gap (d is in it)
- *     e moved after B     A |a b c d f g|   B |e f g h i j|   A has no e: a gap, as far as anyone can tell
- *     b-d, h-l removed    A |a e f g|       B |e f g|         all of B is inside of A
+ *     e moved after B     A |a b c d f g|   B |e f g h i j|   A has no e: this looks like a gap
+ *     b-d, h-l removed    A |a e f g|       B |e f g|         B is inside A
  *
- * Of two shared records, one stood still, unless both were moved in that very moment. A single one may lie: if `e`
- * stands behind `b` while A is read, and behind `d` again when B is read, it joins |a x y z b e| to |e f g h i j|,
- * and `c d` are lost. So one shared record needs a witness: A must also hold the record that B's cursor was made
- * from (`d`). After one insert it does, and the overlap of two is why one insert costs no gap.
+ * Of two shared records, at least one was not moved, unless both were moved between the two reads. A single one may
+ * mislead: if `e` is behind `b` when A is read, and behind `d` again when B is read, it joins |a x y z b e| to
+ * |e f g h i j|, and `c d` are lost. So one shared record needs a witness: A must also hold the record that B's cursor
+ * was made from (`d`). After one insert it does: thanks to the overlap of two, one insert causes no gap.
  *
- * A page inside of the one before is skipped, with what it said of `hasNextPage`. At a gap, the walk reads on from
- * A's own fresh cursor until it meets a page of the index again; if it never does, it reads to the end that way
- * (`readOn`). Records without an id, or with one that occurs twice in a page, prove nothing: such lists are
- * always read one page after the other.
+ * A page inside the page before is skipped, and its `hasNextPage` is ignored. At a gap, the walk reads on from A's fresh
+ * cursor until it meets a page of the index again; if it never does, it reads to the end like this (`readOn`). Records
+ * without an id, or with one that occurs twice in a page, prove nothing: such lists are always read page by page.
  */
 
-/** How a page lies to one that was read before it, from an earlier cursor. */
+/** How a page relates to one that was read from an earlier cursor. */
 type Join =
   /** It continues the other page, in which its first record has this offset. */
   | { readonly kind: 'joined'; readonly at: number }
   /** All its records are in the other page. */
   | { readonly kind: 'inside' }
-  /** Nothing proves that no record lies between them. */
+  /** Nothing proves that no record is between them. */
   | { readonly kind: 'apart' };
 
-/** @param behind hash of the record that the cursor of `next` was made from; null: the start of the list */
+/** @param behind the hash of the record that the cursor of `next` was made from; null: the start of the list */
 function joinPages<R extends Identified>(
   page: Page<R>,
   next: Page<R>,
@@ -91,27 +90,26 @@ const APART: Join = { kind: 'apart' };
 
 export interface ParallelWalkOptions<R extends Identified> {
   readonly index: PageIndex;
-  /** The page of the index to begin with, or a cursor in front of one. */
+  /** The page of the index to begin with, or a cursor before one. */
   readonly start: { readonly page: number } | { readonly after: string; readonly before: number };
   /** The page limit of the field. */
   readonly limit: number | undefined;
-  /** Records wanted; undefined: all. The last page can have more. */
+  /** Records needed; undefined: all. The last page can have more. */
   readonly records: number | undefined;
   readonly pace: Pace;
   readonly signal: AbortSignal;
   readonly progress: Progress<R>;
-  /** Makes the index of the next walk. */
+  /** Builds the index for the next walk. */
   readonly builder: IndexBuilder | undefined;
   readonly onEnd: OnWalkEnd;
 }
 
 /**
- * Walks a list that has an index: reads its pages at the same time, and proves by records that each continues the one
- * before. Where that cannot be proved, it reads on from the last proved page until it meets a later
- * page of the index.
+ * Walks a list that has an index: reads its pages at the same time, and proves by records that each continues the page
+ * before. If that cannot be proved, it reads on from the last proved page until it meets a later page of the index.
  *
- * A list that stands still during the walk is given exactly, whatever happened to it since the index was made. Of one
- * that changes during the walk, no more is lost than by reading it page by page.
+ * A list that does not change during the walk is returned exactly, whatever happened to it since the index was made. If
+ * the list changes during the walk, no more records are lost than by reading it page by page.
  */
 export async function* parallelWalk<R extends Identified>(
   fetchPage: FetchPage<R>,
@@ -123,7 +121,7 @@ export async function* parallelWalk<R extends Identified>(
   const signal = AbortSignal.any([options.signal, leaving.signal]);
   const bridges = new Bridges(fetchPage, { index, limit, pace, signal });
   const { prefetch } = bridges;
-  const givenPages = createGivenPages(prefetch, progress, signal);
+  const returnedPages = createReturnedPages(prefetch, progress, signal);
   let left = options.records ?? Number.POSITIVE_INFINITY;
 
   try {
@@ -132,19 +130,19 @@ export async function* parallelWalk<R extends Identified>(
     let read =
       'page' in start ? await prefetch.mustRead(page) : await prefetch.mustReadFrom(start.after);
     let at: number | undefined;
-    /** Whether `read` is that page of the index. */
+    /** Whether `read` is page number `page` of the index. */
     let isIndexed = 'page' in start;
     whole: for (;;) {
-      yield give(read, at);
+      yield toWalkedPage(read, at);
       if (left <= 0 || !read.page.hasNextPage) break;
 
-      // Repeated ids prove no join, and the records that two pages share would be given twice.
+      // Repeated ids prove no join, and records that two pages share would be returned twice.
       const bridge = !progress.idsAreUnique
         ? NO_BRIDGE
         : await (isIndexed ? bridges.from(page) : bridges.build(read, page + 1));
       const { gap, to } = bridge;
       for (const between of gap) {
-        yield give(between);
+        yield toWalkedPage(between);
         if (left <= 0 || !between.page.hasNextPage) break whole;
       }
       const end = gap.at(-1) ?? read;
@@ -162,9 +160,9 @@ export async function* parallelWalk<R extends Identified>(
     options.onEnd(ended);
   }
 
-  function give({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
+  function toWalkedPage({ after, page }: PageRead<R>, at?: number): WalkedPage<R> {
     builder?.add(after, page, at);
-    givenPages.add(after);
+    returnedPages.add(after);
     const records = progress.of(page);
     left -= records.length;
     return walkedPage(page, records, after);
@@ -176,11 +174,11 @@ export async function* parallelWalk<R extends Identified>(
     from: number,
   ): AsyncGenerator<WalkedPage<R>, { page: number; joinedTo: Page<R> } | undefined, undefined> {
     let last = end;
-    const again = identitiesOf(end.page).isJoinable ? await givenPages.readEndAgain() : end;
-    // Records without an identity would be given twice.
+    const again = identitiesOf(end.page).isJoinable ? await returnedPages.readEndAgain() : end;
+    // Records without an identity would be returned twice.
     if (again !== end && identitiesOf(again.page).isJoinable) {
       last = again;
-      const walked = give(again, 0);
+      const walked = toWalkedPage(again, 0);
       if (walked.records.length > 0) yield walked;
     }
     if (left <= 0 || !last.page.hasNextPage) return undefined;
@@ -193,7 +191,7 @@ export async function* parallelWalk<R extends Identified>(
       onPage: (at: string | null, page: Page<R>) => {
         builder?.add(at, page);
         last = { after: at, page };
-        givenPages.restart(at);
+        returnedPages.restart(at);
       },
     };
     for await (const walked of walk(prefetch.fetchPage, onwards, part)) {
@@ -210,11 +208,11 @@ function offsetOf(join: Join): number | undefined {
   return join.kind === 'joined' ? join.at : undefined;
 }
 
-/** The most pages to go back at a time: a walk that goes back too far gives no new record for too long. */
+/** The most pages to go back at a time: a walk that goes back too far returns no new record for too long. */
 const MAX_STEP = 100;
 
-/** The pages that a walk has given, from the last one on that was not read ahead. */
-function createGivenPages<R extends Identified>(
+/** Remembers the cursors of the pages that a walk has returned since the last one that was not read ahead. */
+function createReturnedPages<R extends Identified>(
   { mustReadFrom }: Prefetch<R>,
   progress: Progress<R>,
   signal: AbortSignal,
@@ -222,17 +220,17 @@ function createGivenPages<R extends Identified>(
   const cursors: (string | null)[] = [];
 
   return {
-    /** A page was given that continues the one before. */
+    /** Adds a page that continues the page before. */
     add: (after: string | null) => void cursors.push(after),
-    /** A page was given that was read just now, from the cursor of the one before. */
+    /** Starts again with a page that was just read from the cursor of the page before. */
     restart: (after: string | null) => void cursors.splice(0, cursors.length, after),
     /**
-     * Reads the last given page again, to continue from there. It may have been read long ago: if its cursor names an
-     * offset, and records in front of that were removed since, then records that were never given have moved in front
-     * of it. So when the page repeats no given record, an earlier one is read instead.
+     * Reads the last returned page again, to continue from there. It may have been read long ago: if its cursor is an
+     * offset, and records before it were removed since, then records that were never returned have moved in front of
+     * it. So if the page repeats no returned record, an earlier page is read instead.
      *
-     * The first of the given pages is used whatever it holds: a record that is removed between two pages read in turn
-     * is lost once, as in any walk page by page, and not once more at each page that was read ahead.
+     * The first of these pages is used whatever it holds: a record that is removed between two pages read in turn is
+     * lost once, as in any walk page by page, and not again at each page that was read ahead.
      *
      * @throws the failure of the page
      */
@@ -249,7 +247,7 @@ function createGivenPages<R extends Identified>(
     },
   };
 
-  /** Whether the page repeats two given records, or its only one: one of several may have been moved there. */
+  /** Whether the page repeats two returned records, or its only record: one of several may have been moved there. */
   function repeats(page: Page<R>): boolean {
     const repeated = progress.repeatedBy(page);
     return (
@@ -258,24 +256,25 @@ function createGivenPages<R extends Identified>(
   }
 }
 
-/** What leads on from a page. */
+/** The pages that lead from one page to the next page of the index. */
 interface Bridge<R> {
-  /** Pages in between that are not in the index. */
+  /** The pages in between, which are not in the index. */
   readonly gap: readonly PageRead<R>[];
   /** The page of the index that continues behind them; `open` if none was met yet. */
   readonly to: number | 'open';
-  /** Where there is no gap: the offset of that page's first record in this one. */
+  /** Without a gap: the offset of that page's first record in this one. */
   readonly at?: number;
 }
 
 const NO_BRIDGE: Bridge<never> = { gap: [], to: 'open' };
 
-/** Pages of a gap that are read ahead of the consumer. A longer gap is read when the consumer comes to it. */
+/** The most pages of a gap that are read ahead of the consumer. A longer gap is read when the consumer reaches it. */
 const MAX_GAP_AHEAD = 4;
 
 /**
  * Reads the pages of an index ahead, and finds what leads from each to the next. A page is joined to the next one as
- * soon as both were read. If they do not join, the pages between them are read then, not when the consumer needs them.
+ * soon as both were read. If they do not join, the pages between them are read at once, not when the consumer needs
+ * them.
  */
 class Bridges<R extends Identified> {
   readonly prefetch: Prefetch<R>;
@@ -295,7 +294,7 @@ class Bridges<R extends Identified> {
     this.prefetch = prefetchPages(fetchPage, { ...options, onSettled });
   }
 
-  /** Requests this page and those behind it, as `Prefetch.lookAhead` does. Those in front of it are forgotten. */
+  /** Requests this page and those behind it, like `Prefetch.lookAhead`. Forgets those before it. */
   lookAhead(page: number, records: number): void {
     for (; this.#passed < page; this.#passed += 1) {
       this.#built.delete(this.#passed);
@@ -308,7 +307,7 @@ class Bridges<R extends Identified> {
     }
   }
 
-  /** What leads on from a page of the index. */
+  /** Returns what leads on from a page of the index. */
   async from(page: number): Promise<Bridge<R>> {
     if (page + 1 < this.#index.pages.length) await this.prefetch.page(page + 1);
     const at = this.#joined.get(page);
@@ -364,8 +363,8 @@ class Bridges<R extends Identified> {
   }
 
   /**
-   * Whether no record was lost between the two pages, which were read one after the other: a cursor that names an
-   * offset skips a record when one in front of it is removed in between.
+   * Whether no record was lost between the two pages, which were read one after the other: a cursor that is an offset
+   * skips a record if one before it is removed in between.
    */
   async #isBehind(page: PageRead<R>, read: PageRead<R>, next: number): Promise<boolean> {
     const [end, start] = [page.page.items.at(-1)?.identity, read.page.items[0]?.identity];
@@ -383,7 +382,7 @@ function isSame(page: Page<Identified>, other: Page<Identified>): boolean {
   );
 }
 
-/** A page as it was read in this walk. */
+/** A page that was read in this walk. */
 interface PageRead<R> {
   readonly after: string | null;
   readonly page: Page<R>;
@@ -398,9 +397,9 @@ interface PrefetchOptions {
   onSettled: (number: number) => void;
 }
 
-/** Pages requested ahead of the consumer, for each that may be in flight. */
+/** Pages requested ahead of the consumer, for each page that may be in flight. */
 const AHEAD = 2;
-/** Bytes of all pages that are read ahead, once some have shown how large they are. At least one page is. */
+/** The most bytes of pages that are read ahead, once their size is known. At least one page is read ahead. */
 const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
 
 type Prefetch<R extends Identified> = ReturnType<typeof prefetchPages<R>>;
@@ -420,13 +419,13 @@ export function prefetchPages<R extends Identified>(
 
   return {
     page,
-    /** Returns the page if it was read; `pending` until it was, or could not be read. */
+    /** Returns the page once it was read; undefined if it could not be read, `pending` before that. */
     settled: (number: number) => (settled.has(number) ? settled.get(number) : 'pending'),
     /**
-     * Requests this page and those behind it, as far as a walk may be ahead. Those in front of it are forgotten.
+     * Requests this page and those behind it, as far as a walk may be ahead. Forgets those before it.
      *
-     * @param records how many are wanted
-     * @returns the page in front of which the walk will probably not end
+     * @param records the number needed
+     * @returns the page before which the walk will probably not end
      */
     lookAhead: (from: number, records: number): number => {
       for (; forgotten < from; forgotten += 1) forget(forgotten);
@@ -445,7 +444,7 @@ export function prefetchPages<R extends Identified>(
       lookedAt = Math.max(lookedAt, end);
       return expected < records ? end : end - 1;
     },
-    /** Returns the first page of the index, from `next` on, that continues `last`; undefined when there is none. */
+    /** Returns the first page of the index, from `next` on, that continues `last`; undefined if none does. */
     joining: async (last: Page<R>, next: number): Promise<number | undefined> => {
       for (let number = next; number < pages.length; number += 1) {
         const read = await page(number);
@@ -456,7 +455,7 @@ export function prefetchPages<R extends Identified>(
       }
       return undefined;
     },
-    /** Reads a page that is not in the index. Undefined when it could not be read. */
+    /** Reads a page that is not in the index. Returns undefined if it cannot be read. */
     readFrom: (after: string | null): Promise<PageRead<R> | undefined> =>
       send({ after, first: undefined }, { isUrgent: true, isAhead: true }).catch(() => undefined),
     /** @throws the failure of the page */
@@ -467,12 +466,12 @@ export function prefetchPages<R extends Identified>(
       (await send(request, { isUrgent: true, ofPage })).page) satisfies FetchPage<R>,
   };
 
-  /** Undefined when it could not be read: the service may refuse its cursor by now. */
+  /** Returns undefined if the page cannot be read: the service may refuse its cursor by now. */
   function page(number: number): Promise<PageRead<R> | undefined> {
     const known = requested.get(number);
     if (known) return known;
     const { after, count } = pages[number]!;
-    // The next page begins further on than this one can reach. A smaller page leaves an overlap with what follows.
+    // The next page begins further on than this one can reach. A smaller page overlaps with the page after it.
     const first = limit !== undefined && count >= limit ? overlappingSize(limit) : undefined;
     const settle = (read?: PageRead<R>) => {
       largest = Math.max(largest, read?.page.memory ?? 0);
@@ -491,7 +490,7 @@ export function prefetchPages<R extends Identified>(
     settled.delete(number);
   }
 
-  /** When records were moved, a page in between may join none. A later one that has arrived may continue the page. */
+  /** If records were moved, a page in between may not join. A later page that has arrived may continue this one. */
   function laterJoining(last: Page<R>, from: number): number | undefined {
     for (const [number, read] of settled) {
       if (!read || number <= from) continue;
@@ -506,7 +505,7 @@ export function prefetchPages<R extends Identified>(
   }
 
   /**
-   * @param isUrgent before the other pages ahead: the consumer waits for this one
+   * @param isUrgent sent before other pages ahead: the consumer waits for this one
    * @param isAhead the consumer may never need the page, so it is left out while the service is down
    */
   function send(
@@ -522,16 +521,17 @@ export function prefetchPages<R extends Identified>(
   }
 }
 
-/** Made once: a new one, with its stack, costs more than the page it stands for. */
+/** Created once: a new error with its stack would cost more than the page it stands for. */
 const LEFT_OUT = new Error('The service is probably down.');
 
 export type Pace = ReturnType<typeof createPace>;
 
 /**
  * Limits how many pages of one walk are in flight. Halves the limit on 429 or 5xx, and raises it by one for every
- * `limit` pages that arrive without. The requests that were in flight when it was halved do not halve it again.
+ * `limit` pages that arrive without such an answer. Requests that were in flight when it was halved do not halve it
+ * again.
  *
- * @param max pages in flight per drain, as configured
+ * @param max the configured number of pages in flight per drain
  */
 export function createPace(max: number) {
   let limit = max;
@@ -541,12 +541,12 @@ export function createPace(max: number) {
     get limit() {
       return limit;
     },
-    /** A page is requested. */
+    /** Called when a page is requested. */
     begin: () => {
       const begunAfter = halvings;
       let isPressed = false;
       return {
-        /** The upstream answered 429 or 5xx. */
+        /** Called when the upstream answers 429 or 5xx. */
         pressed: () => {
           isPressed = true;
           if (begunAfter !== halvings) return;
@@ -554,7 +554,7 @@ export function createPace(max: number) {
           halvings += 1;
           arrivals = 0;
         },
-        /** The page has arrived. */
+        /** Called when the page has arrived. */
         arrived: () => {
           if (isPressed || limit >= max) return;
           arrivals += 1;

@@ -5,14 +5,14 @@ import { spendTogether, type PageBudget } from './page-budget.ts';
 import type { Identified } from './page.ts';
 import { positionOf, type WalkedPage, type WalkedPages } from './walk.ts';
 
-/** Begins a walk behind a position, or where all walks of this name begin if that is null. */
+/** Begins a walk behind a position; null: where all walks of this name begin. */
 export type BeginWalk<R> = (position: Position | null, readers: WalkReaders) => WalkedPages<R>;
 
 /** The readers of a walk, as the walk sees them. */
 export interface WalkReaders {
-  /** Aborted when the walk has no further use. */
+  /** Aborted when the walk is not needed any more. */
   readonly signal: AbortSignal;
-  /** To be called before pages are requested. Readers that cannot afford them are refused. */
+  /** Call it before pages are requested. Readers that cannot afford them are refused. */
   spend(pages: number): void;
 }
 
@@ -20,7 +20,9 @@ interface ReaderOptions {
   /** Spends for all pages that are requested while the reader follows the walk. */
   readonly budget: PageBudget;
   readonly signal: AbortSignal;
-  /** The reader keeps all records until the end anyway, so the walk may keep its pages for readers that join later. */
+  /**
+   * Whether the reader keeps all records until the end anyway, so that the walk may keep its pages for later readers.
+   */
   readonly keepsAll?: boolean;
 }
 
@@ -28,7 +30,7 @@ interface SharedWalkOptions<R> {
   readonly begin: BeginWalk<R>;
   /** The page at which readers join. Default: the first one. */
   readonly joinAt?: 'current';
-  /** Called for each page before a reader has it. */
+  /** Called for each page before readers get it. */
   readonly onPage?: (page: WalkedPage<R>) => void;
   readonly onEnd?: (failure: { readonly error: unknown } | undefined) => void;
 }
@@ -42,9 +44,9 @@ interface Reader {
   refused?: { readonly error: unknown };
 }
 
-/** Pages kept for slower readers, and for those that join later. A reader further behind walks on alone. */
+/** The most pages kept for slower readers, and for those that join later. A reader further behind continues alone. */
 const PAGES_KEPT = 16;
-/** Bytes of these pages. The last one is kept whatever its size. */
+/** The most bytes of these pages. The last page is kept whatever its size. */
 const BYTES_KEPT = 16 * 1024 * 1024;
 
 /** A reader that finds this many pages already fetched lets other requests be served first. */
@@ -61,13 +63,13 @@ export class SharedWalk<R extends Identified> {
   readonly #ending = new AbortController();
   readonly #readers = new Set<Reader>();
   #kept: WalkedPage<R>[] = [];
-  /** Pages that were kept once. */
+  /** The number of pages that are no longer kept. */
   #dropped = 0;
-  /** Resolved when the walk that its last reader left is really over: a page may still have come. */
+  /** Set when the last reader leaves. Resolves when the walk is over: a page may still arrive before that. */
   left: Promise<unknown> | undefined;
   #over: { readonly failure?: { readonly error: unknown } } | undefined;
   #reading: Promise<void> | undefined;
-  /** Resolved when a reader that waits has to look again. */
+  /** Resolves when waiting readers have to check again. */
   #changed = Promise.withResolvers<void>();
 
   constructor(options: SharedWalkOptions<R>) {
@@ -192,7 +194,7 @@ export class SharedWalk<R extends Identified> {
   }
 }
 
-/** How many of the first pages are too many. */
+/** Returns how many of the first pages exceed the limits. */
 function surplusOf(pages: readonly WalkedPage<Identified>[]): number {
   let bytes = 0;
   let kept = 0;
@@ -204,7 +206,7 @@ function surplusOf(pages: readonly WalkedPage<Identified>[]): number {
   return pages.length - kept;
 }
 
-/** The readers of a walk that is not shared. */
+/** Returns the readers of a walk that is not shared. */
 export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders {
   return {
     signal,
@@ -212,7 +214,7 @@ export function onlyReader(budget: PageBudget, signal: AbortSignal): WalkReaders
   };
 }
 
-/** Keeps the walks under way that drains share. */
+/** Keeps the current walks that drains share. */
 export function createSharedWalks() {
   let walks = new Map<string, SharedWalk<Identified>>();
   return {
@@ -234,7 +236,7 @@ export function createSharedWalks() {
       walks.set(name, begun as unknown as SharedWalk<Identified>);
       return begun.read(options);
     },
-    /** Walks that begin from now on share nothing with those under way. */
+    /** Walks that begin from now on share nothing with the current ones. */
     separate: (): void => {
       walks = new Map();
     },

@@ -4,32 +4,35 @@ import { refusal, WALK_LEFT } from './failures.ts';
 import type { WalkedPages } from './walk.ts';
 
 interface WalkTurn {
-  /** Whose walk it is. An owner of a thousand walks waits as long as the others. */
+  /** The owner of the walk. One with a thousand walks waits as long as the others. */
   readonly owner: unknown;
-  /** What the walk is for. All walks of an operation wait on, as long as one of them gets a slot now and then. */
+  /**
+   * The operation that needs the walk. All walks of an operation keep waiting as long as one of them gets a slot now
+   * and then.
+   */
   readonly operation: object;
   readonly signal: AbortSignal;
 }
 
 interface Operation {
-  /** Walks that have a slot now. */
+  /** The number of its walks that have a slot. */
   running: number;
-  /** When one of its walks last gave back a slot, by `clock.elapsed`. */
+  /** When one of its walks last returned a slot, by `clock.elapsed()`. */
   since: number;
 }
 
-/** Operations that may wait, for each slot. */
+/** The number of operations that may wait, per slot. */
 const WAITING_PER_SLOT = 100;
 const FULL_RETRY_SECONDS = 5;
-/** An operation that gets no slot within this time is refused. */
+/** How long an operation may wait for a slot, ms. */
 const PATIENCE_MS = 30_000;
 
 type WalkSlots = ReturnType<typeof createWalkSlots>;
 export type WalkSlot = Awaited<ReturnType<WalkSlots['take']>>;
 
 /**
- * Limits the walks under way. Waiting walks get slots in turn: one owner after the other, and one operation of an
- * owner after the other. How many wait, and for how long, is bounded.
+ * Limits the number of current walks. Waiting walks get slots in turn: owners take turns, and so do the operations of
+ * an owner. The number of waiting operations and their time are limited.
  *
  * @param max walks at a time
  */
@@ -47,8 +50,8 @@ export function createWalkSlots(max: number, clock: Clock) {
       return queue.size;
     },
     /**
-     * @throws PagesRefused: RATE_LIMITED with `retryAfter`, when too many operations wait or no slot was free in time;
-     *   the reason of the signal
+     * @throws PagesRefused: RATE_LIMITED with `retryAfter`, if too many operations wait or no slot was free in time;
+     *   the abort reason of the signal
      */
     take: async ({ owner, operation: group, signal }: WalkTurn) => {
       signal.throwIfAborted();
@@ -66,7 +69,7 @@ export function createWalkSlots(max: number, clock: Clock) {
       }
       let hasSlot = true;
       return {
-        /** Lets other walks use the slot, for good or while this one has nothing to do. */
+        /** Lets other walks use the slot, finally or while this walk has nothing to do. */
         giveBack: () => {
           if (!hasSlot) return;
           hasSlot = false;
@@ -76,8 +79,8 @@ export function createWalkSlots(max: number, clock: Clock) {
           serve();
         },
         /**
-         * Returns a promise if other walks use all slots now, and waits in turn then, without a time limit: a walk that
-         * has begun is not refused.
+         * Returns a promise if other walks use all slots, and then waits in turn, without a time limit: a walk that has
+         * begun is not refused.
          */
         resume: (): Promise<void> | undefined => {
           if (hasSlot) return undefined;
@@ -128,10 +131,11 @@ function tooLate(max: number) {
 }
 
 /**
- * A walk that waits for a slot before its first request, and lets other walks use the slot while its consumer does
- * not read on.
+ * A walk that waits for a slot before its first request, and lets other walks use the slot while its consumer does not
+ * read on.
  *
- * @param begin makes the walk, which calls `takeSlot` before each request; it returns a promise until there is a slot
+ * @param begin creates the walk, which calls `takeSlot` before each request; that returns a promise if it has to wait
+ *   for a slot
  */
 export async function* walkInTurn<R>(
   { slots, ...turn }: WalkTurn & { readonly slots: WalkSlots },

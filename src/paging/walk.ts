@@ -32,18 +32,18 @@ export interface WalkBounds {
   readonly limit?: number;
   /** The walk stops after this number of pages that had records. */
   readonly maxPages?: number;
-  /** Aborting it ends the request in flight; no further one is sent. */
+  /** Aborting it ends the request in flight; no more are sent. */
   readonly signal: AbortSignal;
 }
 
-/** For a walk that is part of a longer one. */
+/** Options of a walk that is part of a longer one. */
 interface PartOfWalk<R extends Identified> {
-  /** Records to request for a page when any number is wanted. Undefined: as many as the service gives. */
+  /** Returns the number of records to request per page if there is no limit; undefined: the service chooses. */
   readonly pageSize?: () => number | undefined;
   readonly progress?: Progress<R>;
-  /** Whether the next page is requested before the reader asks for it. Default: true. */
+  /** Whether the next page is requested before the reader needs it. Default: true. */
   readonly readsAhead?: boolean;
-  /** Called for each page before its records are given. */
+  /** Called for each page before its records are yielded. */
   readonly onPage?: (after: string | null, page: Page<R>) => void;
   readonly onEnd?: OnWalkEnd;
 }
@@ -52,10 +52,10 @@ interface PartOfWalk<R extends Identified> {
 export type OnWalkEnd = (ended: boolean) => void;
 
 /**
- * Walks the pages of a list, one after the other. Unless `readsAhead` is false, the next page is requested as soon as the
- * cursor of this one is known, so one page is in flight while the consumer works, and never more than one.
+ * Walks the pages of a list, one after the other. Unless `readsAhead` is false, the next page is requested as soon as
+ * the cursor of this one is known, so one page is in flight while the consumer works, and never more than one.
  *
- * @throws DRAIN_STALLED after the last page, when the upstream claims a next page to which no cursor leads
+ * @throws DRAIN_STALLED after the last page, if the upstream claims a next page to which no cursor leads
  */
 export async function* walk<R extends Identified>(
   fetchPage: FetchPage<R>,
@@ -73,7 +73,7 @@ export async function* walk<R extends Identified>(
 
   const request = (signal: AbortSignal) => {
     const page = fetchPage({ after, first: Number.isFinite(left) ? left : pageSize() }, signal);
-    // It may fail while the consumer is busy with the page before and nothing awaits it yet.
+    // It may fail while the consumer is busy with the page before, and nothing awaits it yet.
     page.catch(() => {});
     return page;
   };
@@ -85,18 +85,18 @@ export async function* walk<R extends Identified>(
     }
     requested = request(aheadSignal);
   };
-  // A consumer that waits for the first page cannot leave, so this request needs no signal for that.
+  // A consumer that waits for the first page cannot leave, so this request does not need `ahead`.
   let requested = request(options.signal);
   try {
     for (;;) {
       const page = await requested;
       const at = after;
-      // Where only the cursor decides, the next page is requested before this one is looked at.
+      // If only the cursor decides, the next page is requested before this one is examined.
       const isUnbounded = readsAhead && left === Infinity && pagesLeft === Infinity;
       const isEarly = isUnbounded && page.hasNextPage && stalls.isNew(page.endCursor);
       if (isEarly) {
         requestBehind(page);
-        await onItsWay();
+        await whenWritten();
       }
       part.onPage?.(at, page);
       const records = progress.of(page);
@@ -104,7 +104,7 @@ export async function* walk<R extends Identified>(
       if (records.length > 0) pagesLeft -= 1;
       const goesOn = page.hasNextPage && left > 0 && pagesLeft > 0;
       const isNewCursor = isUnbounded ? isEarly : goesOn && stalls.isNew(page.endCursor);
-      // A cursor that was seen before ends the walk, unless another record is proved to be new.
+      // A repeated cursor ends the walk, unless a record is proved to be new.
       const leadsOn = goesOn && (isNewCursor || progress.isProved);
       const stalled = goesOn && stalls.hasStalled(page.endCursor, records.length, leadsOn);
       if (goesOn && !stalled && readsAhead && !isEarly) requestBehind(page);
@@ -123,11 +123,11 @@ export async function* walk<R extends Identified>(
 }
 
 /**
- * Resolves when a request that was made just now has been written: undici does that in the next check phase of the
- * event loop, and all work until then would come before it. The next tick comes after all promises on the way to
- * undici, so this resolves behind it in the same phase.
+ * Resolves when a request that was just made has been written: undici writes it in the next check phase of the event
+ * loop, and all work until then would come before it. The next tick comes after all promises on the way to undici, so
+ * this resolves behind it in the same phase.
  */
-function onItsWay(): Promise<void> {
+function whenWritten(): Promise<void> {
   return new Promise((resolve) => process.nextTick(() => setImmediate(resolve)));
 }
 
@@ -142,7 +142,7 @@ export function walkedPage<R extends Identified>(
 
 const NO_ERRORS: readonly unknown[] = [];
 
-/** What the cursor of a record is made from. */
+/** Returns the position that the cursor of a record is made from. */
 export function positionOf(
   { after, endCursor: end, size }: PageBounds,
   { identity, index: offset }: Identified,
@@ -150,21 +150,23 @@ export function positionOf(
   return { after, end, size, offset, identity };
 }
 
-/** Tells the records that a walk has not given yet from those that it has. */
+/** Distinguishes the records that a walk has not returned yet from those that it has. */
 export class Progress<R extends Identified> {
-  /** Until a second page comes. Most connections are one page, of which every record is new, so nothing is hashed. */
+  /**
+   * Set until a second page comes. Most connections are one page, of which every record is new, so nothing is hashed.
+   */
   #first: Page<R> | undefined;
   #seen: IdentitySet | undefined;
   #idsAreUnique = true;
   #isProved = false;
   #count = 0;
 
-  /** How many different records all pages had. */
+  /** The number of different records in all pages. */
   get count(): number {
     return this.#count;
   }
 
-  /** False once an id occurred twice in one page: then no record is dropped any more. */
+  /** False once an id occurred twice in one page: from then on no record is dropped. */
   get idsAreUnique(): boolean {
     return this.#first ? !identitiesOf(this.#first).hasRepeats : this.#idsAreUnique;
   }
@@ -176,7 +178,7 @@ export class Progress<R extends Identified> {
     return !hasRepeats && hashes.some(isKnown);
   }
 
-  /** The records of the page that no earlier one had. */
+  /** Returns the records of the page that no earlier page had. */
   of(page: Page<R>): PageRecords<R> {
     const records = this.#newOf(page);
     this.#count += records.length;
@@ -192,7 +194,7 @@ export class Progress<R extends Identified> {
     const { hashes, hasRepeats } = identitiesOf(page);
     if (hasRepeats) this.#idsAreUnique = false;
     const areUnique = this.#idsAreUnique;
-    // Most repeated records are those at the start, which the page shares with the one before.
+    // Most repeated records are at the start, which the page shares with the one before.
     let from = 0;
     let without: Set<number> | undefined;
     let isProved = false;
@@ -208,7 +210,7 @@ export class Progress<R extends Identified> {
     return new PageRecords(page, from, hashes.length, without);
   }
 
-  /** How many records of the page were given before. */
+  /** Returns how many records of the page were returned before. */
   repeatedBy(page: Page<R>): number {
     const seen = this.#seenBefore();
     return identitiesOf(page).hashes.filter((hash) => seen.has(hash)).length;
@@ -233,7 +235,7 @@ function isKnown(hash: number): boolean {
 /** After this number of pages in a row without a new record, the walk has stalled, whatever the cursors say. */
 const MAX_BARREN_PAGES = 1_000;
 
-/** Detects when no cursor leads on, in pages that are read one after the other. */
+/** Detects that no cursor leads on, in pages that are read one after the other. */
 function createStallDetector() {
   let cursors: IdentitySet | undefined;
   let barrenPages = 0;

@@ -199,13 +199,13 @@ export class Call implements Requester {
     return Promise.all(keys.map((key) => loader.load(key)));
   }
 
-  /** Requests pages that are only read to find a record: see `PageBudget.forSearch`. */
-  get forSearch(): Requester {
+  /** Requests pages that are only read to find a record: see `PageBudget.forOverhead`. */
+  get forOverhead(): Requester {
     const { caller, cause, pages } = this;
     return {
       caller,
       cause,
-      request: (request) => this.#request({ request, budget: pages.forSearch }),
+      request: (request) => this.#request({ request, budget: pages.forOverhead }),
     };
   }
 

@@ -11,7 +11,7 @@ import {
 import {
   callerPath,
   isOfService,
-  OWN_KEYS,
+  ADDED_KEY_PREFIX,
   type AnswerError,
   type UpstreamError,
 } from '../answers/answer-errors.ts';
@@ -26,7 +26,7 @@ import {
 import { readValue, type DeferredReading, type Part } from '../answers/read.ts';
 import type { ShapeScope } from '../answers/shape.ts';
 import type { Json } from '../json.ts';
-import { isOwnCursor } from '../paging/cursor.ts';
+import { isGatewayCursor } from '../paging/cursor.ts';
 import type { Pausable } from '../pausable.ts';
 import { fieldsByKey, selectionsOf, type Fragments } from '../selections.ts';
 import type { Call, UpstreamRequest } from './call.ts';
@@ -180,7 +180,7 @@ function reducedRoot(
     if (!left || left === fragment) return left && name;
     // Numbered: operations that differ only in the names of their fragments send the same.
     let value: string;
-    do value = `${OWN_KEYS}Part${parts++}`;
+    do value = `${ADDED_KEY_PREFIX}Part${parts++}`;
     while (defined.has(value));
     defined.set(value, { ...left, name: { kind: Kind.NAME, value } });
     return value;
@@ -326,7 +326,7 @@ function hintFor(
   }
   const after = nodes[0]?.arguments?.find(({ value }) => {
     const cursor: unknown = valueFromASTUntyped(value, { ...variables });
-    return typeof cursor === 'string' && isOwnCursor(cursor);
+    return typeof cursor === 'string' && isGatewayCursor(cursor);
   });
   if (!after) return '';
   const name = nodes[0]!.name.value;

@@ -14,7 +14,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { isOfService, OWN_KEYS } from '../answers/answer-errors.ts';
+import { isOfService, ADDED_KEY_PREFIX } from '../answers/answer-errors.ts';
 import {
   collectFields,
   isStreamed,
@@ -29,7 +29,7 @@ import type { Payload, WholeAnswer } from '../answers/write-answer.ts';
 import { codedError, forbidden } from '../errors.ts';
 import { argumentsOf } from '../schema/derived-fields.ts';
 import type { DerivedField, DerivedKind, Entity, NodeInterface } from '../schema/derived.ts';
-import { incrementalAsked } from '../schema/incremental-directives.ts';
+import { incrementalCheck } from '../schema/incremental-directives.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import {
   fragmentsOf,
@@ -339,7 +339,7 @@ function withoutRefused(
 /** Different for fields with other keys, types or errors, which are read in different ways. */
 function sentKeyOf({ alias, name }: FieldNode, { subject, scope }: Need): string {
   const digest = hash('sha256', `${name.value} ${subject} ${scope}`, 'hex').slice(0, 16);
-  return `${OWN_KEYS}Refused${digest}_${(alias ?? name).value}`;
+  return `${ADDED_KEY_PREFIX}Refused${digest}_${(alias ?? name).value}`;
 }
 
 /** What all operations are planned with. */
@@ -379,7 +379,7 @@ function planOperation(
   const decide = parts.inlining.decisions(document);
   const variants = new KeptVariants(parts.variantBytes, grown);
   const isQuery = operation.operation === OperationTypeNode.QUERY;
-  const isIncremental = incrementalAsked(document);
+  const isIncremental = incrementalCheck(document);
   const variant = ({ variables: { values } }: Call, defers: boolean): Variant => {
     const decided = conditions.map((name) => conditionIn(values, name));
     const bits = decided.map((value) => (value === null ? 'n' : value ? '1' : '0')).join('');

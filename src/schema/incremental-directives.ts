@@ -59,7 +59,7 @@ export function serviceDirective({
  * Makes a function that says whether a document defers or streams anything with these variables. The document is read
  * only once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
  */
-export function incrementalAsked(document: DocumentNode): (variables: Variables) => boolean {
+export function incrementalCheck(document: DocumentNode): (variables: Variables) => boolean {
   const directives: ReturnType<typeof argumentsOf>[] = [];
   visit(document, {
     Directive: (node) => {

@@ -11,7 +11,7 @@ import { codedError } from '../errors.ts';
 import { STEP } from '../pausable.ts';
 import type { Call } from '../plans/call.ts';
 import type { OperationPlan } from '../plans/planner.ts';
-import { incrementalAsked, serviceDirective } from '../schema/incremental-directives.ts';
+import { incrementalCheck, serviceDirective } from '../schema/incremental-directives.ts';
 import { fragmentsOf, onlyOperation, walkFields } from '../selections.ts';
 import { delegateDirectives, MAX_RECORDS, unplacedErrors, exactly } from './delegations.ts';
 import {
@@ -46,14 +46,14 @@ export function stitchedPlan(
   checkDirectives(selected, operation, ofService);
   const document = withPrivateKeys(schema, selected, fields);
   const keys = keysOf(schema, document);
-  const checkCounts = incrementalAsked(planned.document);
+  const checkIncremental = incrementalCheck(planned.document);
   const variables = (operation.variableDefinitions ?? []).map(
     ({ variable }) => variable.name.value,
   );
   grown(BYTES_OF_PLAN + BYTES_OF_CHARACTER * (operation.loc?.source.body.length ?? 0));
   return {
     answer: async (call) => {
-      checkCounts(call.variables.values);
+      checkIncremental(call.variables.values);
       call.limitDrains(MAX_RECORDS);
       const context = admit(call);
       const values = valuesOf(call, variables);
@@ -77,7 +77,7 @@ export function stitchedPlan(
       };
     },
     stream: (call) => {
-      checkCounts(call.variables.values);
+      checkIncremental(call.variables.values);
       return undefined;
     },
   };

@@ -18,22 +18,22 @@ export function createQueryProbe(execute: ServiceExecutor, clock: Clock): () => 
   return () => {
     const isOld = last?.endedAt !== undefined && clock.elapsed() - last.endedAt >= KEPT_MS;
     if (!last || isOld) {
-      const asked: NonNullable<typeof last> = (last = { works: ask() });
-      void asked.works.then(() => (asked.endedAt = clock.elapsed()));
+      const probe: NonNullable<typeof last> = (last = { works: sendQuery() });
+      void probe.works.then(() => (probe.endedAt = clock.elapsed()));
     }
     return last.works;
   };
 
-  async function ask(): Promise<boolean> {
-    const left = new AbortController();
+  async function sendQuery(): Promise<boolean> {
+    const ending = new AbortController();
     try {
-      const request = { document: QUERY, signal: left.signal };
+      const request = { document: QUERY, signal: ending.signal };
       const answer = await within(clock, execute(request), () => PATIENCE_MS, 'the service');
       return !answer.errors?.length && answer.data !== undefined && answer.data !== null;
     } catch {
       return false;
     } finally {
-      left.abort();
+      ending.abort();
     }
   }
 }

@@ -7,25 +7,25 @@ import type { AccessToken } from '../tokens/held-tokens.ts';
 /** The requests between the two processes, with the types of their arguments and answers. */
 interface Requests {
   /** To the primary. A worker requests its start itself, because it would miss reports sent before it listens. */
-  readonly start: { readonly of: null; readonly gives: WorkerStart };
-  readonly tokens: { readonly of: null; readonly gives: SharedTokenState };
-  readonly accessToken: { readonly of: null; readonly gives: AccessToken };
+  readonly start: { readonly argument: null; readonly answer: WorkerStart };
+  readonly tokens: { readonly argument: null; readonly answer: SharedTokenState };
+  readonly accessToken: { readonly argument: null; readonly answer: AccessToken };
   readonly afterRefusal: {
-    readonly of: { readonly refused: AccessToken; readonly detail: string };
-    readonly gives: AccessToken | undefined;
+    readonly argument: { readonly refused: AccessToken; readonly detail: string };
+    readonly answer: AccessToken | undefined;
   };
   /** To the primary, which ends with this failure if the worker is one of the first. */
-  readonly failed: { readonly of: StartFailure; readonly gives: null };
-  readonly takePages: { readonly of: PageReport; readonly gives: readonly number[] };
+  readonly failed: { readonly argument: StartFailure; readonly answer: null };
+  readonly takePages: { readonly argument: PageReport; readonly answer: readonly number[] };
   /** To a worker. */
-  readonly metrics: { readonly of: null; readonly gives: object[] };
+  readonly metrics: { readonly argument: null; readonly answer: object[] };
   /** To either: shows that its event loop is running. Answered as soon as it has the channel. */
-  readonly alive: { readonly of: null; readonly gives: null };
+  readonly alive: { readonly argument: null; readonly answer: null };
 }
 
 /**
- * Timeouts of requests, ms. The primary itself waits up to 30 s for newer tokens, and a process that stands still for
- * less than that must not be given up.
+ * Timeouts of requests, ms. The primary itself waits up to 30 s for newer tokens, and a process that is stopped for less
+ * than that must not be given up.
  */
 const LIMITS: Record<keyof Requests, number> = {
   start: 60_000,
@@ -82,7 +82,7 @@ interface Port {
 
 type Message =
   | { readonly report: keyof Reports; readonly value: unknown }
-  | { readonly request: keyof Requests; readonly id: number; readonly of: unknown }
+  | { readonly request: keyof Requests; readonly id: number; readonly argument: unknown }
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: SentError };
 
@@ -133,14 +133,14 @@ export class Channel {
    */
   async request<Name extends keyof Requests>(
     request: Name,
-    of: Requests[Name]['of'],
+    argument: Requests[Name]['argument'],
     limitMs = LIMITS[request],
-  ): Promise<Requests[Name]['gives']> {
+  ): Promise<Requests[Name]['answer']> {
     if (this.#hasEnded) throw new Error(ENDED);
     const reply = Promise.withResolvers<never>();
     const id = (this.#requests += 1);
     this.#waiting.set(id, reply);
-    this.#send({ request, id, of });
+    this.#send({ request, id, argument });
     try {
       return await within(this.#clock, reply.promise, () => limitMs, this.#other);
     } finally {
@@ -151,9 +151,9 @@ export class Channel {
 
   answer<Name extends keyof Requests>(
     name: Name,
-    give: (of: Requests[Name]['of']) => Promise<Requests[Name]['gives']>,
+    makeAnswer: (argument: Requests[Name]['argument']) => Promise<Requests[Name]['answer']>,
   ): void {
-    this.#answers.set(name, give);
+    this.#answers.set(name, makeAnswer);
   }
 
   report<Name extends keyof Reports>(report: Name, value: Reports[Name]): void {
@@ -171,9 +171,9 @@ export class Channel {
     else this.#waiting.get(message.id)?.resolve(message.value as never);
   }
 
-  async #answer({ request, id, of }: Extract<Message, { request: unknown }>): Promise<void> {
+  async #answer({ request, id, argument }: Extract<Message, { request: unknown }>): Promise<void> {
     try {
-      this.#send({ id, value: await this.#answers.get(request)!(of as never) });
+      this.#send({ id, value: await this.#answers.get(request)!(argument as never) });
     } catch (error) {
       const { message } = error as Error;
       const extensions = error instanceof GraphQLError ? error.extensions : undefined;

@@ -79,7 +79,11 @@ test.each([
     1 / 3,
   ],
 ])('the refusal of %s is recognized, with its numbers', (_, error, share) => {
-  expect(inAnswer({ errors: [error] })).toEqual({ isSaid: true, share, message: error.message });
+  expect(inAnswer({ errors: [error] })).toEqual({
+    isReported: true,
+    share,
+    message: error.message,
+  });
   expect(inAnswer({ data: null, errors: [{ message: 'No.' }, error] })?.share).toBe(share);
   expect(inAnswer({ data: { persons: null }, errors: [error] })).toBeUndefined();
 });
@@ -99,8 +103,8 @@ test.each([
 
 test('with status 413 any error says so, and with 502 or 504 it may be so', () => {
   const answer = { errors: [{ message: 'No.' }] };
-  expect(inAnswer(answer, 413)).toMatchObject({ isSaid: true, message: 'No.' });
-  expect(inAnswer(answer, 504)).toMatchObject({ isSaid: false });
+  expect(inAnswer(answer, 413)).toMatchObject({ isReported: true, message: 'No.' });
+  expect(inAnswer(answer, 504)).toMatchObject({ isReported: false });
   expect(inAnswer(answer, 503)).toBeUndefined();
   expect(inAnswer({ data: null }, 413)).toBeUndefined();
 });

@@ -18,7 +18,7 @@ import { expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import type { Additions } from '../../src/stitching/additions.ts';
-import { isOwnCursor } from '../../src/paging/cursor.ts';
+import { isGatewayCursor } from '../../src/paging/cursor.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
 import { servedOnce } from '../support/gateway/served-once.ts';
 import { fullScalar, fullSdl, fullService } from '../support/imitations/honest.ts';
@@ -195,7 +195,7 @@ function withOwnFields(schema: GraphQLSchema, query: string) {
 function withoutAdded(value: unknown, found: unknown[]): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutAdded(one, found));
   // Two operations may have read the record in pages of another size, and their cursors say so.
-  if (typeof value === 'string' && isOwnCursor(value)) return recordAt(value);
+  if (typeof value === 'string' && isGatewayCursor(value)) return recordAt(value);
   if (typeof value !== 'object' || value === null) return value;
   const { [OWN]: own, [RATED]: rating, ...rest } = value as Record<string, unknown>;
   if (own !== undefined) found.push(own);

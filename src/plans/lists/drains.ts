@@ -67,8 +67,8 @@ export interface DrainArguments {
   /** Whether the caller keeps all records until the end. */
   readonly keepsAll: boolean;
   readonly tail?: Tail | undefined;
-  /** Most of the records do not get into the answer: see `PageBudget.forSearch`. */
-  readonly isSearch?: boolean;
+  /** Most of the records do not get into the answer: see `PageBudget.forOverhead`. */
+  readonly isOverhead?: boolean;
 }
 
 /** The caller that a walk is charged to, and in whose turn it waits for a slot. */
@@ -230,7 +230,7 @@ export function createDrains(
   };
 
   function walk(list: DrainedList, options: DrainArguments): WalkedPages<ListRecord> {
-    const { position, limit, call, keepsAll, isSearch = false } = options;
+    const { position, limit, call, keepsAll, isOverhead = false } = options;
     forgetOtherSets();
     // A single page does not need a drain slot.
     if (limit !== undefined && limit <= LARGEST_PAGE) {
@@ -241,7 +241,7 @@ export function createDrains(
       );
     }
     const { pages: operation, caller, cause, signal } = call;
-    const budget = isSearch ? operation.forSearch : operation;
+    const budget = isOverhead ? operation.forOverhead : operation;
     const begin = walkInSlot('drain', list, options, { operation, budget, caller, cause });
     const name = JSON.stringify([list.key, list.selection, position, limit]);
     return list.selection === undefined

@@ -959,7 +959,7 @@ class Connection {
     this.#isBackward = last !== undefined;
     const { signal } = call;
     const shown = list.source('shown');
-    const fetchIdentities = pageFetcher(list.source('bare'), call.forSearch);
+    const fetchIdentities = pageFetcher(list.source('bare'), call.forOverhead);
     const searched = { fetchIdentities, index: parts.drains.indexOf(keys.walk) };
     // The inlined page may go beyond `before`.
     const source = before ? { ...shown, inlinedPage: undefined } : shown;
@@ -977,7 +977,7 @@ class Connection {
     this.#slice = readBackward(
       {
         list: searched,
-        fetchPage: fetcher(call.forSearch),
+        fetchPage: fetcher(call.forOverhead),
         walk: walkOf('shown'),
         isCostly: parts.sizes.of(shown.requests.sized) !== undefined,
         walkIdentities: walkOf('bare'),
@@ -1090,7 +1090,7 @@ class Connection {
     const { signal, drainBudget: budget } = call;
     const limit = undefined;
     const keepsAll = false;
-    const options = { position, tail, limit, call, keepsAll, isSearch: true };
+    const options = { position, tail, limit, call, keepsAll, isOverhead: true };
     return drainPages(field.parts.drains.walk(walked, options), {
       limit,
       position,

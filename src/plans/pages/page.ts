@@ -14,7 +14,7 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import {
-  ownError,
+  gatewayError,
   type AnswerError,
   type Path,
   type UpstreamError,
@@ -808,7 +808,7 @@ function bytesOf({ parts = [] }: Reading): number {
   return parts.reduce((sum, part) => sum + (isPlaceholder(part) ? 0 : part.length), 0);
 }
 
-const LONG_CURSOR = ownError(
+const LONG_CURSOR = gatewayError(
   'UPSTREAM_BAD_RESPONSE',
   `The recruiting service returned a page with a cursor of more than ${MAX_SERVICE_CURSOR} characters, which the gateway does not ` +
     'keep. Report this to the support of the service; the plain list of the service can still be read page by page.',

@@ -1,5 +1,5 @@
 import type { FieldNode, VariableDefinitionNode } from 'graphql';
-import { ownError } from '../../answers/answer-errors.ts';
+import { gatewayError } from '../../answers/answer-errors.ts';
 import { descend, member, OF, type ServiceValue } from '../../answers/envelope.ts';
 import { objectShape, type FieldShape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
@@ -112,5 +112,5 @@ function another(parent: string, path: readonly string[]): ServiceValue {
 }
 
 function failed(code: ErrorCode, message: string): ServiceValue {
-  return { value: undefined, errors: [ownError(code, message, [])] };
+  return { value: undefined, errors: [gatewayError(code, message, [])] };
 }

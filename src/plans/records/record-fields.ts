@@ -15,7 +15,7 @@ import {
   type GraphQLOutputType,
   type ValueNode,
 } from 'graphql';
-import { ownError, type Path } from '../../answers/answer-errors.ts';
+import { gatewayError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields } from '../../answers/collect-fields.ts';
 import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
 import { codedError } from '../../errors.ts';
@@ -161,7 +161,7 @@ function recordLoader(parts: FieldParts, selected: SelectedField): LoadRecords {
         return writeResult(results[index], plans.get(reference.entity)!, output, path);
       }
       // No exception: with a thousand invalid references, the stack traces would cost more than the rest.
-      output.errors.push(ownError('BAD_USER_INPUT', reference, path));
+      output.errors.push(gatewayError('BAD_USER_INPUT', reference, path));
       return false;
     };
   };

@@ -397,7 +397,7 @@ function lookupInList(
         const identities = ids.map((id) => `${type.name}:${textOf(id)}`);
         const list = {
           fetchPage: held(call, fetchShown(call)),
-          fetchIdentities: fetchBare(call.forSearch),
+          fetchIdentities: fetchBare(call.forOverhead),
           ...drains.lookup({
             key: keyOf(variables),
             field: `${adapter.parent}.${adapter.name}`,
@@ -409,7 +409,7 @@ function lookupInList(
           }),
         };
         const { signal, pages } = call;
-        const options = { signal, pages: pages.forSearch };
+        const options = { signal, pages: pages.forOverhead };
         const results = await lookUp(list, [...new Set(identities)], options);
         return identities.map((identity) => lookupResult(results.get(identity)));
       },

@@ -151,7 +151,7 @@ export function createAcceptedSizes(clock: Clock, telemetry: SizeTelemetry): Acc
       const records = failed.records ?? ASSUMED;
       const mayLeaveOut = sized.hasInlinedPages && failed.pages === 'all';
       telemetry.tooBig(sized.list);
-      if (tooBig.isSaid) {
+      if (tooBig.isReported) {
         if (records > 1) size.refused(records, tooBig.share);
         else if (mayLeaveOut) size.leaveOutPages();
         else return settled(failure, failed);
@@ -241,7 +241,7 @@ export async function requestSparingParents<T extends RequestOutcome>(
 
 /** @throws the failure, unless it is an answer that does not mention its size */
 function settled<T>({ tooBig, answer, error }: Failure<T>, attempt: Attempt): Accepted<T> {
-  if (!tooBig.isSaid) {
+  if (!tooBig.isReported) {
     if (answer === undefined) throw error;
     return { answer, ...attempt };
   }

@@ -13,7 +13,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
-import { OWN_KEYS } from '../../answers/answer-errors.ts';
+import { ADDED_KEY_PREFIX } from '../../answers/answer-errors.ts';
 import { globalIdKey } from '../../answers/shape.ts';
 import { codedError } from '../../errors.ts';
 import type { NodeInterface } from '../../schema/derived.ts';
@@ -48,7 +48,7 @@ export function nodeSelections(
       const { value: key } = field.alias ?? field.name;
       const type = nodes.ids.get(parent.name);
       if (type && name === nodes.recordId) return [aliased(field, key)];
-      if (name !== 'id' || key.startsWith(OWN_KEYS)) return [field];
+      if (name !== 'id' || key.startsWith(ADDED_KEY_PREFIX)) return [field];
       if (isObjectType(parent)) {
         const sentKey = type && globalIdKey(type, parent.name, key);
         return sentKey === undefined ? [field] : [aliased(field, sentKey)];

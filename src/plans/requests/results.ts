@@ -6,7 +6,7 @@ import {
   type GraphQLObjectType,
   type SelectionNode,
 } from 'graphql';
-import { OWN_KEYS, type UpstreamError } from '../../answers/answer-errors.ts';
+import { ADDED_KEY_PREFIX, type UpstreamError } from '../../answers/answer-errors.ts';
 import type { ServiceValue } from '../../answers/envelope.ts';
 import { TYPE_KEY, type Shape, type ShapeScope } from '../../answers/shape.ts';
 import type { ErrorCode } from '../../errors.ts';
@@ -101,7 +101,7 @@ export function selectResult(
 
 /** @param at the index of the error among those of the result */
 function aliasPrefix(at: number): string {
-  return `${OWN_KEYS}Error${at}_`;
+  return `${ADDED_KEY_PREFIX}Error${at}_`;
 }
 
 function plainFields(type: GraphQLObjectType) {

@@ -70,11 +70,11 @@ export function openSqliteFile(path: string, options: FileOptions): OpenFile {
 
   const database = new DatabaseSync(path, { timeout });
   try {
-    const found = layoutOf(database) || LAYOUT;
+    const layoutAtOpen = layoutOf(database) || LAYOUT;
     notices.push(...prepare(database, path, options));
     makeEmptyFile(`${path}-lock`);
     notices.push(...repairRights(path));
-    return { database, notices, unwritable, layout: { found, now: LAYOUT } };
+    return { database, notices, unwritable, layout: { found: layoutAtOpen, now: LAYOUT } };
   } catch (error) {
     database.close();
     throw error;
@@ -150,11 +150,11 @@ function whyUnwritable(path: string): string | undefined {
 function openReadOnly(path: string, unwritable: string, notices: readonly string[]): OpenFile {
   const database = new DatabaseSync(path, { readOnly: true, timeout });
   try {
-    const found = layoutOf(database);
-    if (found === 0) {
+    const layout = layoutOf(database);
+    if (layout === 0) {
       throw new Error(`it is empty, and cannot be written to change that (${unwritable})`);
     }
-    return { database, notices, unwritable, layout: { found, now: found } };
+    return { database, notices, unwritable, layout: { found: layout, now: layout } };
   } catch (error) {
     database.close();
     throw error;
