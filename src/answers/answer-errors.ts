@@ -3,7 +3,7 @@ import { codedError, type ErrorCode } from '../errors.ts';
 
 export type Path = readonly (string | number)[];
 
-/** An error of the service. Its path begins at the value that it belongs to. */
+/** An error of the service. Its path begins at the value to which it belongs. */
 export interface UpstreamError {
   readonly message: string;
   /** Undefined if the service reported no valid path. */
@@ -26,7 +26,7 @@ export function isOfService(error: AnswerError): error is UpstreamError {
   return !('thrown' in error);
 }
 
-/** Returns the path as the caller knows it, without the names that the gateway adds to requests. */
+/** Returns the path as the caller knows it, without the keys that the gateway adds to requests. */
 export function callerPath(path: Path): Path {
   const added = path.findIndex(
     (step) => typeof step === 'string' && step.startsWith(ADDED_KEY_PREFIX),
@@ -55,7 +55,9 @@ export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((step, i) => path[i] === step);
 }
 
-/** The error for a value that its type does not allow, so that it never becomes a silent null. */
+/**
+ * Creates the error for a value that its type does not allow, so that the value never becomes null without an error.
+ */
 export function brokenValue(what: string, expected: string): GraphQLError {
   return codedError(
     'UPSTREAM_BAD_RESPONSE',
@@ -96,7 +98,7 @@ export function writeError(error: AnswerError, mask: Mask): string {
   const masked = mask(error.thrown);
   const { message } = masked;
   const extensions = masked instanceof GraphQLError ? { ...masked.extensions } : {};
-  // It sets only the HTTP status of a refusal.
+  // It only sets the HTTP status of a refusal.
   delete extensions['http'];
   const path = error.path ?? (masked instanceof GraphQLError ? masked.path : undefined);
   return JSON.stringify({
@@ -112,7 +114,10 @@ export function writeErrors(errors: readonly AnswerError[], mask: Mask): string 
   return `[${errors.map((error) => writeError(error, mask)).join(',')}]`;
 }
 
-/** Makes an error of the gateway in the form of one of the service: it needs no exception, and so no stack trace. */
+/**
+ * Creates an error of the gateway in the form of one of the service: without an exception, and so without a stack
+ * trace.
+ */
 export function gatewayError(code: ErrorCode, message: string, path?: Path): UpstreamError {
   return { message, path, members: `"extensions":{"code":"${code}"}`, code, order: Infinity };
 }

@@ -36,9 +36,11 @@ export interface SelectionScope {
 export interface CollectedField {
   readonly key: string;
   readonly nodes: readonly FieldNode[];
-  /** The `@defer` that it is under; undefined if any of its nodes is not under one. */
+  /** The `@defer` that applies to it; undefined if any of its nodes is not deferred. */
   readonly deferred: DeferUse | undefined;
-  /** Set if the caller may not read the field, by any of its nodes: `nodes` are those that are sent instead. */
+  /**
+   * Set if any of its nodes selects a field that the caller may not read: `nodes` are the nodes that are sent instead.
+   */
   readonly refused?: Refused | undefined;
 }
 
@@ -49,7 +51,7 @@ export interface DeferUse {
 export interface CollectedFields {
   readonly fields: ReadonlyMap<string, CollectedField>;
   /**
-   * The error of a condition that is null: then there are no fields, and each object with this selection is null, as in
+   * The error of a condition that is null: there are no fields then, and each object with this selection is null, as in
    * graphql-js.
    */
   readonly refusal: GraphQLError | undefined;
@@ -181,7 +183,7 @@ function argumentOf(directives: readonly DirectiveNode[], directive: string, arg
   return node?.arguments?.find(({ name }) => name.value === argument)?.value;
 }
 
-/** The error of graphql-js. */
+/** Creates the same error as graphql-js. */
 function nullCondition(): GraphQLError {
   return codedError(
     'BAD_USER_INPUT',

@@ -12,7 +12,7 @@ import {
 import { cut, isKeptInPlace, PAUSED, scanner, Tape, type Scan } from './scan.ts';
 import { objectShape, type FieldShape, type Shape, type TypenameShape } from './shape.ts';
 
-/** How the bytes of an answer become a value. */
+/** Turns the bytes of an answer into a value. */
 interface AnswerScan<T> {
   readonly scan: Scan;
   /** Makes the value of a scanned answer. Returns undefined if the answer has to be read in general after all. */
@@ -20,15 +20,15 @@ interface AnswerScan<T> {
 }
 
 /**
- * Makes a function that takes an answer without errors as bytes: `data`, which `scan` scans, and `extensions` and an
- * empty `errors` before or behind it. The tape knows where both are. The function returns undefined for an answer that
- * has to be read in general.
+ * Creates a function that takes an answer without errors as bytes: `data`, which `scan` scans, with `extensions` and an
+ * empty `errors` before or behind it. The tape records where both are. The function returns undefined for an answer
+ * that has to be read in general.
  */
 export function envelopeScanner<T>({
   scan: scanData,
   take,
 }: AnswerScan<T>): (bytes: Buffer) => Pausable<T | undefined> {
-  // For answers that are scanned without a pause: two of them never use it at the same time.
+  // For answers that are scanned without a pause, so that two of them never use it at the same time.
   const shared = new Tape();
   return function* scanned(bytes) {
     const tape = bytes.length > STEP ? new Tape() : shared;
@@ -45,7 +45,7 @@ export function envelopeScanner<T>({
   function scan(bytes: Uint8Array, at: number, tape: Tape): number {
     if (bytes[at] !== 123) return -1;
     let end = at;
-    // Only data pause.
+    // Only the data can pause.
     let isPaused = tape.places.length > 0;
     do {
       const start = end + 1;
@@ -117,7 +117,7 @@ const EXTENSIONS_KEY = Buffer.from('"extensions":');
 /** How some services report that there are no errors. The specification omits the key (section 7.1). */
 const NO_ERRORS = [Buffer.from('"errors":null'), Buffer.from('"errors":[]')];
 
-/** What decides whether a request is sent again in another form. */
+/** The facts that decide whether a request is sent again in another form. */
 export interface RequestOutcome {
   /** The keys of the inlined pages whose failure also nulled their parent. */
   readonly nullingPages: ReadonlySet<string>;
@@ -179,7 +179,7 @@ export function slotsIn(
   return { slots, unplaced };
 }
 
-/** Finds the value at a path below. Errors with another path, or without one, are kept with an empty path. */
+/** Returns the value at a path below. Errors with another path, or without a path, get an empty path. */
 export function descend({ value, errors }: ServiceValue, path: readonly string[]): ServiceValue {
   let inner = value;
   for (const step of path) inner = inner?.get(step);
@@ -350,7 +350,7 @@ function numbersIn(text: string): readonly number[] {
   return Array.from(text.matchAll(NUMBER), ([number]) => Number(number.replaceAll(/[,_]/g, '')));
 }
 
-/** Does not match digits in a word such as HC0047. */
+/** Does not match digits in words such as HC0047. */
 const NUMBER = /(?<![\w.])\d+(?:[,_]\d{3})*(?:\.\d+)?(?!\w)/g;
 
 function shareOf([first = 0, second = 0]: readonly number[]): number | undefined {

@@ -63,9 +63,9 @@ export interface Placeholder {
 
 /**
  * Writes a value in the form of its shape. A value that already has this form is scanned and copied. Any other list or
- * object, for example with keys in another order, is read member by member in the same way. A value that its type does
- * not allow becomes a coded error at its path; a null that is not allowed propagates to the next value that may be
- * null. Every error of the service is passed on once, whether its path leads to a null or not.
+ * object, for example with keys in another order, is read member by member. A value that its type does not allow
+ * becomes a coded error at its path; a null that is not allowed propagates to the next nullable value. Every error of
+ * the service is passed on once, whether its path leads to a null or not.
  *
  * @param errors of the service; their paths begin at the value
  * @param isExplained whether an error without a path may explain any null
@@ -137,7 +137,7 @@ class Reader {
     return this.#parts;
   }
 
-  /** @returns false when the value around this one has to be null */
+  /** @returns false if the value around this one has to be null */
   *read(shape: Shape, value: Json | undefined): Pausable<boolean> {
     if (isLeaf(shape)) return this.#leaf(shape, value);
     if (value === undefined || value.isNull) return this.#null(shape, value);
@@ -151,7 +151,7 @@ class Reader {
     return this.#nullFor(shape);
   }
 
-  /** Not a generator, which would cost more than the rest. */
+  /** Not a generator, which would cost more than everything else. */
   #leaf(shape: LeafShape, value: Json | undefined): boolean {
     if (value === undefined || value.isNull) return this.#null(shape, value);
     const tape = this.#cleared();
@@ -361,7 +361,7 @@ class Reader {
     });
   }
 
-  /** Reports an invalid value, unless an error of the service explains why it is null or missing. */
+  /** Reports an invalid value, unless an error of the service explains why the value is null or missing. */
   #complain(what: string, expected: string): false {
     const path = this.#path;
     const isExplained =

@@ -55,7 +55,7 @@ export interface PayloadResult extends ExecutionResult {
 }
 
 /**
- * Does the same for a payload of an answer in parts. A first payload without a next one is a whole result.
+ * Creates the result of a payload of an answer in parts. A first payload without a next one is a whole result.
  *
  * @returns undefined for a payload that means nothing in this format
  */
@@ -92,15 +92,15 @@ export function writeResult(result: object, mask: Mask): Pieces {
   return text;
 }
 
-/** The HTTP status and headers that plugins ask for. */
+/** The HTTP status and headers that plugins request. */
 interface RequestedHttp {
   status: number | undefined;
   readonly headers: Record<string, string>;
 }
 
 /**
- * Returns the `extensions.http` of a result and of its errors, with the meaning that it has for Yoga. That of the
- * service's answer and of the gateway's own errors does not count.
+ * Returns the `extensions.http` of a result and of its errors, with the meaning that Yoga gives it. The
+ * `extensions.http` of the service's answer and of the gateway's errors do not count.
  *
  * @param isJson whether the response is `application/json`: there, errors with `spec` do not change the status
  */
@@ -132,7 +132,7 @@ type Json = Record<string, unknown>;
 /** A property whose value is made when it is first read. */
 class Member {
   readonly #make: () => unknown;
-  /** Writes what it is made from. */
+  /** Writes the source of the value. */
   readonly write: (mask: Mask) => readonly (string | Buffer)[];
   #value: unknown;
   isMade = false;
@@ -154,7 +154,7 @@ class Member {
 
 interface Getter {
   (): unknown;
-  /** What it belongs to. */
+  /** The member to which the accessor belongs. */
   [MEMBER]?: Member;
 }
 
@@ -200,7 +200,7 @@ function listMember(list: PayloadList): NamedMember {
   ];
 }
 
-/** Of records with some short members; those with many levels need up to twice as much. */
+/** For records with some short members; records with many levels need up to twice as much. */
 const BYTES_OF_VALUES = 4;
 
 function valueBytes(pieces: readonly (string | Buffer)[]): number {
@@ -222,7 +222,7 @@ function resultOf(members: readonly NamedMember[]): ExecutionResult {
   for (const [name, { get }] of members) {
     Object.defineProperty(result, name, {
       get,
-      // As with a plain property: an object that inherits from the result gets a separate value.
+      // Like a plain property: an object that inherits from the result gets its own value.
       set(this: object, value: unknown) {
         const plain = { value, writable: true, enumerable: true, configurable: true };
         Object.defineProperty(this, name, plain);
@@ -236,7 +236,7 @@ function resultOf(members: readonly NamedMember[]): ExecutionResult {
 
 /** Returns a member that was not assigned. */
 function memberOf(result: object, name: string): Member | undefined {
-  // Not in a WeakMap of results: one that each request grows is much of the work of collecting garbage.
+  // Not a WeakMap of results: one that each request grows would be much of the work of garbage collection.
   return (Object.getOwnPropertyDescriptor(result, name)?.get as Getter | undefined)?.[MEMBER];
 }
 
@@ -250,7 +250,7 @@ function valueOf(object: object, name: string): unknown {
   return (object as Json)[name];
 }
 
-/** What a value was made from. */
+/** The bytes or objects from which a value was made. */
 interface Origin {
   /** Whether the value was not changed. @param written what `JSON.stringify` makes of it now */
   readonly isWrittenAs: (written: string) => boolean;
@@ -266,7 +266,8 @@ function parse(pieces: readonly (string | Buffer)[], change = (value: unknown) =
   const value = make();
   if (isObject(value)) {
     origins.set(value, {
-      // Most services write as `JSON.stringify` does. The spaces and numbers of others are lost in it.
+      // Most services write like `JSON.stringify`. The comparison with `make` covers spaces and numbers written
+      // differently.
       isWrittenAs: (written) => written === text() || written === JSON.stringify(make()),
       write: () => pieces,
     });
@@ -274,7 +275,7 @@ function parse(pieces: readonly (string | Buffer)[], change = (value: unknown) =
   return value;
 }
 
-/** The service does not decide about the gateway's response. What it wrote there is sent, as long as nothing changes. */
+/** The service does not decide about the gateway's response. Its `http` is sent as long as nothing is changed. */
 function withoutHttp(extensions: unknown): unknown {
   if (isObject(extensions)) delete extensions['http'];
   return extensions;
@@ -360,7 +361,7 @@ function writeAnyError(error: unknown, mask: Mask): string {
 }
 
 function writeValue(value: unknown, mask: Mask): ReturnType<Member['write']> | undefined {
-  // Undefined for what JSON does not have.
+  // Undefined for values that JSON cannot represent.
   const written = JSON.stringify(value) as string | undefined;
   if (written === undefined) return undefined;
   const origin = isObject(value) ? origins.get(value) : undefined;

@@ -354,7 +354,10 @@ function scanAny(bytes: Uint8Array, at: number): number {
   return bytes[at] === 110 ? -1 : scanAnyWithin(MAX_SCANNED_LEVELS, at + STEP, bytes, at);
 }
 
-/** Values that are deeper, or end behind a STEP, are taken as they are in a document that was checked with pauses. */
+/**
+ * Deeper values, and values that end behind a STEP, are not scanned: `readValue` copies them from a document that was
+ * checked with pauses.
+ */
 const MAX_SCANNED_LEVELS = 50;
 
 function scanAnyWithin(levels: number, until: number, bytes: Uint8Array, at: number): number {
@@ -471,7 +474,7 @@ export class Tape {
     this.#types[record] = type;
   }
 
-  /** Replaces what was noted of a record that lacks one of these values. @param before the count before the record */
+  /** Replaces the notes of a record that lacks one of these values. @param before the count before the record */
   withoutId(before: number, values: number): void {
     this.#idCount = before;
     for (let value = 0; value < values; value += 1) this.addId(0, 0, '');

@@ -77,7 +77,7 @@ export interface AbstractShape extends OfType {
 
 export interface FieldShape {
   readonly key: string;
-  /** The key in the service's answer, if it is another one. */
+  /** The key in the service's answer, if it differs. */
   readonly sentKey?: string | undefined;
   readonly shape: Shape | TypenameShape | PlaceholderShape | RefusedShape;
   /** Selected for the gateway's own use, and cut out of the answer. */

@@ -26,8 +26,8 @@ export function writeAnswer(
 }
 
 /**
- * A format of incremental delivery, by the name that clients give it: the proposal of 2022-08-24, which places each
- * increment by its path, or the one of graphql-js 17, which announces each part with an id and reports its end.
+ * A format of incremental delivery, under the name that clients use: the proposal of 2022-08-24, which places each
+ * increment by its path, or the format of graphql-js 17, which announces each part with an id and reports its end.
  */
 export type IncrementalFormat = '20220824' | 'v0.2';
 
@@ -129,7 +129,7 @@ export interface PayloadList {
 }
 
 export interface PayloadEntry {
-  /** What the entry sends; undefined for one that only says something about a part. */
+  /** The value that the entry sends; undefined for an entry that only reports something about a part. */
   readonly value?: { readonly name: 'data' | 'items'; readonly json: Pieces } | undefined;
   /** Its other members, as JSON, without its errors and extensions. */
   readonly about: string;

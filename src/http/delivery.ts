@@ -66,14 +66,14 @@ export function accepted(header = ''): Accepted {
 
 const ONLY_JSON: Accepted = { json: JSON_TYPE, parts: undefined, prefersParts: false };
 const ANY = ['application/*', '*/*'];
-/** With the names of the ranges that match each type, the most specific first. */
+/** With the range names that match each type, the most specific first. */
 const JSON_TYPES = [
   { type: JSON_TYPE, names: ['application/json', ...ANY] },
   { type: GRAPHQL_TYPE, names: ['application/graphql-response+json', ...ANY] },
 ] as const;
 const MULTIPART = 'multipart/mixed';
 
-/** The quality value of a type, and the place in the header of the range that it comes from. */
+/** Returns the quality value of a type, and the position in the header of the range that it comes from. */
 function matchOf(ranges: readonly MediaRange[], names: readonly string[]) {
   for (const name of names) {
     const place = ranges.findIndex((range) => range.name === name && isUtf8(range));
@@ -96,7 +96,10 @@ const PARAMETERS: Readonly<Record<IncrementalFormat, string>> = {
 /** How callers request each format. */
 const FORMATS = Object.values(PARAMETERS).map((parameter) => `${MULTIPART};${parameter}`);
 
-/** Without a parameter, the older format: clients that name none, such as urql, read streamed lists only in that one. */
+/**
+ * Returns the older format if there is no parameter: clients that send none, such as urql, read streamed lists only in
+ * that format.
+ */
 function formatOf({ parameters }: MediaRange): IncrementalFormat | undefined {
   const named = [...parameters].filter(([name]) => name.endsWith('spec'));
   if (named.length === 0) return '20220824';
@@ -257,7 +260,7 @@ export function createDelivery({
     },
   };
 
-  /** Undefined if the caller accepts none of the formats. */
+  /** Returns undefined if the caller accepts no format of the gateway. */
   function begin({ plan, isIncremental }: CheckedOperation<OperationPlan>, exchange: Exchange) {
     const accepts = accepted(exchange.header('accept'));
     const { json, parts, prefersParts } = accepts;
@@ -274,7 +277,10 @@ export function createDelivery({
     return { exchange, accepts, mask, payloads, call, format: parts };
   }
 
-  /** Masks an error once, since each masking is logged: the first error of an answer is read for its code, then written. */
+  /**
+   * Masks an error only once, since each masking is logged: the first error of an answer is read for its code, then
+   * written.
+   */
   function maskedOnce(exchange: Exchange): Mask {
     let last: { readonly error: unknown; readonly masked: Error } | undefined;
     return (error) => {
@@ -303,7 +309,8 @@ async function inParts<T, R>(
     readonly parts: Parts<T, R>;
   },
 ): Promise<R> {
-  // If the payloads are not read, because the caller leaves or a plugin fails, nothing else ends a walk for them alone.
+  // If the payloads are not read, because the caller leaves or a plugin fails, nothing else ends a walk that only they
+  // need.
   exchange.onEnd(() => void payloads.return().catch(() => {}));
   const open = new OpenParts();
   const write = (payload: Payload): T => {
@@ -391,7 +398,7 @@ async function* written(
   }
 }
 
-/** Notes the outcome of a result that a plugin has made instead of the plan: from a cache, for example. */
+/** Notes the outcome of a result that a plugin made instead of the plan, for example from a cache. */
 function noteOutcome({ errors }: ExecutionResult, exchange: Exchange, mask: Mask): void {
   // The plan has reported the errors of the operation that it has executed.
   if (exchange.isExecuted) return;

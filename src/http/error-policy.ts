@@ -31,14 +31,14 @@ interface ErrorPolicyParts {
   readonly forOperator?: boolean | undefined;
 }
 
-/** How errors reach callers. */
+/** Decides how errors reach callers. */
 export interface ErrorPolicy {
   /**
-   * Replaces an unexpected error by one that shows only an id, which is logged with the error, and the message of an
-   * error for the operator by one for callers, with the id of its log line.
+   * Replaces an unexpected error with one that shows only an id, which is logged with the error. Replaces the message
+   * of an error for the operator with one for callers, with the id of its log line.
    */
   readonly mask: MaskFor;
-  /** Answers what a stage threw. @param extensions of the answer, which plugins may have added */
+  /** Answers an error that a stage threw. @param extensions of the answer, which plugins may have added */
   readonly refuse: (
     exchange: Exchange,
     error: unknown,
@@ -46,13 +46,11 @@ export interface ErrorPolicy {
   ) => Promise<Reply>;
   /** Answers a request that could neither be answered nor refused. */
   readonly fail: (exchange: Exchange, error: unknown) => Reply;
-  /** Answers a caller that accepts none of the gateway's formats. */
+  /** Answers a caller that accepts no format of the gateway. */
   readonly notAcceptable: (exchange: Exchange) => Promise<Reply>;
 }
 
-/**
- * Yoga writes what is refused, as JSON, with the status that the `accept` header requires (GraphQL over HTTP, 6.4).
- */
+/** Yoga writes refusals as JSON, with the status that the `accept` header requires (GraphQL over HTTP, 6.4). */
 export function createErrorPolicy({
   memory,
   clock,
@@ -66,7 +64,7 @@ export function createErrorPolicy({
 
   const refuse: ErrorPolicy['refuse'] = async (exchange, thrown, extensions) => {
     // A thousand callers may leave at once.
-    if (exchange.hasLeft && isAbort(thrown)) return FOR_NOBODY;
+    if (exchange.hasLeft && isAbort(thrown)) return EMPTY_REPLY;
     const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
     const errors = all.map((error) => coded(mask(error, exchange)));
     exchange.outcome = knownCode(errors[0]?.extensions['code']);
@@ -81,7 +79,7 @@ export function createErrorPolicy({
       return noMemory(exchange, memory);
     }
     if (json) return reply;
-    // A caller that accepts none of the formats learns more from an answer in JSON than from none.
+    // A caller that accepts no format of the gateway learns more from an answer in JSON than from an empty one.
     if (!parts || parts === 'unknown') {
       return { ...reply, headers: { ...reply.headers, 'content-type': JSON_TYPE } };
     }
@@ -100,7 +98,7 @@ export function createErrorPolicy({
   };
 }
 
-const FOR_NOBODY: Reply = { status: 500, headers: {} };
+const EMPTY_REPLY: Reply = { status: 500, headers: {} };
 
 function notAcceptable() {
   return codedError(
@@ -115,10 +113,13 @@ function typeOf(json: string | undefined): string {
   return json === JSON_TYPE ? 'application/json' : 'application/graphql-response+json';
 }
 
-/** What Yoga needs to write a result. */
+/** The part of the fetch API that Yoga needs to write a result. */
 const FETCH = { Response } as FetchAPI;
 
-/** Sets the code `BAD_USER_INPUT` on errors without one of ours: no field was executed, so the caller is at fault. */
+/**
+ * Sets the code `BAD_USER_INPUT` on errors without a code of the gateway: no field was executed, so the caller is at
+ * fault.
+ */
 function coded(error: GraphQLError): GraphQLError {
   const { code, http } = error.extensions as { code?: unknown; http?: { spec?: boolean } };
   if (means(code, 'refusal')) return error;
@@ -175,7 +176,7 @@ function maskOperatorErrors(log: Logger, clock: Clock): OperatorMask {
 
 const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
 
-/** The message of an interrupted drain has only what callers may read of its cause. */
+/** The message of an interrupted drain contains only facts of its cause that callers may read. */
 const withOperatorMessage: OperatorMask = (error, { message }) => {
   if (error.message === message) return error;
   const { nodes = null, path = null, extensions } = error;
@@ -242,7 +243,7 @@ function isTooDeep(error: unknown): boolean {
   return cause instanceof RangeError && cause.message.includes('call stack');
 }
 
-/** The error with a message for the operator that this is, or that interrupted its drain. */
+/** Returns the error for the operator that this error is, or that interrupted its drain. */
 function operatorErrorIn(error: GraphQLError): OperatorError | undefined {
   const origin = originOf(error);
   if (origin instanceof OperatorError) return origin;

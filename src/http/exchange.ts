@@ -16,8 +16,8 @@ import {
 } from '../memory/byte-limit.ts';
 
 /**
- * One step of answering a request. It replies, or returns undefined for the next stage to continue. What it throws is
- * answered as a refused GraphQL request. A stage that does not wait for anything returns no promise.
+ * One step of answering a request. It replies, or returns undefined so that the next stage continues. Errors that it
+ * throws are answered as a refused GraphQL request. A stage that does not wait returns no promise.
  */
 export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
 
@@ -55,12 +55,12 @@ export interface NodeMessages {
 }
 
 /**
- * One request, and what the stages have found out about it. It is the same for a request over a socket and for one
+ * One request, with the facts that the stages have found out about it. It is the same for a request over a socket and
  * through `fetch`, and reads nothing from the request before a stage needs it.
  */
 export class Exchange {
   readonly method: string;
-  /** As it was sent, up to the question mark. */
+  /** The path as it was sent, up to the question mark. */
   readonly path: string;
   /** The text after the question mark; empty without one. */
   readonly query: string;
@@ -232,7 +232,9 @@ export class Exchange {
   operation: CheckedOperation | undefined = undefined;
   /** The variables that the operation declares. */
   variables: CallVariables = NO_VARIABLES;
-  /** Why it was refused, and the step of Yoga that this belongs to, if plugins of the operator see that step. */
+  /**
+   * Why it was refused, and the step of Yoga to which the refusal belongs, if plugins of the operator see that step.
+   */
   refusal: { readonly step: 'read' | 'parse' | 'validate'; readonly error: unknown } | undefined =
     undefined;
   /** Whether a plan has answered the operation, and reported its outcome here. */

@@ -34,7 +34,7 @@ interface AnswerParts {
   readonly onEnd?: () => void;
 }
 
-/** A request on its way through the plugins of Yoga, and the ways to answer it. */
+/** A request on its way through the plugins of Yoga, and the methods that answer it. */
 class Conversation {
   readonly exchange: Exchange;
   readonly parts: AnswerParts;
@@ -52,9 +52,9 @@ class Conversation {
 
   async respond(reply: Reply): Promise<Response> {
     const { exchange, parts } = this;
-    // What was sent may be large, and earlier answers of the connection may come first.
+    // The request may be large, and earlier answers of the connection may come first.
     exchange.dropParams();
-    // A refusal for lack of memory must not wait for the others of its turn.
+    // A refusal for lack of memory must not wait for the other replies of its turn.
     if (exchange.isHungUp) {
       this.response = new parts.fetchAPI.Response(null, { status: reply.status });
       return this.response;
@@ -75,7 +75,7 @@ class Conversation {
     return this.response;
   }
 
-  /** Answers what a stage threw. */
+  /** Answers an error that a stage threw. */
   async refuse(error: unknown): Promise<Response> {
     const { exchange } = this;
     const { errors } = this.parts;
@@ -104,7 +104,7 @@ class Conversation {
 
 const CUT_OFF = 'An answer was cut off, because the rest of it could not be written.';
 
-/** What Yoga passes to every hook that belongs to a request, and to resolvers. */
+/** The context that Yoga passes to every hook that belongs to a request, and to resolvers. */
 interface ServerContext {
   /** Yoga copies the contexts of requests through `fetch`, with their symbols. */
   readonly [CONVERSATION]: Conversation;
@@ -214,12 +214,12 @@ function responseOf(reply: Reply, conversation: Conversation): Response | Promis
   }
 }
 
-/** A response over a socket, with what is written if it is whole. */
+/** A response over a socket, with the body that is written at once if it is complete. */
 interface Written extends Response {
   [WHOLE]?: {
     readonly body: Body;
     readonly length: number;
-    /** Those of the response if a plugin sees it, because plugins may change them. */
+    /** The headers of the response if a plugin sees it, because plugins may change them. */
     readonly headers: Headers | Record<string, string>;
   };
 }
@@ -476,7 +476,7 @@ export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   /** A stream has to be read or cancelled. A stream that is not read for 60 s ends with an error. */
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
-  /** Lets plugins end what they have begun, for 5 s at most. */
+  /** Lets plugins finish their work, for 5 s at most. */
   dispose(): Promise<void>;
 }
 
@@ -564,7 +564,7 @@ export function createHandler(parts: HandlerParts): Handler {
         const response = await answered(() => handleRequest(request, context), conversation);
         if (exchange.hasLeft) return;
         ({ status } = response);
-        // Everything but a stream is the caller's now.
+        // Everything except a stream is now the caller's.
         if (!conversation.streams) ended();
         resolve(response);
       };
@@ -639,8 +639,8 @@ const NO_ADDRESS = ' ';
 const DISPOSE_MS = 5_000;
 
 /**
- * Replies that get ready in one turn of the event loop are sent together in its check phase. To send one wakes the
- * process of its reader, if that sleeps, and this costs more than anything else about a small reply.
+ * Sends replies that become ready in one turn of the event loop together, in its check phase. Sending wakes a reader's
+ * process if it sleeps, and this costs more than anything else about a small reply.
  */
 function turns(): () => Promise<void> {
   let turn: Promise<void> | undefined;

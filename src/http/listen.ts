@@ -274,7 +274,7 @@ function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** How long a client may go without reading what is written for it. */
+/** How long a client may not read anything while data is waiting for it. */
 export const STALL_MS = 60_000;
 
 const CHECK_MS = 10_000;

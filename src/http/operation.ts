@@ -35,7 +35,7 @@ interface OperationParts<Plan> {
   /** Whether all other operations are refused, except for routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
-  /** What a caller without the scope of a field gets. */
+  /** The result for a caller without the scope of a field. */
   readonly fieldScopes: OnMissingScope;
   readonly clock: Clock;
 }
@@ -96,8 +96,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     },
 
     /**
-     * Refuses an operation with a field whose scope the caller lacks. Plans do so too, on every way to them. This comes
-     * before plugins, which may have kept an answer for another caller.
+     * Refuses an operation with a field whose scope the caller lacks. Plans do so too, wherever they read the field.
+     * This comes before plugins, which may have kept an answer for another caller.
      */
     enforceFieldScopes: ({ caller, operation }) => {
       if (fieldScopes !== 'reject') return undefined;
@@ -270,8 +270,8 @@ interface SentVariables {
 }
 
 /**
- * The variables that an operation declares, and nothing else of its request: a request may give others of any size, and
- * a walk that several callers share outlives the request that began it.
+ * The variables that an operation declares, and nothing else of its request: a request may contain others of any size,
+ * and a walk that several callers share outlives the request that began it.
  */
 class DeclaredVariables implements CallVariables {
   readonly values: CallVariables['values'];

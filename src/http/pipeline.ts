@@ -65,7 +65,7 @@ interface PipelineParts {
   readonly prepare: Stages;
   readonly delivery: Delivery;
   readonly errors: Pick<ErrorPolicy, 'refuse' | 'notAcceptable'>;
-  /** Logs what the operator should know. */
+  /** Logs facts for the operator. */
   readonly warn: (message: string) => void;
 }
 
@@ -74,7 +74,7 @@ export function pipeline(parts: PipelineParts): readonly GatewayPlugin[] {
   const { schema, plugins, delivery, errors } = parts;
   const resolvers = plugins.length > 0 ? resolversOf(schema) : [];
   const answer: Stage = (exchange) => delivery.answer(exchange.operation as Planned, exchange);
-  // The last stage is reached only if the caller accepts none of the formats of an answer.
+  // The last stage is reached only if the caller accepts no format of an answer.
   const atOnce = inTurn([...parts.prepare, answer, errors.notAcceptable]);
   const passageParts = { ...parts, printed: printOnce() };
   const passageOf = (exchange: Passing): Passage =>
@@ -210,7 +210,7 @@ class Passage {
     return this.#document;
   }
 
-  /** Returns what refused the document, and errors by the rules that other plugins have added. */
+  /** Returns the errors for which the document was refused, and errors by the rules that other plugins have added. */
   validate(
     document: DocumentNode,
     rules: readonly ValidationRule[] | undefined,
@@ -230,7 +230,7 @@ class Passage {
     if (exchange.refusal) throw this.#known(exchange.refusal.error);
     const { writtenVariables: written } = exchange;
     exchange.params = { variables: variableValues };
-    // Only what was read has a text.
+    // Only variables that were read from a request have a text.
     if (written !== undefined && !isDeepStrictEqual(JSON.parse(written), variableValues)) {
       exchange.writtenVariables = undefined;
     }
@@ -325,7 +325,7 @@ class Replied extends Error {
   }
 }
 
-/** What fields of the operation need that the caller does not have. */
+/** Returns what fields of the operation need and the caller lacks. */
 function missingNeedsOf({ operation, caller }: Exchange) {
   return operation ? missingNeeds(operation.scopedUses, caller) : [];
 }
@@ -340,7 +340,7 @@ function errorsOf(error: unknown): readonly GraphQLError[] {
 function errorOf(errors: ExecutionResult['errors'], { hasLeft }: Exchange): Error {
   if (!errors) return new Error('A plugin has made a result without data and without errors.');
   if (errors.length > 0) return new AggregateError(errors);
-  // Yoga leaves out the errors of what was aborted.
+  // Yoga leaves out the errors of aborted work.
   return hasLeft
     ? new DOMException('The request was aborted.', 'AbortError')
     : new Error('A plugin has thrown an AbortError or a TimeoutError.');

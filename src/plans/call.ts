@@ -159,7 +159,7 @@ export class Call implements Requester {
   }
 
   /**
-   * Counts values that are made of its answer in the same way, where nobody can wait.
+   * Counts values that are made of its answer, like `hold`, but without waiting.
    *
    * @throws OPERATION_TOO_COMPLEX, RATE_LIMITED
    */

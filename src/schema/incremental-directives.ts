@@ -56,7 +56,7 @@ export function serviceDirective({
 }
 
 /**
- * Makes a function that says whether a document defers or streams anything with these variables. The document is read
+ * Creates a function that returns whether a document defers or streams anything with these variables. The document is read
  * only once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
  */
 export function incrementalCheck(document: DocumentNode): (variables: Variables) => boolean {

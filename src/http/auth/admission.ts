@@ -19,7 +19,7 @@ type Identity =
   | { readonly kind: 'anonymous'; readonly ignored: 'An API key' | 'A bearer token' | undefined }
   /** The credential in this header is wrong. */
   | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' }
-  /** Whether the token is valid cannot be known now. */
+  /** It cannot be known now whether the token is valid. */
   | { readonly kind: 'unchecked'; readonly retrySeconds: number };
 
 type Refusal = Extract<Identity, { kind: 'anonymous' | 'refused' }>;
@@ -75,7 +75,10 @@ function bearerToken(authorization: string): string | undefined {
   return /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1];
 }
 
-/** A program that acts for a person, such as a router, may do only what both of them may do. */
+/**
+ * Combines a program that acts for a person, such as a router, with the person: it may do only what both of them may
+ * do.
+ */
 function onBehalf(program: Caller, person: Caller): Caller {
   const scopes = [...program.scopes].filter((scope) => person.scopes.has(scope));
   return { name: program.name, scopes: new Set(scopes) };
@@ -190,7 +193,7 @@ export interface AdmissionParts {
   readonly log: Logger;
 }
 
-/** Decides who is admitted, and what each caller may do. */
+/** Decides which callers are admitted, and what each caller may do. */
 interface Admission {
   readonly authenticate?: Stage;
   readonly enforceScopes?: Stage;

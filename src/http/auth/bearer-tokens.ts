@@ -35,7 +35,9 @@ type KeySet = ReturnType<typeof createKeySet>;
 
 type NamedKey = CompactJWSHeaderParameters;
 
-/** A key is not known, and it is not clear whether the issuer has it: its keys cannot be fetched, or too many wait. */
+/**
+ * A key is unknown, and it is unclear whether the issuer has it: its keys cannot be fetched, or too many callers wait.
+ */
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
   readonly code = 'KEYS_UNAVAILABLE';
@@ -236,7 +238,7 @@ export function bearerTokenOwners({
         scopes: new Set(scopes.filter((scope) => claimed.includes(scope))),
       };
     } catch (error) {
-      // Only the kind of fault: messages may contain a piece of the token.
+      // Logs only the kind of fault: messages may contain a piece of the token.
       const { code, claim } = error as { code?: string; claim?: string };
       const { requestId } = caller;
       if (error instanceof KeysUnavailable) {

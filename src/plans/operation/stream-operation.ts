@@ -245,7 +245,7 @@ interface Next {
 
 function nextOf(source: Steps): Promise<Next> {
   const next = source.next().then((result) => ({ source, result }));
-  // It may fail when nobody reads further.
+  // It may fail when the answer is no longer read.
   next.catch(() => {});
   return next;
 }

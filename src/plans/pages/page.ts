@@ -152,7 +152,7 @@ export function pageFetcher(
   const { sized } = requests;
   let inlined = inlinedPage;
   return async ({ first, after }, signal) => {
-    // After the abort nobody awaits the request, so its failure would be an unhandled rejection.
+    // After an abort the request is not awaited, so its failure would be an unhandled rejection.
     signal.throwIfAborted();
     let answer = after === null ? inlined : undefined;
     if (answer) {

@@ -102,7 +102,7 @@ export function answerTo(
     body: JSON.stringify({ query }),
     read: () => inOneStep(undefined),
   };
-  // Nobody waits for this request, so those of callers go first.
+  // No caller waits for this request, so requests of callers go first.
   const sender = { signal, priority: 'drain', caller: 'schema', cause: undefined } as const;
   return execute(new ServiceRequest(request, sender));
 }
