@@ -1,4 +1,4 @@
-/** A caller's request, passed on to everything that is done for it. Only `telemetry` looks further into it. */
+/** Identifies a caller's request to everything that is done for it. Only `telemetry` reads its contents. */
 export interface Cause {
   readonly requestId: string;
 }

@@ -32,7 +32,7 @@ import { OperatorMistakes } from './errors.ts';
 
 export { withFieldScopes } from './config/auth.ts';
 
-/** The settings of a gateway, read from the environment and checked. */
+/** The checked settings of a gateway, from the environment. */
 export type Config = Readonly<ReturnType<typeof toConfig>>;
 
 /** Lists every mistake in the environment at once, without the value of any secret. */
@@ -52,7 +52,7 @@ function defaultAnswerBytes(): number {
   return Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 4));
 }
 
-/** An eighth of the heap limit of the process, at most 256 MB; four of the largest bodies at least. */
+/** An eighth of the heap limit of the process, at most 256 MB, but at least four of the largest bodies. */
 function requestBytes(maxBodyBytes: number): number {
   return Math.max(4 * maxBodyBytes, Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 8)));
 }
@@ -63,7 +63,7 @@ function heapLimit(): number {
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
-/** The SDL for supergraphs contains the costs of fields from 2.9 on. */
+/** From 2.9 on, the SDL for supergraphs contains the costs of fields. */
 export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
 
 const LOG_FORMATS = ['readable', 'pino', 'json'] as const;
@@ -72,10 +72,13 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
-// RFC 9110, 5.6.2, without the star, which would allow every header.
+// RFC 9110, 5.6.2, without the asterisk, which would allow every header.
 const HEADER = /^[a-z0-9!#$%&'+.^_`|~-]+$/;
 
-/** The settings that `Config` has by these names, each with its variable. Those of callers are in config/auth.ts. */
+/**
+ * The settings that `Config` has under these names, each with its variable. The settings of callers are in
+ * config/auth.ts.
+ */
 const SETTINGS = {
   /** Without a final slash; undefined: the sandbox is started inside the gateway. */
   recruitingUrl: ['RECRUITING_URL', baseUrl().optional()],
@@ -90,9 +93,11 @@ const SETTINGS = {
   ],
   /** Default: the snapshot of this package, whatever the working directory is. */
   schemaPath: ['RECRUITING_SCHEMA', z.string().default(fileURLToPath(SNAPSHOT))],
-  /** The file with what a company adds; undefined: gateway.config.ts, if there is one and this is not production. */
+  /**
+   * The file with the additions of a company; undefined: gateway.config.ts, if it exists and this is not production.
+   */
   gatewayConfig: ['GATEWAY_CONFIG', z.string().optional()],
-  /** Put before all names that could clash in a supergraph; undefined: nothing. */
+  /** The prefix of all names that could clash in a supergraph; undefined: no prefix. */
   schemaPrefix: [
     'SCHEMA_PREFIX',
     matching(
@@ -100,7 +105,7 @@ const SETTINGS = {
       'must be letters, digits and _, beginning with a letter, for example Recruiting',
     ).optional(),
   ],
-  /** Of the SDL from which a supergraph is composed. */
+  /** The Federation version of the SDL from which a supergraph is composed. */
   federationVersion: [
     'FEDERATION_VERSION',
     z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
@@ -116,7 +121,7 @@ const SETTINGS = {
       .transform((text) => (text === 'off' ? undefined : Number(text))),
   ],
   tokenLink: ['TOKEN_LINK', secureUrl().optional()],
-  /** The origin of the token links, if it is not that of the service. */
+  /** The origin of the token links, if it differs from the service's origin. */
   tokenLinkOrigin: [
     'TOKEN_LINK_ORIGIN',
     secureUrl()
@@ -197,12 +202,12 @@ const SETTINGS = {
         text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/),
       ),
   ],
-  /** What a caller without the scope of a field gets: an error instead of an answer, or null with an error. */
+  /** The result for a caller without the scope of a field: an error instead of an answer, or null with an error. */
   fieldScopes: [
     'FIELD_SCOPES',
     z.enum(['reject', 'null'], choice('reject or null', 'reject')).default('reject'),
   ],
-  /** Whether records have global ids, by which `node(id)` returns them. */
+  /** Whether records have global ids, which `node(id)` accepts. */
   nodeInterface: ['NODE_INTERFACE', onOrOff('on').default('off').transform(isOn)],
   upstreamConcurrency: ['UPSTREAM_CONCURRENCY', count(1, 1_000, 16)],
   upstreamTimeoutMs: ['UPSTREAM_TIMEOUT_MS', count(1, 600_000, 30_000)],
@@ -227,7 +232,7 @@ const SETTINGS = {
       `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
     ).optional(),
   ],
-  /** How lines of the log are written. Default: pino in production, otherwise readable. */
+  /** The format of log lines. Default: pino in production, otherwise readable. */
   logFormat: [
     'LOG_FORMAT',
     z.enum(LOG_FORMATS, choice('readable, pino or json', 'json')).optional(),
@@ -282,7 +287,7 @@ export function readConfig(
 }
 
 /**
- * Reads only the settings that a command needs. None of them requires another one.
+ * Reads only the settings that a command needs. They do not require other settings.
  *
  * @param refusesMisspelled whether a misspelled setting of the service or of the tokens is a mistake. Default: false
  * @throws ConfigError
@@ -371,7 +376,7 @@ function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Conf
       ];
 }
 
-/** Finds combinations that would serve made-up people, or real ones to everyone, by mistake. */
+/** Finds combinations that would serve made-up people by mistake, or real people to everyone. */
 function contradictions(
   settings: Record<string, string>,
   { hasCallers, hasSandbox }: { hasCallers: boolean; hasSandbox: boolean },
@@ -427,7 +432,7 @@ function samePort({ PORT, ADMIN_PORT, ...read }: z.output<typeof variables>): st
   ];
 }
 
-/** Addresses that include every other one of the machine. */
+/** Addresses that include all other addresses of the machine. */
 const ALL: readonly string[] = ['0.0.0.0', '::'];
 
 function uselessWithoutOthers(settings: Readonly<Record<string, string>>): string[] {
@@ -462,9 +467,9 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     graphiql: values.graphiql ?? !production,
     introspection: values.introspection ?? !production,
     logFormat: values.logFormat ?? (production ? 'pino' : 'readable'),
-    /** The memory for operations that were checked and planned, bytes. */
+    /** The memory for checked and planned operations, bytes. */
     operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
-    /** The memory for what all requests together hold, bytes. */
+    /** The memory for everything that all requests together hold, bytes. */
     requestBytes: requestBytes(values.maxBodyBytes),
     production,
   };

@@ -1,16 +1,16 @@
 import { GraphQLError } from 'graphql';
 
-/** What the parts of the gateway decide by an error code. */
+/** What an error code means to the parts of the gateway. */
 type Meaning =
-  /** The request is at fault, or its caller knows what follows: its span is not a failed one. */
+  /** The request is wrong, or its caller can handle the error: its span is not a failure. */
   | 'mistake'
-  /** A request is refused with this code. Refusals without such a code get `BAD_USER_INPUT`, and its status. */
+  /** The code of a refused request. Refusals with any other code get `BAD_USER_INPUT` and its status. */
   | 'refusal'
-  /** Not due to the request: requests for other pages will probably fail as well. */
+  /** Not caused by the request: requests for other pages will probably fail as well. */
   | 'outage'
-  /** It lasts until the cause is corrected: an export does not try again. */
+  /** Lasts until the cause is corrected: an export does not try again. */
   | 'lasting'
-  /** The operation does not fit the schema, or the limits: an export tries a smaller one. */
+  /** The operation does not match the schema, or exceeds a limit: an export tries a smaller one. */
   | 'invalid';
 
 /** Every `extensions.code` that a caller can get, except the codes of the upstream's own errors. A closed list. */
@@ -63,17 +63,17 @@ export function codedError(
   return error;
 }
 
-/** What the callers of the gateway learn from an error whose message is for the operator. */
+/** What callers may learn of an error whose message is for the operator. */
 export interface ForCallers {
   /** Seconds after which the same request may succeed. */
   readonly retryAfter: number;
-  /** Whether it cannot succeed before the operator has done something. */
+  /** Whether it cannot succeed before the operator acts. */
   readonly needsOperator: boolean;
 }
 
 /**
- * An error whose message is for the operator: it has names of settings, commands or files, or the state of the tokens.
- * `http/error-policy.ts` logs it, and callers get the code, an id of the log line, and what `forCallers` allows.
+ * An error whose message is for the operator: it names settings, commands or files, or the state of the tokens.
+ * `http/error-policy.ts` logs it; callers get the code, the id of the log line, and the facts that `forCallers` allows.
  */
 export class OperatorError extends GraphQLError {
   override name = 'OperatorError';
@@ -93,7 +93,7 @@ export class OperatorError extends GraphQLError {
     if (cause !== undefined) this.cause = cause;
   }
 
-  /** A copy for another caller. */
+  /** Copies the error for another caller. */
   copy(): OperatorError {
     const { message, extensions, forCallers, cause } = this;
     const copy = new OperatorError(extensions['code'] as ErrorCode, message, {
@@ -105,7 +105,7 @@ export class OperatorError extends GraphQLError {
   }
 }
 
-/** What a caller may read of an error. */
+/** Returns the message that a caller may read. */
 export function messageForCallers(error: GraphQLError): string {
   if (!(error instanceof OperatorError)) return error.message;
   const { needsOperator, retryAfter } = error.forCallers;
@@ -132,12 +132,12 @@ export function knownCode(code: unknown): ErrorCode | 'OTHER' {
   return ERROR_CODES.find((known) => known === code) ?? 'OTHER';
 }
 
-/** The `extensions.code` of a GraphQL error, the gateway's or the upstream's. */
+/** Returns the `extensions.code` of a GraphQL error, the gateway's or the upstream's; undefined for any other error. */
 export function codeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? error.extensions['code'] : undefined;
 }
 
-/** Says that a request was too big, or may have been: with fewer records it may be answered. */
+/** Reports that a request was too big, or may have been: with fewer records it may be answered. */
 export interface TooBig {
   /** Whether the service, or a proxy in front of it, reported that. Otherwise an outage looks the same. */
   readonly isReported: boolean;
@@ -162,10 +162,10 @@ export class OperatorMistake extends Error {
   override name = 'OperatorMistake';
 }
 
-/** Several such mistakes, reported at once. */
+/** Several mistakes of the operator, reported at once. */
 export class OperatorMistakes extends OperatorMistake {
   readonly mistakes: readonly string[];
-  /** @param subject what has them, for example a file */
+  /** @param subject what contains them, for example a file */
   constructor(subject: string, mistakes: readonly string[]) {
     const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
     super(`${subject} has ${count}:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);

@@ -44,23 +44,23 @@ export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
   /** The SDL of the upstream's schema. */
   readonly snapshot: string;
-  /** What `serveSnapshot` makes of the snapshot, adapters.json and the settings. Default: made here. */
+  /** The schema that `serveSnapshot` makes of the snapshot, adapters.json and the settings. Default: made here. */
   readonly served?: ServedSchema | undefined;
   /** The parsed adapters.json; undefined without one. */
   readonly overrides?: unknown;
-  /** What a company adds to the schema; undefined: nothing. */
+  /** The company's additions to the schema; undefined: none. */
   readonly additions?: Additions | undefined;
   /** The parsed manifest of trusted documents; undefined without one. */
   readonly trustedDocuments?: unknown;
-  /** Plugins for Yoga and Envelop, inside those of the gateway. */
+  /** Plugins for Yoga and Envelop, which run inside those of the gateway. */
   readonly plugins?: readonly Plugin[] | undefined;
-  /** Set in front of the sandbox inside, whose records are made up. */
+  /** Set if the built-in sandbox, whose records are made up, replaces the service. */
   readonly sandbox?: { readonly idOfPerson: string } | undefined;
-  /** Whether others send requests, and not only the program around this. Default: true. */
+  /** Whether others send requests, besides the program around the gateway. Default: true. */
   readonly hasCallers?: boolean | undefined;
-  /** The proxy for a URL; undefined: none. */
+  /** Returns the proxy for a URL; undefined: no proxy. */
   readonly proxyFor?: (url: string) => string | undefined;
-  /** Where the pages of callers are counted, for several processes; undefined: here. */
+  /** Counts the pages of callers across several processes; undefined: they are counted in this process. */
   readonly ledger?: PageLedger | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -68,26 +68,26 @@ export interface GatewayParts {
 
 /** Tokens that this gateway keeps itself. */
 interface LocalTokens {
-  /** The caller closes it, after the gateway. */
+  /** Closed by the caller, after the gateway. */
   readonly store: TokenStore;
-  /** The caller closes it too. Undefined if the tokens need not outlive the process. */
+  /** Closed by the caller too. Undefined if the tokens need not outlive the process. */
   readonly rescue?: Rescue | undefined;
   /** The name of this process in the history of the tokens. */
   readonly replica?: string;
 }
 
-/** The tokens that another process keeps. */
+/** Tokens that another process keeps. */
 interface SharedTokens {
-  /** Called once everything else is right: a mistake must not cost an exchange. */
+  /** Called last, once everything else is valid: a mistake must not cost a token exchange. */
   readonly tokens: () => Promise<Omit<TokenKeeper, 'health'>>;
 }
 
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
- * Joins the parts of the gateway; no other file does. The list of stages below is the path of a request: read it from
- * top to bottom. In the last one, `delivery`, an operation is answered by its plan (`plans`, over `answers` and `paging`),
- * which sends requests to the service (`upstream`) with an access token (`tokens`).
+ * Connects the parts of the gateway; no other file does. The list of stages below is the path of a request: read it
+ * from top to bottom. In the last stage, `delivery`, an operation is answered by its plan (`plans`, over `answers` and
+ * `paging`), which sends requests to the service (`upstream`) with an access token (`tokens`).
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
@@ -96,8 +96,8 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({ version: VERSION, baseUrl, log });
-  // Parts that may throw are created first, so that nothing is running when one of them does. What they need of
-  // `planner`, `tokens`, `upstream` and `plans`, which are declared below, they call only once all of these are there.
+  // Parts that may throw are created first, so that nothing is running when one of them throws. They use `planner`,
+  // `tokens`, `upstream` and `plans`, which are declared below, only once all of these exist.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
   const served =
     parts.served ??
@@ -111,7 +111,7 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
     executor: delegations(served.schema, (request) => plans.delegate(request)),
     callerOf: (context) => planner.callWith(context)?.origin.caller,
   });
-  /** What callers see. */
+  /** The schema that callers see. */
   const offered = added ?? served;
   const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);
@@ -245,12 +245,12 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
     errors,
     telemetry: telemetry.requests(),
     clock,
-    // The order is part of the security: a stage may rely on those above it.
+    // The order matters for security: a stage may rely on those above it.
     plugins: pipeline({
       admit: [
         // Before every stage that replies: a page of a listed origin may read all answers.
         origin.corsHeaders,
-        // Before everything that waits, or keeps a request: a pipelined probe waits too.
+        // Before everything that waits, or holds a request: a pipelined probe waits too.
         holdRequests(memory),
         // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
         paths.health,
@@ -261,7 +261,7 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
         // Before authentication: browsers send preflights, and open pages, without a credential.
         origin.preflights,
         graphiql.page,
-        // Before anything of the body is read.
+        // Before any of the body is read.
         admission.authenticate,
         origin.crossSite,
       ],
@@ -273,7 +273,7 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
         admission.enforceScopes,
         operation.concealSdl,
         operation.refuseInvalid,
-        // Behind validation: it reads the types of fields.
+        // After validation: it reads the types of fields.
         operation.enforceFieldScopes,
       ],
       // Inside the stages of the gateway: they see only admitted requests.
@@ -290,18 +290,18 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
   return {
     /** Answers requests, as the handler of a Node server or as a `fetch`. */
     handler,
-    /** Executes operations of what callers see, for the program around the gateway. */
+    /** Executes operations on the schema that callers see, for the program around the gateway. */
     executor: inProcess(
       createPlansExecutor({ ...executing, schema: offered.schema, find: operations.findDocument }),
       planner,
     ),
     served: offered,
     metrics: telemetry.metrics,
-    /** From now on `/ready` replies 503. Everything else continues. */
+    /** Makes `/ready` reply 503 from now on. Everything else continues. */
     sayNotReady: () => void (isStopping = true),
-    /** From now on no refresh is started. `close` waits for one in progress. */
+    /** Starts no more refreshes. `close` waits for one in progress. */
     stopRefreshing: () => void tokens.stop(),
-    /** Ends all upstream requests, after the token pair of a refresh in progress is saved, and pages are reported. */
+    /** Ends all upstream requests, after the token pair of a refresh in progress is saved and pages are reported. */
     close: async () => {
       await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
       planner.close();
@@ -316,9 +316,9 @@ const SCOPES_WITHOUT_CREDENTIALS =
   'Set AUTH_API_KEYS or AUTH_JWKS_URL, or let what is in front of the gateway decide who may read these fields.';
 
 /**
- * Joins the parts that a request to the service needs, without a gateway around them: for the gateways of others.
+ * Connects the parts that a request to the service needs, without a gateway around them: for other gateways.
  *
- * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
+ * @throws Error with a message for the operator, if the store cannot be read, or belongs to another service
  */
 export async function createManagedExecutor(
   parts: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & LocalTokens,
@@ -352,9 +352,9 @@ export async function createManagedExecutor(
 }
 
 /**
- * Keeps the tokens: of a gateway, or in one process for several gateways.
+ * Creates the keeper of the tokens: for one gateway, or in one process for several gateways.
  *
- * @throws Error with a message for the operator, when the store cannot be read, or belongs to another service
+ * @throws Error with a message for the operator, if the store cannot be read, or belongs to another service
  */
 export async function keepTokens(
   {

@@ -1,15 +1,15 @@
 import { atOnce, STEP, type Pausable } from './pausable.ts';
 
 /**
- * A JSON value that keeps the bytes it was written as. The reader of answers passes them on, because `JSON.parse`
+ * A JSON value that keeps the bytes in which it was written. The reader of answers passes them on, because `JSON.parse`
  * changes values such as `1e400`, `12345678901234567890` and `{"2":0,"1":0}`.
  *
- * It is a place in the bytes, which were checked before. What is inside is looked up when it is asked for, and not kept:
- * objects for all values of an answer of 50 MB would take more than a gigabyte.
+ * It is a range of the bytes, which were checked before. Its contents are looked up on demand and not kept: objects for
+ * all values of an answer of 50 MB would take more than a gigabyte.
  */
 export class Json {
   readonly #document: CheckedBytes;
-  /** Its place in `bytes`. */
+  /** Its offset in `bytes`. */
   readonly start: number;
   readonly end: number;
 
@@ -19,7 +19,7 @@ export class Json {
     this.end = end;
   }
 
-  /** Of the whole document. */
+  /** The bytes of the whole document. */
   get bytes(): Buffer {
     return this.#document.bytes;
   }
@@ -42,12 +42,12 @@ export class Json {
     }
   }
 
-  /** As it was written. */
+  /** The text as it was written. */
   get raw(): string {
     return this.bytes.toString('utf8', this.start, this.end);
   }
 
-  /** Bytes. */
+  /** Its length in bytes. */
   get length(): number {
     return this.end - this.start;
   }
@@ -56,7 +56,7 @@ export class Json {
     return this.bytes[this.start] === LETTER_N;
   }
 
-  /** Whether it has neither elements nor members, as all values except lists and objects. */
+  /** Whether it has no elements or members; true for all values except lists and objects. */
   get isEmpty(): boolean {
     const { bytes, start } = this;
     const open = bytes[start]!;
@@ -74,7 +74,7 @@ export class Json {
     return this.members(new Set([key])).get(key);
   }
 
-  /** The values of these keys of an object; of all keys by default. */
+  /** Returns the values of these keys of an object; of all keys by default. */
   members(keys?: ReadonlySet<string>): Map<string, Json> {
     const members = new Map<string, Json>();
     if (this.kind !== 'object') return members;
@@ -91,7 +91,7 @@ export class Json {
     return members;
   }
 
-  /** The elements of a list; none of any other value. */
+  /** Returns the elements of a list; nothing for any other value. */
   *elements(): Generator<Json, undefined, undefined> {
     if (this.kind !== 'list') return;
     const document = this.#document;
@@ -103,7 +103,7 @@ export class Json {
     }
   }
 
-  /** As a value of JavaScript, except that numbers stay as they were written. */
+  /** The JavaScript value, except that numbers stay as they were written. */
   get value(): unknown {
     switch (this.kind) {
       case 'object':
@@ -120,12 +120,12 @@ export class Json {
   }
 }
 
-/** @returns undefined when the text is not JSON, `too deep` when it is nested more than MAX_LEVELS deep */
+/** @returns undefined if the text is not JSON, `too deep` if it is nested more than MAX_LEVELS deep */
 export function parseJson(text: string): Json | 'too deep' | undefined {
   return atOnce(jsonIn(Buffer.from(text)));
 }
 
-/** Does the same with UTF-8 bytes, in steps. */
+/** Does the same for UTF-8 bytes, in steps. */
 export function* jsonIn(bytes: Buffer): Pausable<Json | 'too deep' | undefined> {
   const checked = yield* checkJson(bytes);
   if (!(checked instanceof Map)) return checked;
@@ -135,7 +135,7 @@ export function* jsonIn(bytes: Buffer): Pausable<Json | 'too deep' | undefined> 
 }
 
 /**
- * Returns the values of these keys of an object, as they were written; nothing is made of the others. If a key is
+ * Returns the values of these keys of an object, as they were written, without parsing the others. If a key is
  * repeated, its last value counts.
  *
  * @param text JSON that `JSON.parse` has accepted, however deep it is; only an object has members
@@ -149,7 +149,7 @@ export function membersIn(text: string, keys: ReadonlySet<string>): Map<string, 
 
 class CheckedBytes {
   readonly bytes: Buffer;
-  /** By their starts. */
+  /** By the offset at which each begins. */
   readonly #endsOfLarge: ReadonlyMap<number, number>;
 
   constructor(bytes: Buffer, endsOfLarge: ReadonlyMap<number, number>) {
@@ -175,7 +175,7 @@ class CheckedBytes {
   }
 }
 
-/** The place of the next key or element, or of the closing bracket. @param end of the value before */
+/** Returns the offset of the next key or element, or of the closing bracket. @param end of the value before */
 function nextIn(bytes: Buffer, end: number): number {
   const at = afterSpace(bytes, end);
   return bytes[at] === COMMA ? afterSpace(bytes, at + 1) : at;
@@ -188,8 +188,8 @@ function decoded(raw: string): string {
 /**
  * Checks UTF-8 bytes against the grammar of JSON (RFC 8259).
  *
- * @returns the ends of large lists and objects, by their starts; undefined when the bytes are not JSON, `too deep` when
- *   it is nested more than MAX_LEVELS deep
+ * @returns the ends of large lists and objects, by their starts; undefined if the bytes are not JSON, `too deep` if
+ *   they are nested more than MAX_LEVELS deep
  */
 function* checkJson(bytes: Uint8Array): Pausable<Map<number, number> | 'too deep' | undefined> {
   const check = new Check(bytes);
@@ -208,8 +208,8 @@ const INVALID = new Error('not JSON');
 const TOO_DEEP = new Error('too deep');
 
 /**
- * Bytes. The end of a list or an object is remembered if more bytes than this would have to be passed to find it. Those
- * in inner ones whose end is remembered do not count, so deep nesting takes no more memory than flat text.
+ * Bytes. The end of a list or an object is remembered if finding it means passing more bytes than this. Bytes in inner
+ * ones whose end is remembered do not count, so deep nesting takes no more memory than flat text.
  */
 const LARGE = 1024;
 
@@ -218,10 +218,10 @@ class Check {
   readonly endsOfLarge = new Map<number, number>();
   /** The starts of the lists and objects that are open. */
   readonly #open: number[] = [];
-  /** How many bytes of each are in inner ones whose end is known. */
+  /** The number of bytes of each that are in inner ones whose end is known. */
   readonly #known: number[] = [];
   #at: number;
-  /** Whether a value comes next; otherwise, what follows a value. */
+  /** Whether a value comes next; otherwise a comma or a closing bracket. */
   #isValue = true;
 
   constructor(bytes: Uint8Array) {
@@ -229,7 +229,7 @@ class Check {
     this.#at = afterSpace(bytes, 0);
   }
 
-  /** Checks about 64 KB more. @returns whether that was all */
+  /** Checks about 64 KB more. @returns whether the check is complete */
   goOn(): boolean {
     const until = this.#at + STEP;
     while (this.#at < until) {
@@ -307,8 +307,8 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 const [LETTER_F, LETTER_N, LETTER_T] = [102, 110, 116];
 
 /*
- * Each of these returns the end of what begins at a byte, or -1. Bytes behind the end of the text are undefined, which
- * no comparison accepts.
+ * Each of these returns the end of the token that begins at an offset, or -1. Bytes behind the end of the text are
+ * undefined, which fails every comparison.
  */
 
 /** @param at of an `n` */
@@ -380,7 +380,7 @@ function scanMore(bytes: Uint8Array, at: number): number {
   return end === at ? -1 : end;
 }
 
-/** Of a value that is neither a list nor an object. */
+/** Scans a value that is neither a list nor an object. */
 export function scanScalar(bytes: Uint8Array, at: number): number {
   const byte = bytes[at];
   if (byte === 34) return scanString(bytes, at);
@@ -388,7 +388,7 @@ export function scanScalar(bytes: Uint8Array, at: number): number {
   return byte === 116 || byte === 102 ? scanBoolean(bytes, at) : scanNumber(bytes, at);
 }
 
-/** The place of the first key or element, or of the bracket that closes an empty object or list. */
+/** Returns the offset of the first key or element, or of the bracket that closes an empty object or list. */
 function firstIn(bytes: Uint8Array, open: number): number {
   return afterSpace(bytes, open + 1);
 }
@@ -438,7 +438,7 @@ export function* withoutSpace(bytes: Buffer): Pausable<Buffer> {
   return compact;
 }
 
-/** Whether it is one of `[ ] { } : ,` or an end of the text. */
+/** Whether it is one of `[ ] { } : ,` or the end of the text. */
 function isMark(byte: number | undefined): boolean {
   if (byte === undefined || byte === COMMA || byte === COLON) return true;
   // In ASCII, square and curly brackets differ in one bit.
@@ -447,8 +447,8 @@ function isMark(byte: number | undefined): boolean {
 }
 
 /**
- * Whether `JSON.parse` loses how a text was written: a number that JavaScript would write in another way, such as one
- * with more digits than it can hold, `1e5`, `1.0` and `-0`; or a key such as `"2"`, which it would put before the others.
+ * Whether `JSON.parse` loses how a text was written: a number that JavaScript would write differently, such as one with
+ * more digits than it can hold, `1e5`, `1.0` and `-0`; or a key such as `"2"`, which it would put before the others.
  *
  * @param text JSON that `JSON.parse` accepts
  */
@@ -457,7 +457,7 @@ export function losesWriting(text: string): boolean {
     const quote = text.indexOf('"', at);
     if (losesNumber(text, at, quote < 0 ? text.length : quote)) return true;
     if (quote < 0) return false;
-    // Nearly all strings end here, and a search costs less than a look at each character.
+    // Nearly all strings end here, and `indexOf` costs less than checking each character.
     const next = text.indexOf('"', quote + 1);
     at = text.charCodeAt(next - 1) === BACKSLASH ? endOfString(text, quote) : next + 1;
     if (!isIndex(text, quote, at)) continue;
@@ -466,10 +466,10 @@ export function losesWriting(text: string): boolean {
   }
 }
 
-/** What follows a key. */
+/** The end of a key: optional white space and a colon. */
 const KEY_END = /\s*:/y;
 
-/** Whether a number is lost in a part of a text in which no string is. */
+/** Whether a number is lost in a part of a text that contains no strings. */
 function losesNumber(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const first = text.charCodeAt(at);
@@ -498,7 +498,7 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
-/** Whether JavaScript puts a key before all others that are not indexes, whatever their order was. */
+/** Whether JavaScript puts this key before all keys that are not indexes, whatever their order was. */
 function isIndex(text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start + 1);
   if (!isDigit(first) && first !== BACKSLASH) return false;

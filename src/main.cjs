@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// src/main.ts is a link to this file. A Node that cannot strip types refuses a file of that name before its first line;
-// but it goes by the name of the file behind the link, and CommonJS is read by all.
+// src/main.ts is a link to this file. A Node version that cannot strip types refuses to load .ts files, but it uses the
+// name of the link's target, and every version can load CommonJS.
 const process = require('node:process');
 
 const NEEDED = 24;
@@ -15,7 +15,7 @@ if (Number.parseInt(process.versions.node, 10) < NEEDED) {
 
 async function start() {
   const { cacheCompiledCode } = await import('./compile-cache.js');
-  // Before the first file of TypeScript: then these are found in the cache, and what strips types need not be loaded.
+  // Before the first TypeScript file, so that all of them are found in the cache, and the type stripper is not loaded.
   cacheCompiledCode();
   await import('./process.ts');
 }

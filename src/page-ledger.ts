@@ -1,11 +1,13 @@
-/** Counts the pages that callers spend in several processes, so that each caller has one minute in all of them. */
+/**
+ * Counts the pages that callers spend in several processes, so that each caller has one minute in all of them together.
+ */
 export interface PageLedger {
   /**
    * Counts pages that were spent, whether the callers had them or not.
    *
    * @returns the pages that each of these callers has left of its minute, in the same order; negative if all processes
    *   together have let it spend more than it had
-   * @throws if they may not have been counted. It is unknown whether they were, so they must not be reported again
+   * @throws if it is unknown whether they were counted. They must not be reported again
    */
   take(report: PageReport): Promise<readonly number[]>;
 }

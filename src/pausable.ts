@@ -2,15 +2,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
 /**
- * Work on something large. It yields about every `STEP` bytes; whoever runs it decides whether the event loop gets a
- * turn then.
+ * Work on something large. It yields about every `STEP` bytes; the code that runs it decides whether the event loop
+ * then gets a turn.
  */
 export type Pausable<T> = Generator<undefined, T, undefined>;
 
 /** Bytes that are read or written between two yields, roughly. */
 export const STEP = 64 * 1024;
 
-/** Does all of the work now. */
+/** Does all the work now. */
 export function atOnce<T>(work: Pausable<T>): T {
   for (;;) {
     const { done, value } = work.next();
@@ -18,7 +18,7 @@ export function atOnce<T>(work: Pausable<T>): T {
   }
 }
 
-/** Does all of the work now if that takes some milliseconds at most, and otherwise the first part of it. */
+/** Does all the work now if that takes a few milliseconds at most, otherwise the first part of it. */
 export function beginning<T>(work: Pausable<T>, clock: Clock): IteratorResult<undefined, T> {
   const first = work.next();
   if (first.done) return first;
@@ -34,7 +34,7 @@ const BEGINNING_MS = 5;
 /**
  * Does the work in turns of the event loop, one step in each.
  *
- * @throws the abort reason of the signal; the rest is not done then
+ * @throws the abort reason of the signal; the rest is then not done
  */
 export async function inTurns<T>(work: Pausable<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
@@ -45,7 +45,7 @@ export async function inTurns<T>(work: Pausable<T>, signal: AbortSignal): Promis
   }
 }
 
-/** Work that is done already. */
+/** Work that is already done. */
 // oxlint-disable-next-line require-yield -- nothing is left to pause in
 export function* inOneStep<T>(value: T): Pausable<T> {
   return value;

@@ -9,21 +9,21 @@ const stop = new AbortController();
 const hurry = new AbortController();
 /** Terminals and systemd signal the whole process group, and npm forwards the signal too: it arrives twice. */
 const ECHO_MS = 1_000;
-let askedAt = 0;
+let signalledAt = 0;
 // Not `once`: the default action of a second signal would end the process before a token pair is saved.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (!stop.signal.aborted) {
-      askedAt = systemClock.elapsed();
+      signalledAt = systemClock.elapsed();
       stop.abort();
-    } else if (systemClock.elapsed() - askedAt >= ECHO_MS) hurry.abort();
+    } else if (systemClock.elapsed() - signalledAt >= ECHO_MS) hurry.abort();
   });
 }
 // A closed stdout or stderr (EPIPE) must not end the process, least of all during an exchange.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 // A pending promise does not keep the process alive, and a token pair may still have to be saved.
 const alive = setInterval(() => {}, 2 ** 30);
-// Not imported above: modules that are loaded before the cache is on are not found in it.
+// Not imported above: modules that are loaded before the cache is on are not cached.
 const { thisMachine } = await import('./setup/machine.ts');
 const { run } = await import('./cli/program.ts');
 process.exitCode = await run(args, {
@@ -37,7 +37,7 @@ process.exitCode = await run(args, {
   hurry: hurry.signal,
 });
 clearInterval(alive);
-// Code of the company may leave something open, such as a pool of connections.
+// The company's code may leave something open, such as a connection pool.
 setTimeout(() => process.exit(), 2_000).unref();
 // An open standard input could keep the process running.
 process.stdin.destroy();

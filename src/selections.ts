@@ -29,12 +29,12 @@ export function fragmentsOf({ definitions }: DocumentNode): Fragments {
   );
 }
 
-/** Returns what fields of one key select together. */
+/** Returns the combined selections of the fields of one key. */
 export function selectionsOf(nodes: readonly FieldNode[]): readonly SelectionNode[] {
   return nodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
 }
 
-/** Groups the fields that selections have for one object by their keys in the answer, whatever their conditions are. */
+/** Groups the fields that selections have for one object by their keys in the answer, whatever their conditions. */
 export function fieldsByKey(
   selections: readonly SelectionNode[],
   fragments: Fragments,
@@ -42,7 +42,7 @@ export function fieldsByKey(
   return Map.groupBy(fieldsIn(selections, fragments), ({ alias, name }) => (alias ?? name).value);
 }
 
-/** Returns the fields that selections have for one object, whatever their conditions are. */
+/** Returns the fields that selections have for one object, whatever their conditions. */
 export function fieldsIn(
   selections: readonly SelectionNode[],
   fragments: Fragments,
@@ -55,7 +55,7 @@ export function fieldsIn(
 
 export interface FieldWalk<State> {
   readonly fragments: Fragments;
-  /** Returns the state inside a fragment; undefined to leave the fragment out. */
+  /** Returns the state inside a fragment; undefined to skip the fragment. */
   readonly enter: (
     selection: FragmentSpreadNode | InlineFragmentNode,
     fragment: FragmentDefinitionNode | InlineFragmentNode,
@@ -68,11 +68,12 @@ export interface FieldWalk<State> {
 }
 
 /**
- * Walks over the fields that selections have for one object: those in fragments too, but not those below fields. However
- * often a fragment is spread, it is entered once for each key, so that the time is bounded by the length of the document.
+ * Visits the fields that selections have for one object: also those in fragments, but not those below fields. A
+ * fragment is entered once for each key, however often it is spread, so that the time is bounded by the length of the
+ * document.
  *
- * @param entered keys, by the names of fragments: a recursion into the fields passes it on, to enter each fragment once
- *   in all
+ * @param entered keys, by the names of fragments: a recursion into the fields passes it on, so that each fragment is
+ *   entered once in all
  */
 export function walkFields<State>(
   selections: readonly SelectionNode[],
@@ -133,10 +134,10 @@ export function visitFields(
   );
 }
 
-/** What a field of an operation needs. */
+/** A scope that a field of an operation needs. */
 export interface Need {
   readonly scope: string;
-  /** What needs it, for messages: `The field Person.contacts`. */
+  /** The field that needs it, for messages: `The field Person.contacts`. */
   readonly subject: string;
 }
 
@@ -157,8 +158,8 @@ export interface Refused {
 const REFUSED = Symbol('refused');
 
 /**
- * Replaces a field that the caller may not read by a `__typename` under a key of the gateway, so that what is sent stays
- * valid wherever the field was selected. Its arguments and selections are left out.
+ * Replaces a field that the caller may not read by a `__typename` under a key of the gateway, so that the request stays
+ * valid wherever the field was selected. Its arguments and selections are dropped.
  *
  * @param sentKey different for fields that are read in different ways: callers who send the same share the answer
  */

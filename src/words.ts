@@ -1,4 +1,4 @@
-/** The nearest of these words, if it differs by at most two letters. */
+/** Returns the nearest of these words, if it differs by at most two letters. */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const [nearest] = words
     .map((other) => ({ other, away: distance(word, other) }))
@@ -7,7 +7,7 @@ export function nearestWord(word: string, words: readonly string[]): string | un
   return nearest?.other;
 }
 
-/** The Levenshtein distance, computed row by row. */
+/** Returns the Levenshtein distance, computed row by row. */
 export function distance(word: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (let i = 0; i < word.length; i += 1) {

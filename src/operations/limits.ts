@@ -19,7 +19,7 @@ export interface Limits {
 
 /** A limit that a document exceeds. */
 export interface Excess {
-  /** Names the limit and the actual value, and says what to do. */
+  /** Says which limit is exceeded, the actual value, and what to do. */
   readonly message: string;
   /** Whether routers may exceed it: they send one request for many callers, with aliases. */
   readonly isAllowedForRouters: boolean;
@@ -30,7 +30,7 @@ const MAX_ROOT_FIELDS = 50;
 const MAX_DIRECTIVES = 100;
 /** Per document, all operations together. */
 const MAX_SELECTIONS = 10_000;
-/** Selections of one field at one place of the answer. */
+/** Selections of one field at one position of the answer. */
 const MAX_REPEATS = 100;
 /** Characters. The answer repeats an alias in every record, so a long one could add gigabytes. */
 const MAX_NAME = 255;
@@ -131,7 +131,7 @@ function tooMuch(message: string, isAllowedForRouters = false): Excess {
   return { message, isAllowedForRouters };
 }
 
-/** Fragments that spread each other twice can reach numbers that are not worth printing. */
+/** Fragments that spread each other twice can reach numbers too large to print. */
 function inWords(count: number): string {
   return count > 1_000_000 ? 'more than 1000000' : String(count);
 }
@@ -159,7 +159,7 @@ export function tooComplex(message: string): GraphQLError {
   });
 }
 
-/** The size of an operation. The contents of a fragment count wherever it is spread. */
+/** The size of an operation. The contents of a fragment count at each spread. */
 interface OperationSize {
   /** Fields, inline fragments and fragment spreads. */
   readonly selections: number;
@@ -180,7 +180,7 @@ interface DocumentSize {
 
 /**
  * Measures a document. Each fragment is measured once, however often it is spread, so ten fragments that each spread
- * the next one twice are measured quickly although they are a thousand times as large.
+ * the next one twice are measured quickly although they expand to a thousand times their size.
  */
 export function measureDocument(document: DocumentNode): DocumentSize {
   const { definitions } = document;
@@ -286,10 +286,10 @@ interface RepeatedField {
 }
 
 /**
- * Finds the field that an operation selects most often at one place of the answer. Validation compares all these
+ * Finds the field that an operation selects most often at one position of the answer. Validation compares all these
  * selections with each other, and everything below them.
  *
- * The operation must have been measured before, since the time that this takes grows with its selections.
+ * Call it only for a measured operation: its time grows with the operation's selections.
  */
 function mostRepeatedField(
   { selectionSet }: OperationDefinitionNode,

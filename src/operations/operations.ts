@@ -26,12 +26,12 @@ interface OperationRules<Plan> extends Limits {
   readonly introspection: boolean;
   /** Bytes of memory that all kept documents may take, with their errors and plans. */
   readonly maxBytes: number;
-  /** Finds the fields of an operation that need scopes. Default: none does. */
+  /** Finds the fields of an operation that need scopes. Default: no field does. */
   readonly scopedUses?: (
     document: DocumentNode,
     operation: OperationDefinitionNode,
   ) => readonly ScopedUse[];
-  /** @param grown called with the bytes that the plan keeps from now on, or drops (negative) */
+  /** @param grown called with the number of bytes that the plan keeps from now on, or releases (negative) */
   readonly compile?: (
     operation: Omit<CheckedOperation, 'plan'>,
     grown: (bytes: number) => void,
@@ -39,7 +39,7 @@ interface OperationRules<Plan> extends Limits {
 }
 
 export interface Operations<Plan = unknown> {
-  /** @throws GraphQLError for a text that does not parse, or a name that selects none of its operations */
+  /** @throws GraphQLError for a text that does not parse, or a name without an operation in it */
   find(text: string, operationName: unknown): CheckedOperation<Plan>;
   /** Does the same for a document. */
   findDocument(document: DocumentNode, operationName: unknown): CheckedOperation<Plan>;
@@ -55,9 +55,9 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
     maxSize: rules.maxBytes,
     sizeCalculation: ({ bytes }) => bytes,
   });
-  /** Drops what was least recently used; the document itself if it is too large. */
+  /** Drops the least recently used documents; the document itself if it is too large. */
   const keep = (text: string, document: CheckedDocument<Plan>) => {
-    // For a value that it has, the cache does not calculate the size again.
+    // The cache does not recalculate the size of a value that it already holds.
     documents.delete(text);
     documents.set(text, document);
   };
@@ -84,14 +84,14 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
   };
 }
 
-/** A part of an address that a `slice` returned keeps the whole address alive. */
+/** A substring of an address, as `slice` returns it, keeps the whole address alive. */
 function copyOf(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }
 
 /**
  * One operation of a document, with everything that depends on neither its variables nor its caller. It is made once
- * and kept, so a request with a known text needs no parsing, visiting or validation.
+ * and kept, so a request with a known text is not parsed, visited or validated again.
  */
 export class CheckedOperation<Plan = unknown> {
   readonly document: DocumentNode;
@@ -120,7 +120,7 @@ export class CheckedOperation<Plan = unknown> {
     return this.operation.name?.value;
   }
 
-  /** Which of `_service` and `_entities`, the fields for routers, it selects on the query root. */
+  /** The fields for routers (`_service` and `_entities`) that it selects on the query root. */
   get routerFields(): readonly string[] {
     const { schema } = this.#of.rules;
     return (this.#routerFields ??= findRouterFields(schema, this.document, this.operation));
@@ -133,8 +133,8 @@ export class CheckedOperation<Plan = unknown> {
   }
 
   /**
-   * Counts the document with its plans as memory of requests, once for all that use it at the same time: it is in memory
-   * for them although the cache may have dropped it.
+   * Counts the document with its plans as memory of requests, once for all concurrent users: it is in memory for them
+   * even if the cache has dropped it.
    *
    * @returns whether the request may continue; call `release` in any case
    */
@@ -148,8 +148,8 @@ export class CheckedOperation<Plan = unknown> {
   }
 
   /**
-   * Makes the validation errors of the document, for one reply: a status and a code are written into their extensions.
-   * Read `excess` first: a hostile document can make validation expensive.
+   * Creates the validation errors of the document, for one reply: a status and a code are written into their
+   * extensions. Read `excess` first: a hostile document can make validation expensive.
    */
   errors(): readonly GraphQLError[] {
     return this.#of.errors();
@@ -264,14 +264,14 @@ class CheckedDocument<Plan> {
  */
 const BYTES_OF_DOCUMENT = 2_000;
 const BYTES_OF_OPERATION = 600;
-/** With the nodes that are made of it. */
+/** With the nodes that are created from it. */
 const BYTES_OF_TOKEN = 500;
 
 /**
- * Takes the tokens of a document apart, which are linked from the first to the last: its nodes refer to a few of them,
- * which would keep all others, and all comments.
+ * Unlinks the tokens of a document, which are linked from the first to the last: its nodes refer to a few of them,
+ * which would keep all others alive, and all comments.
  *
- * @returns how many there are, without comments
+ * @returns the number of tokens, without comments
  */
 function unlinkTokens({ loc }: DocumentNode): number {
   let count = 0;
@@ -315,7 +315,7 @@ class KeptErrors {
     );
   }
 
-  /** Makes the errors again, each time new ones: their receiver may change them. */
+  /** Creates the errors again, each time new ones: their receiver may change them. */
   made(): readonly GraphQLError[] {
     if (this.#errors.length === 0) return NONE;
     const source = this.#source;
@@ -329,7 +329,7 @@ class KeptErrors {
 const NONE: readonly GraphQLError[] = [];
 const BYTES_OF_ERROR = 400;
 
-/** Of each character of a text that may have characters beyond Latin-1. */
+/** Bytes of a text, of which each character may be beyond Latin-1. */
 function textBytes(text: string): number {
   return 2 * text.length;
 }
@@ -340,7 +340,7 @@ function findRouterFields(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): readonly string[] {
-  // Most documents have none of these names, and a name cannot be written in another way.
+  // Most documents contain none of these names, and a name has only one spelling.
   const text = document.loc?.source.body;
   if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
   const fields = new Set<string>();

@@ -5,10 +5,10 @@ import { excessOf, parseWithin, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
 export interface TrustedDocument {
-  /** As the manifest has it. */
+  /** The id as it is written in the manifest. */
   readonly id: string;
   readonly text: string;
-  /** The names of its operations, in order; undefined for one without a name. */
+  /** The names of its operations, in order; undefined for an operation without a name. */
   readonly operations: readonly (string | undefined)[];
 }
 
@@ -18,10 +18,10 @@ interface DocumentRules extends Limits {
 }
 
 /**
- * Reads the documents of a manifest and checks each as a request with it would be checked.
+ * Reads the documents of a manifest, and checks each like a request that contains it.
  *
  * @returns the documents by their ids
- * @throws OperatorMistake that names every document that would be refused
+ * @throws OperatorMistake that lists every document that would be refused
  */
 export function readTrustedDocuments(
   content: unknown,

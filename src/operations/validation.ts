@@ -37,14 +37,14 @@ export function validationErrors(
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
 
-/** Without those of graphql 17 for `@defer` and `@stream`, which also refuse them in mutations. */
+/** Without the rules of graphql 17 for `@defer` and `@stream`, which also refuse them in mutations. */
 const SPECIFIED = specifiedRules.filter(({ name }) => !name.includes('StreamDirective'));
 const RULES = [...SPECIFIED, noReservedNames, incrementalRules];
 const CLOSED_RULES = [...RULES, NoSchemaIntrospectionCustomRule];
 
 /**
  * Refuses the names that the gateway adds to its requests: they would clash, and the service would report errors in
- * something that the caller did not write.
+ * fields that the caller did not write.
  *
  * Routers use names that begin with `__`, so of those only `__typename` is reserved.
  */
@@ -70,7 +70,7 @@ function noReservedNames(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** Checks what the proposal requires of `@defer` and `@stream`, in addition to the rules for all directives. */
+/** Checks the requirements of the proposal for `@defer` and `@stream`, in addition to the rules for all directives. */
 function incrementalRules(context: ValidationContext): ASTVisitor {
   const labels = new Map<string, DirectiveNode>();
   return {

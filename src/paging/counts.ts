@@ -11,8 +11,8 @@ import { sizeOf, type Identified, type Page } from './page.ts';
  *      answered from memory     answered from memory, and        counted before it is answered
  *                               counted again in the background
  *
- * The age of a total is the time since its walk began: it may not include records that were inserted later. Each walk of
- * a whole list renews the total, whatever the walk was for. A count in the background begins only when a total is
+ * The age of a total is the time since its walk began: it may not include records that were inserted later. Each walk
+ * of a whole list renews the total, whatever the walk was for. A count in the background begins only when a total is
  * requested, and stops when the total was not requested for TOTAL_COUNT_SECONDS. If it fails, the total is kept.
  */
 

@@ -22,8 +22,8 @@ import type { WalkBounds, WalkedPage, WalkedPages } from './walk.ts';
  *   page index           |a b c d|e f g h|i j k l|m n o p|
  *   1 at its position            |e f|                       its page, up to the record
  *   2 near it            |a b c d|e f g h|i j k l|           the pages around it, in full
- *   3 further away       |a b c d →   |g h i j → |m n o p →  runs of consecutive pages: from the start of the list, from
- *                                                            the position, or from the last page on
+ *   3 further away       |a b c d →   |g h i j → |m n o p →  runs of consecutive pages: from the start of the list,
+ *                                                            from the position, or from the last page on
  *
  * Two functions take these steps:
  *

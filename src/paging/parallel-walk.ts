@@ -23,10 +23,10 @@ import {
 /*
  * How two pages are proved to join
  *
- * The upstream returns one cursor per page, so the first walk of a list reads one page after the other. It leaves a page
- * index: the cursor with which each page was requested. The next walk requests all these pages at the same time. But
- * records were inserted, removed and moved in between, and it is unknown what a cursor points at now: a record, an offset
- * in the list, or nothing. So a cursor proves nothing. Only records prove that page B continues page A.
+ * The upstream returns one cursor per page, so the first walk of a list reads one page after the other. It leaves a
+ * page index: the cursor with which each page was requested. The next walk requests all these pages at the same time.
+ * But records were inserted, removed and moved in between, and it is unknown what a cursor points at now: a record, an
+ * offset in the list, or nothing. So a cursor proves nothing. Only records prove that page B continues page A.
  *
  * For that, pages overlap. The first walk requests two records less than the page limit; the next one requests the
  * limit, with the same cursors. With a limit of 6, in a list that did not change:
@@ -49,9 +49,10 @@ import {
  * |e f g h i j|, and `c d` are lost. So one shared record needs a witness: A must also hold the record that B's cursor
  * was made from (`d`). After one insert it does: thanks to the overlap of two, one insert causes no gap.
  *
- * A page inside the page before is skipped, and its `hasNextPage` is ignored. At a gap, the walk reads on from A's fresh
- * cursor until it meets a page of the index again; if it never does, it reads to the end like this (`readOn`). Records
- * without an id, or with one that occurs twice in a page, prove nothing: such lists are always read page by page.
+ * A page inside the page before is skipped, and its `hasNextPage` is ignored. At a gap, the walk reads on from A's
+ * fresh cursor until it meets a page of the index again; if it never does, it reads to the end like this (`readOn`).
+ * Records without an id, or with one that occurs twice in a page, prove nothing: such lists are always read page by
+ * page.
  */
 
 /** How a page relates to one that was read from an earlier cursor. */

@@ -2,7 +2,10 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 
 interface LogOptions {
   readonly level: string;
-  /** Readable lines, JSON lines as pino writes them, or JSON lines with words, dates and flat causes. */
+  /**
+   * `readable`: lines for people; `pino`: JSON lines as pino writes them; `json`: JSON lines with level names, dates
+   * and flat causes.
+   */
   readonly format: 'readable' | 'pino' | 'json';
   readonly colors: boolean;
   readonly destination: DestinationStream & NodeJS.WritableStream;
@@ -36,7 +39,7 @@ const FOR_COLLECTORS = {
   serializers: { err: describeFlat },
 };
 
-/** Returns a log of another program, which then describes errors as `createLog` does. */
+/** Returns a log of another program that describes errors like `createLog` does. */
 export function withoutDetails(log: Logger): Logger {
   return log.child({}, { serializers: { err: describe } });
 }
@@ -102,8 +105,8 @@ interface Described {
 }
 
 /**
- * Logs what an error is and where it came from, and nothing else. A GraphQL error also holds its document, and with it
- * the literals of a caller's query, which must stay out of logs.
+ * Logs the kind and the origin of an error, and nothing else. A GraphQL error also holds its document, and with it the
+ * literals of a caller's query, which must not be logged.
  */
 function describe(error: unknown, depth = 0): Described | string {
   if (!(error instanceof Error)) return String(error);
@@ -113,13 +116,13 @@ function describe(error: unknown, depth = 0): Described | string {
     type: name,
     message,
     code: extensions?.code ?? code,
-    // The message of a coded error is enough; where the error was created does not help.
+    // The message of a coded error is enough; its stack does not help.
     stack: depth === 0 && !extensions ? framesOf(stack) : undefined,
     ...(cause !== undefined && depth < 4 && { cause: describe(cause, depth + 1) }),
   };
 }
 
-/** Describes an error like `describe`, but with all causes in one line: collectors index nested objects badly. */
+/** Describes an error like `describe`, but with all causes on one line: collectors index nested objects badly. */
 function describeFlat(error: unknown): unknown {
   const described = describe(error);
   if (typeof described === 'string') return described;
@@ -135,7 +138,7 @@ function inLine(cause: Described | string): string {
   return `${text.replace(/\s+/g, ' ')}${next === undefined ? '' : `, caused by ${inLine(next)}`}`;
 }
 
-/** The first frames. The message before them is left out: its lines could look like lines of the log. */
+/** Returns the first frames. The message before them is left out: its lines could look like log lines. */
 function framesOf(stack: string | undefined): string | undefined {
   const frames = stack?.split('\n').filter((line) => /^ +at /.test(line));
   return frames?.slice(0, 7).join('\n');

@@ -21,9 +21,9 @@ type Labels = readonly [first?: string, second?: string];
 type GaugeSample = readonly [value: number, ...labels: Labels];
 
 interface GaugeOptions extends FamilyOptions {
-  /** `counter` for what is counted elsewhere. Default: `gauge`. */
+  /** `counter` for values that are counted elsewhere. Default: `gauge`. */
   readonly type?: 'gauge' | 'counter';
-  /** Returns the current values: without labels, a number; undefined while they are unknown. */
+  /** Returns the current values: a number if there are no labels; undefined while they are unknown. */
   readonly collect: () => number | undefined | Iterable<GaugeSample>;
 }
 
@@ -110,8 +110,8 @@ export function createMetricRegistry() {
 }
 
 /**
- * The metrics that Prometheus' clients report for every process: CPU, memory, garbage collection, the lag of the event
- * loop. They are collected from their first reading on, so a gateway whose metrics are not read does not pay for them.
+ * Creates the metrics that Prometheus clients report for every process: CPU, memory, garbage collection, event loop
+ * lag. They are collected from the first reading on, so a gateway whose metrics are not read does not pay for them.
  */
 export function processMetrics(): Metrics {
   return readWith(({ collectDefaultMetrics, Registry }) => {
@@ -122,10 +122,10 @@ export function processMetrics(): Metrics {
 }
 
 /**
- * Adds up the metrics of processes that come and go.
+ * Adds up the metrics of processes that start and end.
  *
- * Prometheus takes a count that falls for one that began again, and adds all of it to the rate. So the counts of a
- * process that has ended remain, and those of a process that does not answer are the last ones that it reported.
+ * Prometheus takes a falling count for a restarted one, and adds all of it to the rate. So the counts of an ended
+ * process are kept, and a process that does not answer counts with its last report.
  */
 export class MergedMetrics {
   readonly #last = new Map<ReportingProcess, object[]>();
@@ -174,7 +174,7 @@ function readWith(create: (client: typeof import('prom-client')) => Registry): M
   };
 }
 
-/** One value for each combination of label values, found by a lookup for each label: no key is built. */
+/** Creates one value for each combination of label values. They are found by one lookup per label: no key is built. */
 function createSeries<V>(options: FamilyOptions, create: () => V) {
   const values = new Map<string, Map<string, V>>();
   // Without labels there is a single series, which starts at 0: nothing has happened yet.

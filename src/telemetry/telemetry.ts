@@ -37,7 +37,7 @@ import { createMetricRegistry, type MetricRegistry, type Metrics } from './metri
 
 interface TelemetryParts {
   readonly version: string;
-  /** Of the service. */
+  /** The URL of the service. */
   readonly baseUrl: string;
   readonly log: Logger;
 }
@@ -54,8 +54,8 @@ export type Telemetry = ReturnType<typeof createTelemetry>;
 
 /**
  * The metrics of a process, and the interfaces through which its parts report to logs, metrics and spans. Each part
- * gets its interface at the start, once; only then are there metrics of it. Nothing that is reported is personal or
- * secret, and callers do not decide how many series there are.
+ * gets its interface once, at the start; its metrics exist only from then on. Reports contain no personal data and no
+ * secrets, and callers cannot decide the number of series.
  */
 export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
   const metrics = createMetricRegistry();
@@ -95,23 +95,23 @@ interface RequestCause extends Cause {
   readonly cost: {
     upstreamRequests: number;
     pages: number;
-    /** The service's own id of the last request to it that failed. */
+    /** The service's own id of the last failed request to it. */
     failedServiceRequest: string | undefined;
   };
-  /** By `performance.now()`. */
+  /** When it began, by `performance.now()`. */
   readonly begun: number;
   /** Read at the start: a stream drops its headers. */
   readonly client: ReturnType<typeof clientOf>;
 }
 
-/** Narrows the type: all causes are created in this file. Undefined for what the gateway does by itself. */
+/** Narrows the type: all causes are created in this file. Returns undefined for work that no caller requested. */
 function requestCause(cause: Cause | undefined): RequestCause | undefined {
   return cause as RequestCause | undefined;
 }
 
 /**
  * Gives each request of a caller an id and a span, and reports it when its answer, or the last part of a stream, is
- * sent. Probes are frequent, so they are logged at the level debug only, and not counted. Query strings, documents and
+ * sent. Probes are frequent, so they are logged only at the level debug, and not counted. Query strings, documents and
  * variables may name people, so they are never read.
  */
 function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry {
@@ -153,7 +153,7 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
       writeLine(log, exchange, ended);
       if (isProbe(exchange.path)) return;
       requests(1, exchange.trustedName, ended.outcome);
-      // What was refused may be from anyone, and take the names of all others out of the metric.
+      // A refused request may come from anyone, and could use up the client names of this metric.
       if (exchange.operationType) {
         requestsOfClients(1, clients(cause.client.name), exchange.trustedName);
       }
@@ -163,19 +163,19 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
   };
 }
 
-/** Short, and without characters that have a meaning in a log, a terminal or a header. */
+/** Short, and without characters that have a meaning in logs, terminals or headers. */
 const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** The id that the caller sent if it is harmless, and a new one otherwise. */
+/** Returns the id that the caller sent if it is harmless, and otherwise a new one. */
 function requestIdOf(exchange: Exchange): string {
   const sent = exchange.header('x-request-id');
   return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
 }
 
-/** A name or version, as applications have them. */
+/** The usual form of an application's name or version. */
 const CLIENT = /^[A-Za-z0-9][A-Za-z0-9 ._@/+-]{0,63}$/;
 
-/** What the client calls itself. Anything else than a short name is left out. */
+/** Returns the name that the client sends, if it is a short name. */
 function clientOf(exchange: Exchange) {
   const sent = (part: 'name' | 'version') => {
     const text =
@@ -185,10 +185,10 @@ function clientOf(exchange: Exchange) {
   return { name: sent('name'), version: sent('version') };
 }
 
-/** Clients that have a series of their own in each process; all later ones share one. */
+/** The most clients with their own series in each process; all others share one. */
 const MAX_CLIENTS = 100;
 
-/** Returns the function that bounds the names of clients: they come from callers. */
+/** Returns the function that limits the number of client names: they come from callers. */
 function clientLabels() {
   const names = new Set<string>();
   return (client = ''): string => {
@@ -219,7 +219,7 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
     {
       requestId,
       method,
-      // A path where nothing is served may contain a key or name a person.
+      // An unknown path may contain a key or name a person.
       path: isKnownPath(path) ? path : undefined,
       status,
       ms: Math.round(ms * 10) / 10,
@@ -237,7 +237,10 @@ function writeLine(log: Logger, exchange: Exchange, { cause, status, ms, outcome
   );
 }
 
-/** Only names of API keys, which the operator gave: the subject of a token may be a person. */
+/**
+ * Returns the name of an API key, which the operator chose; undefined for the subject of a token, which may be a
+ * person.
+ */
 function keyName(caller: string | undefined): string | undefined {
   return caller?.startsWith('key:') ? caller.slice('key:'.length) : undefined;
 }
@@ -263,7 +266,7 @@ interface UpstreamLoad {
   readonly waiting: Readonly<Record<'interactive' | 'drain', number>>;
 }
 
-/** Requests to the service, apart from exchanges of tokens. They carry the id and the trace of the caller's request. */
+/** Reports requests to the service, except token exchanges. They carry the id and the trace of the caller's request. */
 function upstreamTelemetry(
   { metrics, spans, log, server }: Reporting,
   load: () => UpstreamLoad,
@@ -388,7 +391,7 @@ interface ReadingLoad {
   readonly requestBytes: () => number;
 }
 
-/** Pages and walks. The requests of a walk belong to the caller's request that began it. */
+/** Reports pages and walks. The requests of a walk belong to the caller's request that began it. */
 function readingTelemetry(
   { metrics, spans, log }: Reporting,
   { drains, answers, requestBytes }: ReadingLoad,
@@ -493,16 +496,16 @@ function readingTelemetry(
 }
 
 /**
- * The state of the token set, and the exchanges of its refresh token.
+ * Reports the state of the token set, and the exchanges of its refresh token.
  *
  * @returns a function that reports an exchange: its outcome, the seconds from the claim to the saved pair, and the
- * service's own id of a request that failed
+ *   service's own id of a failed request
  */
 function tokenTelemetry(
   { metrics, spans, server }: Reporting,
   health: () => TokenHealth | undefined,
 ) {
-  // Without tokens these are unknown, and not 0.
+  // Without tokens these are unknown, not 0.
   const gauge = (name: string, help: string, value: (of: TokenHealth) => number) => {
     const collect = () => {
       const of = health();
@@ -565,7 +568,7 @@ function tokenTelemetry(
   };
 }
 
-/** The workers that are running, and how many have ended, by reason. */
+/** The number of running workers, and of ended ones by reason. */
 interface WorkersLoad {
   readonly running: readonly { readonly state: string }[];
   readonly ended: Readonly<Record<string, number>>;
@@ -591,7 +594,7 @@ function workerTelemetry({ metrics }: Reporting, load: () => WorkersLoad): void 
   });
 }
 
-/** @returns a function that reports how many differences of each kind the live schema has from the snapshot */
+/** @returns a function that reports the number of differences of each kind between the live schema and the snapshot */
 function schemaTelemetry({ metrics }: Reporting) {
   let drift: Readonly<Record<string, number>> = {};
   metrics.gauge({
@@ -611,15 +614,16 @@ interface TracedRequest {
   header(name: string): string | undefined;
 }
 
-/** The attribute for the service's own id of a request that failed: its support finds the request by it. */
+/** The attribute with the service's own id of a failed request, by which the service's support finds it. */
 const REQUEST_ID = 'http.response.header.x-request-id';
 
-/** The context of a request that is not traced. Its span ignores everything. */
+/** The context of a request that is not traced. Its span records nothing. */
 const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
 
 /**
- * Creates spans of the SDK that the operator has registered; without one, nothing is created, read or sent on. Parents
- * are passed on explicitly: shared work, and work that waited in a queue, does not run in the context of its caller.
+ * Creates spans with the SDK that the operator has registered; without an SDK, spans and trace headers are neither
+ * created, read nor forwarded. Parents are passed explicitly: shared work, and work that waited in a queue, does not
+ * run in the context of its caller.
  */
 function createSpans(version: string) {
   const name = 'recruiting-subgraph';
@@ -629,7 +633,7 @@ function createSpans(version: string) {
     const provider: object = trace.getTracerProvider();
     // A provider that is not a proxy was set by an SDK, through another copy or a later version of the API package.
     const hasTracer = !isProxy(provider) || provider.getDelegateTracer(name, version) !== undefined;
-    // A propagator without an SDK sends on the trace context of callers.
+    // A propagator without an SDK forwards the trace context of callers.
     return hasTracer || propagation.fields().length > 0;
   };
   /** Begins a span below that of the parent context. */
@@ -645,7 +649,7 @@ function createSpans(version: string) {
       const attributes = { 'http.request.method': of.method };
       return begin('request', SpanKind.SERVER, callersContext(of), attributes);
     },
-    /** Records a span that is over and belongs to no request. @param error the code of what went wrong */
+    /** Records a span that has ended and belongs to no request. @param error the code of the failure */
     past: (of: string, seconds: number, attributes: Attributes, error?: string): void => {
       const startTime = Date.now() - seconds * 1000;
       const options = { kind: SpanKind.CLIENT, startTime, attributes };
@@ -658,7 +662,7 @@ function spanOf(of: Context): Span {
   return trace.getSpan(of)!;
 }
 
-/** @param error the code of what went wrong */
+/** @param error the code of the failure */
 function endSpan(span: Span, error?: string, isFailure = true): void {
   if (error !== undefined) {
     span.setAttribute('error.type', error);
@@ -667,7 +671,7 @@ function endSpan(span: Span, error?: string, isFailure = true): void {
   span.end();
 }
 
-/** Those of W3C Trace Context only: a caller's baggage is not for the service. */
+/** Only the headers of W3C Trace Context: a caller's baggage is not for the service. */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
 function traceHeaders(of: Context): Record<string, string> | undefined {
@@ -679,7 +683,10 @@ function traceHeaders(of: Context): Record<string, string> | undefined {
   );
 }
 
-/** The active context, if the operator has instrumented the server; otherwise the one in the caller's headers. */
+/**
+ * Returns the active context if the operator has instrumented the server, otherwise the context in the caller's
+ * headers.
+ */
 function callersContext(request: TracedRequest): Context {
   const active = contexts.active();
   if (trace.getSpan(active)) return active;

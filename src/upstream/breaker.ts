@@ -4,11 +4,11 @@ import { codedError } from '../errors.ts';
 import type { OutgoingRequest } from '../service/request.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './read-response.ts';
 
-/** One request, through all its attempts. */
+/** One request with all its attempts. */
 export interface FollowedRequest {
-  /** Returns the answer to a request that may not be sent now. */
+  /** Returns a failure if the request may not be sent now; otherwise undefined. */
   refusal(): UpstreamFailure | undefined;
-  /** Begins an attempt. Returns the answer to one that may not be sent now: it does not begin. */
+  /** Begins an attempt. Returns a failure if it may not be sent now: then it does not begin. */
   begin(): UpstreamFailure | undefined;
   /** Ends the attempt. @param answer undefined if all callers have left, which says nothing about the service */
   end(answer: UpstreamAnswer | undefined): void;
@@ -21,19 +21,19 @@ export interface BreakerTelemetry {
   breakerClosed(downMs: number): void;
 }
 
-/** In a row, each with all its attempts, and for at least as long as this: a short overload passes by itself. */
+/** Failures in a row, each after all its attempts, over at least this time: a short overload passes by itself. */
 const FAILURES_TO_OPEN = 5;
 const FAILING_MS = 2_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
-/** After this long the next probe is sent, since this one may hang where others would not. */
+/** After this time the next probe is sent, since this one may hang where others would not. */
 const PROBE_MS = 5_000;
 
 /**
- * A circuit breaker: while the service is down, requests fail at once instead of waiting for it in vain. It opens when
- * several requests in a row got no answer at all. After a pause it lets one through, the probe; each probe that fails
- * doubles the pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the
- * probe is a query unless only mutations come.
+ * A circuit breaker: while the service is down, requests fail at once instead of waiting in vain. It opens when several
+ * requests in a row got no answer. After a pause it lets one request through, the probe; each failed probe doubles the
+ * pause, and any answer closes the breaker. While it is open, queries and mutations are refused alike; the probe is a
+ * query unless there are only mutations.
  */
 export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
   let isOpen = false;
@@ -51,7 +51,7 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
     readonly #kind: OutgoingRequest['kind'] | 'trial';
     /** When the first attempt began. */
     #since = Infinity;
-    /** How many answers there had been when the latest attempt began. */
+    /** The number of answers when the latest attempt began. */
     #answersBefore = -1;
     /** The attempt, if it is a probe. */
     #probe: object | undefined;
@@ -88,7 +88,7 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
 
     gaveUp(failure: UpstreamFailure): void {
       if (isOpen || !isOutage(failure)) return;
-      // Other requests were answered while this one was in flight, or it was never sent.
+      // Other requests were answered while this one was in flight, or this one was never sent.
       if (this.#answersBefore !== answers) return;
       failures += 1;
       failingSince = Math.min(failingSince, this.#since);
@@ -131,7 +131,10 @@ export function createBreaker(clock: Clock, telemetry: BreakerTelemetry) {
   }
 }
 
-/** No answer, or the answer of a proxy whose service is down. A service that answers with GraphQL or 429 is not down. */
+/**
+ * Whether there was no answer, or only that of a proxy whose service is down. A service that answers with GraphQL or
+ * 429 is not down.
+ */
 function isOutage(answer: UpstreamAnswer): boolean {
   if (answer.kind !== 'failure' || answer.result) return false;
   const code = answer.error.extensions['code'];

@@ -24,17 +24,17 @@ import {
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
-  /** Value of `User-Agent` and `Api-User-Agent`. */
+  /** The value of `User-Agent` and `Api-User-Agent`. */
   readonly agent: string;
-  /** URL of the proxy to go through, if there is one. */
+  /** The URL of the proxy to use; undefined: no proxy. */
   readonly proxy?: string | undefined;
-  /** Requests in flight at a time, each on a connection of its own. */
+  /** The most requests in flight, each on a separate connection. */
   readonly concurrency: number;
-  /** Bytes of all answers that are arriving at the same time. Default: no limit. */
+  /** The most bytes of answers that are arriving at the same time. Default: no limit. */
   readonly maxArriving?: number;
-  /** Time for one request from when it is sent, ms. */
+  /** The timeout of one request, from when it is sent, ms. */
   readonly timeoutMs: number;
-  /** Whether callers see the service's id of a request that failed. Default: no. */
+  /** Whether callers see the service's id of a failed request. Default: no. */
   readonly tellsRequestIds?: boolean | undefined;
   readonly clock: Clock;
   readonly telemetry: UpstreamTelemetry;
@@ -53,9 +53,9 @@ export interface ReportedRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** @param requestId the service's own id of the request */
   answered(status: number, requestId: string | undefined): void;
-  /** Called for each answer that is GraphQL, before `ended`. */
+  /** Called for each GraphQL answer, before `ended`. */
   read(how: ReadAs): void;
-  /** @param error why there was no usable answer; contains nothing that the service wrote */
+  /** @param error why the answer was missing or unusable; contains nothing that the service wrote */
   ended(outcome: UpstreamOutcome, error?: GraphQLError): void;
 }
 
@@ -81,7 +81,7 @@ export function openConnections(parts: ConnectionsParts) {
   // One at a time: while it is read, an answer takes several times its size.
   const largeAnswers = new Slots(() => 1);
 
-  /** One request in flight: collects its answer, and ends it when its time is over or its callers have left. */
+  /** One request in flight: collects its answer, and ends the request at its timeout or when its callers have left. */
   class SentRequest implements Dispatcher.DispatchHandler {
     readonly #request: OutgoingRequest;
     readonly #sender: Sender;
@@ -110,7 +110,7 @@ export function openConnections(parts: ConnectionsParts) {
       this.#sender = sender;
       this.#token = token;
       this.#reported = reported;
-      // A mutation has been executed when its answer arrives, so it is not refused.
+      // A mutation has already been executed when its answer arrives, so its answer is not refused.
       this.#body = new BodyParts(request.kind === 'mutation' ? { each: limits.each } : limits);
       this.#timer = setTimeout(() => {
         this.#settle(timedOut(timeoutMs));
@@ -153,7 +153,7 @@ export function openConnections(parts: ConnectionsParts) {
     }
 
     onResponseEnd(): void {
-      // All callers have left, so nothing is read.
+      // All callers have left: do not read the answer.
       if (this.#isOver) return;
       clearTimeout(this.#timer);
       const reading = this.#read(this.#body.compactBytes());
@@ -199,7 +199,7 @@ export function openConnections(parts: ConnectionsParts) {
       this.#answer.resolve(tellsRequestIds ? { ...answer, requestId: this.#requestId } : answer);
     }
 
-    /** All callers have left, or the reader of the answer failed. */
+    /** Ends the request because all callers have left, or the reader of the answer failed. */
     #fail(reason: unknown): void {
       this.#end();
       this.#reported.ended('left');
@@ -287,7 +287,7 @@ function timedOut(timeoutMs: number): UpstreamFailure {
   };
 }
 
-/** What undici reports of requests that `close` ended. */
+/** The codes that undici reports for requests that `close` ended. */
 const CLOSED = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
 
 /** @param cause for the log only, because it may contain addresses */

@@ -38,10 +38,10 @@ export interface UpstreamParts<Token extends { readonly value: string }> extends
   ConnectionsParts,
   'telemetry'
 > {
-  /** How many root fields there are for queries. Default: 1. */
+  /** The number of root fields for queries. Default: 1. */
   readonly fields?: number;
   readonly tokens: BearerTokens<Token>;
-  /** Requests count in it with their bodies. Default: no limit. */
+  /** The memory in which requests count with their bodies. Default: no limit. */
   readonly memory?: RequestMemory;
   readonly telemetry?: UpstreamTelemetry;
 }
@@ -54,22 +54,24 @@ export interface BearerTokens<
   accessToken(): Token | Promise<Token>;
   /** Returns a newer token, or undefined if a newer one would not help. @param detail of the 401 */
   afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
-  /** Called for each result that a token brought. */
+  /** Called for each result that was received with a token. */
   accepted(token: Token): void;
-  /** Called when the service refused a token, and no newer one helps. */
+  /** Called when the service refused a token, and a newer token does not help. */
   refused(token: Token): void;
 }
 
 const MAX_ATTEMPTS = 4;
-/** One for a token that was renewed while the request was sent, one for a renewal because of this request. */
+/** One replay for a token that was renewed while the request was sent, one for a renewal because of this request. */
 const MAX_REPLAYS = 2;
-/** How long a request may wait for its turn and be sent again. It ends after this and its own timeout at the latest. */
+/**
+ * How long a request may wait for its turn and be retried, ms. It ends at the latest after this and its own timeout.
+ */
 const PATIENCE_MS = 30_000;
 
 /**
- * Creates an executor that attaches managed bearer tokens. A request shares that of an equal query in flight, waits for
- * its turn (turns.ts), is sent with the newest token (connections.ts), and again where that or a newer token may help.
- * The circuit breaker (breaker.ts) refuses it before it waits, and again before it is sent.
+ * Creates an executor that attaches managed bearer tokens. A request shares the answer to an equal query in flight, or
+ * waits for its turn (turns.ts) and is sent with the newest token (connections.ts); it is sent again if that or a newer
+ * token may help. The circuit breaker (breaker.ts) refuses it before it waits, and again before it is sent.
  */
 export function createServiceExecutor<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
@@ -96,7 +98,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     close: connections.close,
   };
 
-  /** Counts the body as long as its sender needs it: while it waits behind others of its operation, too. */
+  /** Counts the body as long as its sender needs it, even while it waits behind other requests of its operation. */
   async function send({
     outgoing,
     context: sender,
@@ -123,7 +125,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     }
   }
 
-  /** A query that is sent after a mutation never joins one that may have been answered before it. */
+  /** Queries that are sent after a mutation never join one that may have been answered before it. */
   async function mutate(
     mutation: OutgoingRequest,
     sender: Sender,
@@ -153,7 +155,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     };
     for (let attempt = 1; ; attempt += 1) {
       const refusal = followed.refusal();
-      // That nothing was sent would not be true of the attempts before.
+      // The refusal says that nothing was sent, which would be false after an attempt.
       if (refusal && before) return giveUp(before);
       let answer: UpstreamResult | UpstreamFailure;
       try {
@@ -171,7 +173,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     }
   }
 
-  /** Its failures say nothing about the service that the request before did not say; its answer does. */
+  /** Sends a request whose failure says nothing new about the service, but whose answer shows that it works. */
   async function sendTrial(
     request: OutgoingRequest,
     sender: Sender,
@@ -185,11 +187,11 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   }
 
   /**
-   * Sends a request once, and again with a newer token where the service refuses this one. Mutations are sent again as
-   * well: the service refuses a token before it executes anything. The token and the timeout of a request begin with its
-   * turn: before that it was not sent.
+   * Sends a request once, and again with a newer token if the service refuses this one. Mutations are sent again as
+   * well: the service refuses a token before it executes anything. The request takes its token and starts its timeout
+   * when its turn begins, because it is not sent before.
    *
-   * @throws what the tokens throw
+   * @throws whatever the tokens throw
    */
   async function sendInTurn(
     request: OutgoingRequest,
@@ -231,7 +233,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
 
 type SendQuery = (query: OutgoingRequest, sender: Sender) => Promise<UpstreamResult>;
 
-/** Sends queries that are the same at the same time once. */
+/** Sends equal concurrent queries once. */
 function shareQueries(send: SendQuery) {
   /** By body and key: an interactive query does not wait for the same query of a drain. */
   const inFlight = {
@@ -241,8 +243,8 @@ function shareQueries(send: SendQuery) {
 
   return {
     /**
-     * Joins the same query in flight, or sends this one. Everyone who joined gets a result of their own, with the
-     * reading that all share.
+     * Joins the same query in flight, or sends this one. Each joined caller gets a separate result, with the reading
+     * that all share.
      */
     send: (query: OutgoingRequest, sender: Sender): Promise<ServiceResult<unknown>> =>
       new Promise((resolve, reject) => {
@@ -261,7 +263,7 @@ function shareQueries(send: SendQuery) {
         }
         shared.join(sender, resolve, reject);
       }),
-    /** Queries sent later join none that is in flight now; those that have joined still get the result. */
+    /** Queries that are sent later join none that is in flight now; those that have joined still get the result. */
     stopJoining: () => {
       inFlight.interactive.clear();
       inFlight.drain.clear();
@@ -270,21 +272,21 @@ function shareQueries(send: SendQuery) {
 }
 
 /**
- * Emptied when the query is over. A map that often grows and shrinks leaves old tables behind, each with the entries of
- * its time and a reference to the next one: once one of them is in old space, all requests would stay in memory until
+ * Emptied when the query is over. A map that often grows and shrinks leaves old tables behind, each with its former
+ * entries and a reference to the next table: once one of them is in old space, all requests would stay in memory until
  * the next full collection.
  */
 interface Slot {
   shared: SharedQuery | undefined;
 }
 
-/** One query, sent for everyone who joins it. It is aborted when all of them have left. */
+/** One query, sent for all callers that join it. It is aborted when all of them have left. */
 class SharedQuery {
   readonly #joined = new Set<Joined>();
   readonly #allLeft = new AbortController();
   readonly #onOver: () => void;
 
-  /** @param onOver called when it cannot be joined any more */
+  /** @param onOver called when it can no longer be joined */
   constructor(onOver: () => void) {
     this.#onOver = onOver;
   }
@@ -337,7 +339,7 @@ interface Joined {
   readonly leave: () => void;
 }
 
-/** Copies an error for each caller: on its way out, a status and a code are written into its extensions. */
+/** Copies an error for each caller: a status and a code are later written into its extensions. */
 function copyOf(error: GraphQLError): GraphQLError {
   if (error instanceof OperatorError) return error.copy();
   const { message, path, originalError, extensions, cause } = error;
@@ -351,13 +353,13 @@ function copyOf(error: GraphQLError): GraphQLError {
 }
 
 const FIRST_WAIT_MS = 100;
-/** Instead of a longer wait, the error is reported with the time after which the caller can try again. */
+/** If the wait would be longer, the error is reported with the time after which the caller can try again. */
 const LONGEST_WAIT_MS = 10_000;
 
 /**
- * Returns how long to wait before a request is sent again, ms; Infinity if it is not. It is sent again after failures that
- * may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than 10 s. Up to half of the wait is
- * added at random, as long as it does not exceed 10 s.
+ * Returns how long to wait before a request is sent again, ms; Infinity to give up. It is sent again after failures
+ * that may be temporary: no connection, 5xx, and 429 unless its Retry-After is longer than 10 s. Up to half of the wait
+ * is added at random, as long as it does not exceed 10 s.
  *
  * @param attempt how often it was sent so far
  */
@@ -367,7 +369,7 @@ function waitAfter({ isTemporary, retryAfterMs = 0 }: UpstreamFailure, attempt: 
   return Math.min(wait * (1 + Math.random() / 2), LONGEST_WAIT_MS);
 }
 
-/** Adds the service's id of the request, where callers may see it: its support finds the request by it. */
+/** Adds the service's id of the request, if callers may see it: the service's support finds the request by it. */
 function errorOf({ error, requestId }: UpstreamFailure): GraphQLError {
   if (requestId !== undefined) error.extensions['serviceRequestId'] = requestId;
   return error;

@@ -2,16 +2,16 @@ import { parse } from 'graphql';
 import { within, type Clock } from '../clock.ts';
 import type { ServiceExecutor } from '../service/request.ts';
 
-/** How long the answer of the service is waited for, ms. */
+/** How long to wait for the service's answer, ms. */
 const PATIENCE_MS = 5_000;
-/** How long an answer is kept for other probes, ms: nobody needs a credential to probe. */
+/** How long other probes share an answer, ms: probing needs no credential. */
 const KEPT_MS = 5_000;
 
 const QUERY = parse('{ __typename }');
 
 /**
- * Finds out whether queries work, by the smallest query that the service answers. It needs a token, a connection and a
- * turn, like every other. All probes of some seconds share one.
+ * Finds out whether queries work, with the smallest query that the service answers. It needs a token, a connection and
+ * a turn, like every other query. Probes within some seconds share one query.
  */
 export function createQueryProbe(execute: ServiceExecutor, clock: Clock): () => Promise<boolean> {
   let last: { readonly works: Promise<boolean>; endedAt?: number } | undefined;

@@ -5,7 +5,7 @@ import { jsonIn, MAX_LEVELS, withoutSpace, type Json } from '../json.ts';
 import { STEP, type Pausable } from '../pausable.ts';
 import { parseRetryAfter, type AnswerReader } from '../service/request.ts';
 
-/** What one HTTP answer of the service, or its absence, means. */
+/** The meaning of one HTTP answer of the service, or of a missing answer. */
 export type UpstreamAnswer = UpstreamResult | UpstreamFailure | TokenRefusal;
 
 /** An answer without a result. */
@@ -16,25 +16,28 @@ interface Unusable {
 
 export interface UpstreamResult {
   readonly kind: 'result';
-  /** What the request's reader made of the answer. Shared by all callers of the request: it must not be changed. */
+  /**
+   * The value that the request's reader made of the answer. Shared by all callers of the request: it must not be
+   * changed.
+   */
   readonly value: unknown;
-  /** The answer itself, JSON. */
+  /** The answer itself, as JSON. */
   readonly answer: Buffer;
   readonly hasErrors: boolean;
   readonly readAs: ReadAs;
 }
 
-/** By the scanner, where the answer has the promised form; otherwise value by value, which costs more. */
+/** `scanned`: by the scanner, because the answer has the expected form; `general`: value by value, which costs more. */
 export type ReadAs = 'scanned' | 'general';
 
 export interface UpstreamFailure extends Unusable {
   readonly kind: 'failure';
   readonly error: GraphQLError;
-  /** Whether the failure may be gone when the request is sent again. */
+  /** Whether the request may succeed when it is sent again. */
   readonly isTemporary: boolean;
-  /** The least wait before that, if the service stated one; negative for a time in the past. */
+  /** The least wait before that, if the service stated one, ms; negative for a time in the past. */
   readonly retryAfterMs?: number | undefined;
-  /** The GraphQL result that came with a 5xx status: callers get it when no attempt brings a better one. */
+  /** The GraphQL result that came with a 5xx status: callers get it if no attempt brings a better one. */
   readonly result?: UpstreamResult;
 }
 
@@ -48,7 +51,7 @@ interface TokenRefusal extends Unusable {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Keeps hardly any memory beside its bytes; undefined if the body was larger than MAX_RESPONSE_BYTES. */
+  /** Takes hardly more memory than its bytes; undefined if the body was larger than MAX_RESPONSE_BYTES. */
   readonly body: Buffer | undefined;
 }
 
@@ -57,11 +60,11 @@ const MEGABYTE = 1024 * 1024;
 export const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
 
 /**
- * Reads an answer of the GraphQL endpoint. The service documents only the body of a 401 (interface, 2.2), so everything
- * else is judged by its shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
- * Anything else is not, and none of its text is passed on.
+ * Reads an answer of the GraphQL endpoint. The service documents only the body of a 401 (interface, 2.2), so all other
+ * answers are judged by their shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
+ * Other answers are not, and their text is not passed on.
  *
- * @param facts `token`: what the request was sent with. It is removed from what is passed on, because that goes to
+ * @param facts `token`: the token that the request was sent with. It is removed from everything that is passed on to
  *   callers and to logs: see decisions.md about a token that is written with escapes.
  */
 export function* readResponse(
@@ -123,7 +126,7 @@ export function* readResponse(
   return misconfigured(`it is not GraphQL JSON (status ${status}). Check RECRUITING_URL.`);
 }
 
-/** What a proxy says of an answer that took too long, and also of a service that is down. */
+/** The statuses with which a proxy reports an answer that took too long, but also a service that is down. */
 const MAY_BE_OF_SIZE: ReadonlySet<number> = new Set([502, 504]);
 
 function* resultOf(
@@ -177,7 +180,7 @@ function rateLimited(retryAfter: number | undefined): UpstreamFailure {
   };
 }
 
-/** The failure of a request whose token was refused, where no newer token helps. */
+/** Creates the failure of a request whose token was refused, if a newer token does not help. */
 export function unauthorized({ status, detail, requestId }: TokenRefusal): UpstreamFailure {
   const message =
     status === 401 && detail === 'token_expired'
@@ -195,7 +198,7 @@ export function unauthorized({ status, detail, requestId }: TokenRefusal): Upstr
   };
 }
 
-/** What only the operator can correct. @param why as in `unusable` */
+/** Creates a failure that only the operator can correct. @param why as in `unusable` */
 function misconfigured(why: string): UpstreamFailure {
   return {
     kind: 'failure',
@@ -208,10 +211,10 @@ function misconfigured(why: string): UpstreamFailure {
 
 const UNUSABLE = 'The answer of the recruiting service cannot be used:';
 
-/** The first byte of the mark that some servers put in front of their JSON, which cannot begin with it. */
+/** The first byte of the byte order mark that some servers put before their JSON, which cannot begin with this byte. */
 const BYTE_ORDER_MARK = 0xef;
 
-/** Drops the byte order mark, and replaces what is not UTF-8. */
+/** Drops the byte order mark, and replaces bytes that are not UTF-8. */
 function* repaired(bytes: Buffer): Pausable<Buffer> {
   const decoder = new TextDecoder();
   const parts: Buffer[] = [];
@@ -232,7 +235,7 @@ function* isTokenIn(bytes: Buffer, token: string): Pausable<boolean> {
   if (token.length < SHORTEST_SECRET) return false;
   for (let at = 0; at < bytes.length; at += WINDOW) {
     if (at > 0) yield;
-    // A token between two windows is in the second.
+    // A token across two windows is in the second.
     if (bytes.subarray(Math.max(0, at - token.length), at + WINDOW).includes(token)) return true;
   }
   return false;

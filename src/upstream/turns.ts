@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 import { Queue } from '../queue.ts';
 import type { Priority, Sender } from '../service/request.ts';
 
-/** To be called once, when the request is over. */
+/** Call it once, when the request is over. */
 type EndTurn = () => void;
 
 export interface TurnsLoad {
@@ -13,25 +13,25 @@ export interface TurnsLoad {
 }
 
 interface TurnsOptions {
-  /** Slots: how many requests have a turn at the same time. */
+  /** The most requests that have a turn at the same time (slots). */
   readonly concurrency: number;
-  /** How many root fields there are. */
+  /** The number of root fields. */
   readonly fields: number;
   readonly clock: Clock;
 }
 
-/** How many interactive requests may wait, per slot. */
+/** The most interactive requests that may wait, per slot. */
 const WAITING_PER_SLOT = 100;
 const FULL_RETRY_SECONDS = 5;
 /** A field is slow while a request for it has been in flight for longer than this. */
 const SLOW_MS = 5_000;
 
 /**
- * Limits how many requests are in flight. Three rules decide who is next:
- * - Interactive requests overtake waiting drains, and a quarter of the slots is reserved for them, so that none has to
- *   wait for a slow page either.
- * - An eighth of the slots is reserved for other fields than one whose answers do not come: a list that hangs leaves
- *   room for all others.
+ * Limits how many requests are in flight. Three rules decide which is next:
+ * - Interactive requests overtake waiting drains, and a quarter of the slots is reserved for them, so that they do not
+ * wait for a slow page either.
+ * - An eighth of the slots is reserved for fields other than one that does not answer: a list that hangs leaves room
+ * for all others.
  * - Callers take turns.
  */
 export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOptions) {
@@ -47,10 +47,10 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
 
   return {
     /**
-     * Gives a request its turn, or a promise of it if it has to wait.
+     * Gives a request its turn, or returns a promise of it if the request has to wait.
      *
-     * @param until by `clock.elapsed`
-     * @throws the abort reason of the signal, and NoTurn: too many requests wait, or there was no turn in time
+     * @param until when to give up, by `clock.elapsed`
+     * @throws the abort reason of the signal, and NoTurn: too many requests wait, or no slot was free in time
      */
     take: (
       field: string,
@@ -120,11 +120,11 @@ export function createTurns({ concurrency, fields: fieldCount, clock }: TurnsOpt
 interface FieldInFlight {
   /** In the order in which they began. */
   readonly requests: Set<{ readonly since: number; readonly answersBefore: number }>;
-  /** How many ended before they were slow. */
+  /** How many requests ended before they were slow. */
   answers: number;
 }
 
-/** A coded error: nothing was sent, because the request got no turn. */
+/** The error of a request that got no turn, so that nothing was sent. */
 export class NoTurn extends GraphQLError {
   override name = 'NoTurn';
 

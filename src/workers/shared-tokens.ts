@@ -9,7 +9,7 @@ type WorkerTokens = Omit<TokenKeeper, 'health'>;
 
 /** How often the keeper is checked for changes, ms. Until then a worker uses the older token, unless it is refused. */
 const LOOK_MS = 500;
-/** The same while there is no set, and for a while after a change, because a refresh follows an import. */
+/** The same while there is no token set, and for a while after a change, because a refresh follows an import. */
 const SOON_MS = 20;
 const CHANGING_MS = 1_000;
 
@@ -25,7 +25,7 @@ export function createTokenLender(keeper: TokenKeeper, clock: Clock) {
   });
 
   return {
-    /** @returns the present state, with which the worker begins */
+    /** @returns the current state, with which the worker begins */
     lendTo: (worker: Channel): Promise<SharedTokenState> => {
       worker.answer('accessToken', async () => await keeper.accessToken());
       worker.answer('afterRefusal', ({ refused, detail }) => keeper.afterRefusal(refused, detail));
@@ -79,8 +79,8 @@ function isSame(state: SharedTokenState, other: SharedTokenState | undefined): b
 }
 
 /**
- * Borrows the tokens of the primary. Requests use the token that was reported last; the primary is asked only if the
- * service refuses that token, or if there is none.
+ * Borrows the tokens of the primary. Requests use the token that was reported last; the worker requests another from
+ * the primary only if the service refuses that token, or if it has none.
  */
 export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
   let state = NO_TOKENS;
@@ -108,7 +108,7 @@ export async function borrowTokens(primary: Channel): Promise<WorkerTokens> {
         .catch(explainSilence);
     },
     accepted: (token) => {
-      // Again after a refusal, which another worker may have met.
+      // Reported again after a refusal, which another worker may have met.
       if (token.value === accepted?.value && !state.unauthorized) return;
       accepted = token;
       primary.report('accepted', token);

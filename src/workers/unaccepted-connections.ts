@@ -14,10 +14,10 @@ interface Handle {
 /**
  * Hands a connection that a worker has not accepted before it ended to another worker. The primary accepts connections
  * and passes them on, one at a time to each worker. Node forgets a connection that the worker has not confirmed, so its
- * client would wait forever, and does not report the end of the channel either. Nothing was read from the connection
+ * client would wait forever, and Node does not report the end of the channel either. The connection has not been read
  * yet, because a worker confirms it before it reads.
  *
- * Node has no interface for this. The messages are those of its `internal/cluster/round_robin_handle`.
+ * Node has no API for this. The messages are those of its `internal/cluster/round_robin_handle`.
  */
 export function returnUnaccepted({ process: child }: Worker): void {
   const handed = new Map<number, Handle>();

@@ -12,7 +12,7 @@ interface WorkerOptions {
   readonly count: number;
   /** Called for each new process, before it starts to serve. */
   readonly onStart: (channel: Channel, isFirst: boolean) => void;
-  /** For how long workers still accept requests after they were asked to stop, ms. */
+  /** How long workers still accept requests after they were asked to stop, ms. */
   readonly shutdownDelayMs: number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -26,8 +26,8 @@ const CHECK_PAUSE_MS = 1_000;
 const LAST_REQUESTS_MS = 15_000;
 
 /**
- * How long a worker may be silent before that is reported, and before it is killed, ms. Nothing blocks the event loop
- * for more than 50 ms on purpose, but garbage collection, or a machine short of memory or CPU, can take seconds. While
+ * How long a worker may be silent before that is reported, and before it is killed, ms. No code deliberately blocks the
+ * event loop for more than 50 ms, but garbage collection, or a machine short of memory or CPU, can take seconds. While
  * a worker starts, it loads the program and compiles the schema.
  */
 const PATIENCE = {
@@ -53,15 +53,15 @@ export function createWorkerProcesses(options: WorkerOptions) {
   const { count, onStart, shutdownDelayMs, clock, log } = options;
   const running = new Map<number, WorkerProcess>();
   const exits = new Set<Promise<void>>();
-  /** How many workers have ended unasked: by themselves, or killed because they did not answer the primary. */
+  /** How many workers have ended unexpectedly: by themselves, or killed because they did not answer the primary. */
   const ended = { died: 0, silent: 0 };
   const stopping = new AbortController();
   let hasStarted = false;
 
   return {
     /**
-     * @returns the address of the port, once all of them answer requests; undefined if they were stopped before that
-     * @throws Error when one of them ends before it serves: what it has reported, or else the log, says why
+     * @returns the address of the port, once all workers answer requests; undefined if they were stopped before that
+     * @throws Error if one of them ends before it serves: the reason is in its report, or else in the log
      */
     start: async (): Promise<string | undefined> => {
       try {
@@ -81,7 +81,7 @@ export function createWorkerProcesses(options: WorkerOptions) {
     },
     ended,
     stop,
-    /** After `stop`: they skip every wait that is not needed. */
+    /** After `stop`: workers skip every wait that is not needed. */
     hurry: () => end(LAST_REQUESTS_MS),
     close,
   };
@@ -131,7 +131,7 @@ export function createWorkerProcesses(options: WorkerOptions) {
     await startWorker(number).catch(() => undefined);
   }
 
-  /** Checks the worker again and again until it has ended. */
+  /** Checks the worker repeatedly until it has ended. */
   async function watch(process: WorkerProcess): Promise<void> {
     const {
       pid,
@@ -150,7 +150,7 @@ export function createWorkerProcesses(options: WorkerOptions) {
     }
   }
 
-  /** @throws NoAnswerError when the patience is over */
+  /** @throws NoAnswerError if the worker does not answer in time */
   async function untilItAnswers(process: WorkerProcess): Promise<void> {
     const { channel, pid, isServing } = process;
     const { reportMs, killMs } = PATIENCE[isServing ? 'serving' : 'starting'];
@@ -168,7 +168,7 @@ export function createWorkerProcesses(options: WorkerOptions) {
     }
   }
 
-  /** Asks all workers to stop, replaces none that end, and kills those that do not end in time. */
+  /** Asks all workers to stop, replaces none of them, and kills those that do not end in time. */
   function stop(): void {
     if (stopping.signal.aborted) return;
     stopping.abort();
@@ -186,7 +186,7 @@ export function createWorkerProcesses(options: WorkerOptions) {
     });
   }
 
-  /** Stops them, and waits until all have ended. */
+  /** Stops the workers, and waits until all have ended. */
   async function close(): Promise<void> {
     stop();
     await allEnded();
