@@ -273,7 +273,7 @@ function upstreamTelemetry(
 ): UpstreamTelemetry {
   const requests = metrics.counter({
     name: 'recruiting_upstream_requests_total',
-    help: 'Requests sent to the service, each attempt, by outcome: ok, graphql_error, left (no caller waited any more), or an error code.',
+    help: 'Requests sent to the service, each attempt, by outcome: ok, graphql_error, left (all callers left), or an error code.',
     labelNames: ['outcome'],
   });
   const answers = metrics.counter({
@@ -305,7 +305,7 @@ function upstreamTelemetry(
   let isOpen = false;
   metrics.gauge({
     name: 'recruiting_upstream_breaker_open',
-    help: '1 while the circuit breaker is open: the service is down, and requests are refused except for a probe now and then.',
+    help: '1 while the circuit breaker is open: the service is down, and requests are refused except for occasional probes.',
     aggregator: 'max',
     collect: () => (isOpen ? 1 : 0),
   });
@@ -398,12 +398,12 @@ function readingTelemetry(
 ): ReadingTelemetry {
   metrics.gauge({
     name: 'recruiting_drains_running',
-    help: 'Drains that run, at most MAX_DRAINS.',
+    help: 'Running drains, at most MAX_DRAINS.',
     collect: () => drains().running,
   });
   metrics.gauge({
     name: 'recruiting_drains_waiting',
-    help: 'Drains that wait for their turn.',
+    help: 'Drains that wait for a slot.',
     collect: () => drains().waiting,
   });
   metrics.gauge({
@@ -423,7 +423,7 @@ function readingTelemetry(
   });
   const walks = metrics.counter({
     name: 'recruiting_walks_total',
-    help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (no caller waited any more), or an error code.',
+    help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (all callers left), or an error code.',
     labelNames: ['kind', 'outcome'],
   });
   const pages = metrics.counter({
@@ -535,7 +535,7 @@ function tokenTelemetry(
   );
   metrics.gauge({
     name: 'recruiting_token_trouble',
-    help: '1 while the tokens have this trouble.',
+    help: '1 while the tokens have this problem.',
     labelNames: ['trouble'],
     collect: () => {
       const troubles = health()?.troubles ?? ['missing'];
@@ -544,7 +544,7 @@ function tokenTelemetry(
   });
   metrics.gauge({
     name: 'recruiting_token_store_losses_total',
-    help: 'How often the token store was found to be replaced, gone, or sealed with another key.',
+    help: 'How often the token store was found replaced, missing, or sealed with another key.',
     type: 'counter',
     collect: () => health()?.storeLosses ?? 0,
   });
@@ -577,7 +577,7 @@ interface WorkersLoad {
 function workerTelemetry({ metrics }: Reporting, load: () => WorkersLoad): void {
   metrics.gauge({
     name: 'recruiting_workers',
-    help: 'Worker processes. A silent one stands still, and is killed and replaced if that lasts.',
+    help: 'Worker processes. A silent one does not respond, and is killed and replaced if that lasts.',
     labelNames: ['state'],
     collect: () => {
       const { running } = load();
@@ -587,7 +587,7 @@ function workerTelemetry({ metrics }: Reporting, load: () => WorkersLoad): void 
   });
   metrics.gauge({
     name: 'recruiting_workers_ended_total',
-    help: 'Workers that ended without being asked to: they died, or were killed because they stood still.',
+    help: 'Workers that ended without being asked to: they died, or were killed because they did not respond.',
     labelNames: ['reason'],
     type: 'counter',
     collect: () => Object.entries(load().ended).map(([reason, count]) => [count, reason]),
