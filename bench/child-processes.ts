@@ -78,8 +78,8 @@ export async function endpointIn(child: ChildProcess): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const printed = printedBy(child);
   child.stdout!.on('data', () => {
-    const found = /http:\/\/[^\s"]+\/graphql(?=[\s"])/.exec(printed());
-    if (found) resolve(found[0]);
+    const match = /http:\/\/[^\s"]+\/graphql(?=[\s"])/.exec(printed());
+    if (match) resolve(match[0]);
   });
   child.once('exit', () => reject(new Error(`The server ended:\n${printed()}`)));
   return await promise;

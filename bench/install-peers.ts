@@ -5,8 +5,8 @@ import { pathOf } from './child-processes.ts';
 /** Installs what bench/package-lock.json names, unless it was installed since the last change of that file. */
 export function installPeers(): void {
   const installed = pathOf('node_modules/.package-lock.json');
-  const wanted = pathOf('package-lock.json');
-  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(wanted).mtimeMs) return;
+  const lockfile = pathOf('package-lock.json');
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lockfile).mtimeMs) return;
   const { status } = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: pathOf('.'),
     stdio: 'inherit',

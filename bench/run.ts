@@ -34,18 +34,18 @@ const benchmarks: Record<string, Benchmark> = {
   growth,
 };
 
-const { values: options, positionals: asked } = readOptions({
+const { values: options, positionals: chosen } = readOptions({
   options: { svg: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
-const unknown = asked.filter((name) => !Object.hasOwn(benchmarks, name));
+const unknown = chosen.filter((name) => !Object.hasOwn(benchmarks, name));
 if (unknown.length > 0) {
   const names = Object.keys(benchmarks).join(', ');
   process.stderr.write(`There is no benchmark ${unknown.join(', ')}. There are: ${names}.\n`);
   process.exitCode = 2;
 } else {
   installPeers();
-  process.exitCode = await run(asked.length > 0 ? asked : Object.keys(benchmarks));
+  process.exitCode = await run(chosen.length > 0 ? chosen : Object.keys(benchmarks));
 }
 
 /** Runs one after the other: benchmarks at the same time would measure each other. */

@@ -224,8 +224,8 @@ describe('the settings', () => {
     ['http://127.0.0.1:4001', 'http://127.0.0.1:4001'],
     ['http://127.8.9.10', 'http://127.8.9.10'],
     ['http://[::1]:4001/', 'http://[::1]:4001'],
-  ])('RECRUITING_URL %s is normalized, because the store compares it', (given, base) => {
-    expect(read({ ...OVER_SERVICE, RECRUITING_URL: given }).recruitingUrl).toBe(base);
+  ])('RECRUITING_URL %s is normalized, because the store compares it', (url, base) => {
+    expect(read({ ...OVER_SERVICE, RECRUITING_URL: url }).recruitingUrl).toBe(base);
   });
 
   test('MUTATIONS is off, all, or names', () => {

@@ -103,16 +103,16 @@ test('folders import only what the house allows', () => {
 test('no imports between the rooms of a folder, and its files outside of them, form a circle', () => {
   const folders = new Set(files.map(roomOf).filter((room) => !/\.(ts|js|cjs)$/.test(room)));
   const circles = [...folders].flatMap((folder) => {
-    const own = files.filter((file) => file.startsWith(join('src', folder, sep)));
+    const inFolder = files.filter((file) => file.startsWith(join('src', folder, sep)));
     const roomIn = (file: string) => {
       const [room] = relative(join('src', folder), file).split(sep);
       return `${folder}/${room}`;
     };
     const next = new Map<string, Set<string>>();
-    for (const file of own) {
+    for (const file of inFolder) {
       const from = next.get(roomIn(file)) ?? new Set();
       next.set(roomIn(file), from);
-      for (const to of importsOf(file)) if (own.includes(to)) from.add(roomIn(to));
+      for (const to of importsOf(file)) if (inFolder.includes(to)) from.add(roomIn(to));
       from.delete(roomIn(file));
     }
     const reached = (room: string, seen = new Set<string>()): Set<string> => {
@@ -125,8 +125,8 @@ test('no imports between the rooms of a folder, and its files outside of them, f
 });
 
 test('every file and folder of src has its place in the house', () => {
-  const found = new Set(files.map(roomOf));
-  expect([...found].toSorted()).toEqual(Object.keys(arrows).toSorted());
+  const rooms = new Set(files.map(roomOf));
+  expect([...rooms].toSorted()).toEqual(Object.keys(arrows).toSorted());
 });
 
 test('only main.ts and process.ts touch the process, and nothing else reads its environment', () => {
@@ -167,12 +167,12 @@ const madeOnce = [
 test('no object that is made for a request has a getter outside of a class', () => {
   // Prettier writes a comma behind every member of an object, and none in a class.
   const getter = /^( +)get \w+\(.*\{\n(?:\1 .*\n|\n)*\1\},$/m;
-  const found = files.filter(
+  const withGetters = files.filter(
     (file) =>
       /^(answers|http|memory|operations|paging|plans|upstream)\//.test(inSource(file)) &&
       getter.test(read(file)),
   );
-  expect(found.map(inSource).toSorted()).toEqual(madeOnce);
+  expect(withGetters.map(inSource).toSorted()).toEqual(madeOnce);
 });
 
 test('a test of the fast group cannot start a process', () => {

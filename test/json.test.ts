@@ -11,10 +11,10 @@ const numbers = fc
     whole,
     fc.oneof(
       fc.constant(''),
-      digits(18).map((some) => `.${some}`),
+      digits(18).map((decimals) => `.${decimals}`),
       fc
         .tuple(fc.integer({ min: 0, max: 8 }), digits(3))
-        .map(([n, some]) => `.${'0'.repeat(n)}${some}`),
+        .map(([n, decimals]) => `.${'0'.repeat(n)}${decimals}`),
     ),
     fc.oneof({ weight: 4, arbitrary: fc.constant('') }, fc.stringMatching(/^[eE][-+]?[0-9]{1,3}$/)),
   )
@@ -26,8 +26,8 @@ const strings = fc
     fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
     fc.date({ noInvalidDate: true }).map((date) => date.toISOString().slice(0, 10)),
     numbers,
-    numbers.map((some) => `{ a(b: ${some}, c: [${some}]) "${some}": ${some}}`),
-    numbers.map((some) => `\\":${some},\\\\`),
+    numbers.map((number) => `{ a(b: ${number}, c: [${number}]) "${number}": ${number}}`),
+    numbers.map((number) => `\\":${number},\\\\`),
     fc.string(),
     fc.constant('1'),
   )
@@ -71,16 +71,16 @@ const { json } = fc.letrec((tie) => ({
 }));
 
 test('a text loses something in JSON.parse exactly if a number would be written in another way, or a key is an index', () => {
-  const found = { lost: 0, kept: 0 };
+  const counts = { lost: 0, kept: 0 };
   fc.assert(
     fc.property(json, (text) => {
       const expected = isLost(text);
-      found[expected ? 'lost' : 'kept'] += 1;
+      counts[expected ? 'lost' : 'kept'] += 1;
       expect(losesWriting(text)).toBe(expected);
     }),
     { numRuns: randomRuns(5_000) },
   );
-  expect(Math.min(found.lost, found.kept)).toBeGreaterThan(100);
+  expect(Math.min(counts.lost, counts.kept)).toBeGreaterThan(100);
 });
 
 test.each([

@@ -35,7 +35,7 @@ export const additions: Benchmark = {
     const rounds = await measureInTurn(load, upstream, contenders, OPTIONS);
     type Name = keyof typeof contenders;
     const rates = (above: Name, below: Name) =>
-      rounds.map((one) => one[above].rate / one[below].rate);
+      rounds.map((round) => round[above].rate / round[below].rate);
     return [
       {
         what: 'with every hook: requests/s, of documented stitching',
@@ -51,7 +51,7 @@ export const additions: Benchmark = {
       },
       {
         what: 'with every hook: CPU, of the page without a plugin',
-        figures: rounds.map((one) => one.hooked.cpu / one.alone.cpu),
+        figures: rounds.map((round) => round.hooked.cpu / round.alone.cpu),
         unit: 'x',
       },
       {
@@ -62,7 +62,7 @@ export const additions: Benchmark = {
       },
       {
         what: 'a page that touches nothing added: CPU, of the page without additions',
-        figures: rounds.map((one) => one.untouched.cpu / one.alone.cpu),
+        figures: rounds.map((round) => round.untouched.cpu / round.alone.cpu),
         unit: 'x',
         promise: { atMost: 1.1 },
       },

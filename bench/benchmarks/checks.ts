@@ -67,7 +67,7 @@ export const checks: Benchmark = {
     }
     const options = { rounds: ROUNDS, ms: 1_500, warmUpMs: 2_500 };
     const rounds = await measureInTurn(load, upstream, contenders, options);
-    const all = rounds.map((one) => one['everything']!);
+    const all = rounds.map((round) => round['everything']!);
     return [
       { what: 'everything on', figures: all.map(({ rate }) => rate), unit: 'requests/s' },
       { what: 'everything on: CPU of a request', figures: all.map(({ cpu }) => cpu), unit: 'us' },
@@ -76,12 +76,12 @@ export const checks: Benchmark = {
         .flatMap((name): Row[] => [
           {
             what: `${name}: CPU of a request`,
-            figures: rounds.map((one) => one[name]!.cpu / one['everything']!.cpu),
+            figures: rounds.map((round) => round[name]!.cpu / round['everything']!.cpu),
             unit: 'x',
           },
           {
             what: `${name}: requests/s`,
-            figures: rounds.map((one) => one[name]!.rate / one['everything']!.rate),
+            figures: rounds.map((round) => round[name]!.rate / round['everything']!.rate),
             unit: 'x',
           },
         ]),

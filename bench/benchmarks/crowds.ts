@@ -46,11 +46,11 @@ async function measure(name: string, crowd: Crowd): Promise<Row[]> {
   });
   watchPeak(gateway.pid);
   const health = watchHealth(gateway);
-  const own = await crowd(load, gateway, upstream);
+  const rows = await crowd(load, gateway, upstream);
   const { slowest, peak } = await health.stop();
   const alive = !gateway.hasEnded();
   return [
-    ...own,
+    ...rows,
     { what: 'the process lives', figures: [Number(alive)], unit: '', promise: { atLeast: 1 } },
     {
       what: 'the slowest /health meanwhile',

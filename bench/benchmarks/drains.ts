@@ -148,23 +148,23 @@ function speedUps(
   what: string,
   atLeast: number,
   measured: readonly Measured[],
-  drained: (one: Measured) => Drained,
+  drained: (round: Measured) => Drained,
 ): Row[] {
   const row = { unit: 'x', promise: { atLeast } };
   return [
     {
       what: `${what}: faster than the first`,
-      figures: measured.map((one) => one.first.time / drained(one).time),
+      figures: measured.map((round) => round.first.time / drained(round).time),
       ...row,
     },
     {
       what: `${what}: faster than the bare loop`,
-      figures: measured.map((one) => one.bare / drained(one).time),
+      figures: measured.map((round) => round.bare / drained(round).time),
       ...row,
     },
     {
       what: `${what}: upstream requests per request of the first`,
-      figures: measured.map((one) => drained(one).requests / one.first.requests),
+      figures: measured.map((round) => drained(round).requests / round.first.requests),
       unit: 'x',
     },
   ];

@@ -35,13 +35,13 @@ export const entities: Benchmark = {
       '{ allPersons { id } }',
     );
     const step = PERSONS / REPRESENTATIONS;
-    const wanted = allPersons.filter((_, place) => place % step === 0).map(({ id }) => id);
+    const sample = allPersons.filter((_, place) => place % step === 0).map(({ id }) => id);
     const cursors = await bareLoop(sandbox);
-    await find(wanted);
+    await find(sample);
     const rounds = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const { requests: before } = await sandbox.tell({ do: 'look' });
-      const ours = await timed(() => find(wanted));
+      const ours = await timed(() => find(sample));
       const { requests: after } = await sandbox.tell({ do: 'look' });
       const bare = await timed(() => readAtATime(sandbox, cursors, AT_A_TIME));
       rounds.push({ ours, bare, requests: after - before, single: await measureSingle() });
@@ -70,9 +70,9 @@ export const entities: Benchmark = {
 
     async function find(ids: readonly string[]): Promise<void> {
       const representations = ids.map((id) => ({ __typename: 'Person', id }));
-      const found = (await ask<Entities>(gateway, ENTITIES, { representations }))._entities;
+      const returned = (await ask<Entities>(gateway, ENTITIES, { representations }))._entities;
       // The speed of a wrong answer means nothing.
-      if (found.some((each, place) => each?.id !== ids[place]))
+      if (returned.some((each, place) => each?.id !== ids[place]))
         throw new Error('Not those asked for.');
     }
 
@@ -82,7 +82,7 @@ export const entities: Benchmark = {
       const ours: number[] = [];
       for (let request = 0; request < SINGLE; request += 1) {
         bare.push(await timed(() => askPage(sandbox, 10)));
-        ours.push(await timed(() => find([wanted[request * 7]!])));
+        ours.push(await timed(() => find([sample[request * 7]!])));
       }
       return median(ours) / median(bare);
     }

@@ -22,7 +22,7 @@ export const latency: Benchmark = {
       ms: 2_000,
       warmUpMs: 3_000,
     });
-    const perSecond = Math.round(median(pressed.map((one) => one.hive.rate)) / 2);
+    const perSecond = Math.round(median(pressed.map((round) => round.hive.rate)) / 2);
     const rounds: Record<keyof typeof contenders, Pressed>[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const pace = async (name: keyof typeof contenders) => {
@@ -34,7 +34,7 @@ export const latency: Benchmark = {
       rounds.push({ hive: await pace('hive'), gateway: await pace('gateway') });
     }
     const figures = (name: keyof typeof contenders, part: keyof Pressed['latency']) =>
-      rounds.map((one) => one[name].latency[part]);
+      rounds.map((round) => round[name].latency[part]);
     return [
       { what: 'the rate', figures: [perSecond], unit: 'requests/s' },
       { what: 'Hive Gateway: median', figures: figures('hive', 'median'), unit: 'ms' },
@@ -43,7 +43,7 @@ export const latency: Benchmark = {
       { what: 'this gateway: p99', figures: figures('gateway', 'p99'), unit: 'ms' },
       {
         what: 'p99, of Hive Gateway',
-        figures: rounds.map((one) => one.gateway.latency.p99 / one.hive.latency.p99),
+        figures: rounds.map((round) => round.gateway.latency.p99 / round.hive.latency.p99),
         unit: 'x',
       },
     ];

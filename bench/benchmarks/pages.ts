@@ -61,9 +61,10 @@ const NAMES: Record<Name, string> = {
 
 function rowsOf(rounds: readonly Record<Name, PageFigures>[]): Row[] {
   const names = Object.keys(NAMES) as Name[];
-  const each = (name: Name, figure: keyof PageFigures) => rounds.map((one) => one[name][figure]);
+  const each = (name: Name, figure: keyof PageFigures) =>
+    rounds.map((round) => round[name][figure]);
   const ratio = (above: Name, below: Name, figure: keyof PageFigures) =>
-    rounds.map((one) => one[above][figure] / one[below][figure]);
+    rounds.map((round) => round[above][figure] / round[below][figure]);
   return [
     ...names.map((name) => ({
       what: NAMES[name],

@@ -37,12 +37,12 @@ async function measureStyle(style: JsonStyle, atLeast: number): Promise<Row[]> {
   return [
     {
       what: `${style}: this gateway`,
-      figures: rounds.map((one) => one.gateway.rate),
+      figures: rounds.map((round) => round.gateway.rate),
       unit: 'requests/s',
     },
     {
       what: `${style}: requests/s, of documented stitching`,
-      figures: rounds.map((one) => one.gateway.rate / one.documented.rate),
+      figures: rounds.map((round) => round.gateway.rate / round.documented.rate),
       unit: 'x',
       promise: { atLeast },
     },
@@ -68,7 +68,7 @@ async function measureExtensions(): Promise<Row[]> {
     const rounds = await measureInTurn(load, upstream, contenders, OPTIONS);
     rows.push({
       what: `with extensions: CPU of ${what}, of those without`,
-      figures: rounds.map(({ plain: one, extended }) => extended.cpu / one.cpu),
+      figures: rounds.map(({ plain: usual, extended }) => extended.cpu / usual.cpu),
       unit: 'x',
       promise: { atMost: 1.15 },
     });

@@ -109,8 +109,8 @@ async function measureGrowth(pid: number, action: () => Promise<number>): Promis
 }
 
 function rowsOfCold(rounds: readonly Cold[]): Row[] {
-  const ms = (name: keyof Cold) => rounds.map((one) => one[name].ms);
-  const growth = (name: keyof Cold) => rounds.map((one) => one[name].growth / MB);
+  const ms = (name: keyof Cold) => rounds.map((round) => round[name].ms);
+  const growth = (name: keyof Cold) => rounds.map((round) => round[name].growth / MB);
   return [
     { what: 'cold: the bare loop', figures: ms('bare'), unit: 'ms' },
     { what: 'cold: this gateway', figures: ms('gateway'), unit: 'ms' },

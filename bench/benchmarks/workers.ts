@@ -89,11 +89,11 @@ async function measure(load: Load, upstream: Upstream, group: Group, ms: number)
   const figures = await measurePages(load, upstream, group, ms, CONNECTIONS * count);
   const used = pids.map((pid, at) => cpuOf(pid) - before[at]!);
   const { rate, seconds } = figures;
-  const total = used.reduce((sum, one) => sum + one);
+  const total = used.reduce((sum, cpu) => sum + cpu);
   return {
     ...figures,
     workerCpu: (total / (rate * seconds)) * 1_000_000,
-    uses: used.map((one) => one / seconds / SHARE),
+    uses: used.map((cpu) => cpu / seconds / SHARE),
   };
 }
 
@@ -139,7 +139,7 @@ function rowsOf(rounds: readonly Round[]): Row[] {
     ...rows(COUNTS, 'requests/s', '', ({ rate }) => rate),
     ...rows(COUNTS, 'CPU of a request', 'us', ({ workerCpu }) => workerCpu),
     ...rows(several, 'CPU of a request in the primary', 'us', ({ cpu }) => cpu),
-    ...rows(COUNTS, 'upstream requests of a request', '', (one) => one.upstreamRequests),
+    ...rows(COUNTS, 'upstream requests of a request', '', (round) => round.upstreamRequests),
     ...rows(COUNTS, 'least use of a share', '%', ({ uses }) => Math.min(...uses) * 100),
     ...rows(COUNTS, 'highest use of a share', '%', ({ uses }) => Math.max(...uses) * 100),
     ...several.map((count) => ({

@@ -117,18 +117,21 @@ function newTokens() {
 }
 
 /** As for `{ persons { items { id firstName } } }`. */
-function largePage({ items: count, style: own }: UpstreamCommand & { readonly do: 'enlarge' }) {
+function largePage({
+  items: count,
+  style: jsonStyle,
+}: UpstreamCommand & { readonly do: 'enlarge' }) {
   const items = Array.from({ length: count }, (_, id) => ({ id, firstName: `First name ${id}` }));
   const data = { persons: { items } };
   const error = { message: 'No name.', path: ['persons', 'items', 1, 'firstName'] };
-  if (own === 'with an error') return JSON.stringify({ data, errors: [error] });
-  return styled(JSON.stringify({ data }), own);
+  if (jsonStyle === 'with an error') return JSON.stringify({ data, errors: [error] });
+  return styled(JSON.stringify({ data }), jsonStyle);
 }
 
-function styled(json: string, own: JsonStyle): string {
-  if (own === 'compact') return json;
-  if (own === 'with extensions') return `${json.slice(0, -1)},"extensions":${COST}}`;
-  if (own === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
+function styled(json: string, jsonStyle: JsonStyle): string {
+  if (jsonStyle === 'compact') return json;
+  if (jsonStyle === 'with extensions') return `${json.slice(0, -1)},"extensions":${COST}}`;
+  if (jsonStyle === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
   return JSON.stringify(withKeysReversed(JSON.parse(json)));
 }
 

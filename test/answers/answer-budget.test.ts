@@ -57,21 +57,26 @@ test('answers never hold more bytes than allowed, no operation waits forever, an
         const all = new Set(operations);
 
         const check = (): void => {
-          const held = new Set([...all].flatMap((one) => (one.isOver ? [] : [...one.pieces])));
+          const held = new Set(
+            [...all].flatMap((operation) => (operation.isOver ? [] : [...operation.pieces])),
+          );
           const bytes = [...held].reduce((sum, piece) => sum + piece.bytes, 0);
           expect(budget.load.bytes).toBe(bytes);
           expect(budget.load.bytes).toBeLessThanOrEqual(MAX);
           // At least one holder does not wait, so it will release its pieces.
-          const holders = [...all].filter((one) => !one.isOver && one.pieces.size > 0);
-          if (budget.load.waiting > 0) expect(holders.some((one) => one.waits === 0)).toBe(true);
+          const holders = [...all].filter(
+            (operation) => !operation.isOver && operation.pieces.size > 0,
+          );
+          if (budget.load.waiting > 0)
+            expect(holders.some((holder) => holder.waits === 0)).toBe(true);
         };
 
         for (const { kind, by, piece } of steps) {
-          const one = operations[by % 8]!;
-          if (kind === 'hold') seen.waits += hold(one, pieces[piece]!) ? 1 : 0;
+          const operation = operations[by % 8]!;
+          if (kind === 'hold') seen.waits += hold(operation, pieces[piece]!) ? 1 : 0;
           else if (kind === 'pass') clock.jump(by * SECOND);
           else {
-            release(one);
+            release(operation);
             operations[by] = open();
             all.add(operations[by]);
           }
@@ -81,8 +86,8 @@ test('answers never hold more bytes than allowed, no operation waits forever, an
         clock.jump(PATIENCE);
         await setImmediate();
         expect(budget.load.waiting).toBe(0);
-        expect([...all].every((one) => one.waits === 0)).toBe(true);
-        for (const one of all) release(one);
+        expect([...all].every((operation) => operation.waits === 0)).toBe(true);
+        for (const operation of all) release(operation);
         expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
       },
     ),
@@ -92,18 +97,18 @@ test('answers never hold more bytes than allowed, no operation waits forever, an
 }, 60_000);
 
 /** @returns whether the operation has to wait */
-function hold(one: Operation, piece: { readonly bytes: number }): boolean {
+function hold(operation: Operation, piece: { readonly bytes: number }): boolean {
   const taken = () => {
-    if (!one.isOver) one.pieces.add(piece);
+    if (!operation.isOver) operation.pieces.add(piece);
   };
   try {
-    const waiting = one.held.hold(piece, piece.bytes);
+    const waiting = operation.held.hold(piece, piece.bytes);
     if (!waiting) {
       taken();
       return false;
     }
-    one.waits += 1;
-    void waiting.then(taken, refused).finally(() => (one.waits -= 1));
+    operation.waits += 1;
+    void waiting.then(taken, refused).finally(() => (operation.waits -= 1));
     return true;
   } catch (error) {
     refused(error);
@@ -115,30 +120,30 @@ function refused(error: unknown): void {
   expect(['RATE_LIMITED', 'OPERATION_TOO_COMPLEX']).toContain(codeOf(error));
 }
 
-function release(one: Operation): void {
-  one.isOver = true;
-  one.held.release();
+function release(operation: Operation): void {
+  operation.isOver = true;
+  operation.held.release();
 }
 
 test('a piece that an operation waits for at two places is released when the operation ends', async () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
-  const [one, other] = [budget.open(), budget.open()];
+  const [first, second] = [budget.open(), budget.open()];
   const [large, shared] = [{}, {}];
-  void one.hold(large, 80);
-  const [first, second] = [other.hold(shared, 30), other.hold(shared, 30)];
-  one.release();
-  await first;
-  await second;
+  void first.hold(large, 80);
+  const [firstWait, secondWait] = [second.hold(shared, 30), second.hold(shared, 30)];
+  first.release();
+  await firstWait;
+  await secondWait;
   expect(budget.load).toEqual({ bytes: 30, waiting: 0 });
-  other.release();
+  second.release();
   expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
 });
 
 test('an operation that is too large on its own is refused without a time to try again', () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
-  const one = budget.open();
-  void one.hold({}, 60);
-  expect(() => one.hold({}, 60)).toThrow(
+  const operation = budget.open();
+  void operation.hold({}, 60);
+  expect(() => operation.hold({}, 60)).toThrow(
     expect.objectContaining({ extensions: { code: 'OPERATION_TOO_COMPLEX' } }),
   );
 });
@@ -155,12 +160,12 @@ test('waiting pieces are limited too, since they are in memory: more are refused
 
 test('an operation that holds something is served before one that holds nothing yet', async () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
-  const [one, other, newcomer] = [budget.open(), budget.open(), budget.open()];
-  void one.hold({}, 20);
-  void other.hold({}, 60);
+  const [small, large, newcomer] = [budget.open(), budget.open(), budget.open()];
+  void small.hold({}, 20);
+  void large.hold({}, 60);
   void newcomer.hold({}, 70);
-  const more = one.hold({}, 30);
-  other.release();
+  const more = small.hold({}, 30);
+  large.release();
   await more;
   expect(budget.load).toEqual({ bytes: 50, waiting: 1 });
 });
@@ -168,16 +173,16 @@ test('an operation that holds something is served before one that holds nothing 
 test('an operation that waits again and again waits 30 s in all', async () => {
   const clock = new ManualClock();
   const budget = createAnswerBudget(MAX, clock);
-  const [one, slow, slower] = [budget.open(), budget.open(), budget.open()];
+  const [quick, slow, slower] = [budget.open(), budget.open(), budget.open()];
   void slow.hold({}, 40);
   void slower.hold({}, 10);
-  void one.hold({}, 35);
-  const together = [one.hold({}, 30), one.hold({}, 20)];
+  void quick.hold({}, 35);
+  const together = [quick.hold({}, 30), quick.hold({}, 20)];
   clock.jump(20 * SECOND);
   slow.release();
   // The two waits at the same time count once: 10 s are left.
   for (const waiting of together) await waiting;
-  const last = one.hold({}, 15);
+  const last = quick.hold({}, 15);
   clock.jump(9 * SECOND);
   await setImmediate();
   expect(budget.load).toEqual({ bytes: 95, waiting: 1 });

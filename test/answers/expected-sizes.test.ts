@@ -22,8 +22,8 @@ test.each([
 test('several nested lists have no more records together than one', async () => {
   await using gateway = await startTeams({ teams: 3 }, { config: { answerBytes: 40_000_000 } });
   const members = `allMembers { ${LONG}: id }`;
-  const one = await gateway.ask(`{ allTeams { ${members} } }`);
-  expect(one.errors).toBeUndefined();
+  const single = await gateway.ask(`{ allTeams { ${members} } }`);
+  expect(single.errors).toBeUndefined();
   const three = await gateway.ask(`{ allTeams { a: ${members} b: ${members} c: ${members} } }`);
   expect(three.errors).toBeUndefined();
 });

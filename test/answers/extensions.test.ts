@@ -35,9 +35,9 @@ describe.each([
     ['and null errors', COST, (data: string) => `{${data},"errors":null,"extensions":${COST}}`],
     ['with white space', '{"a":1}', (data: string) => `{\n"extensions": {"a":1},\n ${data} }`],
   ])('is taken as bytes, and the same as without them: %s', async (_, extensions, spell) => {
-    const plain = await asked(gateway, query);
+    const plain = await answered(gateway, query);
     gateway.upstream.answer(spelled(spell));
-    const extended = await asked(gateway, query);
+    const extended = await answered(gateway, query);
     gateway.upstream.answer(spelled((data) => `{${data}}`));
     expect(extended.ways).toEqual({ ...plain.ways, general: 0 });
     expect(extended.ways.scanned).toBeGreaterThan(0);
@@ -50,9 +50,9 @@ describe.each([
     ['twice', (data: string) => `{"extensions":{},${data},"extensions":{"last":1}}`],
     ['and data twice', (data: string) => `{"data":{},"extensions":{},${data}}`],
   ])('is read in general where they come %s, and the last counts', async (_, spell) => {
-    const plain = await asked(gateway, query);
+    const plain = await answered(gateway, query);
     gateway.upstream.answer(spelled(spell));
-    const extended = await asked(gateway, query);
+    const extended = await answered(gateway, query);
     gateway.upstream.answer(spelled((data) => `{${data}}`));
     expect(extended.ways.scanned).toBe(0);
     expect(JSON.parse(extended.text)).toMatchObject(JSON.parse(plain.text) as object);
@@ -76,7 +76,7 @@ function spelled(spell: (data: string) => string): Reply {
   };
 }
 
-async function asked(gateway: GatewayOverFake, query: string) {
+async function answered(gateway: GatewayOverFake, query: string) {
   const before = await waysOfReading(gateway.gateway);
   const response = await gateway.fetch('/graphql', {
     method: 'POST',

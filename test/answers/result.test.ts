@@ -195,8 +195,8 @@ describe('the result of an answer', () => {
   test('sends a change deep inside of its data: a plugin may hide values', () => {
     const result = createResult(answer());
     (result.data!['person'] as Record<string, unknown>)['z'] = '***';
-    for (const one of [result, { ...result }]) {
-      expect(JSON.parse(written(one)).data.person).toMatchObject({ z: '***', b: 1 });
+    for (const copy of [result, { ...result }]) {
+      expect(JSON.parse(written(copy)).data.person).toMatchObject({ z: '***', b: 1 });
     }
   });
 
@@ -322,8 +322,8 @@ describe.each(['20220824', 'v0.2'] as const)('the result of a payload in %s', (f
   test.each(PAYLOADS)('is written with what a plugin changed: %s', (_, payload) => {
     const result = createPayload(payload, format);
     if (!result?.incremental) return;
-    const incremental = result.incremental.map((one) => ({
-      ...one,
+    const incremental = result.incremental.map((part) => ({
+      ...part,
       items: ['changed'],
       errors: [],
     }));

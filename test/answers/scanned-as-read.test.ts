@@ -77,8 +77,8 @@ test('a leaf is taken exactly if its type allows what JSON.parse makes of it', (
       if (!isUtf8(bytes) || text.trim() !== text || text[0] === BYTE_ORDER_MARK) return;
       const expected = leafText(shape, text);
       taken[expected === undefined ? 'no' : 'yes'] += 1;
-      const found = read(shape, bytes);
-      expect(typeof found === 'object' ? found.text : undefined, text).toBe(expected);
+      const answer = read(shape, bytes);
+      expect(typeof answer === 'object' ? answer.text : undefined, text).toBe(expected);
     }),
     { numRuns: RUNS },
   );
@@ -159,7 +159,7 @@ function read(shape: Shape, bytes: Buffer) {
 /** Writes an answer so that no object of a shape has the expected form. */
 function takenApart(shape: FieldShape['shape'], value: Json): string {
   if (shape.kind === 'list' && value.kind === 'list') {
-    return `[${Array.from(value.elements(), (one) => takenApart(shape.of, one)).join(',')}]`;
+    return `[${Array.from(value.elements(), (element) => takenApart(shape.of, element)).join(',')}]`;
   }
   if (shape.kind === 'abstract' && value.kind === 'object') {
     const known = shape.of(value.get(TYPE_KEY)?.string ?? '');
@@ -167,9 +167,9 @@ function takenApart(shape: FieldShape['shape'], value: Json): string {
   }
   if (shape.kind !== 'object' || value.kind !== 'object') return value.raw;
   const shapes = new Map(shape.fields.map((field) => [field.sentKey ?? field.key, field.shape]));
-  const members = Array.from(value.members(), ([key, one]) => {
+  const members = Array.from(value.members(), ([key, member]) => {
     const field = shapes.get(key);
-    return `${JSON.stringify(key)}:${field ? takenApart(field, one) : one.raw}`;
+    return `${JSON.stringify(key)}:${field ? takenApart(field, member) : member.raw}`;
   });
   return `{${['"_rsUnknown":[]', ...members.toReversed()].join(',')}}`;
 }
@@ -203,18 +203,18 @@ const BYTE_ORDER_MARK = '\ufeff';
 function indented(value: Json, choose: Choose): string {
   const space = () => ['', '', ' ', '\n  ', '\r\n\t'][choose(5)]!;
   const spaced = (open: string, members: readonly string[], close: string) =>
-    `${space()}${open}${members.map((one) => `${space()}${one}`).join(`${space()},`)}${space()}${close}${space()}`;
+    `${space()}${open}${members.map((member) => `${space()}${member}`).join(`${space()},`)}${space()}${close}${space()}`;
   if (value.kind === 'list') {
     return spaced(
       '[',
-      Array.from(value.elements(), (one) => indented(one, choose)),
+      Array.from(value.elements(), (element) => indented(element, choose)),
       ']',
     );
   }
   if (value.kind !== 'object') return value.raw;
   const members = Array.from(
     value.members(),
-    ([key, one]) => `${JSON.stringify(key)}${space()}:${space()}${indented(one, choose)}`,
+    ([key, member]) => `${JSON.stringify(key)}${space()}:${space()}${indented(member, choose)}`,
   );
   return spaced('{', members, '}');
 }
@@ -224,7 +224,7 @@ function compact({ text, errors }: { text: string; errors: unknown[] }) {
   const print = (value: Json): string => {
     if (value.kind === 'list') return `[${Array.from(value.elements(), print).join(',')}]`;
     if (value.kind !== 'object') return value.raw;
-    return `{${Array.from(value.members(), ([key, one]) => `${JSON.stringify(key)}:${print(one)}`).join(',')}}`;
+    return `{${Array.from(value.members(), ([key, member]) => `${JSON.stringify(key)}:${print(member)}`).join(',')}}`;
   };
   return { text: print(parseJson(text) as Json), errors };
 }

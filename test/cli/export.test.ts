@@ -120,8 +120,15 @@ describe('through a running gateway', () => {
       const mixed = await run('persons', '--output', file, '--resume', ...other);
       expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('was begun') });
     }
-    const own = await runHere(['export', 'persons', '--sandbox', '--output', file, '--resume']);
-    expect(own.stderr).toMatch(/was begun from http.*, and this one is from the sandbox/);
+    const ofSandbox = await runHere([
+      'export',
+      'persons',
+      '--sandbox',
+      '--output',
+      file,
+      '--resume',
+    ]);
+    expect(ofSandbox.stderr).toMatch(/was begun from http.*, and this one is from the sandbox/);
     expect((await run('persons', '--output', file, '--resume')).code).toBe(0);
     expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toEqual(lines);
   });

@@ -38,8 +38,8 @@ describe('serve without RECRUITING_URL', () => {
     const { defaultTabs } = JSON.parse(settings!) as { defaultTabs: Tab[] };
     expect(defaultTabs).toHaveLength(6);
     for (const { query, variables } of defaultTabs) {
-      const given = JSON.parse(variables ?? '{}') as Record<string, unknown>;
-      const { data, errors } = await askAt(gateway.url, query, given);
+      const values = JSON.parse(variables ?? '{}') as Record<string, unknown>;
+      const { data, errors } = await askAt(gateway.url, query, values);
       expect(errors).toBeUndefined();
       expect(JSON.stringify(data)).toMatch(/"firstName":"\p{L}/u);
     }

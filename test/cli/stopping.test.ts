@@ -22,14 +22,14 @@ test.each([
 ] as const)(
   '%s with %s workers: what is in flight is answered, then it ends with exit code 0',
   async (signal, WORKERS) => {
-    const { gateway, asked, answer } = await serveOverSlowService(({ env, ...options }) =>
+    const { gateway, arrived, answer } = await serveOverSlowService(({ env, ...options }) =>
       startProgram([], { ...options, env: { ...env, WORKERS } }),
     );
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
 
     const reply = read(gateway.url, agent);
-    await asked;
+    await arrived;
     gateway.signal(signal);
     // Reported by the primary and by each worker, which may hear of it a moment later.
     await gateway.printed(WORKERS === '1' ? /stopping/ : /(stopping.*?){3}/s);
@@ -51,11 +51,11 @@ describe.each([
   test.skipIf(asInit && !canMakeContainers())(
     'after SIGTERM the gateway answers requests in flight, and all processes end with exit code 0',
     async () => {
-      const { gateway, asked, answer } = await serveOverSlowService((options) =>
+      const { gateway, arrived, answer } = await serveOverSlowService((options) =>
         startNpm(['start'], { ...options, asInit }),
       );
       const reply = read(gateway.url, new Agent());
-      await asked;
+      await arrived;
       gateway.signal('SIGTERM');
       await gateway.printed(/stopping/);
       answer();
@@ -78,10 +78,10 @@ test('the gateway stops although a client keeps an idle connection open', async 
 
 const query = '{persons{items{id}}}';
 
-function read(url: string, agent: Agent, asked = query) {
+function read(url: string, agent: Agent, operation = query) {
   return new Promise<{ status?: number; connection?: string; body: string }>((done, fail) => {
     const asking = { agent, headers: { 'apollo-require-preflight': 'true' } };
-    const request = get(`${url}?query=${asked}`, asking, (response) => {
+    const request = get(`${url}?query=${operation}`, asking, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (text: string) => {
         body += text;
@@ -99,11 +99,11 @@ async function serveOverSlowService<P extends Program>(
 ): Promise<SlowlyServed<P>> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
-  const asked = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
   const schema = buildSchema(documentedSdl);
   schema.getQueryType()!.getFields()['persons']!.resolve = async () => {
-    asked.resolve();
+    arrived.resolve();
     await answered.promise;
     return { items: [], pageInfo: { first: 50, hasNextPage: false } };
   };
@@ -118,11 +118,11 @@ async function serveOverSlowService<P extends Program>(
     },
   });
   onTestFinished(() => program[Symbol.asyncDispose]());
-  return { gateway: await served(program), asked: asked.promise, answer: answered.resolve };
+  return { gateway: await served(program), arrived: arrived.promise, answer: answered.resolve };
 }
 
 interface SlowlyServed<P> {
   readonly gateway: P & Served;
-  readonly asked: Promise<void>;
+  readonly arrived: Promise<void>;
   readonly answer: () => void;
 }

@@ -31,9 +31,9 @@ test.each([
   ['another key', { TOKEN_STORE_KEY: OTHER! }],
 ])(
   'a gateway with %s for its store ends as after a mistake in the settings, so that nothing restarts it',
-  async (_, given) => {
+  async (_, settings) => {
     const { env } = await startSealed();
-    const { code, stderr } = await runHere([], { ...env, ALLOW_ANONYMOUS: 'true', ...given });
+    const { code, stderr } = await runHere([], { ...env, ALLOW_ANONYMOUS: 'true', ...settings });
     expect(code).toBe(2);
     expect(stderr).toMatch(/cannot be opened .* Set TOKEN_STORE_KEY as it is set for the gateway/);
   },

@@ -46,7 +46,7 @@ test('docs/telemetry.md lists every metric with its labels, and no other', () =>
   const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
   expect(new Set(documented.keys())).toEqual(new Set(ours));
   for (const [name, labels] of documented) {
-    for (const its of sampledLabels(name)) expect([name, its]).toEqual([name, labels]);
+    for (const sampled of sampledLabels(name)) expect([name, sampled]).toEqual([name, labels]);
   }
 });
 
@@ -99,7 +99,7 @@ test('the alert rules use metrics, labels and values that exist', () => {
   const file = parse(readFileSync('monitoring/alerts.yml', 'utf8')) as {
     groups: { name: string; rules: Rule[] }[];
   };
-  const rules = file.groups.flatMap(({ rules: its }) => its);
+  const rules = file.groups.flatMap(({ rules: inGroup }) => inGroup);
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
   const named = new Set<string>();
   for (const { expr, labels, annotations, alert } of rules) {
@@ -190,11 +190,11 @@ const ADDED = ['job', 'instance', 'le'];
 /** The metrics of an expression, which must exist, with every label that is selected or kept, and every value. */
 function metricsIn(expression: string, where: string): string[] {
   const documented = documentedLabels();
-  const found = expression.matchAll(/\b(recruiting_\w+|nodejs_\w+|process_\w+|up)\b(\{.*?\})?/g);
+  const matches = expression.matchAll(/\b(recruiting_\w+|nodejs_\w+|process_\w+|up)\b(\{.*?\})?/g);
   const kept = [...expression.matchAll(/\bby \(([\w, ]+)\)/g)].flatMap(([, labels]) =>
     labels!.split(', '),
   );
-  return Array.from(found, ([, metric, selector = '']) => {
+  return Array.from(matches, ([, metric, selector = '']) => {
     const name = families.has(metric!) ? metric! : metric!.replace(/_(bucket|sum|count)$/, '');
     expect([where, name, name === 'up' || families.has(name)]).toEqual([where, name, true]);
     const labels = [...(documented.get(name) ?? []), ...ADDED];
@@ -204,7 +204,9 @@ function metricsIn(expression: string, where: string): string[] {
       // A variable of the dashboard.
       if (value!.startsWith('$')) continue;
       for (const each of operator!.includes('~') ? value!.split('|') : [value!]) {
-        const known = VALUES[label!]!.some((one) => new RegExp(`^(${each})$`).test(one));
+        const known = VALUES[label!]!.some((knownValue) =>
+          new RegExp(`^(${each})$`).test(knownValue),
+        );
         expect([where, each, known]).toEqual([where, each, true]);
       }
     }

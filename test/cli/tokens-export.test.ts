@@ -11,7 +11,7 @@ import { beginExchange, startOperator, startWithTokens, type Operator } from './
 test('after a move the target refreshes the set, and the source refuses and names the target', async () => {
   const { done, tokens, service, env, file } = await startWithTokens();
   const target = `sqlite:${file('other.db')}`;
-  const there = { env: { TOKEN_STORE: target } };
+  const atTarget = { env: { TOKEN_STORE: target } };
   expect(await done('export', target)).toMatch(
     new RegExp(
       `is in ${target} now, and ${env['TOKEN_STORE']} refuses .*Set TOKEN_STORE=${target}`,
@@ -22,9 +22,9 @@ test('after a move the target refreshes the set, and the source refuses and name
   expect(stderr).toContain(`was moved to another store (${target})`);
   expect(service.exchanges).toHaveLength(1);
 
-  expect((await tokens(['refresh'], there)).code).toBe(0);
+  expect((await tokens(['refresh'], atTarget)).code).toBe(0);
   expect(service.exchanges).toHaveLength(2);
-  expect((await tokens(['status'], there)).code).toBe(0);
+  expect((await tokens(['status'], atTarget)).code).toBe(0);
 });
 
 test('the refresh token has the same fingerprint in both stores, and rescue copies of commands are removed', async () => {
@@ -33,8 +33,8 @@ test('the refresh token has the same fingerprint in both stores, and rescue copi
   const { fingerprint } = await status();
   expect(readdirSync(file('.')).join()).toContain('rescue-');
   await done('export', TOKEN_STORE);
-  const there = await tokens(['status', '--json'], { env: { TOKEN_STORE } });
-  expect(JSON.parse(there.stdout)).toMatchObject({ fingerprint, state: 'healthy' });
+  const targetStatus = await tokens(['status', '--json'], { env: { TOKEN_STORE } });
+  expect(JSON.parse(targetStatus.stdout)).toMatchObject({ fingerprint, state: 'healthy' });
   expect(readdirSync(file('.')).join()).not.toContain('rescue-');
 });
 
@@ -90,17 +90,19 @@ test('a store is not moved onto itself, whatever path names it', async () => {
 test('a set is not moved onto a set in use, and both remain usable', async () => {
   const source = await startWithTokens();
   const { service, file, tokens, done } = source;
-  const there = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
-  const own = { access_token: 'other-access', refresh_token: 'other-refresh' };
+  const atTarget = { env: { TOKEN_STORE: `sqlite:${file('other.db')}` } };
+  const otherSet = { access_token: 'other-access', refresh_token: 'other-refresh' };
   service.tokenAnswers.next(
     reply(200, { access_token: 'next-access', refresh_token: 'next-refresh' }),
   );
-  expect((await tokens(['import', '-'], { ...there, stdin: [JSON.stringify(own)] })).code).toBe(0);
+  expect(
+    (await tokens(['import', '-'], { ...atTarget, stdin: [JSON.stringify(otherSet)] })).code,
+  ).toBe(0);
   const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/holds a token set that is in use \(generation 2\)\. Nothing was moved/);
   await done('refresh');
-  expect((await tokens(['status'], there)).code).toBe(0);
+  expect((await tokens(['status'], atTarget)).code).toBe(0);
 });
 
 test('a set is not moved into the store of another service', async () => {

@@ -25,11 +25,11 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
     'standard input with the link',
     async ({ service }) => ({ source: '-', stdin: [`  ${service.tokenLink}\n`] }),
   ],
-])('a set is imported from %s and refreshed at once, which ends its link', async (_, given) => {
+])('a set is imported from %s and refreshed at once, which ends its link', async (_, sourceOf) => {
   const operator = await startOperator();
   const { service } = operator;
   const link = service.tokenLink;
-  const { source, stdin = [] } = await given(operator);
+  const { source, stdin = [] } = await sourceOf(operator);
   const { code, stdout, stderr } = await operator.tokens(['import', source], { stdin });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(`Imported the token set "Sandbox" of ${new URL(service.url).host}`);

@@ -397,7 +397,7 @@ async function leaveRescueFile(
   const pair = pairOf('rescued');
   rescue.put({ set, generation, attempt, pair, outcome: 'rotated', home, ...times });
   rescue.close();
-  const name = readdirSync(file('.')).find((one) => one.startsWith('rescue-test-4000000-'))!;
+  const name = readdirSync(file('.')).find((entry) => entry.startsWith('rescue-test-4000000-'))!;
   return () => file(name);
 }
 

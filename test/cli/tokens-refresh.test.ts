@@ -124,7 +124,7 @@ test('the command waits for a refresh of the gateway that is in progress', async
   const gateway = await startGatewayOf(operator);
   const answer = service.tokenAnswers.hold('before');
   service.expire();
-  const asked = askAt(gateway.url, PERSON);
+  const answered = askAt(gateway.url, PERSON);
   await answer.arrived;
 
   const refreshing = tokens(['refresh']);
@@ -132,7 +132,7 @@ test('the command waits for a refresh of the gateway that is in progress', async
   await vi.waitFor(() => expect(readdirSync(file('.')).join()).toContain('rescue-test-'));
   answer.release();
   expect((await refreshing).stdout).toContain('generation 3 is in use');
-  expect((await asked).errors).toBeUndefined();
+  expect((await answered).errors).toBeUndefined();
   expect(service.exchanges).toHaveLength(2);
 });
 
@@ -146,13 +146,13 @@ test('a gateway that needs a refresh waits for that of the command, and serves w
     const refreshing = tokens(['refresh']);
     await answer.arrived;
     service.expire();
-    const asked = Promise.all([
+    const answers = Promise.all([
       askAt(gateway.url, personUnlikeOthers()),
       askAt(gateway.url, personUnlikeOthers()),
     ]);
     answer.release();
     expect((await refreshing).code).toBe(0);
-    for (const { errors } of await asked) expect(errors).toBeUndefined();
+    for (const { errors } of await answers) expect(errors).toBeUndefined();
     expect(service.exchanges).toHaveLength(1 + round);
   }
   expect(sentAgain(service.exchanges)).toEqual([]);
@@ -245,8 +245,8 @@ test('a rescue file that another gateway removes first disturbs neither the star
   const removeAll = () => left().forEach((name) => rmSync(file(name)));
   await done('refresh');
   let atStart: Promise<void> | undefined;
-  const { store, clock, logged } = await startHere((own) => {
-    atStart = atNextLook(own, removeAll);
+  const { store, clock, logged } = await startHere((opened) => {
+    atStart = atNextLook(opened, removeAll);
   });
   await atStart;
   await done('refresh');

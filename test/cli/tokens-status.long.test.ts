@@ -265,7 +265,7 @@ test('a move to another store does not count as a failure, and the target knows 
   const after = JSON.parse(stdout) as typeof before;
   expect(after).toMatchObject({ state: 'healthy', failures: 0 });
   // The age of each store, one after the other.
-  const [then, now] = [before, after].map((one) => Date.parse(one['lastRotation'] as string));
+  const [then, now] = [before, after].map((report) => Date.parse(report['lastRotation'] as string));
   expect(now! - then!).toBeGreaterThanOrEqual(0);
   expect(now! - then!).toBeLessThan(60_000);
 });
@@ -345,11 +345,11 @@ test('an encrypted store cannot be read without its key, and is left unchanged',
   expect((await tokens(['status'], withKey)).code).toBe(0);
 
   for (const command of ['status', 'check', 'refresh', 'recover']) {
-    for (const [given, said] of [
+    for (const [env, said] of [
       [{}, /TOKEN_STORE_KEY is not set/],
       [{ TOKEN_STORE_KEY: other }, /which is none of those in TOKEN_STORE_KEY/],
     ] as const) {
-      const { code, stderr } = await tokens([command], { env: given });
+      const { code, stderr } = await tokens([command], { env });
       expect(code).toBe(1);
       expect(stderr).toMatch(said);
       expect(stderr).toContain('It was left as it is. Set TOKEN_STORE_KEY as it is set for');

@@ -140,8 +140,8 @@ test('while the service refuses the access token, the metrics of all workers sho
 
 /** Sends requests at the same time, each on a connection of its own, so that both workers get some. */
 async function statuses(count: number, url = gateway.url): Promise<number[]> {
-  const found = await Promise.all(Array.from({ length: count }, () => status(url)));
-  return [...new Set(found)];
+  const all = await Promise.all(Array.from({ length: count }, () => status(url)));
+  return [...new Set(all)];
 }
 
 async function status(url = gateway.url): Promise<number> {

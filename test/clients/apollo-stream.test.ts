@@ -46,7 +46,7 @@ describe.each([Defer20220824Handler, GraphQL17Alpha9Handler])('$name', (Handler)
       .all()
       .map(({ id, firstName }) => ({ __typename: 'Person', id, firstName }));
     expect(data?.allPersons).toEqual(everybody);
-    expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
+    expect(lengths).toEqual(lengths.toSorted((left, right) => left - right));
     expect(lengths).toContain(3);
     expect(client.readQuery({ query: STREAM, variables: { first: 3 } })).toEqual({
       allPersons: everybody,

@@ -62,7 +62,9 @@ test.each([
     const ask = (persistedQuery: typeof hashed & { miss?: boolean }) =>
       client.executeQuery(createRequest(UNKNOWN, {}, { persistedQuery })).toPromise();
     const missed = await ask(hashed);
-    expect(missed.error?.graphQLErrors.map((one) => one.message)).toEqual([message]);
+    expect(missed.error?.graphQLErrors.map((graphQLError) => graphQLError.message)).toEqual([
+      message,
+    ]);
     expect((await ask({ ...hashed, miss: true })).data).toEqual(data);
   },
 );

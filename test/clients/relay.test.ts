@@ -44,7 +44,7 @@ test('examples/relay pages through a list in both directions, and requests one p
   expect(await shown(backward.page, 137)).toEqual(names);
 
   const [response] = await Promise.all([
-    backward.page.waitForResponse((one) => one.request().method() === 'POST'),
+    backward.page.waitForResponse((reply) => reply.request().method() === 'POST'),
     backward.page.locator('li').nth(4).click(),
   ]);
   expect(await response.json()).toMatchObject({

@@ -60,7 +60,7 @@ test.each<[string, Stream]>([
   });
   const lengths = shown.map(({ length }) => length);
   expect(lengths[0]).toBe(3);
-  expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
+  expect(lengths).toEqual(lengths.toSorted((left, right) => left - right));
   expect(new Set(lengths).size).toBeGreaterThan(3);
   expect(shown.at(-1)).toEqual(
     gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),

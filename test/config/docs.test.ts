@@ -67,14 +67,14 @@ test('CONTRIBUTING.md says what every folder of test is for, and names only file
 });
 
 test('comments in src name only files that are there', () => {
-  const there = globSync('{src,test,docs,schema,examples}/**/*').map(
+  const paths = globSync('{src,test,docs,schema,examples}/**/*').map(
     (path) => `/${path.replaceAll('\\', '/')}`,
   );
   const wrong = globSync('src/**/*.{ts,cjs}').flatMap((file) => {
     const comments = readFileSync(file, 'utf8').matchAll(/(?:^\s*\/?\*+|\/\/).*/gm);
     const named = [...comments].flatMap(([text]) => text.match(/[\w./-]+\.(?:ts|cjs|md)\b/g) ?? []);
     return named
-      .filter((name) => !there.some((path) => path.endsWith(`/${name}`)))
+      .filter((name) => !paths.some((path) => path.endsWith(`/${name}`)))
       .map((name) => `${file}: ${name}`);
   });
   expect(wrong).toEqual([]);
@@ -136,7 +136,7 @@ test('docs/architecture.md lists the stages of gateway.ts in their order, each w
   const pipeline = readFileSync('src/gateway.ts', 'utf8').split('plugins: pipeline({')[1]!;
   const part = /\b(?:origin|paths|graphiql|admission|operation)\.(\w+)|\b(holdRequests)\(/g;
   const stages = [...pipeline.split('warn:')[0]!.matchAll(part)].map(
-    ([, one, other]) => one ?? other!,
+    ([, name, otherName]) => name ?? otherName!,
   );
   const document = readFileSync('docs/architecture.md', 'utf8');
   const section = document.split('## The stages of a request')[1]!.split('\n## ')[0]!;

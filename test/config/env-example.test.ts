@@ -5,12 +5,12 @@ import { configWarnings, readConfig, variables } from '../../src/config.ts';
 import { settingsIn } from '../support/deploy/env-file.ts';
 
 const TEXT = readFileSync('.env.example', 'utf8');
-const given = settingsIn(TEXT);
+const settings = settingsIn(TEXT);
 const KEY = Buffer.alloc(32).toString('base64');
 const CALLERS = { AUTH_API_KEYS: `portal:${'0'.repeat(64)}`, TOKEN_STORE_KEY: KEY };
 
 test('.env.example serves known callers of a real service, once it has their keys', () => {
-  const env = { ...given, ...CALLERS };
+  const env = { ...settings, ...CALLERS };
   const config = readConfig(env, () => '');
   expect(config).toMatchObject({
     production: true,
@@ -20,7 +20,7 @@ test('.env.example serves known callers of a real service, once it has their key
 });
 
 test('.env.example as it is does not serve anybody', () => {
-  expect(() => readConfig(given, () => '')).toThrow(/AUTH_API_KEYS/);
+  expect(() => readConfig(settings, () => '')).toThrow(/AUTH_API_KEYS/);
 });
 
 test('.env.example has each setting once, and those that are commented out have the default', () => {

@@ -49,8 +49,8 @@ test('the workflow prints the schema, has the registry check it, and checks docu
   );
   expect(workflow.permissions).toEqual({ contents: 'read' });
   const settings = new Set([...Object.keys(variables.shape), ...SECRETS]);
-  const given = steps.flatMap(({ env = {} }) => Object.keys(env));
-  expect(given.filter((name) => settings.has(name))).toEqual([]);
+  const names = steps.flatMap(({ env = {} }) => Object.keys(env));
+  expect(names.filter((name) => settings.has(name))).toEqual([]);
 });
 
 test('the workflow fails, and names the document, if a new snapshot breaks an operation of a client', () => {

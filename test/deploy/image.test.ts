@@ -194,8 +194,8 @@ function projectWith(name: string) {
     needed.set(path, entry);
     for (const each of Object.keys({ ...entry.dependencies, ...entry.peerDependencies })) {
       const nested = `${path}/node_modules/${each}`;
-      const found = nested in packages ? nested : `node_modules/${each}`;
-      if (found in packages) add(found);
+      const nearest = nested in packages ? nested : `node_modules/${each}`;
+      if (nearest in packages) add(nearest);
     }
   };
   add(`node_modules/${name}`);
@@ -277,8 +277,11 @@ function install(all: typeof dockerfile, cwd: string): void {
 
 /** The environment of the image, with its folder for data in the folder of the test. */
 function variables(more: Record<string, string>): Record<string, string> {
-  const own = Object.entries(env).map(([name, value]) => [name, value.replace(image.volume, data)]);
-  return { PATH: `${bin}:${process.env['PATH']}`, ...Object.fromEntries(own), ...more };
+  const ofImage = Object.entries(env).map(([name, value]) => [
+    name,
+    value.replace(image.volume, data),
+  ]);
+  return { PATH: `${bin}:${process.env['PATH']}`, ...Object.fromEntries(ofImage), ...more };
 }
 
 function checkHealth(port: string): number | null {

@@ -248,9 +248,9 @@ interface Resource {
 }
 
 function only(resources: readonly Resource[], kind: string): never {
-  const found = resources.filter((each) => each.kind === kind);
-  expect(found).toHaveLength(1);
-  return found[0] as never;
+  const matching = resources.filter((each) => each.kind === kind);
+  expect(matching).toHaveLength(1);
+  return matching[0] as never;
 }
 
 /** What the compiler reports: the types refuse unknown keys, which the validation by schemas does not. */

@@ -150,11 +150,11 @@ test('the secret of docs/running.md has all that the manifest of Kubernetes requ
   const command = blockWith('docs/running.md', 'kubectl create secret');
   const [, path] = /apply --filename (\S+)/.exec(command)!;
   const [, name] = /create secret generic (\S+)/.exec(command)!;
-  const given = [...command.matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);
+  const keys = [...command.matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);
   const manifest = readFileSync(path!, 'utf8');
   expect(manifest).toContain(`secretName: ${name}`);
   const files = [...manifest.matchAll(/value: \/run\/secrets\/recruiting\/([a-z-]+)/g)];
-  expect(new Set(given)).toEqual(new Set(files.map(([, key]) => key)));
+  expect(new Set(keys)).toEqual(new Set(files.map(([, key]) => key)));
 });
 
 test.each<[string, Record<string, string>]>([

@@ -61,8 +61,8 @@ const INLINE: Record<string, object> = {
 
 test('each operation in a sentence is answered', async () => {
   await using gateway = await startGatewayOverSandbox();
-  const found = new Set(DOCUMENTS.flatMap(inlineCode).filter(isOperation));
-  expect([...found].toSorted()).toEqual(Object.keys(INLINE).toSorted());
+  const documented = new Set(DOCUMENTS.flatMap(inlineCode).filter(isOperation));
+  expect([...documented].toSorted()).toEqual(Object.keys(INLINE).toSorted());
   for (const [code, data] of Object.entries(INLINE)) {
     const { errors, ...answer } = await gateway.ask(operationOf(code));
     expect(errors).toBeUndefined();

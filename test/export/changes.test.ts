@@ -526,18 +526,18 @@ test('applying all changes gives the list, whatever changes, is cut off, continu
       await using world = await changingWorld(persons(18));
       const { service } = world;
       let added = 1_000;
-      const change = (one: typeof edit extends fc.Arbitrary<infer T> ? T : never) => {
+      const change = (edited: typeof edit extends fc.Arbitrary<infer T> ? T : never) => {
         const { list } = service;
-        const at = Math.floor(one.at * list.length);
-        if (one.kind === 'insert') list.splice(at, 0, person((added += 1)));
+        const at = Math.floor(edited.at * list.length);
+        if (edited.kind === 'insert') list.splice(at, 0, person((added += 1)));
         else if (list.length < 2) return;
-        else if (one.kind === 'remove') list.splice(at % list.length, 1);
-        else if (one.kind === 'rename') {
+        else if (edited.kind === 'remove') list.splice(at % list.length, 1);
+        else if (edited.kind === 'rename') {
           const { id } = list[at % list.length]!;
-          list[at % list.length] = { id, firstName: `Name ${one.name}` };
+          list[at % list.length] = { id, firstName: `Name ${edited.name}` };
         } else {
           const [moved] = list.splice(at % list.length, 1);
-          list.splice(Math.floor(one.to * list.length), 0, moved!);
+          list.splice(Math.floor(edited.to * list.length), 0, moved!);
         }
       };
       const table = new Map<string, Person>();
@@ -553,7 +553,7 @@ test('applying all changes gives the list, whatever changes, is cut off, continu
         let pages = 0;
         service.onPage = () => {
           pages += 1;
-          for (const [page, one] of during) if (page === pages) change(one);
+          for (const [page, edited] of during) if (page === pages) change(edited);
           if (cut !== null && pages >= cut) world.failAndStop(cut, isOther ? other : world.file);
         };
         const run = () => world.run('--output', isOther ? other : world.file, ...args);

@@ -171,9 +171,9 @@ describe('paged lists', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as { id: string; stage: string; vacancy: { id: string } })
       .map(({ id, stage, vacancy }) => ({ parentId: vacancy.id, id, stage }));
-    const found = linesIn(others.file('vacancies.candidates.ndjson')) as typeof expected;
-    expect(found.toSorted(byId)).toEqual(expected.toSorted(byId));
-    expect(found.length).toBeGreaterThan(50);
+    const lines = linesIn(others.file('vacancies.candidates.ndjson')) as typeof expected;
+    expect(lines.toSorted(byId)).toEqual(expected.toSorted(byId));
+    expect(lines.length).toBeGreaterThan(50);
   });
 
   const OF_RECORD =

@@ -131,13 +131,13 @@ describe.each(KINDS)('over %s cursors', (cursors) => {
           const { file } = interrupt(cut);
           const { persons } = gateway.sandbox;
           const before = new Set(idsIn(whole));
-          for (const one of changes) {
-            const at = positionOf(one.at, persons.length);
-            if (one.kind === 'insert') persons.insert(at, one.count);
-            else if (one.kind === 'remove') persons.remove(at, one.count);
+          for (const edit of changes) {
+            const at = positionOf(edit.at, persons.length);
+            if (edit.kind === 'insert') persons.insert(at, edit.count);
+            else if (edit.kind === 'remove') persons.remove(at, edit.count);
             else {
               moved.add(persons.slice(at, at + 1)[0]!.id);
-              persons.move(at, positionOf(one.to, persons.length));
+              persons.move(at, positionOf(edit.to, persons.length));
             }
           }
           expect(await exportTo(file, '--resume')).toMatchObject({ code: 0 });
@@ -198,12 +198,12 @@ test('an export that is killed again and again, and then stopped, is whole in th
   }
   expect(Math.max(...lengths)).toBeGreaterThan(0);
   // Two at once would mix their lines.
-  await using one = startProgram(args);
+  await using lastRun = startProgram(args);
   const second = Promise.withResolvers<Awaited<ReturnType<typeof runHere>>>();
   door.onPiece = (at) => {
     if (at === 5) runHere(args).then(second.resolve, second.reject);
   };
-  expect(await one.ended).toMatchObject({ code: 0, signal: null });
+  expect(await lastRun.ended).toMatchObject({ code: 0, signal: null });
   expect(await second.promise).toMatchObject({
     stderr: expect.stringMatching(/Another export is writing|is whole already/),
   });
@@ -229,10 +229,10 @@ function committedIn(state: string, copy: string): number {
   for (const suffix of ['', '-wal']) copyFileSync(state + suffix, copy + suffix);
   const database = new DatabaseSync(copy);
   try {
-    const { there } = database
-      .prepare("SELECT count(*) AS there FROM sqlite_schema WHERE name = 'export'")
+    const { tables } = database
+      .prepare("SELECT count(*) AS tables FROM sqlite_schema WHERE name = 'export'")
       .get()!;
-    const row = there === 0 ? undefined : database.prepare('SELECT lengths FROM export').get();
+    const row = tables === 0 ? undefined : database.prepare('SELECT lengths FROM export').get();
     return row ? ((JSON.parse(String(row['lengths'])) as number[])[0] ?? 0) : 0;
   } finally {
     database.close();

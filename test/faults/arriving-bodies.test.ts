@@ -66,11 +66,11 @@ test('answers of the service that are arriving take no more than ANSWER_BYTES to
   };
   upstream.answer(halting);
   const both = ['A', 'B'].map((operation) => gateway.ask(`query ${operation} ${QUERY}`));
-  const first = await Promise.race(both);
-  expect(first.errors?.[0]?.extensions).toMatchObject({ code: 'RATE_LIMITED', retryAfter: 5 });
+  const earliest = await Promise.race(both);
+  expect(earliest.errors?.[0]?.extensions).toMatchObject({ code: 'RATE_LIMITED', retryAfter: 5 });
   gate.resolve();
-  const [one, other] = await Promise.all(both);
-  const whole = one === first ? other : one;
+  const [first, second] = await Promise.all(both);
+  const whole = first === earliest ? second : first;
   expect(whole?.data).toEqual({ persons: { items: [{ firstName: name }] } });
   upstream.answer(honest);
   expect((await gateway.ask(QUERY)).errors).toBeUndefined();

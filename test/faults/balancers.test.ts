@@ -16,7 +16,7 @@ test('every request is answered completely while one of two gateways behind a ba
   onTestFinished(() => balancer[Symbol.asyncDispose]());
   const load = startSteadyLoad(balancer.url);
   await load.answered(6);
-  expect(balancer.given.every((connections) => connections > 0)).toBe(true);
+  expect(balancer.connections.every((count) => count > 0)).toBe(true);
 
   leaving.signal('SIGTERM');
   // npm forwards signals that its process has already received: that must not count as a second one.

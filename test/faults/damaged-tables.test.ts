@@ -104,22 +104,22 @@ test.concurrent(
   'two replicas whose tables were emptied are healed by any command or start, and make one exchange at the next expiry',
   async () => {
     await using world = await startDamagedWorld(server);
-    const [one, other] = (await world.gateways(2)) as [Replica, Replica];
+    const [first, second] = (await world.gateways(2)) as [Replica, Replica];
     await runIn(server, world.url, DAMAGES['all tables truncated']!);
-    await Promise.all([one.notices('rescue file'), other.notices('rescue file')]);
+    await Promise.all([first.notices('rescue file'), second.notices('rescue file')]);
     const recovered = await Promise.all([
       world.tokens(0, 'recover'),
       world.tokens(1, 'recover'),
       world.tokens(2, 'status'),
     ]);
     expect(recovered.map(({ code }) => code)).toEqual([0, 0, expect.any(Number)]);
-    await Promise.all([one.notices('store'), other.notices('store')]);
-    await Promise.all([one.settles(), other.settles()]);
-    await Promise.all([one.refresh(), other.refresh()]);
+    await Promise.all([first.notices('store'), second.notices('store')]);
+    await Promise.all([first.settles(), second.settles()]);
+    await Promise.all([first.refresh(), second.refresh()]);
     expect(world.outcomes()).toEqual(['answered', 'answered', 'answered']);
     expect((await world.tokens(0, 'status')).code).toBe(0);
-    await Promise.all([one.stop(), other.stop()]);
-    expect(await one.place()).toBe('store');
+    await Promise.all([first.stop(), second.stop()]);
+    expect(await first.place()).toBe('store');
   },
 );
 
@@ -150,9 +150,9 @@ test.concurrent(
     });
     expect((await world.tokens(1, 'import', link)).code).toBe(0);
     expect((await world.tokens(1, 'status')).code).toBe(0);
-    const own = new URL(world.url).username;
+    const schema = new URL(world.url).username;
     const [kept] = await server.query(
-      `SELECT count(*) AS tables FROM pg_tables WHERE schemaname = '${own}' AND tablename ~ '_damaged_'`,
+      `SELECT count(*) AS tables FROM pg_tables WHERE schemaname = '${schema}' AND tablename ~ '_damaged_'`,
     );
     expect(kept).toEqual({ tables: '2' });
   },

@@ -9,10 +9,10 @@ test.concurrent.each([400, 403] as const)(
   'after a refusal with status %i, gateways and commands on one store serve and send nothing until the expiry, and then exchange once',
   async (refuseEarlyRefresh) => {
     await using world = await startFaultWorld({ refuseEarlyRefresh });
-    const one = await world.serve();
-    await one.printed(/although the access token works/);
-    const other = await world.serve();
-    await other.printed(/although the access token works/);
+    const first = await world.serve();
+    await first.printed(/although the access token works/);
+    const second = await world.serve();
+    await second.printed(/although the access token works/);
     expect(await world.command('tokens', 'refresh')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('Nothing was sent: the access token works'),
@@ -21,14 +21,14 @@ test.concurrent.each([400, 403] as const)(
       code: 1,
       stdout: expect.stringContaining('early-or-spent: '),
     });
-    for (const gateway of [one, other]) await gateway.serves();
+    for (const gateway of [first, second]) await gateway.serves();
     expect(world.outcomes()).toEqual(['too-early']);
 
     world.expire();
-    await Promise.all([one.serves(), other.serves(), one.serves(), other.serves()]);
+    await Promise.all([first.serves(), second.serves(), first.serves(), second.serves()]);
     expect(world.outcomes()).toEqual(['too-early', 'answered']);
-    await one.stop();
-    await other.stop();
+    await first.stop();
+    await second.stop();
     expect(await world.command('tokens', 'status')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/Refreshes +wait for the expiry/),

@@ -17,11 +17,11 @@ test.concurrent(
     await gateway.serves();
     const before = world.sandbox.stats.requests.graphql;
     world.expire();
-    const asked = gateway.serves();
+    const answered = gateway.serves();
     await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
     await isHealthy(gateway);
     foreign.exec('ROLLBACK');
-    await asked;
+    await answered;
     await gateway.stop();
     expect(world.outcomes()).toEqual(['answered', 'answered']);
     expect(await world.stored()).toMatchObject({ generation: 3, claim: null });
@@ -42,9 +42,11 @@ test.concurrent(
     await other.printed(/"trouble":"blocked".*A refresh is due and cannot begin\./);
     await other.serves();
     world.expire();
-    const asked = other.ask();
+    const answered = other.ask();
     await isHealthy(other);
-    expect((await asked).errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    expect((await answered).errors).toMatchObject([
+      { extensions: { code: 'INTERNAL_SERVER_ERROR' } },
+    ]);
     clearInterval(impatience);
     world.unexpire();
     expect(world.outcomes()).toEqual([]);
@@ -71,11 +73,11 @@ test.concurrent(
     const refreshing = world.command('tokens', 'refresh');
     // By now the exchange has ended the access token at the service.
     const before = world.sandbox.stats.requests.graphql;
-    const asked = other.serves();
+    const answered = other.serves();
     await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(before + 1));
     expect(await world.stored()).toMatchObject({ generation: 1, claim: { live: true } });
     answer.release();
-    await asked;
+    await answered;
     expect(await refreshing).toMatchObject({ code: 0 });
     await Promise.all([gateway.stop(), other.stop()]);
     expect(world.outcomes()).toEqual(['answered']);

@@ -13,16 +13,16 @@ test.concurrent(
   'two gateways on one store with 50 requests each make one exchange at the expiry, and no caller gets an error',
   async () => {
     await using world = await startFaultWorld({ revoke: true });
-    const [one, other] = await Promise.all([world.serve(), world.serve()]);
-    await Promise.all([one.serves(), other.serves()]);
+    const [first, second] = await Promise.all([world.serve(), world.serve()]);
+    await Promise.all([first.serves(), second.serves()]);
     await eventually(async () => expect((await world.stored()).generation).toBe(2));
     expect(world.outcomes()).toEqual(['answered']);
     // A gateway believes that a token has expired so soon only if the service accepted the token before.
-    await Promise.all([one.serves(), other.serves()]);
+    await Promise.all([first.serves(), second.serves()]);
     world.expire();
-    await Promise.all(Array.from({ length: 50 }, () => [one.serves(), other.serves()]).flat());
+    await Promise.all(Array.from({ length: 50 }, () => [first.serves(), second.serves()]).flat());
     expect(world.outcomes()).toEqual(['answered', 'answered']);
-    await Promise.all([one.stop(), other.stop()]);
+    await Promise.all([first.stop(), second.stop()]);
     expect(await world.stored()).toMatchObject({ generation: 3, surplus: 0, claim: null });
     expect((await world.command('tokens', 'status')).code).toBe(0);
     expect(await world.holdsTheLastPair()).toBe(true);

@@ -22,26 +22,26 @@ test('workers that stand still are reported, killed and replaced, and /metrics a
   await statuses(gateway, 10);
   expect(await statesOf(gateway)).toEqual({ starting: 0, serving: 3, silent: 0 });
   const counted = await requestsOf(gateway);
-  const [one, other, healthy] = childrenOf(gateway.pid) as [number, number, number];
+  const [stopped, looping, healthy] = childrenOf(gateway.pid) as [number, number, number];
   hurry(gateway);
-  await disturb(one, 'stopped');
-  await disturb(other, 'in an endless loop');
+  await disturb(stopped, 'stopped');
+  await disturb(looping, 'in an endless loop');
   // Before it is noticed.
   expect(await requestsOf(gateway)).toBe(counted);
   const requests = statuses(gateway, 8);
-  await gateway.printed(aboutWorker(one, 'has not answered'));
-  await gateway.printed(aboutWorker(other, 'has not answered'));
+  await gateway.printed(aboutWorker(stopped, 'has not answered'));
+  await gateway.printed(aboutWorker(looping, 'has not answered'));
   expect(await statesOf(gateway)).toEqual({ starting: 0, serving: 1, silent: 2 });
   expect(await requestsOf(gateway)).toBeGreaterThanOrEqual(counted);
-  await gateway.printed(aboutWorker(one, ', and is killed'));
-  await gateway.printed(aboutWorker(other, ', and is killed'));
+  await gateway.printed(aboutWorker(stopped, ', and is killed'));
+  await gateway.printed(aboutWorker(looping, ', and is killed'));
   hurry(gateway);
   // Also on the connections that they were to accept.
   expect(await requests).toEqual(Array(8).fill(200));
 
   await vi.waitUntil(async () => (await statesOf(gateway)).serving === 3, WAITING);
   expect(childrenOf(gateway.pid)).toContain(healthy);
-  expect([one, other].filter(isAlive)).toEqual([]);
+  expect([stopped, looping].filter(isAlive)).toEqual([]);
   expect(await statuses(gateway, 10)).toEqual(Array(10).fill(200));
   const { samples } = (await metricsOf(gateway)).get('recruiting_workers_ended_total')!;
   expect(samples.get('recruiting_workers_ended_total{reason="silent"}')).toBe(2);

@@ -34,12 +34,12 @@ test.concurrent.each(['before the claim', 'after the claim'] as const)(
     const gateway = await world.hanging({ at });
     await gateway.printed(/REACHED/);
     world.expire();
-    const asked = gateway.ask();
+    const answered = gateway.ask();
     await eventually(() => expect(world.sandbox.stats.requests.graphql).toBe(1));
     gateway.signal('SIGTERM');
     await gateway.printed(/STOPPING/);
     gateway.tell('go');
-    expect((await asked).errors).toMatchObject([
+    expect((await answered).errors).toMatchObject([
       {
         message: expect.stringContaining('The gateway is stopping'),
         extensions: { code: 'UPSTREAM_UNREACHABLE' },
@@ -101,9 +101,9 @@ test.concurrent(
     await other.printed(/TOLD later/);
     await other.serves();
     world.expire();
-    const asked = other.ask();
+    const answered = other.ask();
     const impatience = setInterval(() => other.tell('later 5000'), 100);
-    const answer = await asked.finally(() => clearInterval(impatience));
+    const answer = await answered.finally(() => clearInterval(impatience));
     expect(answer.errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
     const words = 'a process on the same token store that was stopped or hangs';
     await expectPrintedFor(other, answer, words);
@@ -140,9 +140,9 @@ test.concurrent(
     const other = await world.serve();
     await other.serves();
     world.expire();
-    const asked = other.serves();
+    const answered = other.serves();
     await holder.kill();
-    await asked;
+    await answered;
     expect(world.outcomes()).toEqual(['answered']);
     await other.stop();
     expect((await world.command('tokens', 'status')).code).toBe(0);

@@ -124,7 +124,7 @@ test('the name and the version of the client are sent to this subgraph, as the c
 
 describe('aliases, fragments and directives', () => {
   test('aliases keep their names in both subgraphs', async () => {
-    const [one, two] = persons;
+    const [first, second] = persons;
     expect(
       await supergraph.ask(
         `query ($one: [ID!]!, $two: [ID!]!) {
@@ -132,13 +132,13 @@ describe('aliases, fragments and directives', () => {
           b: payslips(of: $two) { person { key: id firstName } }
           everybody: allPersons(limit: 1) { name: firstName pay: salaryBand }
         }`,
-        { one: [one!.id], two: [two!.id] },
+        { one: [first!.id], two: [second!.id] },
       ),
     ).toEqual({
       data: {
-        a: [{ who: { __typename: 'Person', name: one!.firstName, again: one!.firstName } }],
-        b: [{ person: { key: two!.id, firstName: two!.firstName } }],
-        everybody: [{ name: one!.firstName, pay: salaryBandOf(one!.id) }],
+        a: [{ who: { __typename: 'Person', name: first!.firstName, again: first!.firstName } }],
+        b: [{ person: { key: second!.id, firstName: second!.firstName } }],
+        everybody: [{ name: first!.firstName, pay: salaryBandOf(first!.id) }],
       },
     });
   });
@@ -230,24 +230,24 @@ describe('what is missing, and what fails', () => {
   });
 
   test('a person that payroll does not know has no salary band', async () => {
-    const [one, two] = persons;
-    supergraph.payroll.unknown.add(one!.id);
+    const [first, second] = persons;
+    supergraph.payroll.unknown.add(first!.id);
     expect(await supergraph.ask('{ allPersons(limit: 2) { firstName salaryBand } }')).toEqual({
-      data: { allPersons: [{ firstName: one!.firstName, salaryBand: null }, withBand(two!)] },
+      data: { allPersons: [{ firstName: first!.firstName, salaryBand: null }, withBand(second!)] },
     });
   });
 
   test('a failing salary band does not affect the other persons, and has the error of payroll', async () => {
-    const [one, two, three] = persons;
-    supergraph.payroll.failing.add(two!.id);
+    const [first, second, third] = persons;
+    supergraph.payroll.failing.add(second!.id);
     const { data, errors } = await supergraph.ask(
       '{ allPersons(limit: 3) { firstName salaryBand } }',
     );
     expect(data).toEqual({
       allPersons: [
-        withBand(one!),
-        { firstName: two!.firstName, salaryBand: null },
-        withBand(three!),
+        withBand(first!),
+        { firstName: second!.firstName, salaryBand: null },
+        withBand(third!),
       ],
     });
     // Hive loses the list index of an error below an entity.
@@ -260,15 +260,15 @@ describe('what is missing, and what fails', () => {
   });
 
   test('a person that cannot be read does not affect the other payslips, and has our code at its path', async () => {
-    const [one, two, three] = persons;
+    const [first, second, third] = persons;
     using _ = supergraph.recruiting.amend(failEntity(1));
     const { data, errors } = await supergraph.ask(
       'query ($of: [ID!]!) { payslips(of: $of) { person { firstName } } }',
-      { of: [one!.id, two!.id, three!.id] },
+      { of: [first!.id, second!.id, third!.id] },
     );
     expect(data).toEqual({
-      payslips: [one, two, three].map((person) => ({
-        person: { firstName: person === two ? null : person!.firstName },
+      payslips: [first, second, third].map((person) => ({
+        person: { firstName: person === second ? null : person!.firstName },
       })),
     });
     expect(errors).toEqual([
@@ -368,9 +368,9 @@ describe('with SCHEMA_PREFIX', () => {
 });
 
 test('a query root with a name of its own is the Query of the supergraph', async () => {
-  await using own = await startSupergraph({ root: 'QueryRoot' });
-  const [person] = own.recruiting.persons;
-  const { data, errors } = await own.ask(
+  await using renamed = await startSupergraph({ root: 'QueryRoot' });
+  const [person] = renamed.recruiting.persons;
+  const { data, errors } = await renamed.ask(
     `{
       __typename
       ... on Query { allPersons(limit: 1) { id salaryBand } }
@@ -388,7 +388,7 @@ test('a query root with a name of its own is the Query of the supergraph', async
 /** Requests as these routers write them, with their names and headers. */
 describe('routers that are not started here', () => {
   test('the operations of Apollo Router are answered: named after the subgraph, with aliases for clashing fields', async () => {
-    const [one] = persons;
+    const [person] = persons;
     expect(
       await supergraph.recruiting.ask(
         `query People__recruiting__1($representations: [_Any!]!) {
@@ -396,16 +396,18 @@ describe('routers that are not started here', () => {
           ... on Person { firstName firstName__alias_0: firstName }
         }
       }`,
-        { representations: referencesTo(one!.id) },
+        { representations: referencesTo(person!.id) },
         { accept: 'application/json, application/graphql-response+json' },
       ),
     ).toEqual({
-      data: { _entities: [{ firstName: one!.firstName, firstName__alias_0: one!.firstName }] },
+      data: {
+        _entities: [{ firstName: person!.firstName, firstName__alias_0: person!.firstName }],
+      },
     });
   });
 
   test('the operations of Hive Gateway are answered: several in one, each with a prefix', async () => {
-    const [one, two] = persons;
+    const [first, second] = persons;
     expect(
       await supergraph.recruiting.ask(
         `query($_v0_representations:[_Any!]!$_v1_representations:[_Any!]!$_v2_id:ID!) {
@@ -414,42 +416,42 @@ describe('routers that are not started here', () => {
         _v2_person: person(id: $_v2_id) { __typename id }
       }`,
         {
-          _v0_representations: referencesTo(one!.id),
-          _v1_representations: referencesTo(two!.id),
-          _v2_id: one!.id,
+          _v0_representations: referencesTo(first!.id),
+          _v1_representations: referencesTo(second!.id),
+          _v2_id: first!.id,
         },
         { accept: 'application/graphql-response+json, application/json, multipart/mixed' },
       ),
     ).toEqual({
       data: {
-        _v0__entities: [{ __typename: 'Person', firstName: one!.firstName }],
-        _v1__entities: [{ __typename: 'Person', n: two!.firstName }],
-        _v2_person: { __typename: 'Person', id: one!.id },
+        _v0__entities: [{ __typename: 'Person', firstName: first!.firstName }],
+        _v1__entities: [{ __typename: 'Person', n: second!.firstName }],
+        _v2_person: { __typename: 'Person', id: first!.id },
       },
     });
   });
 
   test('the operations of Hive Router are answered: a variable with two underscores, shared by two aliases', async () => {
-    const [one] = persons;
+    const [person] = persons;
     expect(
       await supergraph.recruiting.ask(
         `query($__batch_reps_0:[_Any!]!){
         _e0: _entities(representations: $__batch_reps_0) { ...on Person { firstName } }
         _e1: _entities(representations: $__batch_reps_0) { ...on Person { __typename _internal_qp_alias_0: id } }
       }`,
-        { __batch_reps_0: referencesTo(one!.id) },
+        { __batch_reps_0: referencesTo(person!.id) },
         { 'content-type': 'application/json; charset=utf-8' },
       ),
     ).toEqual({
       data: {
-        _e0: [{ firstName: one!.firstName }],
-        _e1: [{ __typename: 'Person', _internal_qp_alias_0: one!.id }],
+        _e0: [{ firstName: person!.firstName }],
+        _e1: [{ __typename: 'Person', _internal_qp_alias_0: person!.id }],
       },
     });
   });
 
   test('the operations of Cosmo are answered: aliases with two underscores', async () => {
-    const [one] = persons;
+    const [person] = persons;
     expect(
       await supergraph.recruiting.ask(
         `query($a: ID!, $representations: [_Any!]!) {
@@ -458,13 +460,15 @@ describe('routers that are not started here', () => {
           ... on Person { __typename __internal_id: id __internal_1_id: id }
         }
       }`,
-        { a: one!.id, representations: referencesTo(one!.id) },
+        { a: person!.id, representations: referencesTo(person!.id) },
         { accept: 'application/json', 'accept-encoding': 'gzip, deflate' },
       ),
     ).toEqual({
       data: {
         person: { __internal_typename: 'Person' },
-        _entities: [{ __typename: 'Person', __internal_id: one!.id, __internal_1_id: one!.id }],
+        _entities: [
+          { __typename: 'Person', __internal_id: person!.id, __internal_1_id: person!.id },
+        ],
       },
     });
   });

@@ -19,8 +19,8 @@ function marksIn(sdl: string): Record<string, string> {
     place: string,
     { directives = [] }: Pick<ObjectTypeDefinitionNode, 'directives'>,
   ) => {
-    const own = directives.filter(({ name }) => ['requiresScopes', 'tag'].includes(name.value));
-    if (own.length > 0) marks[place] = own.map((node) => print(node)).join(' ');
+    const kept = directives.filter(({ name }) => ['requiresScopes', 'tag'].includes(name.value));
+    if (kept.length > 0) marks[place] = kept.map((node) => print(node)).join(' ');
   };
   for (const definition of parse(sdl).definitions) {
     if (!('name' in definition) || !definition.name) continue;

@@ -21,7 +21,7 @@ const VITEST = join(
 );
 const IS_PROPERTY_TEST = /from '(?:fast-check|.*\/random-runs\.ts)'/;
 
-const { minutes, asked } = readArguments(process.argv.slice(2));
+const { minutes, patterns } = readArguments(process.argv.slice(2));
 const folder = mkdtempSync(join(tmpdir(), 'recruiting-fuzz-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.exitCode = await fuzz();
@@ -57,7 +57,7 @@ async function failuresOf(seed: number): Promise<Failure[] | undefined> {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
   // Only for what hangs: on a busy machine a test of thousands of random cases takes minutes, and is no failure.
   const patience = `--testTimeout=${10 * 60_000}`;
-  const vitest = spawn(process.execPath, [VITEST, 'run', patience, ...reporters, ...asked], {
+  const vitest = spawn(process.execPath, [VITEST, 'run', patience, ...reporters, ...patterns], {
     env: { ...process.env, RANDOM_SEED: String(seed) },
     stdio: 'inherit',
   });
@@ -99,18 +99,18 @@ function replay(seed: number): (failure: Failure) => string {
 
 /** The arguments of vitest that are not files. */
 function options(): string[] {
-  return asked.filter((one) => one.startsWith('-'));
+  return patterns.filter((argument) => argument.startsWith('-'));
 }
 
 /** Unknown arguments are for vitest: a pattern of files, or an option. */
-function readArguments(args: readonly string[]): { minutes: number; asked: readonly string[] } {
+function readArguments(args: readonly string[]): { minutes: number; patterns: readonly string[] } {
   const slip = args.find((arg) => nearestWord(arg, ['--minutes']) && arg !== '--minutes');
   if (slip !== undefined) usageError(`There is no option ${slip}. Was --minutes 30 meant?`);
   const at = args.indexOf('--minutes');
-  const given = at < 0 ? 5 : Number(args[at + 1]);
-  if (!(given >= 0)) usageError('--minutes takes a number, such as --minutes 30.');
+  const value = at < 0 ? 5 : Number(args[at + 1]);
+  if (!(value >= 0)) usageError('--minutes takes a number, such as --minutes 30.');
   const rest = at < 0 ? args : args.toSpliced(at, 2);
-  return { minutes: given, asked: rest.length > 0 ? rest : propertyTests() };
+  return { minutes: value, patterns: rest.length > 0 ? rest : propertyTests() };
 }
 
 function propertyTests(): string[] {

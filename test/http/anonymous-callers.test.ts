@@ -25,8 +25,8 @@ test.each([
   ['2001:db8:1:2:3:4:5:6', '2001:DB8:1:2::7'],
   ['2001:db8::1', '2001:0db8:0:0::2'],
   ['fe80::1%eth0', 'fe80::2'],
-])('addresses of one caller share a budget: %s and %s', (one, other) => {
-  expect(nameAt(one)).toBe(nameAt(other));
+])('addresses of one caller share a budget: %s and %s', (left, right) => {
+  expect(nameAt(left)).toBe(nameAt(right));
 });
 
 test.each([
@@ -34,15 +34,15 @@ test.each([
   ['::ffff:192.0.2.1', '::ffff:192.0.2.2'],
   ['2001:db8:1:2::1', '2001:db8:1:3::1'],
   ['::1', '127.0.0.1'],
-])('addresses of two callers have two budgets: %s and %s', (one, other) => {
-  expect(nameAt(one)).not.toBe(nameAt(other));
+])('addresses of two callers have two budgets: %s and %s', (left, right) => {
+  expect(nameAt(left)).not.toBe(nameAt(right));
 });
 
 test('the name of a caller is kept in a few characters, and still tells it from others', () => {
-  const [one, other] = [1, 2].map((end) => nameOf(`sub:${'x'.repeat(10_000)}${end}`));
-  expect(one).not.toBe(other);
-  expect(one!.length).toBeLessThan(100);
-  expect(one).not.toMatch(/^(sub|key|address):/);
+  const [first, second] = [1, 2].map((end) => nameOf(`sub:${'x'.repeat(10_000)}${end}`));
+  expect(first).not.toBe(second);
+  expect(first!.length).toBeLessThan(100);
+  expect(first).not.toMatch(/^(sub|key|address):/);
   expect(nameOf('sub:ada@example.com')).toBe('sub:ada@example.com');
 });
 

@@ -34,12 +34,14 @@ test('a body of the allowed size is accepted, and one byte more is refused', asy
 });
 
 test('the limit also applies to requests through fetch, without a socket', async () => {
-  const { status, body } = await asked(front.gateway.fetch('/graphql', post(ASK.padEnd(MAX + 1))));
+  const { status, body } = await statusAndBody(
+    front.gateway.fetch('/graphql', post(ASK.padEnd(MAX + 1))),
+  );
   expect([status, body]).toEqual([413, TOO_LARGE]);
   const stream = new Blob([ASK, ' '.repeat(MAX)]).stream();
   const streaming = { ...post(''), body: stream, duplex: 'half' };
   const streamed = front.gateway.fetch('/graphql', streaming);
-  expect(await asked(streamed)).toEqual({ status: 413, body: TOO_LARGE });
+  expect(await statusAndBody(streamed)).toEqual({ status: 413, body: TOO_LARGE });
 });
 
 test('a body is refused by its content-length before any of it is sent', async () => {
@@ -94,7 +96,7 @@ test('an address is refused above the limit of a body, and a very long one by No
       headers: { 'apollo-require-preflight': 'true' },
     });
   expect((await inAddress(300)).status).toBe(200);
-  const { status, body } = await asked(inAddress(1_200));
+  const { status, body } = await statusAndBody(inAddress(1_200));
   expect([status, body]).toMatchObject([
     414,
     { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] },
@@ -131,7 +133,9 @@ test.each([
   expect(bad).toEqual([]);
 });
 
-async function asked(answer: Promise<Response>): Promise<{ status: number; body: unknown }> {
+async function statusAndBody(
+  answer: Promise<Response>,
+): Promise<{ status: number; body: unknown }> {
   const response = await answer;
   return { status: response.status, body: await response.json() };
 }

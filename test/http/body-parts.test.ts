@@ -43,7 +43,7 @@ test.each<[string, () => ReadableStream]>([
   const ask = (request: object) =>
     gateway
       .fetch('/graphql', { ...post({ query: '{ __typename }' }), ...request })
-      .then((one) => one.json());
+      .then((response) => response.json());
   expect(await ask({ body: body(), duplex: 'half' })).toMatchObject({
     errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
   });

@@ -185,9 +185,9 @@ describe.each([
       400,
       'BAD_USER_INPUT',
     ],
-  ])('%s', async (check, asked, status, code) => {
+  ])('%s', async (check, sent, status, code) => {
     const before = upstreamRequests();
-    const answer = await send(asked);
+    const answer = await send(sent);
     expect([check, answer.status]).toEqual([check, status]);
     if (code !== undefined) {
       const { data, errors } = JSON.parse(answer.text) as Body;
@@ -261,7 +261,7 @@ describe.each([
 
   test('other paths are answered without an operation', async () => {
     const anonymous = { 'x-api-key': '' };
-    const statusOf = async (asked: SentRequest) => (await send(asked)).status;
+    const statusOf = async (sent: SentRequest) => (await send(sent)).status;
     expect(await statusOf({ method: 'GET', path: '/health', headers: anonymous })).toBe(200);
     await expect
       .poll(() => statusOf({ method: 'GET', path: '/ready', headers: anonymous }))
@@ -309,9 +309,9 @@ function sendable({
   };
 }
 
-async function throughFetch(asked: SentRequest): Promise<Answered> {
-  const { method, path, host, headers, text: body } = sendable(asked);
-  const { handler } = (asked.to?.() ?? guarded).gateway.gateway;
+async function throughFetch(sent: SentRequest): Promise<Answered> {
+  const { method, path, host, headers, text: body } = sendable(sent);
+  const { handler } = (sent.to?.() ?? guarded).gateway.gateway;
   const init = { method, headers, ...(body !== undefined && { body }) };
   const response = await handler.fetch(new Request(`http://${host}${path}`, init));
   return {
@@ -321,9 +321,9 @@ async function throughFetch(asked: SentRequest): Promise<Answered> {
   };
 }
 
-function overSocket(asked: SentRequest): Promise<Answered> {
-  const { method, path, host, headers, text: body } = sendable(asked);
-  const { hostname, port } = new URL((asked.to?.() ?? guarded).url);
+function overSocket(sent: SentRequest): Promise<Answered> {
+  const { method, path, host, headers, text: body } = sendable(sent);
+  const { hostname, port } = new URL((sent.to?.() ?? guarded).url);
   return new Promise((resolve, reject) => {
     const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
     request(options, (response) => {

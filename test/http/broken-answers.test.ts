@@ -65,7 +65,9 @@ describe.each([
       const [first, ...rest] = format === FORMATS[0] ? received : byPath(received);
       expect(first).toEqual({ data: { __typename: 'Query' }, hasNext: true });
       const parts = rest.flatMap(({ incremental = [] }) => incremental);
-      expect(parts.toSorted((one, other) => one.label!.localeCompare(other.label!))).toMatchObject([
+      expect(
+        parts.toSorted((left, right) => left.label!.localeCompare(right.label!)),
+      ).toMatchObject([
         { label: 'large', data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] },
         { label: 'small', data: { again: 'Query' } },
       ]);

@@ -91,7 +91,7 @@ describe.each(FORMATS)('%s', (format) => {
       expect(parts.length).toBeGreaterThan(1);
       const allErrors = parts.flatMap(({ errors = [], incremental = [] }) => [
         ...errors,
-        ...incremental.flatMap((one) => one.errors ?? []),
+        ...incremental.flatMap((part) => part.errors ?? []),
       ]);
       expect(pathsOf(allErrors)).toEqual(pathsOf(whole.errors));
     },

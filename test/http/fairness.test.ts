@@ -22,15 +22,15 @@ test('mutations of one caller neither delay nor displace those of another', asyn
   const times = (count: number, key: string) =>
     Array.from({ length: count }, (_, turn) => rename(key, turn));
 
-  const asked = times(1 + 100, GREEDY);
+  const answers = times(1 + 100, GREEDY);
   await world.waiting('interactive', 100);
   expect(await rename(GREEDY, 101)).toMatchObject({
     errors: [{ extensions: { code: 'RATE_LIMITED' } }],
   });
-  asked.push(...times(3, OTHER));
+  answers.push(...times(3, OTHER));
   await world.waiting('interactive', 103);
   world.go();
-  for (const { errors } of await Promise.all(asked)) expect(errors).toBeUndefined();
+  for (const { errors } of await Promise.all(answers)) expect(errors).toBeUndefined();
   const callers = world.bodies().map((body) => (body.includes(OTHER) ? 'other' : 'greedy'));
   expect(callers.slice(0, 7).join(' ')).toBe('greedy greedy other greedy other greedy other');
 });
@@ -38,7 +38,7 @@ test('mutations of one caller neither delay nor displace those of another', asyn
 test.each([
   ['drain', '{ allPersons { b: id } }'],
   ['lookup of an id', '{ person(id: "nobody") { b: id } }'],
-])('many drains of one caller do not delay a %s of another', async (_, asked) => {
+])('many drains of one caller do not delay a %s of another', async (_, query) => {
   // One slot for drains, and one that is reserved for other requests.
   const world = await startWorld({ persons: 300 }, undefined, {
     upstreamConcurrency: 2,
@@ -49,14 +49,14 @@ test.each([
     world.ask(GREEDY, `query Greedy { allPersons { ${selection} } }`),
   );
   await world.waiting('drain', selections.length - 1);
-  const ofOther = world.ask(OTHER, `query Other ${asked}`);
+  const ofOther = world.ask(OTHER, `query Other ${query}`);
   world.go();
   expect((await ofOther).errors).toBeUndefined();
   const turns = world.bodies();
-  const own = turns.filter((body) => body.includes('Other')).length;
-  expect(own).toBeGreaterThan(5);
+  const turnsOfOther = turns.filter((body) => body.includes('Other')).length;
+  expect(turnsOfOther).toBeGreaterThan(5);
   // Until its next page waits for a turn again, another caller gets one more turn.
-  expect(turns.length).toBeLessThanOrEqual(3 * own + 1);
+  expect(turns.length).toBeLessThanOrEqual(3 * turnsOfOther + 1);
   for (const { errors } of await Promise.all(ofGreedy)) expect(errors).toBeUndefined();
 });
 
@@ -65,14 +65,14 @@ test('operations that arrive together begin in several turns of the event loop, 
   const clock = { ...systemClock, elapsed: () => (elapsed += 4) };
   await using gateway = await startGatewayOverFake({}, { clock });
   const spinning = new AbortController();
-  const asked = Promise.all(
+  const answers = Promise.all(
     Array.from({ length: 60 }, (_, at) => gateway.ask(`{ nope${at} }`)),
   ).finally(() => spinning.abort());
   let turns = 0;
   for (; !spinning.signal.aborted; turns += 1) await nextTurn();
   // Three operations take the 10 ms of a turn.
   expect(turns).toBeGreaterThanOrEqual(20);
-  for (const { errors } of await asked) expect(errors).toHaveLength(1);
+  for (const { errors } of await answers) expect(errors).toHaveLength(1);
 });
 
 /** Two callers of a gateway whose service does not answer before `go` is called. */

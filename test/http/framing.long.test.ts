@@ -125,7 +125,7 @@ test('curl with the headers of the README prints why its stream is refused', asy
   expect(headers.get('content-type')).toEqual([
     'multipart/mixed; boundary="-"; deferSpec=20220824',
   ]);
-  const [, , , json, end] = body.split('\r\n').filter((one) => one !== '');
+  const [, , , json, end] = body.split('\r\n').filter((text) => text !== '');
   expect(JSON.parse(json!)).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
   expect(end).toBe('-----');
 });

@@ -424,8 +424,8 @@ describe('the page', () => {
         'application/json; charset=utf-8',
       ]);
     }
-    for (const one of [response, strict]) {
-      expect(await one.json()).toMatchObject({
+    for (const answer of [response, strict]) {
+      expect(await answer.json()).toMatchObject({
         errors: [{ message: 'The request has no "query". Send the text of an operation.' }],
       });
     }

@@ -6,11 +6,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 
 test('closing waits for requests in flight, and keeps no connection open', async () => {
-  const asked = Promise.withResolvers<ServerResponse>();
-  const server = await listen((_request, response) => asked.resolve(response), LOOPBACK);
+  const arrived = Promise.withResolvers<ServerResponse>();
+  const server = await listen((_request, response) => arrived.resolve(response), LOOPBACK);
   const agent = keepAlive();
   const reply = read(server.url, agent);
-  const response = await asked.promise;
+  const response = await arrived.promise;
   const closing = server.close();
   await expect(fetch(server.url)).rejects.toThrow('fetch failed');
   response.end('whole');
@@ -36,13 +36,13 @@ test('before closing, new connections are accepted, and each answer is the last 
 });
 
 test('closing does not wait for a further request on a connection whose answer began before', async () => {
-  const asked = Promise.withResolvers<ServerResponse>();
-  const server = await listen((_request, response) => asked.resolve(response), {
+  const arrived = Promise.withResolvers<ServerResponse>();
+  const server = await listen((_request, response) => arrived.resolve(response), {
     ...LOOPBACK,
     patienceMs: 600_000,
   });
   const reply = read(server.url, keepAlive());
-  const response = await asked.promise;
+  const response = await arrived.promise;
   response.write('half, ');
   const closing = server.close();
   await expect

@@ -145,8 +145,8 @@ describe('without the scope drain', () => {
     const world = await startWorld();
     const { data } = await world.ask(DRAINER, '{ allPersons { id } }');
     const id = (data as unknown as { allPersons: { id: string }[] }).allPersons[777]!.id;
-    const found = await world.ask(READER, `{ person(id: ${JSON.stringify(id)}) { id } }`);
-    expect(found).toEqual({ data: { person: { id } } });
+    const answer = await world.ask(READER, `{ person(id: ${JSON.stringify(id)}) { id } }`);
+    expect(answer).toEqual({ data: { person: { id } } });
   });
 
   test('a shared drain continues for callers with the scope, and ends for the one without it', async () => {

@@ -16,12 +16,12 @@ const config = { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 100 };
 test('a stream that is not read is cut after 60 s, and its walk ends and frees its slot', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 1_000_000 }, { config });
   await using line = await listening(gateway);
-  const asked = () => gateway.sandbox.stats.requests.graphql;
+  const requests = () => gateway.sandbox.stats.requests.graphql;
   const socket = postBare(line.server, `{ allPersons @stream { ${WIDE} } }`, 'multipart/mixed');
   await once(socket, 'data');
   socket.pause();
-  await standstill(asked);
-  const stalled = asked();
+  await standstill(requests);
+  const stalled = requests();
 
   await line.pass(50 * SECOND);
   expect(line.connections()).toBe(1);
@@ -30,7 +30,7 @@ test('a stream that is not read is cut after 60 s, and its walk ends and frees i
   // The only slot for walks is free again. The previous walk, if it had continued, would have requested all other pages.
   const { data } = await gateway.ask<{ allPersons: unknown[] }>('{ allPersons(limit: 99) { id } }');
   expect(data.allPersons).toHaveLength(99);
-  expect(asked()).toBeLessThan(stalled + 10);
+  expect(requests()).toBeLessThan(stalled + 10);
   socket.destroy();
 });
 

@@ -18,26 +18,26 @@ test('a client that stops reading pauses the walk of 1,000,000 persons, and ends
     { config: { drainMaxItems: 1_000_000, maxDrains: 1, maxAliases: 40 } },
   );
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  const asked = () => gateway.sandbox.stats.requests.graphql;
+  const requests = () => gateway.sandbox.stats.requests.graphql;
   // Large records, so that the buffers of the connection are soon full.
   const names = Array.from({ length: 40 }, (_, index) => `id${index}: id`).join(' ');
   const socket = postBare(server, `{ allPersons @stream { ${names} } }`, 'multipart/mixed');
   await once(socket, 'data');
   socket.pause();
-  await standstill(asked);
-  const stalled = asked();
+  await standstill(requests);
+  const stalled = requests();
   expect(stalled).toBeLessThan(500);
 
   socket.resume();
-  await expect.poll(asked).toBeGreaterThan(stalled);
+  await expect.poll(requests).toBeGreaterThan(stalled);
   socket.pause();
-  await standstill(asked);
-  const before = asked();
+  await standstill(requests);
+  const before = requests();
   socket.destroy();
   // The only slot for walks is free again. The previous walk, if it had continued, would have requested more pages.
   const { data } = await gateway.ask<{ allPersons: unknown[] }>('{ allPersons(limit: 99) { id } }');
   expect(data.allPersons).toHaveLength(99);
-  expect(asked()).toBe(before + 2);
+  expect(requests()).toBe(before + 2);
   await server.close();
 });
 

@@ -105,10 +105,10 @@ test.each(['nothing', 'a part'])(
     let exchange: Exchange | undefined;
     const ends: string[] = [];
     const over = Promise.withResolvers<void>();
-    const stage: Stage = (one) => {
-      exchange = one;
-      one.onEnd(() => ends.push('exchange'));
-      one.onEnd(over.resolve);
+    const stage: Stage = (current) => {
+      exchange = current;
+      current.onEnd(() => ends.push('exchange'));
+      current.onEnd(over.resolve);
       return { status: 200, headers: {}, body: endless(() => ends.push('stream')) };
     };
     const handler = handlerOf([stage], { clock });

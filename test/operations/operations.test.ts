@@ -19,12 +19,12 @@ test('an operation is parsed, validated and compiled once, however often its tex
     compile: (operation) => compiled.push([operation.name, operation.errors()]),
   });
   const text = 'query A { a } query B { b }';
-  const one = operations.find(text, 'A');
+  const first = operations.find(text, 'A');
   expect(compiled).toEqual([]);
-  expect([one.plan, one.plan, operations.find(text, 'A').plan]).toEqual([1, 1, 1]);
-  expect(operations.find(text, 'A')).toBe(one);
-  const other = operations.find(text, 'B');
-  expect([other.name, other.plan, other.document]).toEqual(['B', 2, one.document]);
+  expect([first.plan, first.plan, operations.find(text, 'A').plan]).toEqual([1, 1, 1]);
+  expect(operations.find(text, 'A')).toBe(first);
+  const second = operations.find(text, 'B');
+  expect([second.name, second.plan, second.document]).toEqual(['B', 2, first.document]);
   expect(compiled).toEqual([
     ['A', []],
     ['B', []],

@@ -235,8 +235,8 @@ describe.each(['keyset', 'record'] as const)('a list that changes, over %s curso
     const { edges } = await read(gateway, { first: 40 });
     persons.remove(20, 1);
     const { nodes } = await read(gateway, { first: 40, after: edges[20]!.cursor });
-    const given = nodes.map(({ id }) => id);
-    for (const { node } of edges.slice(21)) expect(given).toContain(node.id);
+    const returned = nodes.map(({ id }) => id);
+    for (const { node } of edges.slice(21)) expect(returned).toContain(node.id);
   });
 });
 

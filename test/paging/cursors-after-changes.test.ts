@@ -183,21 +183,21 @@ interface Settings {
 async function forCases(settings: Settings, property: (world: World) => Promise<void>) {
   const { cursors, loses, sides = SIDES, isNew = false } = settings;
   await fc.assert(
-    fc.asyncProperty(casesOf(sides), async (one) => {
-      await using gateway = await startGatewayOverSandbox({ persons: one.length, cursors });
+    fc.asyncProperty(casesOf(sides), async (setting) => {
+      await using gateway = await startGatewayOverSandbox({ persons: setting.length, cursors });
       const { persons } = gateway.sandbox;
       const ids = () => persons.all().map(({ id }) => id);
-      if (one.isDrained && !isNew) {
+      if (setting.isDrained && !isNew) {
         // A gateway that has read its tokens keeps the index of a drain.
         await read(gateway, { first: 1 });
         await gateway.ask('{ allPersons { id } }');
       }
-      const isForward = one.by !== 'last' && one.by !== 'last before';
-      const by = isNew && !isForward ? 'far read' : one.by;
-      const held = await take(gateway, ids(), { ...one, by });
-      const changes: Change[] = [...one.changes];
+      const isForward = setting.by !== 'last' && setting.by !== 'last before';
+      const by = isNew && !isForward ? 'far read' : setting.by;
+      const held = await take(gateway, ids(), { ...setting, by });
+      const changes: Change[] = [...setting.changes];
       if (loses === 'its record') {
-        changes.splice(one.goesAt, 0, { does: 'remove', where: 'at', away: 0, count: 1 });
+        changes.splice(setting.goesAt, 0, { does: 'remove', where: 'at', away: 0, count: 1 });
       }
       for (const change of changes) {
         if (change.does === 'insert') insert(change, persons, held.id);
@@ -206,10 +206,10 @@ async function forCases(settings: Settings, property: (world: World) => Promise<
           remove(change, persons, held.id, spares);
         }
       }
-      for (const [from, to] of settings.moves ? one.moves : []) {
+      for (const [from, to] of settings.moves ? setting.moves : []) {
         persons.move(from % persons.length, to % persons.length);
       }
-      await property({ gateway, held, ids: ids(), count: one.count });
+      await property({ gateway, held, ids: ids(), count: setting.count });
     }),
     { numRuns: RUNS },
   );
@@ -308,9 +308,9 @@ function faultsIn({ held, ids, count }: World, { after, before }: FourWays): str
 async function take(
   gateway: TestGateway,
   before: readonly string[],
-  { at: asked, by }: Case,
+  { at: number, by }: Case,
 ): Promise<Held> {
-  const at = asked % before.length;
+  const at = number % before.length;
   const edges = async (args: Arguments) => (await ask(gateway, args)).edges;
   const edge = await (async () => {
     switch (by) {
@@ -371,8 +371,8 @@ function remove(
 }
 
 function offsetOf({ where, away }: Change, list: PersonList, id: string): number {
-  const found = list.all().findIndex((person) => person.id === id);
-  const record = found < 0 ? Math.floor(list.length / 2) : found;
+  const index = list.all().findIndex((person) => person.id === id);
+  const record = index < 0 ? Math.floor(list.length / 2) : index;
   const offset = {
     start: 0,
     before: record - away,

@@ -39,9 +39,9 @@ test('`limit` stops the drain, and no more records are requested', async () => {
       'query ($limit: Int) { allPersons(limit: $limit) { id } }',
       { limit },
     );
-    const wanted = Math.min(limit, 137);
-    expect(data.allPersons).toHaveLength(wanted);
-    expect(gateway.sandbox.stats.requests.graphql - before).toBe(Math.ceil(wanted / 50));
+    const expected = Math.min(limit, 137);
+    expect(data.allPersons).toHaveLength(expected);
+    expect(gateway.sandbox.stats.requests.graphql - before).toBe(Math.ceil(expected / 50));
   }
 });
 
@@ -146,8 +146,8 @@ test('a drain that a failing page interrupts says how many records it has, and h
     'query ($after: String) { allPersons(after: $after) { id } }',
     { after: extensions['resumeAfter'] },
   );
-  const given = [...first.data.allPersons, ...rest.data.allPersons];
-  expect(given.map(({ id }) => id)).toEqual(ids);
+  const returned = [...first.data.allPersons, ...rest.data.allPersons];
+  expect(returned.map(({ id }) => id)).toEqual(ids);
 });
 
 test('a count that a failing page interrupts says to send the operation again, and has no resumeAfter', async () => {
@@ -205,8 +205,8 @@ test('empty pages with a moving cursor are skipped', async () => {
   await using _ = gateway;
   const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
   const pageAt = (index: number) => starts.findLastIndex((start) => start <= index);
-  const there = ids.filter((_id, index) => pageAt(index) % 2 === 0);
-  expect(data.allPersons.map(({ id }) => id)).toEqual(there);
+  const expected = ids.filter((_id, index) => pageAt(index) % 2 === 0);
+  expect(data.allPersons.map(({ id }) => id)).toEqual(expected);
 });
 
 test('a record that two pages contain, because the list moved, is returned once', async () => {

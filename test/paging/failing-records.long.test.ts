@@ -193,8 +193,8 @@ describe.each(['rowsConnection', 'strictRowsConnection'])('a window of %s', (fie
       ] as const) {
         const cursorOf = (id: string) =>
           Number(id) < 120 ? edges[Number(id)]!.cursor : end[Number(id) - 120]!.cursor;
-        const given = await read(args.replaceAll(/\$(\d+)/g, (_, id: string) => cursorOf(id)));
-        expect([args, given.errors, idsOf(given)]).toEqual([args, undefined, expected]);
+        const answer = await read(args.replaceAll(/\$(\d+)/g, (_, id: string) => cursorOf(id)));
+        expect([args, answer.errors, idsOf(answer)]).toEqual([args, undefined, expected]);
       }
     },
   );
@@ -235,13 +235,13 @@ describe('a list that changes after its records in front of `before` were counte
         if (how === 'a record is added') world.ids.splice(61, 0, 'new');
         else world.ids.splice(61, 1);
       });
-      const given = await read(
+      const answer = await read(
         `first: 10, after: "${edges[59]!.cursor}", before: "${edges[63]!.cursor}"`,
       );
       expect(world.changes).toEqual([]);
-      expect(given.errors).toBeUndefined();
-      expect(idsOf(given)).toEqual(expected);
-      expect(given.connection!.pageInfo.hasNextPage).toBe(more);
+      expect(answer.errors).toBeUndefined();
+      expect(idsOf(answer)).toEqual(expected);
+      expect(answer.connection!.pageInfo.hasNextPage).toBe(more);
     },
   );
 });
@@ -257,9 +257,9 @@ test('a list that changes after the record of `before` was located has the recor
     () => world.ids.splice(0, 0, 'new'),
     () => {},
   );
-  const given = await read(`last: 2, before: "${edges[6]!.cursor}"`);
-  expect(given.errors).toBeUndefined();
-  expect(idsOf(given)).toEqual(['4', '5']);
+  const answer = await read(`last: 2, before: "${edges[6]!.cursor}"`);
+  expect(answer.errors).toBeUndefined();
+  expect(idsOf(answer)).toEqual(['4', '5']);
 });
 
 test('a list in which a page fails is read once with what is selected, for a window at its end', async () => {

@@ -10,14 +10,14 @@ interface Teams {
 test.each([
   ['(lead: null)', ''],
   ['(where: { lead: null })', '(where: {})'],
-])('a null filter %s and an omitted one %s are two lists', async (some, all) => {
+])('a null filter %s and an omitted one %s are two lists', async (filtered, all) => {
   await using gateway = await startTeams({ teams: 120 });
   for (const list of [
     (args: string) => `allTeams${args} { number }`,
     (args: string) => `teamsConnection${args} { totalCount }`,
   ]) {
     const [few, many] = await Promise.all([
-      gateway.ask<Teams>(`{ ${list(some)} }`),
+      gateway.ask<Teams>(`{ ${list(filtered)} }`),
       gateway.ask<Teams>(`{ ${list(all)} }`),
     ]);
     const count = ({ allTeams, teamsConnection }: Teams) =>
@@ -59,8 +59,11 @@ test('lists below several mutations of one operation are read after the last mut
   const { data } = await gateway.ask(
     `mutation { one: addMember(team: "0") ${members} two: addMember(team: "0") ${members} }`,
   );
-  const { one, two } = data as Record<string, { membersConnection: { nodes: object[] } }>;
-  expect([one, two].map((each) => each!.membersConnection.nodes.length)).toEqual([10, 10]);
+  const { one: first, two: second } = data as Record<
+    string,
+    { membersConnection: { nodes: object[] } }
+  >;
+  expect([first, second].map((each) => each!.membersConnection.nodes.length)).toEqual([10, 10]);
   expect(gateway.upstream.received[0]!.body).toContain('two: addMember');
 });
 

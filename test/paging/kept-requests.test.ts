@@ -37,12 +37,12 @@ test('a shared walk keeps no request of a caller who left, also of the one who b
 });
 
 /** Whether it is collected within a few turns of the event loop. */
-async function isCollected(one: WeakRef<object>): Promise<boolean> {
+async function isCollected(reference: WeakRef<object>): Promise<boolean> {
   for (let turn = 0; turn < 20; turn += 1) {
     // What a WeakRef referred to in this turn is not collected before its end.
     await new Promise(setImmediate);
     collect();
-    if (!one.deref()) return true;
+    if (!reference.deref()) return true;
   }
   return false;
 }

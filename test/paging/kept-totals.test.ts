@@ -28,8 +28,8 @@ describe('a total', () => {
     world.sandbox.persons.insert(3, 5);
     world.clock.jump(5 * MINUTE);
     const gate = world.hold();
-    const asked = Promise.all(Array.from({ length: 20 }, () => totalOf(world)));
-    expect(await asked).toEqual(Array(20).fill(137));
+    const answers = Promise.all(Array.from({ length: 20 }, () => totalOf(world)));
+    expect(await answers).toEqual(Array(20).fill(137));
     gate.resolve();
     await countsEnded(world, 'whole', 1);
     expect(await requestsOf(world, () => totalOf(world))).toBe(0);

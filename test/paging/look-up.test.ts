@@ -128,15 +128,18 @@ describe.each(KINDS)('with %s cursors', (kind) => {
         const world = startWorld(kind, past, maxRecords);
         if (past.isWarm) await world.walk();
         for (const { changes, callers } of past.rounds) {
-          changes.forEach((one) => world.list.apply(one));
-          const there = new Set(world.list.ids());
-          for (const { asked, found } of await world.ask(callers)) {
-            for (const id of asked) {
-              const result = found.get(id);
+          changes.forEach((each) => world.list.apply(each));
+          const existing = new Set(world.list.ids());
+          for (const { ids, results } of await world.ask(callers)) {
+            for (const id of ids) {
+              const result = results.get(id);
               // Where not every position is remembered, the lookup may have to be repeated later.
               if (result && 'error' in result) expect(maxRecords).toBe(20);
               else
-                expect([id, result?.record.identity]).toEqual([id, there.has(id) ? id : undefined]);
+                expect([id, result?.record.identity]).toEqual([
+                  id,
+                  existing.has(id) ? id : undefined,
+                ]);
             }
           }
           world.clock.jump(WALK_AGAIN_AFTER_MS);
@@ -155,14 +158,14 @@ describe.each(KINDS)('with %s cursors', (kind) => {
         async (past, during) => {
           const world = startWorld(kind, past, 1_000);
           if (past.isWarm) await world.walk();
-          past.rounds[0]!.changes.forEach((one) => world.list.apply(one));
+          past.rounds[0]!.changes.forEach((each) => world.list.apply(each));
           const before = world.list.changes;
-          const pushedOn = during.reduce((sum, one) => sum + positionsPushed(one), 0);
+          const pushedOn = during.reduce((sum, each) => sum + positionsPushed(each), 0);
           const ever = new Set(world.list.ids());
-          for (const { asked, found } of await world.ask(past.rounds[0]!.callers, during)) {
+          for (const { ids, results } of await world.ask(past.rounds[0]!.callers, during)) {
             const still = new Set(world.list.stillSince(before));
-            for (const id of asked) {
-              const result = found.get(id);
+            for (const id of ids) {
+              const result = results.get(id);
               if (result && 'record' in result) expect(result.record.identity).toBe(id);
               // A walk by other cursors may itself miss a record that never moved.
               if (kind !== 'keyset' || !still.has(id) || !ever.has(id)) continue;
@@ -186,7 +189,7 @@ test('a walk that goes on after the list has changed meets the records behind th
   for (const at of [12, 18]) world.list.apply({ do: 'insert', at, count: 1 });
   const ask = async (id: number) => {
     const [answer] = await world.ask([{ ids: [id], leavesAfter: null, comesAfter: 0 }]);
-    return answer!.found.get(String(id));
+    return answer!.results.get(String(id));
   };
   expect(await ask(40)).toHaveProperty('record');
   world.list.apply({ do: 'remove', at: 0, count: 2 });
@@ -203,11 +206,11 @@ test('lookups that go on with a walk after changes of the list miss no record th
       const before = world.list.changes;
       const ever = new Set(world.list.ids());
       for (const { changes, callers } of past.rounds) {
-        changes.forEach((one) => world.list.apply(one));
+        changes.forEach((each) => world.list.apply(each));
         const still = new Set(world.list.stillSince(before));
-        for (const { asked, found } of await world.ask(callers)) {
-          for (const id of asked) {
-            if (ever.has(id) && still.has(id)) expect(found.get(id)).toHaveProperty('record');
+        for (const { ids, results } of await world.ask(callers)) {
+          for (const id of ids) {
+            if (ever.has(id) && still.has(id)) expect(results.get(id)).toHaveProperty('record');
           }
         }
       }
@@ -217,9 +220,9 @@ test('lookups that go on with a walk after changes of the list miss no record th
 });
 
 /** By how many positions a change can push a record on. */
-function positionsPushed(one: Change): number {
-  if (one.do === 'insert') return one.count;
-  return one.do === 'move' ? 1 : 0;
+function positionsPushed(edit: Change): number {
+  if (edit.do === 'insert') return edit.count;
+  return edit.do === 'move' ? 1 : 0;
 }
 
 function startWorld(
@@ -273,20 +276,20 @@ function startWorld(
       during: readonly Change[] = [],
     ) => {
       const answers = callers.map(({ ids }) => ({
-        asked: [...new Set(ids.map(String))],
+        ids: [...new Set(ids.map(String))],
         leaving: new AbortController(),
-        found: Promise.withResolvers<Awaited<ReturnType<typeof lookFor>> | undefined>(),
+        results: Promise.withResolvers<Awaited<ReturnType<typeof lookFor>> | undefined>(),
       }));
-      const all = Promise.all(answers.map(({ found }) => found.promise));
+      const all = Promise.all(answers.map(({ results }) => results.promise));
       await answerUntil(all, (step) => {
         const changed = during[step - 1];
         if (changed) list.apply(changed);
         for (const [at, { comesAfter, leavesAfter }] of callers.entries()) {
-          const { asked, leaving, found } = answers[at]!;
+          const { ids, leaving, results } = answers[at]!;
           if (comesAfter === step) {
-            lookFor(asked, leaving.signal).then(found.resolve, (error: unknown) => {
-              if (leaving.signal.aborted) found.resolve(undefined);
-              else found.reject(error);
+            lookFor(ids, leaving.signal).then(results.resolve, (error: unknown) => {
+              if (leaving.signal.aborted) results.resolve(undefined);
+              else results.reject(error);
             });
           }
           if (leavesAfter !== null && comesAfter + leavesAfter === step) leaving.abort();
@@ -294,9 +297,9 @@ function startWorld(
       });
       return (
         await Promise.all(
-          answers.map(async ({ asked, found }) => ({ asked, found: await found.promise })),
+          answers.map(async ({ ids, results }) => ({ ids, results: await results.promise })),
         )
-      ).flatMap(({ asked, found }) => (found ? [{ asked, found }] : []));
+      ).flatMap(({ ids, results }) => (results ? [{ ids, results }] : []));
     },
   };
 

@@ -23,14 +23,14 @@ test('a walk ends when no lookup waits for it, and the next lookup goes on behin
 });
 
 test('a walk that lookups wait for ends when they have their records, or leave', async () => {
-  for (const wanted of ['2', 'nobody']) {
+  for (const id of ['2', 'nobody']) {
     const { lookupWalks, walks, find } = startWorld();
     const leaving = new AbortController();
-    const found = find(wanted, { signal: leaving.signal });
+    const lookup = find(id, { signal: leaving.signal });
     lookupWalks.separate();
     expect(walks[0]!.signal.aborted).toBe(false);
-    if (wanted === 'nobody') leaving.abort();
-    await found.catch(() => {});
+    if (id === 'nobody') leaving.abort();
+    await lookup.catch(() => {});
     expect(walks[0]!.signal.aborted).toBe(true);
   }
 });

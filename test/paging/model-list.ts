@@ -34,7 +34,7 @@ export class ModelList {
 
   copy(): ModelList {
     const copy = new ModelList(this.#cursors, 0, this.#limit);
-    copy.#records = this.#records.map((one) => ({ ...one }));
+    copy.#records = this.#records.map((record) => ({ ...record }));
     copy.#next = this.#next;
     copy.#changes = this.#changes;
     for (const [id, born] of this.#born) copy.#born.set(id, born);
@@ -107,8 +107,8 @@ export class ModelList {
   #put(at: number, added: { id: number; key: number }[]): void {
     const low = this.#records[at - 1]?.key ?? (this.#records[at]?.key ?? 0) - added.length - 1;
     const high = this.#records[at]?.key ?? low + added.length + 1;
-    added.forEach((one, index) => {
-      one.key = low + ((high - low) * (index + 1)) / (added.length + 1);
+    added.forEach((record, index) => {
+      record.key = low + ((high - low) * (index + 1)) / (added.length + 1);
     });
     this.#records.splice(at, 0, ...added);
   }

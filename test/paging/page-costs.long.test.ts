@@ -221,15 +221,15 @@ describe('a list whose full page costs too much', () => {
 
   test('is looked up in by id', async () => {
     await using world = await startWorld({ persons: 200 }, 30);
-    const wanted = world.ids().filter((_, at) => at % 7 === 3);
+    const requested = world.ids().filter((_, at) => at % 7 === 3);
     const { data, errors } = await world.ask<{ _entities: { id: string }[] }>(
       `query ($of: [_Any!]!) {
         _entities(representations: $of) { ... on Person { id firstName other: firstName } }
       }`,
-      { of: wanted.map((id) => ({ __typename: 'Person', id })) },
+      { of: requested.map((id) => ({ __typename: 'Person', id })) },
     );
     expect(errors).toBeUndefined();
-    expect(data._entities.map(({ id }) => id)).toEqual(wanted);
+    expect(data._entities.map(({ id }) => id)).toEqual(requested);
   });
 
   test('is read in the same way where its pages have errors', async () => {
@@ -382,11 +382,11 @@ describe('first pages of nested lists', () => {
     const { data, errors } = await world.ask<Teams>(TEAMS);
     expect(errors).toBeUndefined();
     expect(membersOf(data)).toEqual(world.teams.map(({ members }) => members.map(({ id }) => id)));
-    const one = await world.ask<{ team: { allMembers: { id: string }[] } }>(
+    const single = await world.ask<{ team: { allMembers: { id: string }[] } }>(
       '{ team(id: "3") { number allMembers { id } } }',
     );
-    expect(one.errors).toBeUndefined();
-    expect(one.data.team.allMembers).toHaveLength(7);
+    expect(single.errors).toBeUndefined();
+    expect(single.data.team.allMembers).toHaveLength(7);
   });
 });
 

@@ -86,7 +86,7 @@ describe.each(KINDS)('with %s cursors', (kind) => {
       fc.asyncProperty(history, async ({ length, limit, concurrency, between, choices }) => {
         const world = startWorld(new ModelList(kind, length, limit), concurrency);
         for (const changes of [[], ...between]) {
-          changes.forEach((one) => world.list.apply(one));
+          changes.forEach((each) => world.list.apply(each));
           expect(await world.walk(choices)).toEqual(world.list.ids());
           expect(world.held.maxInFlight).toBeLessThanOrEqual(concurrency + 1);
         }
@@ -105,14 +105,14 @@ describe.each(KINDS)('with %s cursors', (kind) => {
         const { length, limit, concurrency, between, choices } = past;
         const world = startWorld(new ModelList(kind, length, limit), concurrency);
         await world.walk(choices);
-        for (const changes of between) changes.forEach((one) => world.list.apply(one));
+        for (const changes of between) changes.forEach((each) => world.list.apply(each));
         const before = world.list.copy();
-        const changes = meanwhile.toSorted((one, other) => one.after - other.after);
+        const changes = meanwhile.toSorted((left, right) => left.after - right.after);
 
         const walked = await world.walk(choices, changes).catch((error: Error) => error);
         const worst = worstOfSequential(
           before,
-          changes.map((one) => one.change),
+          changes.map((each) => each.change),
         );
         if (walked instanceof Error) {
           expect(worst).toBe('fails');

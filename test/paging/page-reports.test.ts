@@ -12,24 +12,24 @@ const CALLER = 'key:portal';
 describe('two processes that share a ledger', () => {
   test('give a caller one minute of pages together, but for a twentieth, and say when there are pages again', async () => {
     const { clock, start } = world(60);
-    const [one, other] = [start(), start()];
-    expect(await spendAll(one, 40)).toBe(40);
-    expect(await spendAll(other, 40)).toBeLessThanOrEqual(20 + 3);
-    expect(await spendAll(one, 40)).toBeLessThanOrEqual(3);
-    expect(await spendAll(other, 40)).toBe(0);
-    expect(() => one.check(CALLER, 30)).toThrow(/60 pages a minute.*Try again in 3\d s/);
+    const [first, second] = [start(), start()];
+    expect(await spendAll(first, 40)).toBe(40);
+    expect(await spendAll(second, 40)).toBeLessThanOrEqual(20 + 3);
+    expect(await spendAll(first, 40)).toBeLessThanOrEqual(3);
+    expect(await spendAll(second, 40)).toBe(0);
+    expect(() => first.check(CALLER, 30)).toThrow(/60 pages a minute.*Try again in 3\d s/);
     clock.jump(40 * SECOND);
-    const [first, second] = [await spendAll(one, 60), await spendAll(other, 60)];
-    expect(first + second).toBeGreaterThanOrEqual(34);
-    expect(first + second).toBeLessThanOrEqual(40 + 3);
-    expect(await spendAll(one, 61, 'key:other')).toBe(60);
+    const [spentByFirst, spentBySecond] = [await spendAll(first, 60), await spendAll(second, 60)];
+    expect(spentByFirst + spentBySecond).toBeGreaterThanOrEqual(34);
+    expect(spentByFirst + spentBySecond).toBeLessThanOrEqual(40 + 3);
+    expect(await spendAll(first, 61, 'key:other')).toBe(60);
   });
 
   test('send few reports, each for all callers, and none for what they refuse', async () => {
     const { clock, ledger, start } = world(6_000);
-    const one = start();
+    const budgets = start();
     for (let spent = 0; spent < 1_000; spent += 1) {
-      one.spend(`key:${spent % 2}`, 1);
+      budgets.spend(`key:${spent % 2}`, 1);
       // A thousand in two seconds.
       clock.jump(2);
       await setImmediate();
@@ -38,11 +38,11 @@ describe('two processes that share a ledger', () => {
     await setImmediate();
     expect(ledger.reports.length).toBeLessThanOrEqual(6);
     expect(totalOf(ledger.reports)).toBe(1_000);
-    one.spend('key:0', 5_500);
+    budgets.spend('key:0', 5_500);
     await setImmediate();
     const { length } = ledger.reports;
     for (let refused = 0; refused < 100; refused += 1) {
-      expect(() => one.spend('key:0', 500)).toThrow(/6000 pages a minute/);
+      expect(() => budgets.spend('key:0', 500)).toThrow(/6000 pages a minute/);
       await setImmediate();
     }
     clock.jump(SECOND);
@@ -52,38 +52,38 @@ describe('two processes that share a ledger', () => {
 
   test('count what they give while a report is under way', async () => {
     const { ledger, start } = world(60);
-    const [one, other] = [start(), start()];
-    expect(await spendAll(other, 49)).toBe(49);
+    const [first, second] = [start(), start()];
+    expect(await spendAll(second, 49)).toBe(49);
     ledger.isHeld = true;
-    expect(await spendAll(one, 6)).toBe(6);
+    expect(await spendAll(first, 6)).toBe(6);
     ledger.release();
     // The next report.
     ledger.isHeld = true;
     await setImmediate();
-    expect(() => one.check(CALLER, 6)).toThrow(/Try again in 1 s/);
-    expect(() => one.check(CALLER, 5)).not.toThrow();
+    expect(() => first.check(CALLER, 6)).toThrow(/Try again in 1 s/);
+    expect(() => first.check(CALLER, 5)).not.toThrow();
   });
 
   test('pay back in the next minute what they have given too much', async () => {
     const { clock, ledger, start } = world(60);
-    const [one, other] = [start(), start()];
+    const [first, second] = [start(), start()];
     ledger.isHeld = true;
-    expect(await spendAll(one, 60)).toBe(60);
-    expect(await spendAll(other, 60)).toBe(60);
+    expect(await spendAll(first, 60)).toBe(60);
+    expect(await spendAll(second, 60)).toBe(60);
     ledger.release();
     await setImmediate();
     await setImmediate();
-    expect(() => other.spend(CALLER, 1)).toThrow(/Try again in 61 s/);
+    expect(() => second.spend(CALLER, 1)).toThrow(/Try again in 61 s/);
     clock.jump(70 * SECOND);
-    expect(await spendAll(other, 60)).toBe(10);
-    expect(await spendAll(one, 60)).toBeLessThanOrEqual(3);
+    expect(await spendAll(second, 60)).toBe(10);
+    expect(await spendAll(first, 60)).toBeLessThanOrEqual(3);
   });
 
   test('report what is left when they end, and do not wait long for an answer', async () => {
     const { clock, ledger, start } = world(6_000);
-    const one = start();
-    expect(await spendAll(one, 10)).toBe(10);
-    await one.close();
+    const first = start();
+    expect(await spendAll(first, 10)).toBe(10);
+    await first.close();
     expect(totalOf(ledger.reports)).toBe(10);
     const other = start();
     other.spend(CALLER, 5_990);
@@ -275,12 +275,12 @@ function world(perMinute: number) {
 }
 
 /** Spends one page after the other until one is refused, and returns how many it was given. */
-async function spendAll(budgets: CallerBudgets, wanted: number, caller = CALLER): Promise<number> {
-  for (let spent = 0; spent < wanted; spent += 1) {
+async function spendAll(budgets: CallerBudgets, pages: number, caller = CALLER): Promise<number> {
+  for (let spent = 0; spent < pages; spent += 1) {
     if (attempt(budgets, 1, caller) !== undefined) return spent;
     await setImmediate();
   }
-  return wanted;
+  return pages;
 }
 
 /** The message of the refusal; undefined if there was none. */

@@ -152,11 +152,11 @@ describe('an overloaded service', () => {
       await world.drain();
       const [retried, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const before = gateway.upstream.received.length;
-      gateway.upstream.answer(async (...given) => {
+      gateway.upstream.answer(async (...args) => {
         const number = gateway.upstream.received.length - before;
-        if (number <= 8) return text('', status)(...given);
+        if (number <= 8) return text('', status)(...args);
         await (number <= 16 ? retried : later).promise;
-        return world.counted(...given);
+        return world.counted(...args);
       });
       const draining = world.drain();
       await gateway.upstream.arrived(before + 16);
@@ -180,9 +180,9 @@ describe('an overloaded service', () => {
     await world.drain();
     const before = upstream.received.length;
     let answered = 0;
-    upstream.answer(async (...given) => {
+    upstream.answer(async (...args) => {
       answered += 1;
-      await (answered <= 20 ? honest : text('', 503))(...given);
+      await (answered <= 20 ? honest : text('', 503))(...args);
     });
     const { data, errors } = await ask<People>('{ allPersons { id } }');
     expect(data.allPersons).toBeNull();
@@ -248,7 +248,7 @@ async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
 async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOptions = {}) {
   const gateway = await startGatewayOverFake(upstream, options);
   const load = { now: 0, most: 0, requests: 0 };
-  const counted: Reply = async (response, ...given) => {
+  const counted: Reply = async (response, ...rest) => {
     load.now += 1;
     load.requests += 1;
     // A request also ends when the gateway aborts it.
@@ -256,7 +256,7 @@ async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOpt
     // All other requests sent by now arrive before this one is answered, and aborted ones have ended.
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
     load.most = Math.max(load.most, load.now);
-    await honest(response, ...given);
+    await honest(response, ...rest);
   };
   gateway.upstream.answer(counted);
   return {

@@ -143,14 +143,14 @@ describe('the specification, over a list that stands still', () => {
   });
 
   test('4.1 Forward: the last cursor of a page leads to the next one, to the end of the list', async () => {
-    const given: string[] = [];
+    const returned: string[] = [];
     for (let after: string | null = null; ;) {
       const { edges, pageInfo }: Connection = await read(gateway, { first: 30, after });
-      given.push(...edges.map(({ node }) => node.id));
+      returned.push(...edges.map(({ node }) => node.id));
       after = edges.at(-1)!.cursor;
       if (!pageInfo.hasNextPage) break;
     }
-    expect(given).toEqual(ids);
+    expect(returned).toEqual(ids);
   });
 
   test('4.2 Backward: edges in front of the cursor, at most `last`', async () => {
@@ -159,14 +159,14 @@ describe('the specification, over a list that stands still', () => {
   });
 
   test('4.2 Backward: the first cursor of a page leads to the one before, to the start of the list', async () => {
-    let given: string[] = [];
+    let returned: string[] = [];
     for (let before: string | null = null; ;) {
       const { edges, pageInfo }: Connection = await read(gateway, { last: 30, before });
-      given = [...edges.map(({ node }) => node.id), ...given];
+      returned = [...edges.map(({ node }) => node.id), ...returned];
       before = edges[0]!.cursor;
       if (!pageInfo.hasPreviousPage) break;
     }
-    expect(given).toEqual(ids);
+    expect(returned).toEqual(ids);
   });
 
   test('4.3 Edge order: the same with last/before as with first/after, never reversed', async () => {
@@ -434,12 +434,12 @@ describe.each(['keyset', 'record', 'position'] as const)(
           await using known = await startGatewayOverSandbox(over(behaviour, length));
           await using gateway = await startGatewayOverSandbox(over(behaviour, length));
           const offsets = offsetsOf(call, length);
-          const { given, expected } = await answered(
+          const { actual, expected } = await answered(
             gateway,
             offsets,
             await argumentsOf(known, offsets, length),
           );
-          expect(given).toEqual(expected);
+          expect(actual).toEqual(expected);
         }),
         { numRuns: RUNS },
       );
@@ -456,8 +456,8 @@ describe.each(['keyset', 'record', 'position'] as const)(
           for (const call of each) {
             const offsets = offsetsOf(call, length);
             const args = await argumentsOf(gateway, offsets, length);
-            const { given, expected } = await answered(gateway, offsets, args);
-            expect(given).toEqual(expected);
+            const { actual, expected } = await answered(gateway, offsets, args);
+            expect(actual).toEqual(expected);
           }
         }),
         { numRuns: RUNS },
@@ -546,7 +546,7 @@ async function answered(
   });
   const { edges, pageInfo } = await read(gateway, args);
   return {
-    given: { ids: edges.map(({ node }) => node.id), ...pageInfo },
+    actual: { ids: edges.map(({ node }) => node.id), ...pageInfo },
     expected: {
       ...expected,
       startCursor: edges[0]?.cursor ?? null,
@@ -563,12 +563,12 @@ interface Specified<Edge> {
 }
 
 /** EdgesToReturn, HasPreviousPage and HasNextPage of sections 4.4 and 5.1. */
-function specified<Edge>(allEdges: readonly Edge[], given: Specified<Edge>) {
-  const { after, before, last } = given;
-  const applied = applyCursorsToEdges(allEdges, given);
+function specified<Edge>(allEdges: readonly Edge[], args: Specified<Edge>) {
+  const { after, before, last } = args;
+  const applied = applyCursorsToEdges(allEdges, args);
   // An addition of this gateway: without both, `first` is one page, and `before` still means that more follows.
-  const isPage = given.first === null && last === null;
-  const first = isPage ? PAGE : given.first;
+  const isPage = args.first === null && last === null;
+  const first = isPage ? PAGE : args.first;
   let edges = applied;
   if (first !== null && edges.length > first) edges = edges.slice(0, first);
   if (last !== null && edges.length > last) edges = edges.slice(edges.length - last);
@@ -577,14 +577,14 @@ function specified<Edge>(allEdges: readonly Edge[], given: Specified<Edge>) {
     hasPreviousPage: last !== null ? applied.length > last : after !== null,
     hasNextPage:
       (first !== null && applied.length > first) ||
-      ((given.first === null || isPage) && before !== null),
+      ((args.first === null || isPage) && before !== null),
   };
 }
 
-function applyCursorsToEdges<Edge>(allEdges: readonly Edge[], given: Specified<Edge>) {
+function applyCursorsToEdges<Edge>(allEdges: readonly Edge[], args: Specified<Edge>) {
   let edges = allEdges;
-  if (given.after !== null) edges = edges.slice(edges.indexOf(given.after) + 1);
-  const before = given.before === null ? -1 : edges.indexOf(given.before);
+  if (args.after !== null) edges = edges.slice(edges.indexOf(args.after) + 1);
+  const before = args.before === null ? -1 : edges.indexOf(args.before);
   return before < 0 ? edges : edges.slice(0, before);
 }
 

@@ -70,24 +70,24 @@ describe('the cursor of an existing record', () => {
     'exactly the records after and before it are returned: %s',
     async (_name, changes) => {
       await fc.assert(
-        fc.asyncProperty(casesOf(changes), async (one) => {
-          const { model, world, position } = await take(one);
+        fc.asyncProperty(casesOf(changes), async (setting) => {
+          const { model, world, position } = await take(setting);
           const ids = model.ids();
           const at = ids.indexOf(position.identity!);
           fc.pre(at >= 0);
-          const before = ids.slice(Math.max(0, at - one.count), at);
-          expect(shown(await world.last(one.count, position))).toEqual({
+          const before = ids.slice(Math.max(0, at - setting.count), at);
+          expect(shown(await world.last(setting.count, position))).toEqual({
             ids: before,
             hasNextPage: true,
-            hasPreviousPage: at > one.count,
+            hasPreviousPage: at > setting.count,
           });
           // Behind the last record of a page, the service's own cursor is used.
           const isEnd = position.offset === position.size - 1;
-          fc.pre(!isEnd || one.cursors === 'record');
-          const after = ids.slice(at + 1, at + 1 + one.count);
-          expect(shown(await world.first(one.count, position))).toEqual({
+          fc.pre(!isEnd || setting.cursors === 'record');
+          const after = ids.slice(at + 1, at + 1 + setting.count);
+          expect(shown(await world.first(setting.count, position))).toEqual({
             ids: after,
-            hasNextPage: at + 1 + one.count < ids.length,
+            hasNextPage: at + 1 + setting.count < ids.length,
             hasPreviousPage: true,
           });
           expect(await world.rest(position)).toEqual(ids.slice(at + 1));
@@ -104,17 +104,17 @@ describe.each([
 ])('%s', (_name, limit) => {
   test('no record after it is skipped, or the cursor is refused', async () => {
     await fc.assert(
-      fc.asyncProperty(casesOf(comings), async (one) => {
-        const { model, world, position, behind } = await take(one, limit);
+      fc.asyncProperty(casesOf(comings), async (setting) => {
+        const { model, world, position, behind } = await take(setting, limit);
         const ids = model.ids();
         fc.pre(limit === SMALL_LIMIT || !ids.includes(position.identity!));
         const isEnd = position.offset === position.size - 1;
-        fc.pre(!isEnd || one.cursors !== 'position');
-        const given = await world.first(one.count, position).catch(codeOf);
-        fc.pre(!(mayBeLost(one, limit) && given === 'CURSOR_INVALID'));
-        const records = shown(given as Whole).ids;
+        fc.pre(!isEnd || setting.cursors !== 'position');
+        const result = await world.first(setting.count, position).catch(codeOf);
+        fc.pre(!(mayBeLost(setting, limit) && result === 'CURSOR_INVALID'));
+        const records = shown(result as Whole).ids;
         const start = records.length > 0 ? ids.indexOf(records[0]!) : ids.length;
-        expect(records).toEqual(ids.slice(start, start + one.count));
+        expect(records).toEqual(ids.slice(start, start + setting.count));
         const next = behind.find((id) => ids.includes(id));
         expect(start).toBeLessThanOrEqual(next === undefined ? ids.length : ids.indexOf(next));
       }),
@@ -124,15 +124,15 @@ describe.each([
 
   test('no record before it is skipped, or the cursor is refused', async () => {
     await fc.assert(
-      fc.asyncProperty(casesOf(comings), async (one) => {
-        const { model, world, position, front } = await take(one, limit);
+      fc.asyncProperty(casesOf(comings), async (setting) => {
+        const { model, world, position, front } = await take(setting, limit);
         const ids = model.ids();
         fc.pre(limit === SMALL_LIMIT || !ids.includes(position.identity!));
-        const given = await world.last(one.count, position).catch(codeOf);
-        fc.pre(!(mayBeLost(one, limit) && given === 'CURSOR_INVALID'));
-        const records = shown(given as Whole).ids;
+        const result = await world.last(setting.count, position).catch(codeOf);
+        fc.pre(!(mayBeLost(setting, limit) && result === 'CURSOR_INVALID'));
+        const records = shown(result as Whole).ids;
         const end = records.length > 0 ? ids.indexOf(records.at(-1)!) + 1 : 0;
-        expect(records).toEqual(ids.slice(Math.max(0, end - one.count), end));
+        expect(records).toEqual(ids.slice(Math.max(0, end - setting.count), end));
         const previous = front.findLast((id) => ids.includes(id));
         expect(end).toBeGreaterThan(previous === undefined ? -1 : ids.indexOf(previous));
       }),
@@ -145,14 +145,14 @@ test('a list that changes meanwhile returns an answer or a coded error', async (
   const changes = fc.oneof(comings, moves);
   const settings = fc.tuple(casesOf(changes), fc.array(changes, { minLength: 1, maxLength: 6 }));
   await fc.assert(
-    fc.asyncProperty(settings, async ([one, meanwhile]) => {
-      const { world, position } = await take(one);
+    fc.asyncProperty(settings, async ([setting, meanwhile]) => {
+      const { world, position } = await take(setting);
       world.meanwhile.push(...meanwhile);
       for (const read of [world.first, world.last]) {
-        const given = await read(Math.min(one.count, LIMIT), position).catch(codeOf);
-        if (typeof given === 'string')
-          expect(['CURSOR_INVALID', 'DRAIN_INTERRUPTED']).toContain(given);
-        else expect(given).toMatchObject({ edges: expect.any(Array) });
+        const result = await read(Math.min(setting.count, LIMIT), position).catch(codeOf);
+        if (typeof result === 'string')
+          expect(['CURSOR_INVALID', 'DRAIN_INTERRUPTED']).toContain(result);
+        else expect(result).toMatchObject({ edges: expect.any(Array) });
       }
     }),
     { numRuns: RUNS },
@@ -165,9 +165,9 @@ test.each([
 ])('a failure that is not due to the cursor is passed on: %s', async (_name, failure, requests) => {
   const model = new ModelList('keyset', 30, LIMIT);
   const { endCursor: end, items } = model.answer({ after: null, first: 10 });
-  let asked = 0;
+  let requestCount = 0;
   const fetchPage: FetchPage<Letter> = async (request) => {
-    asked += 1;
+    requestCount += 1;
     if (request.after === end) throw failure;
     return model.answer(request);
   };
@@ -177,7 +177,7 @@ test.each([
     { first: 5, after, before: null, signal },
   );
   await expect(whole(reading)).rejects.toBe(failure);
-  expect(asked).toBe(requests);
+  expect(requestCount).toBe(requests);
 });
 
 /** Whether the position may be lost: its page may be refused too, or the ends of the list be too far away. */
@@ -185,14 +185,14 @@ function mayBeLost({ cursors }: Case, limit: number): boolean {
   return cursors === 'record' || limit === SMALL_LIMIT;
 }
 
-async function take(one: Case, limit = LIMIT) {
-  const model = new ModelList(one.cursors, one.length, limit);
+async function take(setting: Case, limit = LIMIT) {
+  const model = new ModelList(setting.cursors, setting.length, limit);
   const ids = model.ids();
-  const skipped = one.skipped % one.length;
-  const size = Math.min(one.size, limit, one.length - skipped);
+  const skipped = setting.skipped % setting.length;
+  const size = Math.min(setting.size, limit, setting.length - skipped);
   const after = skipped === 0 ? null : cursorAt(model, skipped);
   const page = model.answer({ after, first: size });
-  const offset = one.offset % size;
+  const offset = setting.offset % size;
   const position: Position = {
     after,
     end: page.endCursor,
@@ -201,10 +201,10 @@ async function take(one: Case, limit = LIMIT) {
     identity: page.items[offset]!.identity,
   };
   const world = worldOf(model);
-  if (one.walkedAfter === 0) await world.walk();
-  for (const [index, change] of one.changes.entries()) {
+  if (setting.walkedAfter === 0) await world.walk();
+  for (const [index, change] of setting.changes.entries()) {
     model.apply(change);
-    if (index + 1 === one.walkedAfter) await world.walk();
+    if (index + 1 === setting.walkedAfter) await world.walk();
   }
   const at = skipped + offset;
   return { model, world, position, front: ids.slice(0, at), behind: ids.slice(at + 1) };

@@ -103,8 +103,8 @@ describe('totalCount', () => {
   test('is one small request where the page has it, for each list with its filters', async () => {
     await using world = await startRows();
     expect(await totalOf(world)).toEqual({ total: 130, requests: 1 });
-    const asked = JSON.parse(world.upstream.received.at(-1)!.body) as { variables: object };
-    expect(asked.variables).toEqual({ _rs_first: 1 });
+    const request = JSON.parse(world.upstream.received.at(-1)!.body) as { variables: object };
+    expect(request.variables).toEqual({ _rs_first: 1 });
     expect(await totalOf(world, 1)).toEqual({ total: 65, requests: 1 });
     expect(await totalOf(world, 7)).toEqual({ total: 0, requests: 1 });
   });
@@ -155,8 +155,8 @@ describe('totalCount', () => {
   test.each([0, 1, 2, 50, 51])('of a list of %i records is right', async (records) => {
     await using world = await startRows({ records });
     expect((await totalOf(world)).total).toBe(records);
-    await using own = await startRows({ records, total: (_, page) => page });
-    expect((await totalOf(own)).total).toBe(records);
+    await using pageCounts = await startRows({ records, total: (_, page) => page });
+    expect((await totalOf(pageCounts)).total).toBe(records);
   });
 
   test('is not the count of a field that adapters.json excludes, and is the one that it names', async () => {
@@ -192,9 +192,9 @@ describe('a walk', () => {
     await drained(honest);
     await drained(honest);
     await honest.ask('{ allRows(limit: 60) { id } rowsConnection(first: 60) { nodes { id } } }');
-    await using own = await startRows({ total: (_, page) => page });
-    await drained(own);
-    for (const { logged } of [honest, own]) {
+    await using pageCounts = await startRows({ total: (_, page) => page });
+    await drained(pageCounts);
+    for (const { logged } of [honest, pageCounts]) {
       expect(logged.filter(({ found }) => found !== undefined)).toEqual([]);
     }
   });

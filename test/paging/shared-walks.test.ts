@@ -130,9 +130,9 @@ test('readers may join a walk at its current page, and its requests end with the
   const join = ({ signal } = new AbortController()) => walk.read({ budget: freePages(), signal });
 
   const first = join();
-  const given = first.next();
+  const firstPage = first.next();
   requests[0]!.answer();
-  expect(await given).toMatchObject({ value: { after: '0' } });
+  expect(await firstPage).toMatchObject({ value: { after: '0' } });
   const leaving = new AbortController();
   const second = join(leaving).next();
   await first.return();
@@ -238,7 +238,9 @@ function holdDrains({ upstream }: GatewayOverFake, field = 'persons') {
   return {
     open: () => gate.resolve(),
     seen: () =>
-      upstream.received.filter((one) => isDrain(one) && !one.body.includes('"_rs_first":1}')),
+      upstream.received.filter(
+        (request) => isDrain(request) && !request.body.includes('"_rs_first":1}'),
+      ),
   };
 }
 

@@ -33,9 +33,11 @@ describe.each(KINDS)('with %s cursors', (cursors) => {
     const { pageInfo } = await connection(gateway, 'first: 10');
     persons.remove(9);
     const { edges } = await connection(gateway, `first: 30, after: "${pageInfo.endCursor}"`);
-    const given = edges.map(({ node }) => node.id);
+    const returned = edges.map(({ node }) => node.id);
     // A cursor that names an offset cannot show that all records moved up by one.
-    expect(given).toEqual(expect.arrayContaining(ids.slice(cursors === 'position' ? 11 : 10, 20)));
+    expect(returned).toEqual(
+      expect.arrayContaining(ids.slice(cursors === 'position' ? 11 : 10, 20)),
+    );
     const drained = await gateway.ask<{ allPersons: { id: string }[] }>(
       `{ allPersons(after: "${pageInfo.endCursor}") { id } }`,
     );

@@ -135,8 +135,8 @@ test('a count in progress when a mutation is sent is not returned to later calle
   await gateway.upstream.arrived(3);
   open();
   expect([await before, await after]).toEqual([97, 97]);
-  const asked = gateway.upstream.received.filter(({ body }) => body.includes('activeCandidates'));
-  expect(asked.filter(({ body }) => !/"after":"/.test(body))).toHaveLength(2);
+  const counts = gateway.upstream.received.filter(({ body }) => body.includes('activeCandidates'));
+  expect(counts.filter(({ body }) => !/"after":"/.test(body))).toHaveLength(2);
 });
 
 test('one walk counts for many callers at once', async () => {

@@ -85,13 +85,13 @@ test('an operation with thousands of lists waits as one, and a slot for one of t
   const slots = createWalkSlots(1, clock);
   const { signal } = new AbortController();
   const turn = { owner: 'one', operation: {}, signal };
-  const given: WalkSlot[] = [];
-  const walks = Array.from({ length: 1_000 }, async () => given.push(await slots.take(turn)));
+  const taken: WalkSlot[] = [];
+  const walks = Array.from({ length: 1_000 }, async () => taken.push(await slots.take(turn)));
   for (let served = 1; served <= walks.length; served += 1) {
     await setImmediate();
-    expect(given).toHaveLength(served);
+    expect(taken).toHaveLength(served);
     if (served % 100 === 0) clock.jump(MINUTE);
-    given.at(-1)!.giveBack();
+    taken.at(-1)!.giveBack();
   }
   await Promise.all(walks);
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });

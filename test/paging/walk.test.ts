@@ -32,9 +32,9 @@ test('a walk returns every record of a list once and in order, without a needles
       for await (const { records } of walk(fetchPage, { after, signal, ...(limit && { limit }) })) {
         walked.push(...records.list.map(({ identity }) => identity));
       }
-      const wanted = letters.slice(start, start + (limit ?? length));
-      expect(walked).toEqual(wanted.map(({ identity }) => identity));
-      expect(requests).toHaveLength(Math.max(1, Math.ceil(wanted.length / pageLimit)));
+      const expected = letters.slice(start, start + (limit ?? length));
+      expect(walked).toEqual(expected.map(({ identity }) => identity));
+      expect(requests).toHaveLength(Math.max(1, Math.ceil(expected.length / pageLimit)));
     }),
   );
 });

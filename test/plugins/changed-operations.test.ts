@@ -110,13 +110,13 @@ const WAYS: readonly (readonly [string, (text: string) => Plugin])[] = [
 ];
 
 describe.each(WAYS)('an operation that a plugin replaces in %s', (_, replacedBy) => {
-  const asked = async (query: string, config?: Config) => {
+  const request = async (query: string, config?: Config) => {
     const gateway = await startWith(replacedBy(query), config);
     return gateway.ask<unknown>('{ __typename }');
   };
 
   test('is answered', async () => {
-    const { data, errors } = await asked('{ persons(first: 2) { items { name: firstName } } }');
+    const { data, errors } = await request('{ persons(first: 2) { items { name: firstName } } }');
     expect(errors).toBeUndefined();
     expect(data).toEqual({ persons: { items: [{ name: 'Emma' }, { name: expect.any(String) }] } });
   });
@@ -138,7 +138,7 @@ describe.each(WAYS)('an operation that a plugin replaces in %s', (_, replacedBy)
     ],
     ['has a name of the gateway', '{ _rsPage: __typename }', {}, 'BAD_USER_INPUT'],
   ])('is refused if it %s', async (__, query, config, code) => {
-    const { data, errors } = await asked(query, config);
+    const { data, errors } = await request(query, config);
     expect(data).toBeUndefined();
     expect(errors![0]!.extensions?.['code']).toBe(code);
   });
@@ -175,8 +175,10 @@ test('a field that a plugin adds is read, and the plugin can remove it from the 
             ...node,
             selections: [
               ...node.selections,
-              ...parse('{ added: __typename }').definitions.flatMap((one) =>
-                'selectionSet' in one && one.selectionSet ? one.selectionSet.selections : [],
+              ...parse('{ added: __typename }').definitions.flatMap((definition) =>
+                'selectionSet' in definition && definition.selectionSet
+                  ? definition.selectionSet.selections
+                  : [],
               ),
             ],
           }),

@@ -27,17 +27,17 @@ afterAll(async () => {
 });
 
 /** Of one request. */
-async function seenOf(asked: Asked): Promise<Seen> {
+async function seenOf(request: Asked): Promise<Seen> {
   seen.length = 0;
-  await (await send(hooked, asked)).text();
+  await (await send(hooked, request)).text();
   expect(seen).toHaveLength(1);
   return seen[0]!;
 }
 
 test.each(ALL)(
   'with a plugin that has every hook, $name is answered as without it',
-  async (asked) => {
-    expect(await got(hooked, asked)).toEqual(await got(plain, asked));
+  async (request) => {
+    expect(await got(hooked, request)).toEqual(await got(plain, request));
   },
 );
 
@@ -57,8 +57,8 @@ const BEFORE = [
 ].toSorted();
 
 describe('each hook is called once', () => {
-  test.each([...WHOLE, ...FAILING])('for $name', async (asked) => {
-    const { hooks } = await seenOf(asked);
+  test.each([...WHOLE, ...FAILING])('for $name', async (request) => {
+    const { hooks } = await seenOf(request);
     expect(hooks.slice(0, -4).toSorted()).toEqual(BEFORE);
     expect(hooks.slice(-4)).toEqual([
       'executeDone',
@@ -68,37 +68,37 @@ describe('each hook is called once', () => {
     ]);
   });
 
-  test.each(STREAMED)('for $name', async (asked) => {
-    const { hooks, results } = await seenOf(asked);
+  test.each(STREAMED)('for $name', async (request) => {
+    const { hooks, results } = await seenOf(request);
     expect(hooks.slice(0, BEFORE.length).toSorted()).toEqual(BEFORE);
     const rest = hooks.slice(BEFORE.length);
     const isInParts = rest.includes('end');
     expect(rest.filter((hook) => hook === 'next')).toHaveLength(isInParts ? results.length : 0);
     for (const hook of ['executeDone', 'executionResult', 'resultProcess', 'response']) {
-      expect(rest.filter((one) => one === hook)).toHaveLength(1);
+      expect(rest.filter((called) => called === hook)).toHaveLength(1);
     }
   });
 });
 
 describe('hooks see true values', () => {
   test('of an answer: its document, variables, and result', async () => {
-    const asked = WHOLE.find(({ name }) => name === 'a connection')!;
-    const one = await seenOf(asked);
-    expect(one.params).toMatchObject({ query: asked.query, variables: asked.variables });
-    expect(one.query).toBe(asked.query);
-    expect(print(one.document!)).toBe(print(parse(asked.query!)));
-    expect(one.parsed).toBe(one.document);
-    expect(one).toMatchObject({ valid: true, operationType: 'query', status: 200 });
-    expect(one.variables).toMatchObject({ count: 7 });
-    const { data } = JSON.parse((await got(hooked, asked)).text) as { data: unknown };
-    expect(one.results).toEqual([{ data }]);
+    const request = WHOLE.find(({ name }) => name === 'a connection')!;
+    const observed = await seenOf(request);
+    expect(observed.params).toMatchObject({ query: request.query, variables: request.variables });
+    expect(observed.query).toBe(request.query);
+    expect(print(observed.document!)).toBe(print(parse(request.query!)));
+    expect(observed.parsed).toBe(observed.document);
+    expect(observed).toMatchObject({ valid: true, operationType: 'query', status: 200 });
+    expect(observed.variables).toMatchObject({ count: 7 });
+    const { data } = JSON.parse((await got(hooked, request)).text) as { data: unknown };
+    expect(observed.results).toEqual([{ data }]);
     expect(data).toMatchObject({ personsConnection: { totalCount: 137 } });
   });
 
   test('of one of two operations: its name, and the whole document', async () => {
-    const one = await seenOf(WHOLE.find(({ operationName }) => operationName === 'Two')!);
-    expect(one).toMatchObject({ operationName: 'Two', variables: { with: false } });
-    expect(one.document!.definitions.map(({ kind }) => kind)).toEqual([
+    const observed = await seenOf(WHOLE.find(({ operationName }) => operationName === 'Two')!);
+    expect(observed).toMatchObject({ operationName: 'Two', variables: { with: false } });
+    expect(observed.document!.definitions.map(({ kind }) => kind)).toEqual([
       Kind.OPERATION_DEFINITION,
       Kind.OPERATION_DEFINITION,
       Kind.FRAGMENT_DEFINITION,
@@ -106,21 +106,21 @@ describe('hooks see true values', () => {
   });
 
   test('of an answer with errors: data and errors of GraphQL', async () => {
-    const asked = FAILING[1]!;
-    const [result] = (await seenOf(asked)).results;
+    const request = FAILING[1]!;
+    const [result] = (await seenOf(request)).results;
     expect(result!.data).toMatchObject({
       persons: { items: [{ id: expect.any(String) }] },
       personsConnection: null,
     });
     expect(result!.errors).toHaveLength(1);
     expect(result!.errors![0]).toBeInstanceOf(GraphQLError);
-    const { errors } = JSON.parse((await got(hooked, asked)).text) as { errors: unknown };
+    const { errors } = JSON.parse((await got(hooked, request)).text) as { errors: unknown };
     expect(JSON.parse(JSON.stringify(result!.errors))).toEqual(errors);
   });
 
-  test.each(STREAMED)('of $name: every payload in the format of its caller', async (asked) => {
-    const { results } = await seenOf(asked);
-    const { text } = await got(plain, asked);
+  test.each(STREAMED)('of $name: every payload in the format of its caller', async (request) => {
+    const { results } = await seenOf(request);
+    const { text } = await got(plain, request);
     const payloads = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, json]) =>
       JSON.parse(json!),
     );
@@ -128,25 +128,25 @@ describe('hooks see true values', () => {
   });
 
   test('of a syntax error', async () => {
-    const one = await seenOf(REFUSED.find(({ name }) => name === 'a syntax error')!);
-    expect(one.parsed).toBeInstanceOf(GraphQLError);
-    expect(one).toMatchObject({ query: '{ persons(', status: 200 });
-    expect(one.hooks).not.toContain('execute');
+    const observed = await seenOf(REFUSED.find(({ name }) => name === 'a syntax error')!);
+    expect(observed.parsed).toBeInstanceOf(GraphQLError);
+    expect(observed).toMatchObject({ query: '{ persons(', status: 200 });
+    expect(observed.hooks).not.toContain('execute');
   });
 
   test('of a document that is not valid: it, and its errors', async () => {
-    const one = await seenOf(REFUSED.find(({ name }) => name === 'an unknown field')!);
-    expect(one.valid).toBe(false);
-    expect(one.errorsOfValidation).toHaveLength(2);
-    expect(one.errorsOfValidation![0]).toBeInstanceOf(GraphQLError);
-    expect(print(one.document!)).toContain('nope');
-    expect(one.hooks).not.toContain('execute');
+    const observed = await seenOf(REFUSED.find(({ name }) => name === 'an unknown field')!);
+    expect(observed.valid).toBe(false);
+    expect(observed.errorsOfValidation).toHaveLength(2);
+    expect(observed.errorsOfValidation![0]).toBeInstanceOf(GraphQLError);
+    expect(print(observed.document!)).toContain('nope');
+    expect(observed.hooks).not.toContain('execute');
   });
 
-  test.each(REFUSED)('of $name: the response', async (asked) => {
-    const one = await seenOf(asked);
-    expect(one.hooks.at(-1)).toBe('response');
-    expect(one.status).toBe((await got(plain, asked)).status);
-    expect(one.results).toEqual([]);
+  test.each(REFUSED)('of $name: the response', async (request) => {
+    const observed = await seenOf(request);
+    expect(observed.hooks.at(-1)).toBe('response');
+    expect(observed.status).toBe((await got(plain, request)).status);
+    expect(observed.results).toEqual([]);
   });
 });

@@ -92,10 +92,10 @@ const THROWING: readonly (readonly [string, Plugin])[] = [
 describe.each(THROWING)('a plugin that throws in %s', (_, plugin) => {
   test.each([PAGE, STREAM])(
     'costs the caller of $name the answer, and nothing else',
-    async (asked) => {
+    async (request) => {
       const gateway = await startWith(plugin);
       for (let i = 0; i < 2; i += 1) {
-        const { text, headers } = await got(gateway, asked);
+        const { text, headers } = await got(gateway, request);
         expect(text).not.toMatch(/db\.internal|    at /);
         expect(text).toContain('INTERNAL_SERVER_ERROR');
         expect(text).not.toMatch(/"(?:items|allPersons)"/);
@@ -168,8 +168,8 @@ describe('whatever a plugin throws, its caller gets only an id', () => {
     const hooks = [...Object.keys(HOOKS), 'executeFn', 'onExecuteDone', 'onNext'];
     for (const hook of hooks) {
       failure.at = hook;
-      for (const asked of hook === 'onNext' ? [STREAM] : [PAGE, STREAM]) {
-        const { text } = await got(gateway, asked);
+      for (const request of hook === 'onNext' ? [STREAM] : [PAGE, STREAM]) {
+        const { text } = await got(gateway, request);
         expect(text, hook).not.toMatch(/db\.internal|"items"|"allPersons"/);
         expect(text, hook).toContain('"code":"INTERNAL_SERVER_ERROR"');
       }
@@ -249,12 +249,12 @@ describe('a plugin that answers itself', () => {
     await expectNothingHeld(gateway);
   });
 
-  test.each([PAGE, STREAM])('with a result in onExecute instead of $name', async (asked) => {
+  test.each([PAGE, STREAM])('with a result in onExecute instead of $name', async (request) => {
     const gateway = await startWith({
       onExecute: ({ setResultAndStopExecution }) =>
         setResultAndStopExecution({ data: { mine: true } }),
     });
-    const { status, text } = await got(gateway, asked);
+    const { status, text } = await got(gateway, request);
     expect(status).toBe(200);
     expect(text).toContain('{"data":{"mine":true}}');
     expect(gateway.sandbox.stats.requests.graphql).toBe(0);
@@ -314,12 +314,12 @@ test('a plugin can change the headers and the status of every response', async (
   });
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
-  for (const asked of [PAGE, STREAM, { ...PAGE, key: '' }, { name: '', query: '{' }]) {
-    expect((await got(gateway, asked)).headers).toMatchObject({ 'x-served-by': 'me' });
+  for (const request of [PAGE, STREAM, { ...PAGE, key: '' }, { name: '', query: '{' }]) {
+    expect((await got(gateway, request)).headers).toMatchObject({ 'x-served-by': 'me' });
     const overSocket = {
       fetch: (path: string, init?: RequestInit) => fetch(server.url + path, init),
     };
-    expect((await got(overSocket, asked)).headers).toMatchObject({ 'x-served-by': 'me' });
+    expect((await got(overSocket, request)).headers).toMatchObject({ 'x-served-by': 'me' });
   }
 });
 
@@ -394,8 +394,8 @@ describe('over a socket and through fetch', () => {
     ['an error of fetch', { onResponse: ({ setResponse }) => setResponse(Response.error()) }],
   ])('a plugin that responds with %s costs the answer, not the connection', async (_, plugin) => {
     for (const way of await both(plugin)) {
-      for (const asked of [PAGE, STREAM]) {
-        const { text } = await got(way, asked);
+      for (const request of [PAGE, STREAM]) {
+        const { text } = await got(way, request);
         expect(text).toContain('INTERNAL_SERVER_ERROR');
       }
     }
@@ -466,9 +466,9 @@ test('a plugin that executes an operation twice gets two answers', async () => {
   const gateway = await startWith({
     onExecute: ({ executeFn, setExecuteFn }) =>
       setExecuteFn(async (args) => {
-        const [one, other] = (await Promise.all([executeFn(args), executeFn(args)])) as object[];
-        expect({ ...one }).toEqual({ ...other });
-        return other;
+        const [first, second] = (await Promise.all([executeFn(args), executeFn(args)])) as object[];
+        expect({ ...first }).toEqual({ ...second });
+        return second;
       }),
   });
   const plain = await startWith({});
@@ -490,10 +490,10 @@ const slow = (ms: number): Plugin => ({
 });
 
 describe('with a slow plugin', () => {
-  test.each([PAGE, STREAM])('$name is answered as without it', async (asked) => {
+  test.each([PAGE, STREAM])('$name is answered as without it', async (request) => {
     const gateway = await startWith(slow(5));
     const plain = await startWith({});
-    expect(await got(gateway, asked)).toEqual(await got(plain, asked));
+    expect(await got(gateway, request)).toEqual(await got(plain, request));
     await expectNothingHeld(gateway);
   });
 
@@ -501,7 +501,7 @@ describe('with a slow plugin', () => {
     const gate = Promise.withResolvers<void>();
     const gateway = await startWith({ onExecute: () => gate.promise }, { config: {} });
     const leaving = new AbortController();
-    const asked = gateway.fetch('/graphql', {
+    const request = gateway.fetch('/graphql', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ query: PAGE.query }),
@@ -509,7 +509,7 @@ describe('with a slow plugin', () => {
     });
     await pause(20);
     leaving.abort();
-    await expect(asked).rejects.toThrow('aborted');
+    await expect(request).rejects.toThrow('aborted');
     gate.resolve();
     await pause(20);
     expect(gateway.sandbox.stats.requests.graphql).toBe(0);

@@ -17,8 +17,8 @@ afterAll(async () => {
   await counted[Symbol.asyncDispose]();
 });
 
-test.each(ALL)('with Prometheus, $name is answered as without it', async (asked) => {
-  expect(await got(counted, asked)).toEqual(await got(plain, asked));
+test.each(ALL)('with Prometheus, $name is answered as without it', async (request) => {
+  expect(await got(counted, request)).toEqual(await got(plain, request));
 });
 
 const STREAM: Asked = {
@@ -30,9 +30,9 @@ const STREAM: Asked = {
 test.each([
   ['an answer', 'Named', { name: '', query: 'query Named { persons(first: 1) { items { id } } }' }],
   ['a stream', 'Streamed', STREAM],
-])('Prometheus counts %s', async (_, operationName, asked) => {
-  await got(counted, asked);
-  await got(counted, asked);
+])('Prometheus counts %s', async (_, operationName, request) => {
+  await got(counted, request);
+  await got(counted, request);
   const labels = { operationName, operationType: 'query' };
   expect(await valueOf('graphql_envelop_request', labels)).toBe(2);
   expect(await valueOf('graphql_envelop_phase_execute_count', labels)).toBe(2);
@@ -64,7 +64,8 @@ async function valueOf(name: string, labels: Record<string, unknown>): Promise<n
   const matching = values.filter(
     (value) =>
       (value.metricName ??
-        metrics.find(({ values: own }) => (own as unknown[]).includes(value))!.name) === name &&
+        metrics.find(({ values: samples }) => (samples as unknown[]).includes(value))!.name) ===
+        name &&
       Object.entries(labels).every(([label, expected]) => value.labels[label] === expected),
   );
   return matching.reduce((sum, { value }) => sum + value, 0);

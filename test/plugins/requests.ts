@@ -175,8 +175,8 @@ export interface Got {
   readonly text: string;
 }
 
-export async function got(gateway: Pick<TestGateway, 'fetch'>, asked: Asked): Promise<Got> {
-  const response = await send(gateway, asked);
+export async function got(gateway: Pick<TestGateway, 'fetch'>, request: Asked): Promise<Got> {
+  const response = await send(gateway, request);
   const headers = Object.fromEntries(response.headers);
   delete headers['x-request-id'];
   return { status: response.status, headers, text: wrote(await response.text()) };

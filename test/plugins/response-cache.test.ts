@@ -31,19 +31,19 @@ afterAll(async () => {
 const requests = () => cached.sandbox.stats.requests.graphql;
 
 /** The cache adds them to answers that it keeps. */
-async function withoutValidators(gateway: TestGateway, asked: Asked) {
-  const { status, text: sent, headers } = await got(gateway, asked);
+async function withoutValidators(gateway: TestGateway, request: Asked) {
+  const { status, text: sent, headers } = await got(gateway, request);
   // Those of wrong variables are in the document as the cache has changed it.
   const text = sent.replaceAll(/"locations":\[[^\]]*\],/g, '');
   const { etag, 'last-modified': _, ...others } = headers;
   return { answer: { status, text, headers: others }, etag };
 }
 
-test.each(ALL)('with a response cache, $name is answered as without it, twice', async (asked) => {
-  const { answer } = await withoutValidators(plain, asked);
-  expect((await withoutValidators(cached, asked)).answer).toEqual(answer);
-  const isInParts = STREAMED.includes(asked);
-  const again = await withoutValidators(cached, asked);
+test.each(ALL)('with a response cache, $name is answered as without it, twice', async (request) => {
+  const { answer } = await withoutValidators(plain, request);
+  expect((await withoutValidators(cached, request)).answer).toEqual(answer);
+  const isInParts = STREAMED.includes(request);
+  const again = await withoutValidators(cached, request);
   if (!isInParts) expect(again.answer).toEqual(answer);
   else expect(again.answer.status).toBe(200);
 });
@@ -51,8 +51,8 @@ test.each(ALL)('with a response cache, $name is answered as without it, twice', 
 describe('a second request', () => {
   test.each(WHOLE.filter(({ query, init }) => !init && !/__type\(/.test(query!)))(
     'for $name costs no upstream request',
-    async (asked) => {
-      const other = { ...asked, query: `# ${asked.name}\n${asked.query}` };
+    async (request) => {
+      const other = { ...request, query: `# ${request.name}\n${request.query}` };
       const first = await withoutValidators(cached, other);
       expect(first.etag).toBeDefined();
       const before = requests();
@@ -62,33 +62,33 @@ describe('a second request', () => {
   );
 
   test('for the same entity tag is told that nothing changed', async () => {
-    const asked = { name: '', query: '{ persons(first: 2) { items { firstName } } }' };
-    const { etag } = await withoutValidators(cached, asked);
+    const request = { name: '', query: '{ persons(first: 2) { items { firstName } } }' };
+    const { etag } = await withoutValidators(cached, request);
     const before = requests();
     const headers = { 'if-none-match': etag! };
-    const response = await send(cached, { ...asked, init: { headers } });
+    const response = await send(cached, { ...request, init: { headers } });
     expect([response.status, await response.text()]).toEqual([304, '']);
     expect(requests()).toBe(before);
-    const stranger = await send(cached, { ...asked, init: { headers }, key: '' });
+    const stranger = await send(cached, { ...request, init: { headers }, key: '' });
     expect(stranger.status).toBe(401);
   });
 
-  test.each(FAILING)('for $name is answered anew: errors are not kept', async (asked) => {
-    const first = await withoutValidators(cached, asked);
+  test.each(FAILING)('for $name is answered anew: errors are not kept', async (request) => {
+    const first = await withoutValidators(cached, request);
     expect(first.etag).toBeUndefined();
-    expect(await withoutValidators(cached, asked)).toEqual(first);
+    expect(await withoutValidators(cached, request)).toEqual(first);
   });
 
   test('of a caller who may not have the answer is refused', async () => {
-    const asked = { name: '', query: '{ allPersons { lastName: firstName } }' };
-    expect((await got(cached, asked)).status).toBe(200);
-    const { text } = await got(cached, { ...asked, key: OTHER });
+    const request = { name: '', query: '{ allPersons { lastName: firstName } }' };
+    expect((await got(cached, request)).status).toBe(200);
+    const { text } = await got(cached, { ...request, key: OTHER });
     expect(text).toContain('FORBIDDEN');
     expect(text).not.toContain('"data"');
   });
 
-  test.each(STREAMED.slice(0, 2))('for $name has all records', async (asked) => {
-    const other = { ...asked, query: `# again\n${asked.query}` };
+  test.each(STREAMED.slice(0, 2))('for $name has all records', async (request) => {
+    const other = { ...request, query: `# again\n${request.query}` };
     await got(cached, other);
     const before = requests();
     const { text } = await got(cached, other);
@@ -105,7 +105,7 @@ test('fields that the cache adds count in the limits of an operation', async () 
     { length: 15 },
     (_, i) => `a${i}: persons(first: 1) { items { firstName } }`,
   );
-  const asked = { name: '', query: `{ ${fields.join(' ')} }` };
-  expect((await got(plain, asked)).text).toContain('"data"');
-  expect((await got(cached, asked)).text).toContain('OPERATION_TOO_COMPLEX');
+  const request = { name: '', query: `{ ${fields.join(' ')} }` };
+  expect((await got(plain, request)).text).toContain('"data"');
+  expect((await got(cached, request)).text).toContain('OPERATION_TOO_COMPLEX');
 });

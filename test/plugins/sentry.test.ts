@@ -58,12 +58,12 @@ beforeEach(() => {
   failing.upstream.answer(honest);
 });
 
-test.each(ALL)('with Sentry, $name is answered as without it', async (asked) => {
-  expect(await got(watched, asked)).toEqual(await got(plain, asked));
+test.each(ALL)('with Sentry, $name is answered as without it', async (request) => {
+  expect(await got(watched, request)).toEqual(await got(plain, request));
 });
 
-test.each(FAILING)('the error of $name is for its caller: Sentry gets none', async (asked) => {
-  await got(watched, asked);
+test.each(FAILING)('the error of $name is for its caller: Sentry gets none', async (request) => {
+  await got(watched, request);
   await Sentry.flush();
   expect(reported).toEqual([]);
 });

@@ -36,8 +36,8 @@ function comparable({ status, text, headers }: Got) {
 
 test.each([...WHOLE, ...FAILING, ...STREAMED, ...REFUSED])(
   'with several plugins together, $name is answered as without them',
-  async (asked) => {
-    expect(comparable(await got(full, asked))).toEqual(comparable(await got(plain, asked)));
+  async (request) => {
+    expect(comparable(await got(full, request))).toEqual(comparable(await got(plain, request)));
     expect(seen.at(-1)?.hooks).toContain('response');
   },
 );

@@ -107,11 +107,11 @@ test('the traces of docs/extending.md are in the answers of a router that asks f
   await answersAsWithout(plugins, {});
   await using gateway = await startGatewayOverSandbox({}, { config: settings, plugins });
   const headers = { 'apollo-federation-include-trace': 'ftv1' };
-  const asked = withHeaders(
+  const request = withHeaders(
     ALL.find(({ name }) => name === 'references of a router')!,
     headers,
   );
-  const { text } = await got(gateway, asked);
+  const { text } = await got(gateway, request);
   const answer = JSON.parse(text) as { data: object; extensions: { ftv1: string } };
   expect(answer.data).toEqual({ _entities: [{ id: expect.any(String) }] });
   const trace = Trace.decode(Buffer.from(answer.extensions.ftv1, 'base64'));
@@ -170,13 +170,13 @@ const SOME: readonly Asked[] = [
 /** Asks everything of a gateway with these plugins, and closes it, so that all reports are sent. */
 async function answersAsWithout(plugins: Plugin[], headers: Record<string, string>) {
   await using gateway = await startGatewayOverSandbox({}, { config: settings, plugins });
-  for (const asked of [...ALL, ...SOME].map((each) => withHeaders(each, headers))) {
-    expect(await got(gateway, asked), asked.name).toEqual(await got(plain, asked));
+  for (const request of [...ALL, ...SOME].map((each) => withHeaders(each, headers))) {
+    expect(await got(gateway, request), request.name).toEqual(await got(plain, request));
   }
 }
 
-function withHeaders(asked: Asked, headers: Record<string, string>): Asked {
-  const { init } = asked;
+function withHeaders(request: Asked, headers: Record<string, string>): Asked {
+  const { init } = request;
   const all = { ...(init?.headers as Record<string, string>), ...headers };
-  return { ...asked, init: { ...init, headers: all } };
+  return { ...request, init: { ...init, headers: all } };
 }

@@ -85,7 +85,7 @@ test('three replicas behind a balancer are restarted one after the other under l
   await using balancer = await startBalancer(backends);
   const load = startSteadyLoad(balancer.url);
   await load.answered(3);
-  expect(balancer.given.every((connections) => connections > 0)).toBe(true);
+  expect(balancer.connections.every((count) => count > 0)).toBe(true);
   for (const [index, backend] of backends.entries()) {
     const leaving = backend.replica;
     leaving.signal('SIGTERM');
@@ -114,10 +114,10 @@ test('a caller has PAGES_PER_MINUTE in all replicas together, and in all workers
   let served = 0;
   for (let last = -1; last !== 0; served += last) {
     // At the same time, so that both workers get some.
-    const asked = Array.from({ length: 12 }, (_, at) =>
+    const answers = Array.from({ length: 12 }, (_, at) =>
       askAt(few[at % 2]!.url, '{ persons(first: 1) { items { id } } }'),
     );
-    last = (await Promise.all(asked)).filter(({ errors }) => !errors).length;
+    last = (await Promise.all(answers)).filter(({ errors }) => !errors).length;
   }
   const refilled = (performance.now() - began) / 500;
   expect(served).toBeGreaterThanOrEqual(120);
@@ -145,7 +145,7 @@ test('while PostgreSQL is down all replicas serve with one alarm each, and refre
 test('a pair whose save is cut by kill -9 of PostgreSQL is in a rescue file, serves, and is saved when the server is back', async () => {
   const answer = world.sandbox.tokenAnswers.hold('after');
   world.expire();
-  const asked = askAt(replicas[0]!.url, personUnlikeOthers());
+  const answered = askAt(replicas[0]!.url, personUnlikeOthers());
   await answer.arrived;
   // The others are not affected yet: their token works.
   world.unexpire();
@@ -164,7 +164,7 @@ test('a pair whose save is cut by kill -9 of PostgreSQL is in a rescue file, ser
   await eventually(async () => expect(await waitsOn('Lock')).toHaveLength(1));
   world.postgres.kill();
   expect(await locked).toBe('killed');
-  expect((await asked).errors).toBeUndefined();
+  expect((await answered).errors).toBeUndefined();
   expect(counted(/could not be saved, and is held in memory/)[0]).toBe(1);
   expect(world.rescued()).toHaveLength(1);
   await answeredByAll(loads, 3);
@@ -229,7 +229,7 @@ test('a replica that is stopped with its claim for longer than every time-out se
   const holder = await world.hanging({ at: 'after the claim' });
   await allServe([holder]);
   world.expire();
-  const asked = askAt(holder.url, personUnlikeOthers());
+  const answered = askAt(holder.url, personUnlikeOthers());
   await holder.printed(/REACHED after the claim/);
   holder.signal('SIGSTOP');
   await standsStill(holder);
@@ -248,7 +248,7 @@ test('a replica that is stopped with its claim for longer than every time-out se
   expect(exchanges()).toEqual(['answered']);
   holder.tell('go');
   holder.signal('SIGCONT');
-  await asked;
+  await answered;
   await allServe([holder]);
   expect(await problemsOf(loads)).toEqual([]);
   expect(exchanges()).toEqual(['answered']);

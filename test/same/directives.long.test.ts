@@ -282,8 +282,10 @@ test(
     const sent: string[] = [];
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
-        const asked = randomDocument(schema, g, { scalar: (name) => (name === 'Int' ? 1 : '1') });
-        const document = parse(asked.query);
+        const operation = randomDocument(schema, g, {
+          scalar: (name) => (name === 'Int' ? 1 : '1'),
+        });
+        const document = parse(operation.query);
         fc.pre(validate(schema, document).length === 0);
         // `seen` sees all fragments of the document, those of other operations too.
         fc.pre(getOperationAST(document) !== null);
@@ -298,7 +300,7 @@ test(
           }),
         );
         fc.pre(hasFewDirectives(mixed));
-        const { sentText } = await world.expectSame({ ...asked, query: print(mixed) });
+        const { sentText } = await world.expectSame({ ...operation, query: print(mixed) });
         sent.push(...sentText);
       }),
       { numRuns: RUNS, maxSkipsPerRun: 400, unbiased: true, endOnFailure: true },
@@ -346,15 +348,15 @@ test('an operation whose fields are all skipped is answered with an empty object
 /** The custom directives that reached the service in the operation and its fragments. */
 const seen = (...[, , , info]: Parameters<GraphQLFieldResolver<never, unknown, never>>) => {
   const { operation, fragments } = info;
-  const found = new Set<string>();
+  const conditions = new Set<string>();
   for (const node of [operation, ...Object.values(fragments)]) {
     visit(node, {
       Directive: (directive) => {
-        if (!['skip', 'include'].includes(directive.name.value)) found.add(print(directive));
+        if (!['skip', 'include'].includes(directive.name.value)) conditions.add(print(directive));
       },
     });
   }
-  return [...found].toSorted().join(' ');
+  return [...conditions].toSorted().join(' ');
 };
 
 function shopSchema() {

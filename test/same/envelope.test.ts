@@ -101,10 +101,10 @@ test('errors at several places keep their paths and their order', async () => {
 });
 
 test('two non-null root fields that fail at once are reported as the service reports them', async () => {
-  const one = '{"data":null,"errors":[{"message":"1","path":["c"]}]}';
-  const two =
+  const oneError = '{"data":null,"errors":[{"message":"1","path":["c"]}]}';
+  const twoErrors =
     '{"data":null,"errors":[{"message":"2","path":["items"]},{"message":"1","path":["c"]}]}';
-  for (const body of [one, two]) {
+  for (const body of [oneError, twoErrors]) {
     await expectPassedOn(body, '{ c items { a } a }');
   }
 });

@@ -65,8 +65,8 @@ test.each([
           accept: g(fc.constantFrom, ...ACCEPTED),
           variables: withOthers(variables, g),
         });
-        const answer = ({ accept, variables: own }: Caller) =>
-          joinedAnswer(world, { query, variables: own }, accept).then(comparable);
+        const answer = ({ accept, variables: callerVariables }: Caller) =>
+          joinedAnswer(world, { query, variables: callerVariables }, accept).then(comparable);
         const alone: JoinedAnswer[] = [];
         for (const caller of callers) alone.push(await answer(caller));
         valid += 1;
@@ -78,10 +78,10 @@ test.each([
           expect(together[i], `${sent}, ${order.join()}: ${at}`).toEqual(alone[at]);
         }
         const [whole, ...joined] = alone.slice(0, ACCEPTED.length);
-        for (const one of joined) {
+        for (const result of joined) {
           // A null that is not allowed takes only the part with it that it is in.
-          if (whole!.errors.length > 0 || one.errors.length > 0) continue;
-          expect(one.data, sent).toEqual(whole!.data);
+          if (whole!.errors.length > 0 || result.errors.length > 0) continue;
+          expect(result.data, sent).toEqual(whole!.data);
         }
       }),
       {

@@ -37,7 +37,7 @@ beforeAll(async () => {
     type Below { ${FIELDS} a: String below: [Below] }
     type Query { ${FIELDS} a: String below: Below json: Json list: [Json!]! ${ECHOES} }`;
   canned = await startSideBySide({ schema: buildSchema(sdl), service: () => answer });
-  const echoes = NAMES.map((name) => [`echo_${name}`, (given: object) => given]);
+  const echoes = NAMES.map((name) => [`echo_${name}`, (args: object) => args]);
   const deep = { below: [{ a: 'deep' }] };
   const rootValue = { a: 'there', below: deep, ...Object.fromEntries(echoes) };
   echoing = await startSideBySide({ schema: buildSchema(sdl), service: { rootValue } });
@@ -101,7 +101,7 @@ test('upstream types keep their names even if the gateway uses these names itsel
     pageInfo: { a: 1 },
     service: { sdl: 'of its own' },
     entity: { __typename: 'PageInfo', a: 2 },
-    any: ({ in: given }: { in: unknown }) => given,
+    any: ({ in: value }: { in: unknown }) => value,
   };
   const world = await sideBySide({ schema, service: { rootValue } });
   await world.expectSame({
@@ -121,18 +121,18 @@ test('upstream types called _Service and _Any, which every subgraph has, are ser
   );
   const rootValue = {
     service: { sdl: 'own' },
-    any: ({ in: given }: { in: unknown }) => given,
+    any: ({ in: value }: { in: unknown }) => value,
   };
   const world = await sideBySide({ schema, service: { rootValue } });
   const { through } = await world.both({
     query: '{ service { ... on Upstream_Service { sdl __typename } } }',
   });
   expect(through.data).toBe('{"service":{"sdl":"own","__typename":"Upstream_Service"}}');
-  const given = await world.through({
+  const echoed = await world.through({
     query: 'query ($in: Upstream_Any) { any(in: $in) }',
     variables: { in: { __typename: 'PageInfo' } },
   });
-  expect(given.data).toBe('{"any":{"__typename":"PageInfo"}}');
+  expect(echoed.data).toBe('{"any":{"__typename":"PageInfo"}}');
 });
 
 test.each(['kind: __TypeKind', 'values: [__EnumValue!]'])(

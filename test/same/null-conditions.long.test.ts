@@ -81,7 +81,7 @@ const [me, you] = people as [Person, Person];
 const byId =
   (all: readonly Person[]) =>
   (_: unknown, { id }: { id: string }) =>
-    all.find((one) => one.id === id) ?? null;
+    all.find((record) => record.id === id) ?? null;
 const ofPerson = {
   boss: () => you,
   friends: () => people,
@@ -121,13 +121,14 @@ const servedSchema = makeExecutableSchema(SERVED, {
     allNone: () => [],
     personsConnection: connection(people),
     noneConnection: connection([]),
-    node: (_: unknown, { id }: { id: string }) => both.find((one) => globalId(one) === id) ?? null,
+    node: (_: unknown, { id }: { id: string }) =>
+      both.find((record) => globalId(record) === id) ?? null,
     nodes: (_: unknown, { ids }: { ids: string[] }) =>
-      ids.map((id) => both.find((one) => globalId(one) === id) ?? null),
+      ids.map((id) => both.find((record) => globalId(record) === id) ?? null),
     _entities: (_: unknown, { representations }: { representations: Person[] }) =>
       representations.map(
         ({ __typename, id }) =>
-          both.find((one) => one.__typename === __typename && one.id === id) ?? null,
+          both.find((record) => record.__typename === __typename && record.id === id) ?? null,
       ),
   },
 });
@@ -246,8 +247,8 @@ describe.each([
         expect(comparable(errors), context).toEqual(comparable(expected.errors));
         if (n !== null) continue;
         const inParts = query.replace('{ ', '{ ... @defer { last: __typename } ');
-        const asked = { query: inParts, variables: { n } };
-        const joined = await joinedAnswer(gateway, asked, ACCEPTED.at(-1)!);
+        const request = { query: inParts, variables: { n } };
+        const joined = await joinedAnswer(gateway, request, ACCEPTED.at(-1)!);
         const whole = expected.data ? { ...expected.data, last: 'Query' } : null;
         expect(joined.data, context).toEqual(plain(whole));
         expect(comparable(joined.errors), context).toEqual(comparable(expected.errors));
@@ -316,13 +317,13 @@ describe.each([
     async (_where, query, data, path) => {
       const { schema } = service();
       await using gateway = await startGateway(made(serviceOf({ schema })));
-      const asked = { query: `query ($n: Boolean) ${query}`, variables: { n: null } };
+      const request = { query: `query ($n: Boolean) ${query}`, variables: { n: null } };
       for (const accept of ACCEPTED) {
-        const answer = await joinedAnswer(gateway, asked, accept);
+        const answer = await joinedAnswer(gateway, request, accept);
         expect(answer.data, accept).toEqual(data);
         expect(answer.errors, accept).toMatchObject([{ ...REFUSED, ...(data && { path }) }]);
       }
-      const { errors } = await gateway.ask(asked.query);
+      const { errors } = await gateway.ask(request.query);
       expect(errors, 'without a value, the condition is true').toBeUndefined();
     },
   );

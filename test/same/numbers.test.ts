@@ -159,7 +159,7 @@ describe('filters that JavaScript cannot tell apart are of two lists', () => {
     ['1e-400', '0'],
     ['12345678.123456789', '12345678.1234567891'],
     ['0.1', '0.1000000000000000055511151231257827021181583404541015625'],
-  ])('%s and %s', async (one, other) => {
+  ])('%s and %s', async (left, right) => {
     await using persons = await startSideBySide({ schema: filteredSchema() });
     const ask = async (min: string, position: string | null) => {
       const { data, errors } = await persons.through({
@@ -169,9 +169,9 @@ describe('filters that JavaScript cannot tell apart are of two lists', () => {
       });
       return { cursor: /"cursor":"([^"]+)"/.exec(data ?? '')?.[1], errors };
     };
-    const { cursor } = await ask(one, null);
-    expect((await ask(one, cursor!)).errors).toBeUndefined();
-    expect((await ask(other, cursor!)).errors?.join()).toContain('CURSOR_INVALID');
+    const { cursor } = await ask(left, null);
+    expect((await ask(left, cursor!)).errors).toBeUndefined();
+    expect((await ask(right, cursor!)).errors?.join()).toContain('CURSOR_INVALID');
   });
 });
 

@@ -67,7 +67,7 @@ function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[]
 }
 
 interface Seen {
-  readonly asked: SentOperation;
+  readonly operation: SentOperation;
   readonly compared: Compared;
 }
 
@@ -82,12 +82,12 @@ async function expectSameAnswers(
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
       if (tries > TRIES) return;
-      const asked = randomDocument(schema, g, { scalar });
-      const document = parse(asked.query);
+      const operation = randomDocument(schema, g, { scalar });
+      const document = parse(operation.query);
       fc.pre(validate(schema, document).length === 0 && hasFewDirectives(document));
       if (tries > 0) tries += 1;
       try {
-        seen.push({ asked, compared: await world.expectSame(asked) });
+        seen.push({ operation, compared: await world.expectSame(operation) });
       } catch (error) {
         tries += 1;
         throw error;
@@ -105,8 +105,8 @@ async function expectSameAnswers(
 
 /** Expects different kinds of operations and answers: similar or empty ones would prove nothing. */
 function expectVariety(seen: readonly Seen[]): void {
-  const share = (is: (one: Seen) => boolean) => seen.filter(is).length / seen.length;
-  const asks = (pattern: RegExp) => share(({ asked }) => pattern.test(asked.query));
+  const share = (is: (each: Seen) => boolean) => seen.filter(is).length / seen.length;
+  const asks = (pattern: RegExp) => share(({ operation }) => pattern.test(operation.query));
   const shares = {
     mutations: asks(/mutation Random0/),
     'several operations': asks(/Random1/),
@@ -114,7 +114,7 @@ function expectVariety(seen: readonly Seen[]): void {
     'inline fragments': asks(/\.\.\. on /),
     'spreads at the root': asks(/Random0[^{]*\{[^{}]*\.\.\./),
     conditions: asks(/@(skip|include)/),
-    variables: share(({ asked }) => Object.keys(asked.variables ?? {}).length > 0),
+    variables: share(({ operation }) => Object.keys(operation.variables ?? {}).length > 0),
     data: share(({ compared }) => (compared.direct.data?.length ?? 0) > 100),
     'much data': share(({ compared }) => (compared.direct.data?.length ?? 0) > 600),
     errors: share(({ compared }) => (compared.direct.errors?.length ?? 0) > 0),
@@ -122,7 +122,7 @@ function expectVariety(seen: readonly Seen[]): void {
       /,\d+[,\]]/.test(compared.direct.errors?.join() ?? ''),
     ),
   };
-  const rare = Object.entries(shares).filter(([, one]) => one < 0.03);
+  const rare = Object.entries(shares).filter(([, value]) => value < 0.03);
   expect(rare, JSON.stringify(shares)).toEqual([]);
 }
 

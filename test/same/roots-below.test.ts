@@ -99,10 +99,10 @@ function usersSchema() {
      type Query implements Named { name: String asUser(id: Int!): Query users: [Query!] named: Named }`,
     {
       Query: {
-        name: (one: { id?: number } | undefined) => `User ${one?.id ?? 'nobody'}`,
+        name: (source: { id?: number } | undefined) => `User ${source?.id ?? 'nobody'}`,
         asUser: (_: unknown, { id }: { id: number }) => user({ id }),
-        users: (one: { id?: number } | undefined) =>
-          [1, 2].map((number) => user({ id: (one?.id ?? 0) * 10 + number })),
+        users: (source: { id?: number } | undefined) =>
+          [1, 2].map((number) => user({ id: (source?.id ?? 0) * 10 + number })),
         named: () => user({ id: 77 }),
       },
     },

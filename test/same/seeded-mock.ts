@@ -42,8 +42,8 @@ export function seededMock(
     rootValue: { seed },
     fieldResolver: (source, args, _, info) => {
       const { fieldName, returnType, path } = info;
-      const own = source as { seed: number };
-      const place = path.prev === undefined ? `${own.seed}${contextOf(info)}` : own.seed;
+      const parent = source as { seed: number };
+      const place = path.prev === undefined ? `${parent.seed}${contextOf(info)}` : parent.seed;
       return valueOf(returnType, hash(`${place}.${fieldName}${printExactly(args)}`), info, mix);
     },
   };

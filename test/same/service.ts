@@ -79,9 +79,9 @@ async function answerTo(
 
 function operationOf({ definitions }: DocumentNode, name: string | null | undefined) {
   return definitions.find(
-    (one): one is OperationDefinitionNode =>
-      one.kind === Kind.OPERATION_DEFINITION &&
-      (name === undefined || name === null || one.name?.value === name),
+    (definition): definition is OperationDefinitionNode =>
+      definition.kind === Kind.OPERATION_DEFINITION &&
+      (name === undefined || name === null || definition.name?.value === name),
   );
 }
 
@@ -89,13 +89,13 @@ function operationOf({ definitions }: DocumentNode, name: string | null | undefi
 function variablesOf(
   { variableDefinitions = [] }: OperationDefinitionNode,
   schema: GraphQLSchema,
-  given: Record<string, unknown>,
+  values: Record<string, unknown>,
 ): Record<string, unknown> {
   const types = new Map(
     variableDefinitions.map(({ variable, type }) => [variable.name.value, inputType(schema, type)]),
   );
   return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [name, inputFor(types.get(name), value)]),
+    Object.entries(values).map(([name, value]) => [name, inputFor(types.get(name), value)]),
   );
 }
 
@@ -108,7 +108,9 @@ function inputFor(type: GraphQLType | undefined, value: unknown): unknown {
   if (isNonNullType(type)) return inputFor(type.ofType, value);
   if (isListType(type)) {
     const inner = type.ofType;
-    return Array.isArray(value) ? value.map((one) => inputFor(inner, one)) : inputFor(inner, value);
+    return Array.isArray(value)
+      ? value.map((item) => inputFor(inner, item))
+      : inputFor(inner, value);
   }
   if (value instanceof Verbatim) return isCustomScalar(type) ? value : Number(value.text);
   if (!isInputObjectType(type) || typeof value !== 'object' || value === null) return value;
@@ -138,7 +140,7 @@ function fromLiteral(node: ValueNode, variables?: Record<string, unknown> | null
     case Kind.FLOAT:
       return readExactly(node.value);
     case Kind.LIST:
-      return node.values.map((one) => fromLiteral(one, variables));
+      return node.values.map((value) => fromLiteral(value, variables));
     case Kind.OBJECT:
       return Object.fromEntries(
         node.fields.map(({ name, value }) => [name.value, fromLiteral(value, variables)]),

@@ -30,12 +30,12 @@ export type Ways = Readonly<Record<string, number>>;
 /** A service, and the gateway in front of it, each on a socket. */
 export interface SideBySide extends AsyncDisposable {
   readonly gateway: GatewayOverFake;
-  direct(asked: SentOperation): Promise<ExactAnswer>;
-  through(asked: SentOperation): Promise<ExactAnswer>;
+  direct(operation: SentOperation): Promise<ExactAnswer>;
+  through(operation: SentOperation): Promise<ExactAnswer>;
   /** Sends an operation to both. `sent`: the requests that the gateway sent to the service. */
-  both(asked: SentOperation): Promise<Compared>;
+  both(operation: SentOperation): Promise<Compared>;
   /** Sends an operation to both, and fails unless the gateway answers as the service does. */
-  expectSame(asked: SentOperation): Promise<Compared>;
+  expectSame(operation: SentOperation): Promise<Compared>;
   /** Undefined without `waysOf`. */
   ways(): Promise<Ways | undefined>;
 }
@@ -61,8 +61,9 @@ export interface SideBySideOptions {
 }
 
 export async function startSideBySide(options: SideBySideOptions): Promise<SideBySide> {
-  const { schema, snapshot = printSchema(schema), service: given = {}, waysOf } = options;
-  const service = typeof given === 'function' ? given : serviceOf({ schema, ...given });
+  const { schema, snapshot = printSchema(schema), service: serviceOption = {}, waysOf } = options;
+  const service =
+    typeof serviceOption === 'function' ? serviceOption : serviceOf({ schema, ...serviceOption });
   const gateway = await startGatewayOverFake(
     { persons: 0 },
     { snapshot, config: { ...GENEROUS, ...options.config } },
@@ -74,23 +75,23 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
   const listening = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   const { received } = gateway.upstream;
 
-  const direct = (asked: SentOperation) => post(gateway.upstream.url, asked);
-  const through = (asked: SentOperation) => post(listening.url, asked);
-  const both = async (asked: SentOperation): Promise<Compared> => {
+  const direct = (operation: SentOperation) => post(gateway.upstream.url, operation);
+  const through = (operation: SentOperation) => post(listening.url, operation);
+  const both = async (operation: SentOperation): Promise<Compared> => {
     const before = received.length;
-    const answer = await through(asked);
+    const answer = await through(operation);
     const sentText = received.slice(before).map(({ body }) => body);
     const sent = sentText.map((body) => readExactly(body) as ReceivedOperation);
-    return { direct: await direct(asked), through: answer, sent, sentText };
+    return { direct: await direct(operation), through: answer, sent, sentText };
   };
   return {
     gateway,
     direct,
     through,
     both,
-    expectSame: async (asked) => {
-      const compared = await both(asked);
-      expectSameAnswer(compared, asked);
+    expectSame: async (operation) => {
+      const compared = await both(operation);
+      expectSameAnswer(compared, operation);
       return compared;
     },
     ways: async () => waysOf?.(gateway.gateway),
@@ -115,7 +116,7 @@ export type Case = readonly [
   title: string,
   gives: Gives,
   query: string,
-  asked?: Omit<SentOperation, 'query'> | undefined,
+  more?: Omit<SentOperation, 'query'> | undefined,
 ];
 
 /** A table of operations on one schema, each a test: the gateway answers as the service does. */
@@ -131,18 +132,18 @@ export function sameAnswers(
     });
     afterAll(() => world[Symbol.asyncDispose]());
 
-    const named = cases.map(([title, gives, query, asked = {}]) => ({
+    const named = cases.map(([title, gives, query, more = {}]) => ({
       title,
       gives,
       query,
-      asked,
+      more,
     }));
-    test.each(named)('$title', async ({ gives, query, asked }) => {
-      const { direct } = await world.expectSame({ query, ...asked });
+    test.each(named)('$title', async ({ gives, query, more }) => {
+      const { direct } = await world.expectSame({ query, ...more });
       const { data, errors } = direct;
       // A case that the service answers in an unexpected way would prove nothing.
-      const given = data === undefined ? 'refused' : errors === undefined ? 'data' : 'errors';
-      expect({ given, direct }).toEqual({ given: gives, direct });
+      const outcome = data === undefined ? 'refused' : errors === undefined ? 'data' : 'errors';
+      expect({ outcome, direct }).toEqual({ outcome: gives, direct });
     });
   });
 }
@@ -151,17 +152,17 @@ export function sameAnswers(
  * Answers that the gateway makes itself cannot have the service's `extensions`. Where it refuses what the service
  * refuses, it adds a code, and the messages are the same.
  */
-function expectSameAnswer({ direct, through, sent }: Compared, asked: SentOperation): void {
-  const context = `${asked.query}\n${printExactly(asked.variables)}\n`;
-  const { status: _, ...own } = direct;
-  const { status, ...given } = through;
+function expectSameAnswer({ direct, through, sent }: Compared, operation: SentOperation): void {
+  const context = `${operation.query}\n${printExactly(operation.variables)}\n`;
+  const { status: _, ...expected } = direct;
+  const { status, ...actual } = through;
   const isAlone = sent.length === 0;
   if (isAlone && direct.data === undefined) {
     const refused = { data: undefined, errors: messagesOf(direct) };
-    expect({ data: given.data, errors: messagesOf(through) }, context).toEqual(refused);
+    expect({ data: actual.data, errors: messagesOf(through) }, context).toEqual(refused);
     return;
   }
-  expect(given, context).toEqual(isAlone ? { ...own, extensions: undefined } : own);
+  expect(actual, context).toEqual(isAlone ? { ...expected, extensions: undefined } : expected);
   expect(status, context).toBe(200);
 }
 
@@ -177,11 +178,11 @@ const GENEROUS = {
   maxTokens: 1_000_000,
 } as const;
 
-async function post(url: string, asked: SentOperation): Promise<ExactAnswer> {
+async function post(url: string, operation: SentOperation): Promise<ExactAnswer> {
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: printExactly(asked),
+    body: printExactly(operation),
   });
   const text = wrote(await response.text());
   const members = new Map(membersOf(canonical(text)));

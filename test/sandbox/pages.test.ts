@@ -61,8 +61,8 @@ describe.each(behaviours)('a walk with %s cursors', (cursors) => {
 
   test('a walk ends with hasNextPage false on a last page that is exactly full', async () => {
     const { page } = await reader(await start({ cursors, persons: 100 }));
-    const one = await page();
-    const two = await page({ after: one.pageInfo.endCursor });
+    const first = await page();
+    const two = await page({ after: first.pageInfo.endCursor });
 
     expect(two.items).toHaveLength(50);
     expect(two.pageInfo).toEqual({ first: 50, hasNextPage: false, endCursor: expect.any(String) });

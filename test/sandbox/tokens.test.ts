@@ -74,12 +74,14 @@ describe('the token link', () => {
   });
 
   test('a token link cannot be guessed, and no two sandboxes share one', async () => {
-    const [one, other] = [await start(), await start()];
-    const [path, otherPath] = [one, other].map(({ tokenLink }) => new URL(tokenLink).pathname);
+    const [sandbox, otherSandbox] = [await start(), await start()];
+    const [path, otherPath] = [sandbox, otherSandbox].map(
+      ({ tokenLink }) => new URL(tokenLink).pathname,
+    );
 
     expect(path).toMatch(/[\w-]{40,}$/);
     expect(path).not.toBe(otherPath);
-    expect((await fetch(`${one.url}${otherPath}`)).status).toBe(404);
+    expect((await fetch(`${sandbox.url}${otherPath}`)).status).toBe(404);
   });
 });
 

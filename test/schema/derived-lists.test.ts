@@ -137,7 +137,7 @@ async function use(call: string, after: string): Promise<unknown> {
 }
 
 function stages(list: { stage: string }[] = []): Set<string> {
-  return new Set(list.flatMap((one) => one?.stage ?? []));
+  return new Set(list.flatMap((record) => record?.stage ?? []));
 }
 
 type Path = readonly (string | number)[];

@@ -98,11 +98,11 @@ test('a type whose records cannot be found is reported with the reason', () => {
 
 test('adapters.json overrides the decision', () => {
   const sdl = `type Query { ${paged('jobs(%): JobPage all(%, a: Int): JobPage')} job(id: ID!): Job } ${PAGES}`;
-  const found = (types: unknown) => entity(served(sdl, { types }).reports, 'Job').foundBy;
-  expect(found({})).toBe('Query.job(id: …)');
-  expect(found({ Job: { byId: null } })).toBe('Query.jobs');
-  expect(found({ Job: { byId: null, list: 'all' } })).toBe('Query.all');
-  expect(found({ Job: { byId: null, list: null } })).toBe(null);
+  const foundBy = (types: unknown) => entity(served(sdl, { types }).reports, 'Job').foundBy;
+  expect(foundBy({})).toBe('Query.job(id: …)');
+  expect(foundBy({ Job: { byId: null } })).toBe('Query.jobs');
+  expect(foundBy({ Job: { byId: null, list: 'all' } })).toBe('Query.all');
+  expect(foundBy({ Job: { byId: null, list: null } })).toBe(null);
 });
 
 test.each([

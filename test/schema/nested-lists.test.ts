@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]());
 
 test('a list of parents costs one request for the first pages of all their lists', async () => {
-  const { data, errors, requests } = await asked(`{
+  const { data, errors, requests } = await answered(`{
     vacancies(first: 5) {
       items { id candidatesConnection(first: 2) { nodes { id } pageInfo { hasNextPage } } }
     }
@@ -27,7 +27,7 @@ test('a list of parents costs one request for the first pages of all their lists
 });
 
 test('first pages are inlined at every depth: three levels of lists cost as much as the outermost', async () => {
-  const { errors, requests } = await asked(`{
+  const { errors, requests } = await answered(`{
     allVacancies { allCandidates(limit: 3) { ...Told } allContacts(limit: 2) { ...Told } }
   }
   fragment Told on Candidate { historyConnection(first: 1) { edges { node { text } } } }`);
@@ -37,11 +37,11 @@ test('first pages are inlined at every depth: three levels of lists cost as much
 
 test('further pages are requested through the parent, one request for each, and taken as bytes', async () => {
   const before = await waysOfReading(world.gateway);
-  const byId = await asked('{ vacancy(id: 7) { allCandidates { id } } }');
+  const byId = await answered('{ vacancy(id: 7) { allCandidates { id } } }');
   expect(byId.errors).toBeUndefined();
   expect(at(byId.data, 'vacancy', 'allCandidates')).toHaveLength(32);
   expect(byId.requests).toBe(11);
-  const byPath = await asked(
+  const byPath = await answered(
     '{ viewer { company { allPeople { id } } settings { allEvents { text } } } }',
   );
   expect(byPath.errors).toBeUndefined();
@@ -70,7 +70,7 @@ test.each([
 );
 
 test('two aliases of one field have their own arguments, and nodes that merge share one page', async () => {
-  const { data, errors, requests } = await asked(
+  const { data, errors, requests } = await answered(
     `query ($few: Int = 1, $none: String, $no: Boolean = false) {
       vacancies(first: 1) {
         items {
@@ -106,7 +106,7 @@ test('two aliases of one field have their own arguments, and nodes that merge sh
 });
 
 test('errors have the paths of the answer, even after the first page', async () => {
-  const { data, errors } = await asked(`{
+  const { data, errors } = await answered(`{
     allVacancies { id allCandidates { id score r: rank again: rank } }
   }`);
   const failing = [
@@ -126,7 +126,7 @@ test('errors have the paths of the answer, even after the first page', async () 
 });
 
 test('an error of a record has the path of its edge and of its node, even after the first page', async () => {
-  const { data, errors } = await asked(`{
+  const { data, errors } = await answered(`{
     v: vacanciesConnection {
       e: edges { n: node { c: candidatesConnection(first: 12) { e: edges { n: node { id s: score } } nodes { id s: score } } } }
     }
@@ -145,7 +145,7 @@ test('an error of a record has the path of its edge and of its node, even after 
 });
 
 test('a failing list alone is null, although the upstream also nulls its parent', async () => {
-  const { data, errors, requests } = await asked(`{
+  const { data, errors, requests } = await answered(`{
     vacancies(first: 4) { items { id allFragile(limit: 1) { text } allCandidates(limit: 1) { id } } }
   }`);
   expect(errors).toEqual([
@@ -168,11 +168,11 @@ test('a failing list alone is null, although the upstream also nulls its parent'
 });
 
 test('a cursor is valid only for the list of its parent, however the parent is found', async () => {
-  const { data } = await asked(`{
+  const { data } = await answered(`{
     vacancy(id: 7) { candidatesConnection(first: 2) { edges { cursor } pageInfo { hasNextPage } } }
   }`);
   const after = at(data, 'vacancy', 'candidatesConnection', 'edges', 0, 'cursor');
-  const here = await asked(
+  const here = await answered(
     `query ($after: String) {
       theVacancy(id: 7) { candidatesConnection(first: 2, after: $after) { nodes { id } pageInfo { hasPreviousPage } } }
       vacancies(after: "5") { items { id allCandidates(after: $after, limit: 1) { id } } }
@@ -192,12 +192,12 @@ test('a cursor is valid only for the list of its parent, however the parent is f
 });
 
 test('for a parent that is not the one at the path, only the first page is available, which is reported', async () => {
-  const { data, errors } = await asked(`{
+  const { data, errors } = await answered(`{
     viewer { company { parent { peopleConnection(first: 1) { edges { cursor node { id } } } } } }
   }`);
   expect(errors).toBeUndefined();
   const edge = at(data, 'viewer', 'company', 'parent', 'peopleConnection', 'edges', 0);
-  const more = await asked(
+  const more = await answered(
     'query ($after: String) { viewer { company { parent { peopleConnection(after: $after) { nodes { id } } } } } }',
     { after: at(edge, 'cursor') },
   );
@@ -211,7 +211,7 @@ test('for a parent that is not the one at the path, only the first page is avail
 });
 
 test('lists below a mutation are read too, and the mutation is sent once', async () => {
-  const { data, errors, requests } = await asked(
+  const { data, errors, requests } = await answered(
     'mutation { open(id: 3) { id allCandidates(limit: 4) { id } allFragile { text } } }',
   );
   expect(at(data, 'open')).toMatchObject({ id: 3, allCandidates: { length: 4 }, allFragile: null });
@@ -231,7 +231,7 @@ test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async
 });
 
 test('wrong arguments are reported at their field, and all other fields are answered', async () => {
-  const { data, errors } = await asked(`{
+  const { data, errors } = await answered(`{
     vacancy(id: 2) { id a: allCandidates(limit: -1) { id } c: candidatesConnection(first: 501) { nodes { id } } }
   }`);
   expect(data).toEqual({ vacancy: { id: 2, a: null, c: null } });
@@ -276,11 +276,11 @@ test('a parent that no longer exists when further pages are requested is reporte
 
 test('the error of the service about a cursor of a connection says that it does not fit, below other records too', async () => {
   const page = '{ pageInfo { endCursor } }';
-  const { data } = await asked(
+  const { data } = await answered(
     `{ vacancy(id: 1) { list: candidatesConnection(first: 1) ${page} } }`,
   );
   const after = at(data, 'vacancy', 'list', 'pageInfo', 'endCursor');
-  const { errors } = await asked(
+  const { errors } = await answered(
     `query ($after: String) { vacancy(id: 1) { ... on Vacancy { list: candidates(after: $after) ${page} } } }`,
     { after },
   );
@@ -306,7 +306,7 @@ test('fragments that grow exponentially when they are expanded are refused befor
          fragment N${level} on NullableCandidateConnection { ${level < 12 ? `nodes { vacancy { r: candidatesConnection { ...C${level + 1} } s: candidatesConnection { ...C${level + 1} } } }` : 'nodes { id }'} }`
       : `fragment F${level} on Candidate { id }`,
   );
-  const { errors, requests } = await asked(
+  const { errors, requests } = await answered(
     `{ candidate(id: 1) { ...F0 } } ${fragments.join('\n')}`,
   );
   expect(errors?.[0]?.extensions?.['code']).toBe('OPERATION_TOO_COMPLEX');
@@ -320,7 +320,7 @@ function at(value: unknown, ...path: (string | number)[]): unknown {
   );
 }
 
-async function asked(query: string, variables: Record<string, unknown> = {}) {
+async function answered(query: string, variables: Record<string, unknown> = {}) {
   const before = world.sandbox.stats.requests.graphql;
   const answer = await world.ask(query, variables);
   return { ...answer, requests: world.sandbox.stats.requests.graphql - before };

@@ -82,11 +82,11 @@ async function startNested(nodeInterface: boolean): Promise<Nested> {
 }
 
 test('derived lists at any depth answer like a server that has all records', async () => {
-  await expectSameAnswers(nested, { operations: 150, wanted: / (all|\w+Connection)/ });
+  await expectSameAnswers(nested, { operations: 150, pattern: / (all|\w+Connection)/ });
 }, 120_000);
 
 test('with NODE_INTERFACE=on, records at any depth answer like a server that has global ids', async () => {
-  await expectSameAnswers(withNodes, { operations: 200, wanted: /\bnodes?\(|on Node/ });
+  await expectSameAnswers(withNodes, { operations: 200, pattern: /\bnodes?\(|on Node/ });
 }, 120_000);
 
 test('derived lists answer so too where the service refuses what is too big, by limits that change', async () => {
@@ -100,7 +100,7 @@ test('derived lists answer so too where the service refuses what is too big, by 
     atLeast: 10,
     isComparable: hasCounts,
     isBeyondModel: isRefusedOutOfReach,
-    wanted: / (all|\w+Connection)/,
+    pattern: / (all|\w+Connection)/,
     prepare: (g) => {
       const limit = g(fc.integer, { min: 1, max: 12 });
       const hasPages = g(fc.boolean);
@@ -148,14 +148,14 @@ async function expectSameAnswers(
   gateway: TestGateway,
   {
     operations,
-    wanted,
+    pattern,
     atLeast = 30,
     isComparable = () => true,
     isBeyondModel = () => false,
     prepare,
   }: {
     operations: number;
-    wanted: RegExp;
+    pattern: RegExp;
     atLeast?: number;
     isComparable?: typeof hasCounts;
     isBeyondModel?: typeof isRefusedOutOfReach;
@@ -168,13 +168,13 @@ async function expectSameAnswers(
   const executed = withoutIncremental(model);
   const scalar = (name: string, g: GeneratorValue) =>
     name === 'ID' && served.nodes ? g(fc.constantFrom, ...GLOBAL_IDS) : fullScalar(name, g);
-  let found = 0;
+  let matches = 0;
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
       const { query, variables } = randomOperation(schema, g, { scalar });
       const document = parse(query);
       fc.pre(isComparable(query, variables) && validate(model, document).length === 0);
-      if (wanted.test(query)) found += 1;
+      if (pattern.test(query)) matches += 1;
       prepare?.(g);
       const sent = query + JSON.stringify(variables);
       const expected = read(
@@ -193,7 +193,7 @@ async function expectSameAnswers(
       maxSkipsPerRun: 400,
     },
   );
-  expect(found).toBeGreaterThan(usually(atLeast));
+  expect(matches).toBeGreaterThan(usually(atLeast));
 }
 
 /** The gateway refuses them, and the model has no such limit. */
@@ -237,7 +237,7 @@ function derivedResolvers({ schema, subgraphSdl, entities, nodes }: ServedSchema
       ...ofService['Query'],
       _service: () => ({ sdl: subgraphSdl() }),
       _entities: (_: unknown, args: { representations: unknown[] }) =>
-        args.representations.map((one) => recordOf(readRepresentation(one))),
+        args.representations.map((representation) => recordOf(readRepresentation(representation))),
     },
   };
   for (const [type, ofType] of Object.entries(lists)) {
@@ -337,13 +337,13 @@ function isTotalOnly({
 }: GraphQLResolveInfo) {
   const type = getNamedType(returnType) as GraphQLObjectType;
   // In graphql 17 they are in `coerced`.
-  const given: { readonly coerced?: unknown } = variableValues;
-  const coerced = (given.coerced ?? given) as Record<string, unknown>;
+  const values: { readonly coerced?: unknown } = variableValues;
+  const coerced = (values.coerced ?? values) as Record<string, unknown>;
   const variables = { coerced, sources: {} };
   const { fields } = collectSubFields(schema, fragments, variables, type, [...fieldNodes]);
   const names = Array.from(fields.values(), ([node]) => node!.name.value);
-  const wanted = names.filter((name) => name !== '__typename');
-  return wanted.length > 0 && wanted.every((name) => name === 'totalCount');
+  const fieldNames = names.filter((name) => name !== '__typename');
+  return fieldNames.length > 0 && fieldNames.every((name) => name === 'totalCount');
 }
 
 function checkCursor(after: unknown): void {

@@ -236,7 +236,7 @@ function sdlOf(habits: Habits): string {
   const list = `rows(${args.join(', ')}): ${rows}!`;
   const fields = `${identity === 'id' ? 'id: Int!' : ''} owner: Owner! kind: Int! value: String!`;
   /** Defines an object type, with what it has from the results that are interfaces. */
-  const object = (name: string, own: string, ...above: readonly string[]) => {
+  const object = (name: string, ownFields: string, ...above: readonly string[]) => {
     const interfaces = [
       ...above,
       ...results.flatMap(({ type, isInterface, members }) =>
@@ -245,7 +245,7 @@ function sdlOf(habits: Habits): string {
     ];
     const also = interfaces.length > above.length ? 'took: Int' : '';
     const head = interfaces.length > 0 ? `implements ${interfaces.join(' & ')}` : '';
-    return `type ${name} ${head} { ${own} ${also} }`;
+    return `type ${name} ${head} { ${ownFields} ${also} }`;
   };
   return `
     type Query {

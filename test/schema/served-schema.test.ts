@@ -59,8 +59,8 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
     .filter(({ name }) => name.startsWith('all') || name.endsWith('Connection'))
     .map(({ name, args, type }) => {
       const list = args.map((arg) => {
-        const given = defaultOf(arg);
-        const fallback = given === undefined ? '' : ` = ${JSON.stringify(given)}`;
+        const defaultValue = defaultOf(arg);
+        const fallback = defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`;
         return `${arg.name}: ${String(arg.type)}${fallback}`;
       });
       return `${name}(${list.join(', ')}): ${String(type)}`;
@@ -97,8 +97,8 @@ test('the upstream’s own types are unchanged, except for the name of PageInfo'
       const { name } = type;
       const derived = Object.keys(same.getFields()).filter((field) => !type.getFields()[field]);
       if (!WITH_LISTS.includes(name)) expect({ name, derived }).toEqual({ name, derived: [] });
-      const own = Object.values(same.getFields()).filter((field) => type.getFields()[field.name]);
-      expect(own.map(printedField)).toEqual(Object.values(type.getFields()).map(printedField));
+      const kept = Object.values(same.getFields()).filter((field) => type.getFields()[field.name]);
+      expect(kept.map(printedField)).toEqual(Object.values(type.getFields()).map(printedField));
     } else if (isInterfaceType(type) || isEnumType(type)) {
       expect(printType(same)).toBe(printType(type));
     } else if (isInputObjectType(type)) {

@@ -151,12 +151,12 @@ export class SimulatedServer {
     const reached =
       <Given extends unknown[], Result>(
         purpose: Purpose,
-        call: (...given: Given) => Promise<Result>,
+        call: (...args: Given) => Promise<Result>,
       ) =>
-      async (...given: Given): Promise<Result> => {
+      async (...args: Given): Promise<Result> => {
         await by.reach(purpose);
         try {
-          return await call(...given);
+          return await call(...args);
         } catch (error) {
           if (this.isDown || by.isCutOff) observer.onUnavailable(purpose);
           throw error;
@@ -330,7 +330,7 @@ export class SimulatedServer {
     const { purpose } = about;
     const { time, chance, observer } = this.#options;
     if (purpose !== 'read') await time.sleep(chance.between(1, 15));
-    const at = this.interruptions.findIndex((one) => one.purpose === purpose);
+    const at = this.interruptions.findIndex((interruption) => interruption.purpose === purpose);
     const what = at < 0 ? undefined : this.interruptions.splice(at, 1)[0]!.what;
     // A replica whose call fails may be too late for the others.
     if (what !== undefined) observer.onDisturbance(session.by);

@@ -33,8 +33,8 @@ export function createSecretKey(bytes: Buffer): KeyObject {
   return remembered(keys, bytes.toString('hex'), () => secretKey(bytes));
 }
 
-export function createHmac(algorithm: string, given: KeyObject | Buffer) {
-  const key = Buffer.isBuffer(given) ? createSecretKey(given) : given;
+export function createHmac(algorithm: string, secret: KeyObject | Buffer) {
+  const key = Buffer.isBuffer(secret) ? createSecretKey(secret) : secret;
   return {
     update: (text: string) => ({
       digest: (encoding: 'hex') => {
@@ -73,8 +73,8 @@ function numberOf(key: KeyObject): number {
 const MOST_REMEMBERED = 1_000;
 
 function remembered<T>(known: Map<string, T>, name: string, compute: () => T): T {
-  const found = known.get(name) ?? compute();
+  const value = known.get(name) ?? compute();
   if (known.size > MOST_REMEMBERED) known.clear();
-  known.set(name, found);
-  return found;
+  known.set(name, value);
+  return value;
 }

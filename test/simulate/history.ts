@@ -157,9 +157,9 @@ class World {
       case 'cutOff':
         return machine.process?.cutOffFor(step.forMs);
       case 'databaseDown':
-        return this.#during(step.forMs, (is) => databases.forEach((one) => (one.isDown = is)));
+        return this.#during(step.forMs, (is) => databases.forEach((each) => (each.isDown = is)));
       case 'databaseFull':
-        return this.#during(step.forMs, (is) => databases.forEach((one) => (one.isFull = is)));
+        return this.#during(step.forMs, (is) => databases.forEach((each) => (each.isFull = is)));
       case 'unreachable':
         observer.met('the service is unreachable');
         return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
@@ -197,7 +197,7 @@ class World {
         return void (machine.ahead += step.ms);
       case 'databaseClock':
         observer.met('the clock of the database is set back');
-        return databases.forEach((one) => (one.ahead += step.ms));
+        return databases.forEach((each) => (each.ahead += step.ms));
     }
   }
 
@@ -265,7 +265,7 @@ class World {
       flaw: this.#flaw,
       fillUp: (at, ms) => {
         const { databases } = this.observer;
-        this.#during(ms, (is) => databases.forEach((one) => (one.isFull = is)));
+        this.#during(ms, (is) => databases.forEach((database) => (database.isFull = is)));
         this.#during(ms, (is) => (at.disk.broken = is));
       },
       openStore,
@@ -352,11 +352,11 @@ class World {
   }
 
   async #askAll(): Promise<(string | undefined)[]> {
-    const asked = this.#machines.map(
+    const answers = this.#machines.map(
       ({ process }) => process?.ask() ?? Promise.resolve('not running'),
     );
     let codes: (string | undefined)[] | undefined;
-    void Promise.all(asked).then((all) => (codes = all));
+    void Promise.all(answers).then((all) => (codes = all));
     await this.#time.pass(LOOK_EVERY_MS, () => codes !== undefined);
     return codes ?? ['no answer'];
   }
@@ -373,6 +373,6 @@ function newMachine(name: string, hasGateway: boolean): Machine {
   return { name, hasGateway, disk, ahead: 0, isCutOff: false, process: undefined, starts: 0 };
 }
 
-function keep<T>(list: T[], isKept: (one: T) => boolean): void {
+function keep<T>(list: T[], isKept: (item: T) => boolean): void {
   list.splice(0, list.length, ...list.filter(isKept));
 }

@@ -25,8 +25,8 @@ export class SetMove {
   isDone = false;
   readonly #given: MoveParts;
 
-  constructor(given: MoveParts) {
-    this.#given = given;
+  constructor(parts: MoveParts) {
+    this.#given = parts;
   }
 
   begin({ interruption, times, killAfterMs }: Extract<Deed, { do: 'move' }>): void {

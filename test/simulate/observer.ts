@@ -106,7 +106,7 @@ export class Observer {
 
   /** Its process has recorded it. */
   #onRefusal(by: Process): void {
-    const exchange = this.service.exchanges.findLast((one) => one.by === by);
+    const exchange = this.service.exchanges.findLast((each) => each.by === by);
     if (exchange?.wasEarly === true) this.#refusals.set(exchange.refreshToken, this.#time.now);
     else this.met('a spent refresh token is refused while the access token works');
   }
@@ -178,7 +178,7 @@ export class Observer {
     const { live, worksNow } = this.service;
     // A service that does not renew refresh tokens gives one for several access tokens.
     const wasTaken = this.service.exchanges.some(
-      (one) => one.refreshToken === refreshToken && one.gave,
+      (exchange) => exchange.refreshToken === refreshToken && exchange.gave,
     );
     if (!worksNow || live.refreshToken !== refreshToken || wasTaken) return;
     const refusedAt = this.#refusals.get(refreshToken);
@@ -191,7 +191,10 @@ export class Observer {
     if (!claim || claim.at < this.#wentBackAt) return undefined;
     const inUse = this.service.live.refreshToken;
     return this.#witnesses.find(
-      (one) => one.by !== by && one.newest === inUse && orderOf(one.newest) > orderOf(refreshToken),
+      (witness) =>
+        witness.by !== by &&
+        witness.newest === inUse &&
+        orderOf(witness.newest) > orderOf(refreshToken),
     )?.by;
   }
 
@@ -199,16 +202,20 @@ export class Observer {
   onDisturbance(by?: Process): void {
     if (by) this.#disturbed.set(by, this.#time.now);
     else this.#disturbedAt = this.#time.now;
-    this.#witnesses = by ? this.#witnesses.filter((one) => one.by !== by) : [];
+    this.#witnesses = by ? this.#witnesses.filter((witness) => witness.by !== by) : [];
   }
 
   #countSend({ by, sentAt, claim, refreshToken }: Exchange): void {
     const isReplay = this.service.exchanges.some(
-      (one) => one.refreshToken === refreshToken && one.sentAt < sentAt,
+      (exchange) => exchange.refreshToken === refreshToken && exchange.sentAt < sentAt,
     );
     if (isReplay) this.met('an uncertain exchange is repeated');
     if (!claim) this.#violate(`${by.name} sends without a claim`);
-    else if (this.service.exchanges.some((one) => one.claim === claim && one.sentAt < sentAt)) {
+    else if (
+      this.service.exchanges.some(
+        (exchange) => exchange.claim === claim && exchange.sentAt < sentAt,
+      )
+    ) {
       this.#violate(`${by.name} sends twice for one claim`);
     } else if (sentAt - claim.at > 26_000) this.#violate(`${by.name} sends long after its claim`);
   }
@@ -223,25 +230,25 @@ export class Observer {
     if (receivedAt !== undefined && spends) this.remember(by, gave!.refreshToken);
     if (wasEarly) this.met('an exchange is refused as too early');
     const wasRefused = this.service.exchanges.some(
-      (one) => one.wasEarly && one.refreshToken === refreshToken,
+      (exchange) => exchange.wasEarly && exchange.refreshToken === refreshToken,
     );
     if (gave && wasRefused) {
       this.met('a refresh token that was refused as too early is accepted after the expiry');
     }
     if (outcome.kind !== 'invalid-grant') return;
     const isAhead = this.service.exchanges.some(
-      (one) =>
-        one.claim?.generation === claim?.generation &&
-        one.receivedAt !== undefined &&
-        one.by !== by &&
-        one.receivedAt >= sentAt - CLAIM_LIFE_MS,
+      (exchange) =>
+        exchange.claim?.generation === claim?.generation &&
+        exchange.receivedAt !== undefined &&
+        exchange.by !== by &&
+        exchange.receivedAt >= sentAt - CLAIM_LIFE_MS,
     );
     if (isAhead) this.met('a loser hears invalid_grant before the winner has saved');
   }
 
   /** A caller is given this access token. */
   onUse(by: Process, accessToken: string): void {
-    const exchange = this.service.exchanges.find((one) => one.gave?.accessToken === accessToken);
+    const exchange = this.service.exchanges.find((each) => each.gave?.accessToken === accessToken);
     const next = exchange?.gave?.refreshToken;
     if (by.isDead || !exchange?.spends || next === undefined || this.#used.has(next)) return;
     this.#used.add(next);
@@ -262,7 +269,7 @@ export class Observer {
 
   #countDeath(by: Process): void {
     const claim = this.#claims.get(by);
-    const exchange = this.service.exchanges.findLast((one) => one.by === by);
+    const exchange = this.service.exchanges.findLast((each) => each.by === by);
     const { point, at } = by.last ?? { point: '', at: 0 };
     const isNow = this.#time.now - at < 15;
     if (exchange?.wasEarly === true && !this.#refusals.has(exchange.refreshToken)) {
@@ -288,7 +295,7 @@ export class Observer {
     if (ms < CLAIM_LIFE_MS) return;
     if (by.last?.point === 'claim committed' || by.last?.point === 'send') {
       this.met('stopped between claim and send, longer than every time-out');
-    } else if (this.service.exchanges.some((one) => one.by === by && !one.isOver)) {
+    } else if (this.service.exchanges.some((exchange) => exchange.by === by && !exchange.isOver)) {
       this.met('stopped while sending, longer than every time-out');
     }
   }
@@ -296,7 +303,9 @@ export class Observer {
   onTermination(by: Process): void {
     this.note(`${by.name} is asked to end`);
     this.onDisturbance(by);
-    const isBusy = this.service.exchanges.some((one) => one.by === by && !one.isOver);
+    const isBusy = this.service.exchanges.some(
+      (exchange) => exchange.by === by && !exchange.isOver,
+    );
     if (isBusy) this.met('asked to end during an exchange');
   }
 
@@ -318,9 +327,9 @@ export class Observer {
     if (lost > 0) this.met('the database loses commits');
     this.#refusals.clear();
     this.#wentBackAt = this.#time.now;
-    this.#witnesses = this.#machines.flatMap(({ process: one }) => {
-      const newest = one && this.#newestOf.get(one);
-      return newest !== undefined && this.#mayWitness(one!) ? [{ by: one!, newest }] : [];
+    this.#witnesses = this.#machines.flatMap(({ process: running }) => {
+      const newest = running && this.#newestOf.get(running);
+      return newest !== undefined && this.#mayWitness(running!) ? [{ by: running!, newest }] : [];
     });
     this.#expectKept(undefined);
   }
@@ -336,8 +345,10 @@ export class Observer {
   /** @param ended the process that has ended just now, if that is the occasion */
   #expectKept(ended: Process | undefined): void {
     const last = this.service.exchanges
-      .filter((one) => one.receivedAt !== undefined && one.spends)
-      .toSorted((one, other) => orderOf(one.gave!.refreshToken) - orderOf(other.gave!.refreshToken))
+      .filter((exchange) => exchange.receivedAt !== undefined && exchange.spends)
+      .toSorted(
+        (left, right) => orderOf(left.gave!.refreshToken) - orderOf(right.gave!.refreshToken),
+      )
       .at(-1);
     const newest = last?.gave?.refreshToken;
     if (!last || newest === undefined || this.#perished.has(newest) || this.isKept(newest)) return;

@@ -199,7 +199,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
 
 const after = fc.constantFrom(0, 60, 200, 2_000, 20_000, 40_000);
 const step = (done: fc.Arbitrary<Deed>): fc.Arbitrary<Step> =>
-  fc.tuple(after, done).map(([ms, one]) => ({ after: ms, ...one }));
+  fc.tuple(after, done).map(([ms, nextDeed]) => ({ after: ms, ...nextDeed }));
 
 /** The first refresh of all replicas meets the first steps. */
 export const plan: fc.Arbitrary<Plan> = fc.record({
@@ -223,7 +223,7 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
       ),
       fc.option(fc.oneof(interrupted, interrupted, spoiled), { freq: 3 }),
     )
-    .map((deeds) => deeds.filter((one) => one !== null).map((one) => ({ after: 0, ...one }))),
+    .map((deeds) => deeds.filter((each) => each !== null).map((each) => ({ after: 0, ...each }))),
   steps: fc.array(step(deed), { maxLength: 7, size: 'max' }),
   seed: fc.noShrink(fc.integer()),
   refusesEarly: fc.constantFrom<EarlyRefusal | null>(

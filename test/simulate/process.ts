@@ -95,7 +95,7 @@ export class Process {
   #keeper: TokenKeeper | undefined;
   #rescue: Rescue | undefined;
 
-  constructor(machine: Machine, given: Surroundings) {
+  constructor(machine: Machine, surroundings: Surroundings) {
     machine.starts += 1;
     machine.process = this;
     machine.disk.onWrite = () => {
@@ -105,9 +105,9 @@ export class Process {
     this.machine = machine;
     this.#failuresBefore = machine.disk.failures;
     this.name = `${machine.name}/${machine.starts}`;
-    this.#given = given;
+    this.#given = surroundings;
     this.clock = this.#newClock();
-    this.startedAt = given.time.now;
+    this.startedAt = surroundings.time.now;
   }
 
   /** Whether its rescue file could be created, and every write to it succeeded. */

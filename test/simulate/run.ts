@@ -31,9 +31,9 @@ process.exitCode = await simulate();
 
 async function simulate(): Promise<number> {
   const rows = new Map<Row, number>(ROWS.map((row) => [row, 0]));
-  for (const [index, found] of FOUND.entries()) {
+  for (const [index, example] of FOUND.entries()) {
     if (flaw) break;
-    const { violations, lines } = await runPlan(found);
+    const { violations, lines } = await runPlan(example);
     if (violations.length === 0) continue;
     print(
       `${lines.join('\n')}\n${violations.join('\n')}\nExample ${index + 1} of found.ts fails.\n`,
@@ -64,11 +64,11 @@ function historiesFrom(count: number): string {
 /** The shortest plan that fails, if the plan of this seed does. */
 async function failureFrom(seed: number, rows: Map<Row, number>): Promise<Plan | undefined> {
   let isFirst = true;
-  const holds = async (given: Plan): Promise<boolean> => {
-    const history = await runPlan(given, flaw);
+  const holds = async (candidate: Plan): Promise<boolean> => {
+    const history = await runPlan(candidate, flaw);
     if (isFirst) {
       for (const [row, count] of history.rows) rows.set(row, rows.get(row)! + count);
-      if (seeds === 1) printHistory(given, history);
+      if (seeds === 1) printHistory(candidate, history);
     }
     isFirst = false;
     return history.violations.length === 0;

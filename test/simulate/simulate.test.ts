@@ -55,11 +55,11 @@ test('the command that is printed with a failure replays it', async () => {
 });
 
 test('the end of a run says how many histories there were', async () => {
-  const [one, two] = await Promise.all(
+  const [first, second] = await Promise.all(
     ['1', '2'].map((seeds) => simulate('--seeds', seeds, '--seed', '7')),
   );
-  expect(one!.output).toMatch(/^1 history from seed 7, no promise broken$/m);
-  expect(two!.output).toMatch(/^2 histories from seed 7, no promise broken$/m);
+  expect(first!.output).toMatch(/^1 history from seed 7, no promise broken$/m);
+  expect(second!.output).toMatch(/^2 histories from seed 7, no promise broken$/m);
 });
 
 function find(flaw: string) {

@@ -172,8 +172,8 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
   }
 
   async function otherKeys(): Promise<void> {
-    const [own, other] = KEYS;
-    const both = { TOKEN_STORE_KEY: `${other},${own}` };
+    const [current, other] = KEYS;
+    const both = { TOKEN_STORE_KEY: `${other},${current}` };
     succeeded(await operator.command(['tokens', 'status'], both));
     const { code, said } = await operator.command(['tokens', 'status'], {
       TOKEN_STORE_KEY: other!,
@@ -266,7 +266,7 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
 
 function line({ name }: Kind, { times, saved, recovered, outcomes }: Tally): string {
   const requests = [...outcomes]
-    .toSorted(([, one], [, other]) => other - one)
+    .toSorted(([, left], [, right]) => right - left)
     .map(([outcome, number]) => `${outcome} ${number}`);
   const ending =
     `newest pair in the store ${saved} of ${times}` +

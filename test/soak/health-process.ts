@@ -37,14 +37,14 @@ async function probeForever(origin: string): Promise<void> {
 function probe(origin: string): Promise<number | string> {
   const began = performance.now();
   return new Promise((done) => {
-    const asked = request(`${origin}/health`, { agent: false, timeout: TIMEOUT_MS });
-    asked.once('response', (response) => {
+    const outgoing = request(`${origin}/health`, { agent: false, timeout: TIMEOUT_MS });
+    outgoing.once('response', (response) => {
       response.resume();
       if (response.statusCode === 200) done(performance.now() - began);
       else done(`status ${response.statusCode}`);
     });
-    asked.once('timeout', () => void asked.destroy(new Error('no answer')));
-    asked.on('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.message));
-    asked.end();
+    outgoing.once('timeout', () => void outgoing.destroy(new Error('no answer')));
+    outgoing.on('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.message));
+    outgoing.end();
   });
 }

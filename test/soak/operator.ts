@@ -65,13 +65,13 @@ export function startOperator(folder: string, program: string, url: string): Ope
     isRoot && spawnSync(process.execPath, [program, '--version'], { uid: NOBODY }).status === 0;
   const user = canBeNobody ? NOBODY : undefined;
   chmodSync(folder, 0o755);
-  const own = join(folder, 'tokens');
+  const tokens = join(folder, 'tokens');
   const rescue = join(folder, 'rescue');
-  for (const path of [own, rescue]) {
+  for (const path of [tokens, rescue]) {
     mkdirSync(path, { mode: 0o700 });
     give(path);
   }
-  const store = join(own, 'tokens.db');
+  const store = join(tokens, 'tokens.db');
   const env = {
     RECRUITING_URL: url,
     TOKEN_STORE: `sqlite:${store}`,
@@ -133,7 +133,7 @@ export function startOperator(folder: string, program: string, url: string): Ope
     },
     locked,
     copyStore: () => {
-      const copy = join(own, `copy-${(copies += 1)}`);
+      const copy = join(tokens, `copy-${(copies += 1)}`);
       // In a process of its own: SQLite loses its lock when this process closes the file.
       return locked(() => {
         execFileSync('cp', [store, copy]);
@@ -150,13 +150,13 @@ export function startOperator(folder: string, program: string, url: string): Ope
     removeStore: () => rmSync(store),
     removeLock: () => rmSync(`${store}-lock`, { force: true }),
     writable: (yes) => {
-      const files = [own, rescue].flatMap((path) => [
+      const files = [tokens, rescue].flatMap((path) => [
         path,
         ...readdirSync(path).map((name) => join(path, name)),
       ]);
       for (const path of files) {
-        const found = statSync(path, { throwIfNoEntry: false });
-        if (found) chmodSync(path, (found.isDirectory() ? 0o500 : 0o400) | (yes ? 0o200 : 0));
+        const stats = statSync(path, { throwIfNoEntry: false });
+        if (stats) chmodSync(path, (stats.isDirectory() ? 0o500 : 0o400) | (yes ? 0o200 : 0));
       }
     },
     rescued: () =>

@@ -149,13 +149,13 @@ async function soak(): Promise<number> {
   const exchanged = await ask({ order: 'report' });
   const custody = [...faults.problems, ...(await newestPairProblems(operator, exchanged))];
 
-  const outcomes = [...load.outcomes].toSorted(([, one], [, other]) => other - one);
+  const outcomes = [...load.outcomes].toSorted(([, left], [, right]) => right - left);
   process.stdout.write(`\n${outcomes.map(([name, count]) => `${name} ${count}`).join(', ')}\n`);
   process.stdout.write(
     `token exchanges ${exchanged.exchanges}, of them answered ${exchanged.answered}, times that the service was down ${broken}\n\n`,
   );
   process.stdout.write(`${faults.report().join('\n')}\n\n`);
-  const health = probed.toSorted((one, other) => one - other);
+  const health = probed.toSorted((left, right) => left - right);
   const slow = health.filter((ms) => ms >= HEALTH_MS).length;
   const isSlow = slow > health.length / 100;
   process.stdout.write(`floods: ${[...flooded].map(([name, n]) => `${name} ${n}`).join(', ')}\n`);

@@ -99,11 +99,11 @@ test('any operation has the same answer with own fields as without, and their re
     { schema },
     { snapshot: fullSdl, additions, config: { maxAliases: 1_000, maxDepth: 30 } },
   );
-  const own = new Set([
+  const expected = new Set([
     'root',
-    ...records.candidates.map((one) => seen(one, 'id', 'name', 'stage')),
-    ...records.vacancies.map((one) => seen(one, 'id', 'open')),
-    ...records.robots.map((one) => seen(one, 'id', 'model')),
+    ...records.candidates.map((candidate) => seen(candidate, 'id', 'name', 'stage')),
+    ...records.vacancies.map((vacancy) => seen(vacancy, 'id', 'open')),
+    ...records.robots.map((robot) => seen(robot, 'id', 'model')),
   ]);
   const { served } = gateway.gateway;
   const plainSchema = servedOnce(
@@ -122,17 +122,17 @@ test('any operation has the same answer with own fields as without, and their re
       const stitched = await gateway.ask<Parent>(text, variables);
       // With own fields, an operation may read 10,000 members of objects: limits.test.ts.
       if (hasCode(stitched, 'OPERATION_TOO_COMPLEX')) return;
-      const found: unknown[] = [];
+      const values: unknown[] = [];
       if (!plain.data || !stitched.data) {
         // Each root field is a request of its own then, and each may fail.
         expect([text, stitched.data ?? null, plain.data ?? null]).toEqual([text, null, null]);
         expect(stitched.errors).not.toHaveLength(0);
         return;
       }
-      const left = withoutAdded(stitched.data, found);
-      compared += found.length;
+      const left = withoutAdded(stitched.data, values);
+      compared += values.length;
       expect([text, left]).toEqual([text, withoutAdded(plain.data, [])]);
-      expect(found.filter((one) => !own.has(String(one)))).toEqual([]);
+      expect(values.filter((value) => !expected.has(String(value)))).toEqual([]);
       expect(errorsOf(stitched)).toEqual(errorsOf(plain));
     }),
     { numRuns: RUNS },
@@ -175,7 +175,7 @@ function errorsOf({ errors = [] }: Answer<unknown>) {
 /** Selects the own field wherever a type has one. */
 function withOwnFields(schema: GraphQLSchema, query: string) {
   const types = new TypeInfo(schema);
-  const own = fieldsIn(`${OWN}: own`);
+  const ownField = fieldsIn(`${OWN}: own`);
   const both = fieldsIn(`${OWN}: own ${RATED}: rating`);
   return visit(
     parse(query),
@@ -184,7 +184,7 @@ function withOwnFields(schema: GraphQLSchema, query: string) {
         leave: (node) => {
           const type = types.getParentType();
           if (!isObjectType(type) || !type.getFields()['own']) return undefined;
-          const added = type.getFields()['rating'] ? both : own;
+          const added = type.getFields()['rating'] ? both : ownField;
           return { ...node, selections: [...added, ...node.selections] };
         },
       },
@@ -192,17 +192,17 @@ function withOwnFields(schema: GraphQLSchema, query: string) {
   );
 }
 
-function withoutAdded(value: unknown, found: unknown[]): unknown {
-  if (Array.isArray(value)) return value.map((one) => withoutAdded(one, found));
+function withoutAdded(value: unknown, values: unknown[]): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutAdded(item, values));
   // Two operations may have read the record in pages of another size, and their cursors say so.
   if (typeof value === 'string' && isGatewayCursor(value)) return recordAt(value);
   if (typeof value !== 'object' || value === null) return value;
-  const { [OWN]: own, [RATED]: rating, ...rest } = value as Record<string, unknown>;
-  if (own !== undefined) found.push(own);
+  const { [OWN]: ownValue, [RATED]: rating, ...rest } = value as Record<string, unknown>;
+  if (ownValue !== undefined) values.push(ownValue);
   // Both are about the record itself, whatever the operation calls its id.
-  if (rating !== undefined) expect(rating).toBe(`rated ${String(own).split('|')[0]}`);
+  if (rating !== undefined) expect(rating).toBe(`rated ${String(ownValue).split('|')[0]}`);
   return Object.fromEntries(
-    Object.entries(rest).map(([name, one]) => [name, withoutAdded(one, found)]),
+    Object.entries(rest).map(([name, member]) => [name, withoutAdded(member, values)]),
   );
 }
 

@@ -24,7 +24,8 @@ async function executed(
           const executor = (gateway as TestGateway).gateway.executor;
           const result = await executor({ document: parse(query), variables, context });
           isStream = isAsyncIterable(result);
-          if (isAsyncIterable(result)) for await (const one of result) results.push(copied(one));
+          if (isAsyncIterable(result))
+            for await (const payload of result) results.push(copied(payload));
           else results.push(copied(result));
         },
       },
@@ -91,7 +92,7 @@ test.each(['{ persons(first: 1) { items { id } } }', '{ allPersons @stream { id 
     isBroken = true;
     const result = await gateway.gateway.executor({ document: parse(query) });
     const results: object[] = [];
-    if (isAsyncIterable(result)) for await (const one of result) results.push(copied(one));
+    if (isAsyncIterable(result)) for await (const payload of result) results.push(copied(payload));
     else results.push(copied(result));
     isBroken = false;
     expect(JSON.stringify(results)).toContain('INTERNAL_SERVER_ERROR');

@@ -7,7 +7,7 @@ import type { Additions } from '../../src/stitching/additions.ts';
 import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
 import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 
-const own: Additions = {
+const hostile: Additions = {
   typeDefs: `
     type Chain { name: String! next: Chain! many(n: Int!): [Chain!]! numbers(n: Int!): [Int!]! drawn(n: Int!): [Int!]! }
     extend type Person { chain: Chain! thrown: String never: String fixed: String! }
@@ -48,7 +48,7 @@ function link(name: string): object {
 }
 
 test('types of a company that refer to themselves are limited like others', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
   const deep = `${'{ next '.repeat(20)}{ name }${' }'.repeat(20)}`;
   const { errors } = await gateway.ask(`{ chain ${deep} }`);
   expect(codesOf(errors)[0]).toBe('OPERATION_TOO_COMPLEX');
@@ -60,13 +60,13 @@ test('types of a company that refer to themselves are limited like others', asyn
 });
 
 test('values that are drawn one by one are a list', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
   const answer = await gateway.ask('{ chain { drawn(n: 3) } }');
   expect(answer).toEqual({ data: { chain: { drawn: [0, 1, 2] } } });
 });
 
 test('a text that a resolver throws is masked', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
   const { data, errors } = await gateway.ask('{ persons(first: 1) { items { thrown } } }');
   expect(data).toEqual({ persons: { items: [{ thrown: null }] } });
   expect(codesOf(errors)).toEqual(['INTERNAL_SERVER_ERROR']);
@@ -125,7 +125,7 @@ test('a scalar that JSON does not have is null', async () => {
 });
 
 test('a field that requires nothing is answered where nothing else is selected', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
   const { data, errors } = await gateway.ask(
     '{ allPersons(limit: 2) { fixed } personsConnection(first: 1) { edges { node { fixed } } } }',
   );
@@ -142,7 +142,7 @@ test.each([
   ['that are drawn one by one', '{ chain { drawn(n: 1000000) } }'],
   ['within lists', '{ chain { many(n: 100) { many(n: 100) { many(n: 100) { name } } } } }'],
 ])('too many values %s that resolvers return do not block other requests', async (_, query) => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
   await gateway.ask('{ chain { many(n: 10) { name } } }');
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
@@ -158,7 +158,7 @@ test.each([
 });
 
 test('a resolver that never answers costs only its own caller, who can leave', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: own });
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
   const leaving = new AbortController();
   const waiting = gateway.ask(
     '{ persons(first: 1) { items { never } } }',

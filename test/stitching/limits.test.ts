@@ -137,12 +137,12 @@ test('a resolver cannot do for a caller what the scopes of the caller do not all
       extensions: { code: 'FORBIDDEN' },
     },
   ]);
-  const own = await gateway.ask(
+  const refused = await gateway.ask(
     'mutation { praise { firstName } }',
     {},
     { headers: { 'x-api-key': 'r' } },
   );
-  expect(own.errors).toEqual([expect.objectContaining({ extensions: { code: 'FORBIDDEN' } })]);
+  expect(refused.errors).toEqual([expect.objectContaining({ extensions: { code: 'FORBIDDEN' } })]);
   const entities = await gateway.ask(
     '{ _entities(representations: []) { __typename } sneaky { text } }',
     {},

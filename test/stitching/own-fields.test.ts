@@ -35,5 +35,5 @@ test.each([
     data,
   ) as Named[];
   expect(records).toHaveLength(3);
-  for (const one of records) expect(one.fullName).toBe(`${one.firstName} (${one.id})`);
+  for (const record of records) expect(record.fullName).toBe(`${record.firstName} (${record.id})`);
 });

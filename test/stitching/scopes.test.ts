@@ -24,15 +24,20 @@ function directory() {
     interface HasMail { email: String }
     type Person implements HasMail { id: ID! email: String room: String }
   `;
-  const own = buildSchema(sdl);
+  const reviewSchema = buildSchema(sdl);
   const rootValue = {
     personsById: ({ ids }: { ids: string[] }) => ids.map(person),
     entries: () => [{ id: 'e1', person: person('p1'), named: person('p1') }],
   };
   return {
-    schema: own,
+    schema: reviewSchema,
     executor: ({ document, variables }: ExecutionRequest) =>
-      execute({ schema: own, document, rootValue, variableValues: variables as never }) as never,
+      execute({
+        schema: reviewSchema,
+        document,
+        rootValue,
+        variableValues: variables as never,
+      }) as never,
     merge: {
       Person: {
         selectionSet: '{ id }',
@@ -54,7 +59,7 @@ const additions: Additions = {
       own: () => 'own',
       boss: () => ({ __typename: 'Person', id: 'p1', email: `${SECRET} own`, name: 'Ada' }),
       mailOf: async (_parent, { id }: { id: string }, context, info) => {
-        const found = (await delegateToSchema({
+        const record = (await delegateToSchema({
           schema: servedIn(info),
           operation: 'query' as never,
           fieldName: 'person',
@@ -65,8 +70,8 @@ const additions: Additions = {
           skipTypeMerging: true,
           returnType: info.schema.getType('Person') as never,
         })) as { email?: string } | null;
-        if (found instanceof Error) throw found;
-        return found?.email ?? null;
+        if (record instanceof Error) throw record;
+        return record?.email ?? null;
       },
     },
     Person: {

@@ -136,13 +136,13 @@ test('gauges show how many drains and requests run and wait', async () => {
 
 test('requests that wait for their turn are counted by priority', async () => {
   await using held = await startHeldUpstream({ concurrency: 2 });
-  const asked = ['1', '2', '3', '4'].map((label) =>
+  const answers = ['1', '2', '3', '4'].map((label) =>
     held.ask(label, { priority: Number(label) > 2 ? 'drain' : 'interactive' }),
   );
   await held.service.arrived(2);
   expect(held.load()).toEqual({ inFlight: 2, waiting: { interactive: 0, drain: 2 } });
   for (const label of ['1', '2', '3', '4']) held.release(label);
-  await Promise.all(asked);
+  await Promise.all(answers);
   expect(held.load()).toEqual({ inFlight: 0, waiting: { interactive: 0, drain: 0 } });
 });
 
@@ -151,13 +151,13 @@ test('a caller who leaves is counted as LEFT', async () => {
   const arrived = gateway.upstream.received.length;
   gateway.upstream.answer(() => {});
   const leaving = new AbortController();
-  const asked = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
+  const answer = fetch(`${server.url}/graphql?query={persons(first:7){items{id}}}`, {
     signal: leaving.signal,
     headers: { 'apollo-require-preflight': 'true' },
   });
   await gateway.upstream.arrived(arrived + 1);
   leaving.abort();
-  await expect(asked).rejects.toThrow('abort');
+  await expect(answer).rejects.toThrow('abort');
   await expect
     .poll(() => counted('recruiting_requests_total'), { interval: 5 })
     .toEqual({ '{operation="",code="LEFT"}': 1 });

@@ -49,7 +49,7 @@ test('an exchange of tokens is a span of its own, and contains no token', () => 
 });
 
 test('the span of a query is below that of its caller, and the span of its upstream request is below that of the query', async () => {
-  await asked('{ persons(first: 1) { items { firstName } } }', {
+  await send('{ persons(first: 1) { items { firstName } } }', {
     traceparent: `00-${TRACE}-${PARENT}-01`,
     tracestate: 'vendor=1',
   });
@@ -77,7 +77,7 @@ test('the span of a query is below that of its caller, and the span of its upstr
 });
 
 test('the trace context is sent to the service, and nothing else that callers send with it', async () => {
-  await asked('{ persons(first: 2) { items { id } } }', {
+  await send('{ persons(first: 2) { items { id } } }', {
     traceparent: `00-${TRACE}-${PARENT}-01`,
     tracestate: 'vendor=1',
     baggage: 'user=max',
@@ -96,14 +96,14 @@ test.each([
   `ff-${TRACE}-${PARENT}-01`,
   `00-${TRACE}-${PARENT}-01, 00-${TRACE}-${PARENT}-01`,
 ])('the traceparent %j is ignored: a new trace begins', async (traceparent) => {
-  await asked('{ __typename }', { traceparent });
+  await send('{ __typename }', { traceparent });
   const [request] = finished(1);
   expect(request!.parentSpanContext).toBeUndefined();
   expect(request!.spanContext().traceId).not.toBe(TRACE);
 });
 
 test('a caller who is not sampled gets no span', async () => {
-  await asked('{ persons(first: 3) { items { id } } }', {
+  await send('{ persons(first: 3) { items { id } } }', {
     traceparent: `00-${TRACE}-${PARENT}-00`,
   });
   finished(0);
@@ -115,9 +115,9 @@ test('a drain is a span, and all its pages are below it, whichever caller waits 
   const gate = Promise.withResolvers<void>();
   const arrived = gateway.upstream.received.length;
   gateway.upstream.answer(after(gate.promise, honest));
-  const first = asked('{ allPersons { id } }');
+  const first = send('{ allPersons { id } }');
   await gateway.upstream.arrived(arrived + 1);
-  const second = asked('{ allPersons { id } }');
+  const second = send('{ allPersons { id } }');
   gate.resolve();
   await Promise.all([first, second]);
   const spans = exporter.getFinishedSpans();
@@ -138,14 +138,14 @@ test('a drain is a span, and all its pages are below it, whichever caller waits 
 
 test('the span of a failed request has the id by which the service finds it', async () => {
   gateway.upstream.answer(json({}, 400, { 'x-request-id': 'svc-1' }));
-  await asked('{ persons(first: 5) { items { id } } }');
+  await send('{ persons(first: 5) { items { id } } }');
   const [upstream] = finished(2);
   expect(upstream!.attributes).toMatchObject({ 'http.response.header.x-request-id': ['svc-1'] });
 });
 
 test('an error is reported by its code, and a mistake of the caller is not a failed span', async () => {
   gateway.upstream.answer(json({}, 400));
-  await asked('{ persons(first: 4) { items { id } } }');
+  await send('{ persons(first: 4) { items { id } } }');
   const [upstream, request] = finished(2);
   for (const span of [upstream, request]) {
     expect(span).toMatchObject({
@@ -154,7 +154,7 @@ test('an error is reported by its code, and a mistake of the caller is not a fai
     });
   }
   exporter.reset();
-  await asked('{ nothing }');
+  await send('{ nothing }');
   expect(finished(1)[0]).toMatchObject({
     name: 'POST',
     attributes: { 'error.type': 'BAD_USER_INPUT', 'http.response.status_code': 200 },
@@ -186,7 +186,7 @@ test.each([
 test('spans contain neither documents, variables nor names of callers, and probes have no span', async () => {
   await gateway.fetch('/health');
   finished(0);
-  await asked('query OfMax($max: Int) { max: persons(first: $max) { items { firstName } } }');
+  await send('query OfMax($max: Int) { max: persons(first: $max) { items { firstName } } }');
   const recorded = finished(2).map(({ name, attributes, events, links }) => [
     name,
     attributes,
@@ -196,7 +196,7 @@ test('spans contain neither documents, variables nor names of callers, and probe
   expect(JSON.stringify(recorded)).not.toMatch(/max|firstName/i);
 });
 
-async function asked(query: string, headers: Record<string, string> = {}): Promise<void> {
+async function send(query: string, headers: Record<string, string> = {}): Promise<void> {
   await gateway.ask(query, { max: 3 }, { headers });
 }
 

@@ -42,7 +42,7 @@ test.each<[string, Reply]>([
 ])('a service that answers is not down: %s', async (_what, reply) => {
   await using gateway = await start();
   gateway.upstream.answer(reply);
-  for (let asked = 0; asked < 8; asked += 1) {
+  for (let count = 0; count < 8; count += 1) {
     await gateway.ask(anyPersons());
     gateway.clock.jump(SECOND);
   }
@@ -76,7 +76,7 @@ test('the breaker opens after five queries and two seconds without an answer', a
 
 test('failures that are gone when the query is sent again do not open the breaker', async () => {
   await using gateway = await start();
-  for (let asked = 0; asked < 8; asked += 1) {
+  for (let count = 0; count < 8; count += 1) {
     gateway.upstream.answer(text('', 503), cut, honest);
     expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
     gateway.clock.jump(SECOND);
@@ -91,7 +91,7 @@ test('pages that are too large open the breaker only until a single record is an
     const reply = variables._rs_first === 1 ? honest : text('<html>', 504);
     return reply(response, received, sandbox);
   });
-  for (let asked = 0; asked < 4; asked += 1) await gateway.ask(anyPersons());
+  for (let count = 0; count < 4; count += 1) await gateway.ask(anyPersons());
   gateway.clock.jump(2 * SECOND);
   const { data, errors } = await gateway.ask('{ personsConnection(first: 3) { nodes { id } } }');
   expect(errors).toBeUndefined();
@@ -119,13 +119,13 @@ test('callers who leave do not open the breaker', async () => {
   await using gateway = await start();
   gateway.upstream.answer(silence);
   const caller = new AbortController();
-  const asked = Array.from({ length: 8 }, () =>
+  const answers = Array.from({ length: 8 }, () =>
     gateway.ask(anyPersons(), {}, { signal: caller.signal }).catch(() => undefined),
   );
   await gateway.upstream.arrived(gateway.before + 8);
   gateway.clock.jump(2 * SECOND);
   caller.abort();
-  await Promise.all(asked);
+  await Promise.all(answers);
   gateway.upstream.answer(honest);
   expect((await gateway.ask(anyPersons())).errors).toBeUndefined();
 });
@@ -305,12 +305,12 @@ test('for any order of failures, answers and pauses, requests are sent by the ru
 
 const IMPATIENT = { config: { upstreamTimeoutMs: 1_000 } };
 
-let asked = 0;
+let queries = 0;
 
 /** Each is different, since equal queries would share a request. */
 function anyPersons(): string {
-  asked += 1;
-  return `{ persons(first: 1) { items { id${asked}: id } } }`;
+  queries += 1;
+  return `{ persons(first: 1) { items { id${queries}: id } } }`;
 }
 
 function anyCandidates(): string {

@@ -79,10 +79,10 @@ test('a nullable field with a broken value costs only itself', async () => {
     );
     const { data } = await gateway.ask(query);
     const records = list.reduce<unknown>((value, key) => (value as never)[key], data) as unknown[];
-    const [one, two, three] = records.map((record) =>
+    const [first, second, third] = records.map((record) =>
       below.reduce<unknown>((value, key) => (value as never)[key], record),
     );
-    expect([one, two, three]).toEqual([
+    expect([first, second, third]).toEqual([
       { id: 1, name: 'Candidate 1' },
       { id: 2, name: null },
       { id: 3, name: 'Candidate 3' },

@@ -151,9 +151,9 @@ test('equal queries in flight are sent once, and a change of one result is not s
   const sent = [service.execute(request), service.execute(request)];
   await service.upstream.arrived(1);
   gate.resolve();
-  const [one, other] = (await Promise.all(sent)) as { data: { persons: unknown } }[];
-  one!.data.persons = 'changed';
-  expect(other).toEqual(ONE);
+  const [first, second] = (await Promise.all(sent)) as { data: { persons: unknown } }[];
+  first!.data.persons = 'changed';
+  expect(second).toEqual(ONE);
   expect(service.upstream.received).toHaveLength(1);
 });
 

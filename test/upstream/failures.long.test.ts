@@ -190,12 +190,12 @@ test.each([
 test('a gateway that closes ends the queries in flight at once, and sends none of them again', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
   gateway.upstream.answer(silence, unfinished, honest);
-  const asked = [1, 2, 3].map((first) =>
+  const answers = [1, 2, 3].map((first) =>
     gateway.ask(`{ persons(first: ${first}) { items { id } } }`),
   );
   await gateway.upstream.arrived(2);
   await gateway.gateway.close();
-  for (const answer of await Promise.all(asked)) {
+  for (const answer of await Promise.all(answers)) {
     expect(answer).toMatchObject(failed('UPSTREAM_UNREACHABLE'));
     expect(answer.errors![0]!.message).toBe('The gateway is stopping. Send the request again.');
   }

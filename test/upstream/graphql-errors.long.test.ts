@@ -70,9 +70,9 @@ test.each([
     gateway.upstream.answer(json(body));
     const { errors } = await gateway.ask(query);
     const [sent] = body.errors;
-    const own = 'path' in sent! ? { path: sent.path } : {};
+    const sentPath = 'path' in sent! ? { path: sent.path } : {};
     // Errors of forwarded fields are passed on unchanged: the gateway does not add a path.
-    expect(errors).toEqual([{ ...error, ...(field === 'persons' ? own : { path: [field] }) }]);
+    expect(errors).toEqual([{ ...error, ...(field === 'persons' ? sentPath : { path: [field] }) }]);
   }
 });
 

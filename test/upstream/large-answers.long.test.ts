@@ -42,12 +42,14 @@ const things = Array.from({ length: COUNT }, (_, id): Thing => {
 });
 const served = things.map((thing) => thing.served);
 const sent = things.map((thing) => thing.sent);
-const reversed = sent.map((one) => one && Object.fromEntries(Object.entries(one).toReversed()));
+const reversed = sent.map(
+  (thing) => thing && Object.fromEntries(Object.entries(thing).toReversed()),
+);
 const ERROR = { message: 'No nick.', path: ['things', 5, 'alias'] };
 /** Only the general reading takes it: it is no string. */
-const broken = sent.map((one, at) => (at === COUNT - 2 ? { ...one, alias: 5 } : one));
-const brokenServed = (served as Record<string, unknown>[]).map((one, at) =>
-  at === COUNT - 2 ? { ...one, alias: null } : one,
+const broken = sent.map((thing, at) => (at === COUNT - 2 ? { ...thing, alias: 5 } : thing));
+const brokenServed = (served as Record<string, unknown>[]).map((thing, at) =>
+  at === COUNT - 2 ? { ...thing, alias: null } : thing,
 );
 
 test.each([
@@ -98,7 +100,7 @@ test('an answer in which thousands of values are broken tells the first of them,
   const bad = Array.from({ length: 20_000 }, (_, id) => ({ _rsType: 'Robot', id, name: id }));
   gateway.upstream.answer(json({ data: { things: bad } }));
   const { data, errors = [] } = await gateway.ask<{ things: unknown[] }>('{ things { id name } }');
-  expect(data.things.every((one) => one === null)).toBe(true);
+  expect(data.things.every((thing) => thing === null)).toBe(true);
   expect(data.things).toHaveLength(20_000);
   expect(errors).toHaveLength(3_001);
   expect(errors[2_999]).toMatchObject({ path: ['things', 2_999, 'name'] });

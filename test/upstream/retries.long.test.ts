@@ -113,7 +113,7 @@ test('no attempt begins later than 30 s after the first, however long the random
   vi.spyOn(Math, 'random').mockReturnValue(0.99);
   onTestFinished(() => void vi.restoreAllMocks());
   const waits: number[] = [];
-  const waited = () => waits.reduce((sum, one) => sum + one, 0);
+  const waited = () => waits.reduce((sum, wait) => sum + wait, 0);
   const clock = { ...impatientClock(waits), elapsed: () => systemClock.elapsed() + waited() };
   await using gateway = await startGatewayOverFake({}, { clock });
   gateway.upstream.answer(json({}, 429, { 'retry-after': '7' }));

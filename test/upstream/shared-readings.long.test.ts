@@ -129,19 +129,19 @@ describe.each(['off', 'on'])('with NODE_INTERFACE=%s', (nodeInterface) => {
         for (const caller of callers) alone.push(await answer(caller));
         for (const [i, { data }] of alone.entries()) {
           const { variables } = callers[i]!;
-          const whole = callers.findIndex((one) => one.variables === variables);
+          const whole = callers.findIndex((caller) => caller.variables === variables);
           expect(data, query).toEqual(alone[whole]!.data);
         }
         // The formats in parts differ only in how a payload is written.
         for (const first of callers.filter(({ accept }) => accept !== ACCEPTED.at(-1))) {
-          const others = callers.filter((one) => one !== first);
+          const others = callers.filter((caller) => caller !== first);
           const together = await atOnce(
             gateway,
-            [first, ...others].map((one) => () => answer(one)),
+            [first, ...others].map((caller) => () => answer(caller)),
             last,
           );
           expect(together, `${what}: ${query}, first ${JSON.stringify(first)}`).toEqual(
-            [first, ...others].map((one) => alone[callers.indexOf(one)]),
+            [first, ...others].map((caller) => alone[callers.indexOf(caller)]),
           );
         }
       }

@@ -20,10 +20,10 @@ test.each([2, 100])('%i identical queries at once are one upstream request', asy
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
   upstream.answer(after(gate.promise, honest));
-  const asked = Array.from({ length: count }, () => gateway.ask<Persons>(PERSONS, { first: 2 }));
+  const answers = Array.from({ length: count }, () => gateway.ask<Persons>(PERSONS, { first: 2 }));
   await allInFlight(gateway);
   gate.resolve();
-  for (const { data, errors } of await Promise.all(asked)) {
+  for (const { data, errors } of await Promise.all(answers)) {
     expect(errors).toBeUndefined();
     expect(data.persons.items).toHaveLength(2);
   }
@@ -35,12 +35,12 @@ test('the same field under another alias is another query, and each answer has i
   const { upstream } = gateway;
   const gate = Promise.withResolvers<void>();
   upstream.answer(after(gate.promise, honest));
-  const asked = ['a', 'b'].map((alias) =>
+  const answers = ['a', 'b'].map((alias) =>
     gateway.ask(`query ($first: Int) { ${alias}: persons(first: $first) { items { id } } }`),
   );
   await allInFlight(gateway);
   gate.resolve();
-  expect((await Promise.all(asked)).map(({ data }) => Object.keys(data))).toEqual([['a'], ['b']]);
+  expect((await Promise.all(answers)).map(({ data }) => Object.keys(data))).toEqual([['a'], ['b']]);
   expect(sent(gateway)).toEqual([{}, {}, OTHER]);
 });
 
@@ -168,17 +168,17 @@ test('a query that starts during a mutation joins none from before it, and one t
     after(old.promise, json(OLD)),
     honest,
   );
-  const asked = [gateway.ask(NAME)];
+  const answers = [gateway.ask(NAME)];
   await upstream.arrived(1);
   const renaming = gateway.ask(RENAME);
   await upstream.arrived(2);
-  asked.push(gateway.ask(NAME));
+  answers.push(gateway.ask(NAME));
   await upstream.arrived(3);
   done.resolve();
   await renaming;
   expect(await gateway.ask(NAME)).toEqual(NEW);
   old.resolve();
-  expect(await Promise.all(asked)).toEqual([OLD, OLD]);
+  expect(await Promise.all(answers)).toEqual([OLD, OLD]);
   expect(upstream.received).toHaveLength(4);
 });
 
@@ -207,16 +207,16 @@ test('a mutation that is sent again with a new token ends the sharing again', as
   const end = Promise.withResolvers<void>();
   const held = after(end.promise, honest);
   upstream.answer(after(expired.promise, refusal('token_expired')), held);
-  const asked = [gateway.ask(RENAME)];
+  const answers = [gateway.ask(RENAME)];
   await upstream.arrived(2);
-  asked.push(gateway.ask(NAME));
+  answers.push(gateway.ask(NAME));
   await upstream.arrived(3);
   expired.resolve();
   await upstream.arrived(4);
-  asked.push(gateway.ask(NAME));
+  answers.push(gateway.ask(NAME));
   await upstream.arrived(5);
   end.resolve();
-  expect((await Promise.all(asked)).flatMap(({ errors = [] }) => errors)).toEqual([]);
+  expect((await Promise.all(answers)).flatMap(({ errors = [] }) => errors)).toEqual([]);
 });
 
 test('queries do not join one from before a mutation that failed, since it may have been executed', async () => {
@@ -307,14 +307,14 @@ test('an interactive query does not join an equal one of a drain, and pressure i
     });
   const leaving = new AbortController();
   const left = Promise.allSettled([drain('left', leaving.signal)]);
-  const asked = [drain('one'), drain('other')];
+  const answers = [drain('one'), drain('other')];
   await service.arrived(1);
-  asked.push(ask('x', { onPressure: () => pressures.push('interactive') }));
+  answers.push(ask('x', { onPressure: () => pressures.push('interactive') }));
   await service.arrived(2);
   leaving.abort();
   await left;
   gate.resolve();
-  await Promise.all(asked);
+  await Promise.all(answers);
   expect(pressures).toEqual(['one', 'other']);
   expect(upstream.sent()).toEqual(['x', 'x', 'x']);
 });
@@ -334,12 +334,12 @@ test('type names are corrected for each caller', async () => {
   const gate = Promise.withResolvers<void>();
   upstream.answer(after(gate.promise, honest));
   const query = '{ one { __typename name } }';
-  const asked = [1, 2, 3].map(() => gateway.ask(query));
+  const answers = [1, 2, 3].map(() => gateway.ask(query));
   await upstream.arrived(1);
   const other = gateway.ask('{ name }');
   await upstream.arrived(2);
   gate.resolve();
-  for (const answer of await Promise.all(asked)) {
+  for (const answer of await Promise.all(answers)) {
     expect(answer).toEqual({ data: { one: { __typename: 'UpstreamQuery', name: 'A' } } });
   }
   expect((await other).errors).toBeUndefined();

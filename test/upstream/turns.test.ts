@@ -12,11 +12,11 @@ const DRAIN = { priority: 'drain' } as const;
 test('an interactive request overtakes waiting drain requests and has reserved slots', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 4 });
   const { ask, release, sent, service } = upstream;
-  const asked = ['d1', 'd2', 'd3', 'd4', 'd5'].map((label) => ask(label, DRAIN));
+  const answers = ['d1', 'd2', 'd3', 'd4', 'd5'].map((label) => ask(label, DRAIN));
   await service.arrived(3);
-  asked.push(ask('i1'));
+  answers.push(ask('i1'));
   await service.arrived(4);
-  asked.push(ask('i2'), ask('i3'));
+  answers.push(ask('i2'), ask('i3'));
   release('d1');
   await service.arrived(5);
   release('d2');
@@ -26,7 +26,7 @@ test('an interactive request overtakes waiting drain requests and has reserved s
   release('i2');
   await service.arrived(8);
   expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1', 'i2', 'i3', 'd4', 'd5']);
-  await everybodyIsAnswered(upstream, asked);
+  await everybodyIsAnswered(upstream, answers);
 });
 
 test.each([
@@ -39,22 +39,22 @@ test.each([
   await using upstream = await startHeldUpstream({ concurrency });
   const { ask, release, sent, service } = upstream;
   const drains = Array.from({ length: concurrency + 1 }, (_, index) => `d${index}`);
-  const asked = drains.map((label) => ask(label, DRAIN));
+  const answers = drains.map((label) => ask(label, DRAIN));
   await service.arrived(most);
   const others = Array.from({ length: concurrency - most }, (_, index) => `i${index}`);
-  asked.push(...others.map((label) => ask(label)));
+  answers.push(...others.map((label) => ask(label)));
   await service.arrived(concurrency);
   expect(sent().toSorted()).toEqual([...drains.slice(0, most), ...others].toSorted());
   for (const label of [...drains, ...others]) release(label);
-  await Promise.all(asked);
+  await Promise.all(answers);
 });
 
 test('interactive requests may have all slots', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 4 });
-  const asked = ['1', '2', '3', '4'].map((label) => upstream.ask(label));
+  const answers = ['1', '2', '3', '4'].map((label) => upstream.ask(label));
   await upstream.service.arrived(4);
   expect(upstream.sent().toSorted()).toEqual(['1', '2', '3', '4']);
-  await everybodyIsAnswered(upstream, asked);
+  await everybodyIsAnswered(upstream, answers);
 });
 
 test('a drain request that is sent again keeps its priority', async () => {
@@ -76,34 +76,34 @@ test('a drain request that is sent again keeps its priority', async () => {
     await hold.promise;
     return json({ data: {} })(...exchange);
   });
-  const asked = [ask('drain', DRAIN)];
+  const answers = [ask('drain', DRAIN)];
   await asleep.promise;
-  asked.push(ask('first'));
+  answers.push(ask('first'));
   await service.arrived(2);
   woken.resolve();
   await setImmediate();
-  asked.push(ask('second'));
+  answers.push(ask('second'));
   hold.resolve();
-  await Promise.all(asked);
+  await Promise.all(answers);
   expect(sent()).toEqual(['drain', 'first', 'second', 'drain']);
 });
 
 test('a caller who leaves while waiting leaves at once, unsent, and does not free a slot', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 4 });
   const { ask, release, sent, service } = upstream;
-  const asked = ['d1', 'd2', 'd3'].map((label) => ask(label, DRAIN));
+  const answers = ['d1', 'd2', 'd3'].map((label) => ask(label, DRAIN));
   await service.arrived(3);
   const caller = new AbortController();
   const left = ask('d4', { ...DRAIN, signal: caller.signal });
-  asked.push(ask('d5', DRAIN));
+  answers.push(ask('d5', DRAIN));
   caller.abort(new Error('left'));
   await expect(left).rejects.toThrow('left');
-  asked.push(ask('i1'));
+  answers.push(ask('i1'));
   await service.arrived(4);
 
   const other = new AbortController();
   const alsoLeft = ask('i2', { signal: other.signal });
-  asked.push(ask('i3'));
+  answers.push(ask('i3'));
   other.abort(new Error('left too'));
   await expect(alsoLeft).rejects.toThrow('left too');
   expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1']);
@@ -112,17 +112,17 @@ test('a caller who leaves while waiting leaves at once, unsent, and does not fre
   release('d2');
   await service.arrived(6);
   expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1', 'i3', 'd5']);
-  await everybodyIsAnswered(upstream, asked);
+  await everybodyIsAnswered(upstream, answers);
 });
 
 test('a drain request can leave the queue while interactive requests are served', async () => {
   await using upstream = await startHeldUpstream({ concurrency: 2 });
   const { ask, release, sent, service } = upstream;
-  const asked = [ask('i1'), ask('i2')];
+  const answers = [ask('i1'), ask('i2')];
   await service.arrived(2);
   const caller = new AbortController();
   const left = ask('d1', { ...DRAIN, signal: caller.signal });
-  asked.push(ask('d2', DRAIN));
+  answers.push(ask('d2', DRAIN));
   await setImmediate();
   caller.abort(new Error('left'));
   await expect(left).rejects.toThrow('left');
@@ -130,7 +130,7 @@ test('a drain request can leave the queue while interactive requests are served'
   release('i1');
   await service.arrived(3);
   expect(sent()).toEqual(['i1', 'i2', 'd2']);
-  await everybodyIsAnswered(upstream, asked);
+  await everybodyIsAnswered(upstream, answers);
 });
 
 test('each 429 and 5xx is reported as pressure, even if the request is sent again; nothing else is', async () => {
@@ -175,7 +175,7 @@ test('a request without a turn in time fails, and is not sent', async () => {
   const clock = new ManualClock();
   await using upstream = await startHeldUpstream({ concurrency: 2, clock });
   const { ask, sent, service } = upstream;
-  const asked = [ask('1'), ask('2')];
+  const answers = [ask('1'), ask('2')];
   await service.arrived(2);
   const late = Promise.allSettled([ask('3'), ask('4', DRAIN)]);
   await clock.asleep();
@@ -191,7 +191,7 @@ test('a request without a turn in time fails, and is not sent', async () => {
     });
   }
   expect(sent().toSorted()).toEqual(['1', '2']);
-  await everybodyIsAnswered(upstream, asked);
+  await everybodyIsAnswered(upstream, answers);
   const next = ask('5');
   upstream.release('5');
   await next;
@@ -272,8 +272,8 @@ test('a caller with many waiting requests does not delay other callers, and they
 
 async function everybodyIsAnswered(
   { release, sent }: HeldUpstream,
-  asked: readonly Promise<unknown>[],
+  answers: readonly Promise<unknown>[],
 ): Promise<void> {
   for (const label of sent()) release(label);
-  await Promise.all(asked);
+  await Promise.all(answers);
 }

@@ -350,7 +350,7 @@ test('the credentials of a caller reach neither the service nor the log', async 
   const { headers } = gateway.upstream.received[0]!;
   expect(Object.keys(headers)).not.toContain('x-api-key');
   const seen = JSON.stringify([
-    gateway.upstream.received.map((one) => [one.headers, one.body]),
+    gateway.upstream.received.map((request) => [request.headers, request.body]),
     gateway.logged,
   ]);
   for (const secret of [

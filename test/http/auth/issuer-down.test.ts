@@ -30,7 +30,7 @@ describe('an issuer whose keys cannot be fetched', () => {
         },
       ]);
     }
-    expect(issuer.asked).toBe(1);
+    expect(issuer.requests).toBe(1);
     expect(await door.ask('{ me }', { 'x-api-key': 'a key' })).toMatchObject(ANSWERED);
     expect(door.logged).toContainEqual(
       expect.objectContaining({ level: 40, reason: expect.any(String) }),
@@ -58,7 +58,7 @@ test('many tokens with unknown key ids cause one request to the issuer', async (
   });
   expect(new Set((await Promise.all(storm)).map(({ status }) => status))).toEqual(new Set([401]));
   expect(await door.ask('{ me }', { authorization: `Bearer ${good}` })).toMatchObject(ANSWERED);
-  expect(issuer.asked).toBe(1);
+  expect(issuer.requests).toBe(1);
 });
 
 test('tokens that no key could have signed cause no request to the issuer', async () => {
@@ -69,7 +69,7 @@ test('tokens that no key could have signed cause no request to the issuer', asyn
     const { status } = await door.ask('{ me }', { authorization: `Bearer ${head}.${claims}.c2ln` });
     expect(status).toBe(401);
   }
-  expect(issuer.asked).toBe(0);
+  expect(issuer.requests).toBe(0);
 });
 
 test('without bearer tokens the authorization header is ignored, and without API keys x-api-key is', async () => {

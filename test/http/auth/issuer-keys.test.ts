@@ -163,14 +163,14 @@ describe('the keys of an issuer', () => {
 
 describe('the address of the keys', () => {
   test('the request contains the query of the address, and nothing else', async () => {
-    let asked: unknown;
+    let received: unknown;
     issuer.answer(({ method, url, headers }, response) => {
-      asked = { method, url, headers };
+      received = { method, url, headers };
       response.end(JSON.stringify({ keys: issuer.keys }));
     });
     expect(await keysAt(issuer.jwt.jwksUrl)()).toEqual({ keys: issuer.keys });
     const { host } = new URL(issuer.jwt.jwksUrl);
-    expect(asked).toEqual({
+    expect(received).toEqual({
       method: 'GET',
       url: '/keys?of=all',
       headers: {
@@ -214,10 +214,10 @@ describe('the address of the keys', () => {
     ['breaks off', (_, response) => void response.destroy(), 'UND_ERR_SOCKET'],
   ])('an answer that %s is an error with a reason for the log', async (_, reply, reason) => {
     issuer.answer(reply);
-    const before = issuer.asked;
+    const before = issuer.requests;
     const timeoutMs = reason.includes('0.05') ? 50 : 5_000;
     await expect(keysAt(issuer.jwt.jwksUrl, { timeoutMs })()).rejects.toThrow(new Error(reason));
-    expect(issuer.asked).toBe(before + 1);
+    expect(issuer.requests).toBe(before + 1);
   });
 
   test('an address on which no server listens is an error', async () => {
@@ -228,10 +228,10 @@ describe('the address of the keys', () => {
 
   test('the request goes through the system’s proxy', async () => {
     issuer.answer((_, response) => response.end('{"keys":[]}'));
-    const wanted: string[] = [];
+    const connects: string[] = [];
     const proxy = createServer((socket) => {
       socket.once('data', (head) => {
-        wanted.push(head.toString().split('\r\n')[0]!);
+        connects.push(head.toString().split('\r\n')[0]!);
         const to = connect(Number(new URL(issuer.jwt.jwksUrl).port), '127.0.0.1', () => {
           socket.write('HTTP/1.1 200 OK\r\n\r\n');
           socket.pipe(to).pipe(socket);
@@ -245,7 +245,7 @@ describe('the address of the keys', () => {
     expect(await keysAt(issuer.jwt.jwksUrl, { proxy: `http://127.0.0.1:${port}` })()).toEqual({
       keys: [],
     });
-    expect(wanted).toEqual([`CONNECT ${new URL(issuer.jwt.jwksUrl).host} HTTP/1.1`]);
+    expect(connects).toEqual([`CONNECT ${new URL(issuer.jwt.jwksUrl).host} HTTP/1.1`]);
   });
 });
 

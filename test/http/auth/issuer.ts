@@ -15,7 +15,7 @@ export interface Issuer extends AsyncDisposable {
   /** The settings that trust this issuer. */
   readonly jwt: TrustedIssuer;
   /** The number of requests for the keys. */
-  readonly asked: number;
+  readonly requests: number;
   readonly keys: JWK[];
   /** A valid token with the scope read, with these claims changed, or removed if undefined. The key id selects the key. */
   token(claims?: object, header?: { kid?: string | undefined }): Promise<string>;
@@ -31,12 +31,12 @@ export const seconds = (from: number) => Math.floor(Date.now() / 1000) + from;
 export async function startIssuer(): Promise<Issuer> {
   const pairs = new Map<string, { privateKey: CryptoKey; publicKey: CryptoKey; alg: string }>();
   const keys: JWK[] = [];
-  let asked = 0;
+  let requests = 0;
   let reply: RequestListener = (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys }));
   };
   const server = createServer((request, response) => {
-    asked += 1;
+    requests += 1;
     reply(request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -50,8 +50,8 @@ export async function startIssuer(): Promise<Issuer> {
 
   const issuer: Issuer = {
     jwt,
-    get asked() {
-      return asked;
+    get requests() {
+      return requests;
     },
     keys,
     publicKey: (kid) => pairs.get(kid)!.publicKey,

@@ -7,8 +7,8 @@ beforeAll(async () => {
 });
 afterAll(() => front[Symbol.asyncDispose]());
 
-const many = (count: number, one: (index: number) => string) =>
-  Array.from({ length: count }, (_, index) => one(index)).join(' ');
+const many = (count: number, textOf: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) => textOf(index)).join(' ');
 const nested = (depth: number, inside: string) =>
   `${'vacancy { candidates { items { '.repeat(depth)}${inside}${'} } }'.repeat(depth)}`;
 

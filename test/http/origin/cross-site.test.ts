@@ -64,16 +64,19 @@ test.each(['same-origin', 'none'])(
   'with sec-fetch-site %s requests are executed, even behind a proxy that changes the host',
   async (site) => {
     const headers = { 'sec-fetch-site': site, origin: 'http://localhost:5173' };
-    const own = fetch(`${front.url}/graphql`, post({ query: '{ me { id } }' }, headers));
-    expect((await answerTo(own, 1)).status).toBe(200);
+    const answer = fetch(`${front.url}/graphql`, post({ query: '{ me { id } }' }, headers));
+    expect((await answerTo(answer, 1)).status).toBe(200);
   },
 );
 
 /** Returns the answer, and checks the number of upstream requests. */
-async function answerTo(request: Promise<Response>, asked = 0): Promise<Body & { status: number }> {
+async function answerTo(
+  request: Promise<Response>,
+  upstreamRequests = 0,
+): Promise<Body & { status: number }> {
   const before = front.service.stats.requests.graphql;
   const response = await request;
   const body = (await response.json()) as Body;
-  expect(front.service.stats.requests.graphql - before).toBe(asked);
+  expect(front.service.stats.requests.graphql - before).toBe(upstreamRequests);
   return { status: response.status, ...body };
 }

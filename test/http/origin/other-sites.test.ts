@@ -38,9 +38,9 @@ test('a hostile page cannot read a gateway on this machine, and cannot reach the
 });
 
 test('a hostile page whose host name resolves to the gateway cannot read it either', async () => {
-  const own = front.url.replace('127.0.0.1', 'evil.example');
-  const page = await open(`${own}/`);
-  const read = await page.evaluate(attack, own);
+  const url = front.url.replace('127.0.0.1', 'evil.example');
+  const page = await open(`${url}/`);
+  const read = await page.evaluate(attack, url);
   const answered = Object.entries(read).filter(([, text]) => text !== '');
   expect(answered.length).toBeGreaterThan(20);
   const refused = answered.filter((answer) => !isProbe(answer));
@@ -55,9 +55,9 @@ function isProbe([name, text]: [string, string]): boolean {
 
 test('the same page can read the gateway under an allowed host name', async () => {
   await using careless = await start(['evil.example']);
-  const own = careless.url.replace('127.0.0.1', 'evil.example');
-  const page = await open(`${own}/`);
-  expect(await page.evaluate(ask, own)).toContain('"data":{"me":{"id":1}}');
+  const url = careless.url.replace('127.0.0.1', 'evil.example');
+  const page = await open(`${url}/`);
+  expect(await page.evaluate(ask, url)).toContain('"data":{"me":{"id":1}}');
 });
 
 test('a page of a listed origin can use POST and GET, and can read refusals', async () => {

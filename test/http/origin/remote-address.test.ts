@@ -23,7 +23,7 @@ test.each<[string, string[], string]>([
   ['what is hardly one', ['10.1.2.300'], '127.0.0.1'],
 ])('a trusted X-Forwarded-For is read: %s', async (_, headers, address) => {
   const seen = await addressesOf(headers.map((value) => `X-Forwarded-For: ${value}\r\n`).join(''));
-  expect(seen).toEqual({ believed: address, own: '127.0.0.1' });
+  expect(seen).toEqual({ believed: address, direct: '127.0.0.1' });
 });
 
 test.each([
@@ -48,12 +48,12 @@ test.each([
   expect(codesOf(await askFor('2.2.2.2, 10.1.2.3'))).toEqual(['RATE_LIMITED']);
 });
 
-async function addressesOf(headers: string): Promise<{ believed?: string; own?: string }> {
+async function addressesOf(headers: string): Promise<{ believed?: string; direct?: string }> {
   const server = await listen(
     (req, res) => {
       const exchange = new Exchange({ req, res });
       const believed = remoteAddress(exchange, true);
-      res.end(JSON.stringify({ believed, own: remoteAddress(exchange, false) }));
+      res.end(JSON.stringify({ believed, direct: remoteAddress(exchange, false) }));
     },
     { host: '127.0.0.1', port: 0 },
   );

@@ -96,10 +96,10 @@ test('a caller that leaves is logged as LEFT, before or during the answer', asyn
   const before = gateway.upstream.received.length;
   gateway.upstream.answer(silence);
   const leaving = new AbortController();
-  const asked = ask('{ persons { items { firstName } } }', {}, 'application/json', leaving.signal);
+  const answer = ask('{ persons { items { firstName } } }', {}, 'application/json', leaving.signal);
   await gateway.upstream.arrived(before + 1);
   leaving.abort();
-  await expect(asked).rejects.toThrow('abort');
+  await expect(answer).rejects.toThrow('abort');
   const said = await line();
   expect(said).toMatchObject({ code: 'LEFT', upstreamRequests: 1 });
   expect(said).not.toHaveProperty('status');
@@ -153,10 +153,10 @@ function ask(
 }
 
 function post(query: string, headers: Record<string, string>, signal?: AbortSignal) {
-  const given = Object.entries(headers).filter(([, value]) => value !== '');
+  const present = Object.entries(headers).filter(([, value]) => value !== '');
   return fetch(`${server.url}/graphql?of=Max`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...Object.fromEntries(given) },
+    headers: { 'content-type': 'application/json', ...Object.fromEntries(present) },
     body: JSON.stringify({ query }),
     ...(signal && { signal }),
   });

@@ -138,7 +138,7 @@ const later = (text: string, turns: number) => async () => {
 
 const pic = ({ size }: { size?: number }) => `Pic of size: ${size}`;
 
-const args = (given: object) => JSON.stringify(given);
+const args = (values: object) => JSON.stringify(values);
 
 function fruits() {
   const letters = {
@@ -182,7 +182,7 @@ const thrower = (error: unknown) => () => {
 
 function failing() {
   const extensions = { code: 'SPECIAL', foo: 'bar', list: [1, { a: null }] };
-  const one: Record<string, unknown> = {
+  const object: Record<string, unknown> = {
     sync: 'sync',
     throws: thrower(new Error('throws')),
     throwsText: thrower('a text'),
@@ -204,10 +204,10 @@ function failing() {
     badEnum: 'BLUE',
     textForList: 'a text',
   };
-  one['nested'] = () => one;
-  one['strictNested'] = () => one;
-  one['list'] = () => [one, null, { ...one, strict: 'there' }];
-  one['strictList'] = () => [
+  object['nested'] = () => object;
+  object['strictNested'] = () => object;
+  object['list'] = () => [object, null, { ...object, strict: 'there' }];
+  object['strictList'] = () => [
     { sync: 'in vain', strict: 'there' },
     { strict: thrower(new Error('strict')) },
   ];
@@ -229,5 +229,5 @@ function failing() {
   );
   const never = schema.getType('Never') as { serialize?: unknown };
   never.serialize = () => undefined;
-  return { schema, service: { rootValue: one } };
+  return { schema, service: { rootValue: object } };
 }

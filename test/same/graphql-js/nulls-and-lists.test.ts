@@ -162,7 +162,7 @@ function nulls() {
 
 function argumentsOf() {
   const schema = makeExecutableSchema('type Query { echo(text: String!): String other: String }', {
-    Query: { echo: (_: unknown, given: object) => JSON.stringify(given), other: () => 'other' },
+    Query: { echo: (_: unknown, args: object) => JSON.stringify(args), other: () => 'other' },
   });
   return { schema };
 }

@@ -83,7 +83,9 @@ function saga() {
     id,
     name,
     friends: (): unknown[] =>
-      friends.map((friend) => Promise.resolve(characters.find((one) => one.id === friend))),
+      friends.map((friend) =>
+        Promise.resolve(characters.find((character) => character.id === friend)),
+      ),
     appearsIn: ['NEWHOPE', 'EMPIRE', 'JEDI'],
     secretBackstory: story,
     ...more,
@@ -103,7 +105,8 @@ function saga() {
     }),
     make('2001', 'R2-D2', ['1000', '1002', '1003'], droid),
   ];
-  const byId = (_: unknown, { id }: { id: string }) => characters.find((one) => one.id === id);
+  const byId = (_: unknown, { id }: { id: string }) =>
+    characters.find((character) => character.id === id);
   const schema = makeExecutableSchema(
     `"One of the films."
      enum Episode { "1977" NEWHOPE "1980" EMPIRE JEDI }

@@ -302,7 +302,7 @@ sameAnswers('one of several', echoing, [
   ['none', 'refused', '{ one(in: {}) }'],
 ]);
 
-const echo = (_: unknown, given: object) => JSON.stringify(given);
+const echo = (_: unknown, args: object) => JSON.stringify(args);
 
 function echoing() {
   const schema = makeExecutableSchema(

@@ -14,8 +14,8 @@ test('a failing record does not affect the others of its page', async () => {
     _entities: [{ id: 'p2', rank: 2 }, null, { id: 'p90', rank: 90 }, { id: 'p4', rank: 4 }],
   });
   expect(errors).toMatchObject([{ message: 'No rank for p3.', path: ['_entities', 1] }]);
-  const one = await gateway.ask('{ person(id: "p5") { rank } }');
-  expect(one).toEqual({ data: { person: { rank: 5 } } });
+  const single = await gateway.ask('{ person(id: "p5") { rank } }');
+  expect(single).toEqual({ data: { person: { rank: 5 } } });
 });
 
 test('a record that is null because a field in it failed is reported as failed', async () => {
@@ -60,12 +60,12 @@ async function startWorld(fails: (id: string) => boolean, listed = '[Person!]!')
   const gateway = await startGatewayOverFake({ schema }, { snapshot: sdl });
   return {
     ...gateway,
-    entities: (wanted: readonly string[]) =>
+    entities: (requested: readonly string[]) =>
       gateway.ask(
         `query ($representations: [_Any!]!) {
           _entities(representations: $representations) { ... on Person { id rank } }
         }`,
-        { representations: wanted.map((id) => ({ __typename: 'Person', id })) },
+        { representations: requested.map((id) => ({ __typename: 'Person', id })) },
       ),
   };
 }

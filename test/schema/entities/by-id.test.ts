@@ -21,14 +21,14 @@ afterAll(async () => {
 
 test('many representations cost one request for each 50 different ids, and keep their order', async () => {
   const ids = Array.from({ length: 37 }, (_, at) => 1 + at);
-  const wanted = [
+  const requested = [
     ...ids,
     ...ids.toReversed(),
     ...Array.from({ length: 70 }, (_, at) => 1_000 + at),
   ];
-  const { data, errors } = await entities(wanted.map(candidate), '... on Candidate { id }');
+  const { data, errors } = await entities(requested.map(candidate), '... on Candidate { id }');
   expect(errors).toBeUndefined();
-  expect(data._entities).toEqual(wanted.map((id) => (id < 1_000 ? { id } : null)));
+  expect(data._entities).toEqual(requested.map((id) => (id < 1_000 ? { id } : null)));
   expect(requests().map(({ variables }) => Object.keys(variables).length)).toEqual([50, 50, 7]);
 });
 

@@ -43,13 +43,13 @@ test('a record that only an operation with a directive can see is found by it, a
 test('what a drain remembers of positions serves lookups with the same directives, and no others', async () => {
   const world = await startContexts();
   const drained = '{ allPersons { id } }';
-  const found = '{ person(id: "1") { name } }';
+  const lookup = '{ person(id: "1") { name } }';
   await world.ask(`query @inContext(country: "FR") ${drained}`);
   const walked = world.sent();
   const query = 'query ($in: String!) @inContext(country: $in)';
-  await world.ask(`${query} ${found}`, { in: 'FR' });
+  await world.ask(`${query} ${lookup}`, { in: 'FR' });
   expect(world.sent()).toBe(walked + 1);
-  await world.ask(`${query} ${found}`, { in: 'DE' });
+  await world.ask(`${query} ${lookup}`, { in: 'DE' });
   expect(world.sent()).toBeGreaterThan(walked + 2);
 });
 

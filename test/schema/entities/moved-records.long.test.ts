@@ -72,13 +72,13 @@ test('a bad record in each of many pages does not affect the others', async () =
   await using gateway = await startWorld(list, pageOf, undefined, (rank) => rank % 50 === 5);
   await gateway.ask('{ allPersons { id } }');
   const ranks = Array.from({ length: 20 }, (_, at) => [5, 7, 8, 9].map((place) => at * 50 + place));
-  const wanted = ranks.flat();
+  const requested = ranks.flat();
   const { data } = await gateway.entities(
-    wanted.map((rank) => `p${rank}`),
+    requested.map((rank) => `p${rank}`),
     'id rank',
   );
   expect(data._entities).toEqual(
-    wanted.map((rank) => (rank % 50 === 5 ? null : { id: `p${rank}`, rank })),
+    requested.map((rank) => (rank % 50 === 5 ? null : { id: `p${rank}`, rank })),
   );
 });
 
@@ -89,8 +89,8 @@ function people(count: number, name = 'p'): Person[] {
 type Pages = (all: readonly Person[], args: PageArgs) => object;
 
 function byKey(all: readonly Person[], { first, after }: PageArgs) {
-  const found = after ? all.findIndex(({ rank }) => rank > Number(after)) : 0;
-  const start = found < 0 ? all.length : found;
+  const index = after ? all.findIndex(({ rank }) => rank > Number(after)) : 0;
+  const start = index < 0 ? all.length : index;
   const items = all.slice(start, start + Math.min(first ?? 50, 50));
   const hasNextPage = start + items.length < all.length;
   return { items, pageInfo: { hasNextPage, endCursor: String(items.at(-1)?.rank) } };

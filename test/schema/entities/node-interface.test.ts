@@ -83,11 +83,11 @@ test('records of two types with one id have two global ids', async () => {
   );
   const ids = [data.allAs[0]!.id, data.allBs[0]!.id];
   expect(ids[0]).not.toBe(ids[1]);
-  const found = await world.ask(
+  const nodes = await world.ask(
     `query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on A { recordId } ... on B { recordId } } }`,
     { ids },
   );
-  expect(found.data).toEqual({ nodes: ids.map((id) => ({ id, recordId: 'é"1' })) });
+  expect(nodes.data).toEqual({ nodes: ids.map((id) => ({ id, recordId: 'é"1' })) });
 });
 
 test('nodes(ids:) requests the records of each type together, and keeps the order of the ids', async () => {
@@ -149,10 +149,10 @@ test('id and recordId under one alias, requested at the same time, are not confu
       .concat('{ a: allPersons(limit: 1) { x: id } b: allPersons(limit: 1) { x: recordId } }')
       .map(async (query) => (await world.ask(query)).data),
   );
-  const [own, global] = [{ x: first!.id }, { x: globalId(`Person:${first!.id}`) }];
+  const [recordKey, global] = [{ x: first!.id }, { x: globalId(`Person:${first!.id}`) }];
   expect(id).toEqual({ persons: { items: [global] } });
-  expect(recordId).toEqual({ persons: { items: [own] } });
-  expect(both).toEqual({ a: [global], b: [own] });
+  expect(recordId).toEqual({ persons: { items: [recordKey] } });
+  expect(both).toEqual({ a: [global], b: [recordKey] });
 });
 
 test('records of node(id:) are sent whole, without waiting for @defer', async () => {
@@ -309,10 +309,10 @@ test('SCHEMA_PREFIX is put before Node and its fields too', async () => {
     '{ hrAllPersons(limit: 1) { id } }',
   );
   const { id } = data.hrAllPersons[0]!;
-  const found = await world.ask(
+  const node = await world.ask(
     `{ hrNode(id: "${id}") { ...Id } } fragment Id on HrNode { __typename id }`,
   );
-  expect(found).toEqual({ data: { hrNode: { __typename: 'HrPerson', id } } });
+  expect(node).toEqual({ data: { hrNode: { __typename: 'HrPerson', id } } });
 });
 
 /** @param record for example `Person:1` */

@@ -25,15 +25,15 @@ describe('with a page index', () => {
     await using world = await startWorld({ persons: 4_800 });
     await world.gateway.ask(DRAIN);
     // The first page has 50 records, and the others have 48.
-    const wanted = Array.from(
+    const positions = Array.from(
       { length: 1_000 },
       (_, at) => Math.floor(at / 10) * 48 + 2 + (at % 10),
     );
     world.reset();
     world.holdUntil(8);
-    const { data, errors } = await world.entities(wanted.map(idOf));
+    const { data, errors } = await world.entities(positions.map(idOf));
     expect(errors).toBeUndefined();
-    expect(data._entities).toEqual(world.persons(wanted));
+    expect(data._entities).toEqual(world.persons(positions));
     expect(world.requests()).toHaveLength(100);
     expect(world.most()).toBe(8);
   });
@@ -45,8 +45,8 @@ describe('with a page index', () => {
     const { data } = await world.entities([idOf(52)]);
     expect(data._entities).toEqual(world.persons([52]));
     expect(world.requests().map(({ variables }) => variables['_rs_first'])).toEqual([3]);
-    const one = await world.gateway.ask('{ person(id: "' + idOf(52) + '") { firstName } }');
-    expect(one).toEqual({ data: { person: { firstName: world.persons([52])[0]!.firstName } } });
+    const single = await world.gateway.ask('{ person(id: "' + idOf(52) + '") { firstName } }');
+    expect(single).toEqual({ data: { person: { firstName: world.persons([52])[0]!.firstName } } });
     expect(world.requests()).toHaveLength(2);
   });
 
@@ -142,14 +142,14 @@ describe('with a page index', () => {
 describe('without a page index', () => {
   test('all requests share one walk, and each is answered as soon as its record is read', async () => {
     await using world = await startWorld({ persons: 2_500 });
-    const wanted = Array.from({ length: 40 }, (_, at) => at * 60);
+    const positions = Array.from({ length: 40 }, (_, at) => at * 60);
     const answers = await Promise.all(
-      wanted.map((at) =>
+      positions.map((at) =>
         world.gateway.ask(`{ person(id: "${idOf(at)}") { id firstName __typename } }`),
       ),
     );
     expect(answers.map(({ data }) => data)).toEqual(
-      world.persons(wanted).map((person) => ({ person })),
+      world.persons(positions).map((person) => ({ person })),
     );
     const walked = world.requests().filter(({ query }) => !query.includes('firstName'));
     expect(walked.length).toBeLessThanOrEqual(Math.ceil(2_500 / 48) + 1);

@@ -26,11 +26,11 @@ test('the global id of a custom scalar finds its record, whether the service has
   );
   const ids = data.allJobs.map(({ id }) => id);
   expect(data.allJobs.map(({ recordId }) => recordId)).toEqual(items.map(({ id }) => id));
-  const found = await gateway.ask(
+  const answer = await gateway.ask(
     'query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Job { recordId } } }',
     { ids },
   );
-  expect(found.data).toEqual({ nodes: data.allJobs });
+  expect(answer.data).toEqual({ nodes: data.allJobs });
 });
 
 test('an id of a custom scalar finds its record as a number and as a string, even in one request', async () => {
@@ -142,11 +142,11 @@ describe('a number with more digits than JavaScript can hold is the id with thes
     });
     const { data } = await through({ query: '{ allJobs { id recordId } }' });
     const { allJobs } = JSON.parse(data!) as { allJobs: { id: string }[] };
-    const found = await through({
+    const answer = await through({
       query: 'query ($id: ID!) { node(id: $id) { ... on Job { recordId } } }',
       variables: { id: allJobs[1]!.id },
     });
-    expect(found.data).toBe(`{"node":{"recordId":${LARGE}}}`);
+    expect(answer.data).toBe(`{"node":{"recordId":${LARGE}}}`);
   });
 
   test('it is refused beside values so deep that numbers are not kept exactly', async () => {

@@ -129,8 +129,8 @@ describe.each(settings)('records %s', (_, config, prefix) => {
   ])(
     'an error %s leaves the batch to be read value by value, and the others to be taken as bytes',
     async (__, id, error) => {
-      const some = all.with(13, { __typename: `${prefix}Person`, id });
-      const { text, ways } = await ask(gateway, some, prefix, (written) => written);
+      const representations = all.with(13, { __typename: `${prefix}Person`, id });
+      const { text, ways } = await ask(gateway, representations, prefix, (written) => written);
       expect(ways).toEqual({ scanned: 2, general: 1 });
       const { data, errors } = JSON.parse(text) as Entities;
       expect(errors).toMatchObject([error]);
@@ -228,7 +228,7 @@ function reversed(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(reversed);
   const entries = Object.entries(value).toReversed();
-  return Object.fromEntries(entries.map(([key, one]) => [key, reversed(one)]));
+  return Object.fromEntries(entries.map(([key, member]) => [key, reversed(member)]));
 }
 
 function range(count: number): number[] {

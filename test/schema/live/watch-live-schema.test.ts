@@ -130,12 +130,12 @@ async function start(poll: number | 'off' = 60) {
     looks: async (count: number, requests = 2) => {
       // The refresh at the start uses real sockets: it must be over before the clock passes its time limit.
       await gateway.ask(NAMES);
-      const wanted = upstream.received.length + count * requests + 1;
+      const expected = upstream.received.length + count * requests + 1;
       const looked = async () => {
         await clock.pass(30 * SECOND);
         return upstream.received.length;
       };
-      await expect.poll(looked, { interval: 2, timeout: 20_000 }).toBeGreaterThanOrEqual(wanted);
+      await expect.poll(looked, { interval: 2, timeout: 20_000 }).toBeGreaterThanOrEqual(expected);
     },
     /** What was logged about the live schema. */
     said: () =>

@@ -49,10 +49,10 @@ test.each(['schema/upstream.graphql', 'schema/results.graphql'])(
     for (const group of groups) {
       const gone = new Set(group.map(keyOf));
       const left = partsOf(readSnapshot(withoutParts(snapshot, gone), path), new Set());
-      const found = [...left.selectable, ...left.inputParts]
+      const remaining = [...left.selectable, ...left.inputParts]
         .map(keyOf)
         .filter((key) => gone.has(key));
-      expect(found).toEqual([]);
+      expect(remaining).toEqual([]);
     }
   },
 );

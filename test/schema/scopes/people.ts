@@ -131,8 +131,8 @@ export function peopleService() {
   const schema = makeExecutableSchema(peopleSdl, {
     Query: {
       people: (_: unknown, { email, ...args }: PageArgs & { email?: string }) => {
-        const found = people.filter((each) => email === undefined || emailOf(each) === email);
-        return pageOf(found, args);
+        const matching = people.filter((each) => email === undefined || emailOf(each) === email);
+        return pageOf(matching, args);
       },
       teams: (_: unknown, args: PageArgs) => pageOf(teams, args),
       team: (_: unknown, { id }: { id: string }) => team(Number(id.slice(1))),

@@ -22,7 +22,7 @@ export async function openBrowser(names: readonly string[] = []): Promise<Browse
     headless: true,
     args: [
       ...packaged.args.filter((arg) => !unwanted.has(arg)),
-      ...wanted,
+      ...switches,
       `--host-resolver-rules=${resolverRules(names)}`,
     ],
     env: {
@@ -61,7 +61,7 @@ const unwanted: ReadonlySet<string> = new Set([
   '--allow-running-insecure-content',
 ]);
 
-const wanted = [
+const switches = [
   '--no-sandbox',
   '--disable-gpu',
   '--disable-background-networking',
@@ -131,7 +131,7 @@ async function libraries(executable: string, home: string): Promise<{ LD_LIBRARY
     return {};
   } catch {
     const present = process.env['LD_LIBRARY_PATH'];
-    const own = join(home, 'al2023', 'lib');
-    return { LD_LIBRARY_PATH: present ? `${own}:${present}` : own };
+    const bundled = join(home, 'al2023', 'lib');
+    return { LD_LIBRARY_PATH: present ? `${bundled}:${present}` : bundled };
   }
 }

@@ -25,7 +25,7 @@ export function byPath(received: readonly object[]): Payload[] {
   const open = new Map<string, NonNullable<IdPayload['pending']>[number] & { sent: number }>();
   const data: Record<string, unknown> = {};
   const announced = new Set<string>();
-  const found = (id: string) => {
+  const openPart = (id: string) => {
     const part = open.get(id);
     if (!part) throw new Error(`The part ${id} is not pending.`);
     return part;
@@ -48,12 +48,12 @@ export function byPath(received: readonly object[]): Payload[] {
       // The path of a part is in the payload that announces it, or in an earlier one.
       later.push(() => {
         const place = at(part.path);
-        if (Array.isArray(place)) found(part.id).sent = place.length;
+        if (Array.isArray(place)) openPart(part.id).sent = place.length;
       });
     }
     if (index === 0) for (const check of later.splice(0)) check();
     for (const { id, items, subPath = [], ...rest } of payload.incremental ?? []) {
-      const part = found(id);
+      const part = openPart(id);
       const label = part.label === undefined ? {} : { label: part.label };
       if (items) {
         (at(part.path) as unknown[]).push(...structuredClone(items));
@@ -67,7 +67,7 @@ export function byPath(received: readonly object[]): Payload[] {
     }
     for (const check of later) check();
     for (const { id, errors } of payload.completed ?? []) {
-      const { path, label, sent } = found(id);
+      const { path, label, sent } = openPart(id);
       open.delete(id);
       if (!errors) continue;
       const isList = Array.isArray(at(path));
@@ -95,9 +95,9 @@ export function byPath(received: readonly object[]): Payload[] {
 /** Several parts may contain the same field; its objects and lists are the same then. */
 export function merge(held: object, more: object): void {
   for (const [key, value] of Object.entries(more) as [string, unknown][]) {
-    const there = (held as Record<string, unknown>)[key];
-    const isBoth = [there, value].every((one) => typeof one === 'object' && one !== null);
-    if (isBoth) merge(there as object, value as object);
+    const previous = (held as Record<string, unknown>)[key];
+    const isBoth = [previous, value].every((side) => typeof side === 'object' && side !== null);
+    if (isBoth) merge(previous as object, value as object);
     else (held as Record<string, unknown>)[key] = value;
   }
 }

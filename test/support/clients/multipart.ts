@@ -43,9 +43,10 @@ export async function* partsOf(response: Response): AsyncGenerator<Payload, void
       text = Buffer.concat([text, value]);
     }
   };
-  const expect = async (wanted: string) => {
-    const got = await take(wanted.length);
-    if (got !== wanted) throw new Error(`${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
+  const expect = async (expected: string) => {
+    const got = await take(expected.length);
+    if (got !== expected)
+      throw new Error(`${JSON.stringify(got)}, not ${JSON.stringify(expected)}`);
   };
   try {
     await expect('\r\n---');
@@ -124,9 +125,9 @@ export async function joinedAnswer(
   const lacking = increments.filter(({ items, data }) => items === null || data === null);
   const joined = payloads.map((payload) => ({
     ...payload,
-    incremental: payload.incremental?.filter((one) => !lacking.includes(one)) ?? [],
+    incremental: payload.incremental?.filter((part) => !lacking.includes(part)) ?? [],
   }));
-  const errors = [...payloads, ...increments].flatMap(({ errors: own = [] }) => own);
+  const errors = [...payloads, ...increments].flatMap(({ errors: reported = [] }) => reported);
   return {
     data: payloads[0]!.data ? putTogether(joined) : payloads[0]!.data,
     errors: errors.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
@@ -147,7 +148,7 @@ export function list(payload: Payload | undefined, key = 'allPersons'): unknown[
 /** Joins the parts of a list. */
 export function whole([first, ...later]: Payload[], key = 'allPersons'): unknown[] {
   const streamed = later.flatMap(({ incremental = [] }) => incremental);
-  const items = streamed.filter(({ path }) => path[0] === key).flatMap((one) => one.items ?? []);
+  const items = streamed.filter(({ path }) => path[0] === key).flatMap((part) => part.items ?? []);
   return [...list(first, key), ...items];
 }
 
@@ -161,9 +162,9 @@ export function putTogether([first, ...later]: Payload[]): Payload['data'] {
       merge(held(path) as object, part.data as object);
       continue;
     }
-    const there = held(path.slice(0, -1)) as unknown[];
-    if (there.length !== path.at(-1)) throw new Error(`${path.join('.')}, not ${there.length}`);
-    there.push(...(part.items ?? []));
+    const items = held(path.slice(0, -1)) as unknown[];
+    if (items.length !== path.at(-1)) throw new Error(`${path.join('.')}, not ${items.length}`);
+    items.push(...(part.items ?? []));
   }
   return data;
 }

@@ -49,7 +49,7 @@ export function megabytes(limit: string): number {
 
 export function lastStage(all: readonly Instruction[]): Image {
   const stage = all.slice(all.findLastIndex(({ name }) => name === 'FROM'));
-  const textOf = (wanted: string) => stage.find(({ name }) => name === wanted)!.text;
+  const textOf = (instruction: string) => stage.find(({ name }) => name === instruction)!.text;
   const args = all.filter(({ name }) => name === 'ARG').map(({ text }) => text.split('='));
   const [uid, gid] = textOf('USER').split(':').map(Number);
   return {

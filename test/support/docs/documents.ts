@@ -23,9 +23,9 @@ export function blocksOf(document: string): Block[] {
 
 /** The only block of a document that contains this. */
 export function blockWith(document: string, content: string): string {
-  const found = blocksOf(document).filter(({ text }) => text.includes(content));
-  if (found.length === 1) return found[0]!.text;
-  throw new Error(`${document} has ${found.length} blocks with ${content}`);
+  const blocks = blocksOf(document).filter(({ text }) => text.includes(content));
+  if (blocks.length === 1) return blocks[0]!.text;
+  throw new Error(`${document} has ${blocks.length} blocks with ${content}`);
 }
 
 /** The texts between backquotes, in sentences and tables. */

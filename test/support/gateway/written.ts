@@ -19,8 +19,8 @@ export function wrote(text: string): string {
 
 export function secretsIn(texts: readonly string[]): string[] {
   return texts.flatMap((text) => {
-    const found = SECRET.exec(text);
-    return found ? [text.slice(Math.max(0, found.index - 200), found.index + 60)] : [];
+    const match = SECRET.exec(text);
+    return match ? [text.slice(Math.max(0, match.index - 200), match.index + 60)] : [];
   });
 }
 

@@ -330,8 +330,8 @@ function newCandidate(id: number) {
 
 function listsOf({ candidates, vacancies, robots, agencies }: Records) {
   const [someCandidates, someVacancies] = [candidates.slice(0, 37), vacancies.slice(0, 8)];
-  const applicants = candidates.flatMap((one, index) =>
-    index % 10 === 9 ? [one, robots[(index - 9) / 10]!] : [one],
+  const applicants = candidates.flatMap((candidate, index) =>
+    index % 10 === 9 ? [candidate, robots[(index - 9) / 10]!] : [candidate],
   );
   const events = (count: number, of: number | string) =>
     range(count).map((number) => ({
@@ -346,12 +346,12 @@ function listsOf({ candidates, vacancies, robots, agencies }: Records) {
         candidates
           .filter(({ stage }) => filter?.stage?.includes(stage) ?? true)
           .slice(0, limit ?? undefined)
-          .map((one) => (one.id % 13 === 0 ? null : one)),
+          .map((candidate) => (candidate.id % 13 === 0 ? null : candidate)),
       ),
       activeCandidates: list(100, () => candidates),
       vacancies: list(5, () => someVacancies),
       openings: list(7, (_, { open }: { open?: boolean | null }) =>
-        vacancies.filter((one) => one.open === (open ?? one.open)),
+        vacancies.filter((vacancy) => vacancy.open === (open ?? vacancy.open)),
       ),
       applicants: list(20, () => applicants),
       named: list(10, () => [...someVacancies, ...someCandidates]),
@@ -362,8 +362,8 @@ function listsOf({ candidates, vacancies, robots, agencies }: Records) {
     Vacancy: {
       candidates: list(3, ({ id }: Vacant, { minId }: { minId?: number | null }) =>
         someCandidates
-          .filter((one) => (one.id + 3) % 8 < id % 8 && one.id >= (minId ?? 0))
-          .map((one) => (one.id % 9 === 0 ? null : one)),
+          .filter((candidate) => (candidate.id + 3) % 8 < id % 8 && candidate.id >= (minId ?? 0))
+          .map((candidate) => (candidate.id % 9 === 0 ? null : candidate)),
       ),
       contacts: list(4, ({ id }: Vacant) =>
         id % 4 === 0 ? [] : [...agencies, ...candidates.slice(0, id)],
@@ -391,10 +391,10 @@ function fieldsOf({ candidates, vacancies, agencies }: Records) {
       vacancy: byId(vacancies),
       theVacancy: byId(vacancies),
       vacancyBy: (_: unknown, { by }: { by: { id?: number; title?: string } }) =>
-        vacancies.find((one) => one.id === by.id || titleOf(one) === by.title) ?? null,
+        vacancies.find((vacancy) => vacancy.id === by.id || titleOf(vacancy) === by.title) ?? null,
       agencyCalled: (_: unknown, { label }: { label: string }) =>
-        agencies.find((one) => one.label === label) ?? null,
-      allOpenings: () => vacancies.map((one) => titleOf(one)),
+        agencies.find((agency) => agency.label === label) ?? null,
+      allOpenings: () => vacancies.map((vacancy) => titleOf(vacancy)),
       tags: () => ({ items: ['x', 'y'], pageInfo: { first: 2, hasNextPage: false } }),
       failing: () => {
         throw failure('This field always fails.', { code: 'ALWAYS', hint: { deep: [1] } });
@@ -440,12 +440,12 @@ function mutationsOf({ candidates, vacancies }: Records, sent: { renames: number
   return {
     rename: (_: unknown, { id, name }: { id: number; name: string }) => {
       sent.renames += 1;
-      const found = candidates.find((one) => one.id === id);
-      if (found) found.name = name;
-      return found ?? null;
+      const renamed = candidates.find((candidate) => candidate.id === id);
+      if (renamed) renamed.name = name;
+      return renamed ?? null;
     },
     hire: (_: unknown, { candidate: id }: { candidate: number }) =>
-      candidates.find((one) => one.id === id) ?? null,
+      candidates.find((candidate) => candidate.id === id) ?? null,
     open: byId(vacancies),
   };
 }
@@ -494,7 +494,7 @@ function withoutFields(sdl: string, names: readonly string[]): string {
 }
 
 function byId(records: readonly FullRecord[]) {
-  return (_: unknown, { id }: { id: number }) => records.find((one) => one.id === id) ?? null;
+  return (_: unknown, { id }: { id: number }) => records.find((record) => record.id === id) ?? null;
 }
 
 function company(id: string) {

@@ -214,15 +214,15 @@ function change(root: { answer: unknown }, place: number, put: unknown): void {
 }
 
 /** Resolves their paths, where these are still choices. */
-function errorsAt(given: unknown, data: unknown): unknown {
-  if (!Array.isArray(given)) return given;
+function errorsAt(unresolved: unknown, data: unknown): unknown {
+  if (!Array.isArray(unresolved)) return unresolved;
   const paths: unknown[][] = [];
   follow(data, [], (path) => paths.push(path));
-  return given.map((error: unknown) => {
+  return unresolved.map((error: unknown) => {
     const path = isObject(error) ? error['path'] : undefined;
     if (!isObject(error) || !isObject(path) || !('place' in path)) return error;
-    const there = paths[Number(path['place']) % paths.length] ?? [];
-    return { ...error, path: [...there, ...(path['more'] as unknown[])] };
+    const start = paths[Number(path['place']) % paths.length] ?? [];
+    return { ...error, path: [...start, ...(path['more'] as unknown[])] };
   });
 }
 

@@ -126,13 +126,13 @@ export async function startFakeUpstream({
       response.writableFinished ? ('answered' as const) : ('cut' as const),
     );
     const token = (headers.authorization ?? '').replace(/^Bearer /, '');
-    const one: Received = { path, method, headers, token, body, connection, over };
-    if (path === '/auth_check') return checkReply(response, one, sandbox);
+    const arrival: Received = { path, method, headers, token, body, connection, over };
+    if (path === '/auth_check') return checkReply(response, arrival, sandbox);
     const reply = replies[0]!;
     if (replies.length > 1) replies = replies.slice(1);
-    received.push(one);
+    received.push(arrival);
     arrivals.emit('one');
-    await reply(response, one, sandbox);
+    await reply(response, arrival, sandbox);
   }
 
   return {
@@ -450,8 +450,10 @@ export function costOf({ body }: Received): { cost: number; first: number | null
   };
   const document = parse(query);
   const fragments = new Map(
-    document.definitions.flatMap((one) =>
-      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one.selectionSet]] : [],
+    document.definitions.flatMap((definition) =>
+      definition.kind === Kind.FRAGMENT_DEFINITION
+        ? [[definition.name.value, definition.selectionSet]]
+        : [],
     ),
   );
   let outermost: number | null | undefined;
@@ -471,19 +473,21 @@ export function costOf({ body }: Received): { cost: number; first: number | null
 
   function costOfField({ arguments: args = [], selectionSet }: FieldNode): number {
     if (!selectionSet) return 1;
-    const items = selectionSet.selections.flatMap((one) =>
-      one.kind === Kind.FIELD && one.name.value === 'items' ? [one.selectionSet!] : [],
+    const items = selectionSet.selections.flatMap((selection) =>
+      selection.kind === Kind.FIELD && selection.name.value === 'items'
+        ? [selection.selectionSet!]
+        : [],
     );
     if (items.length === 0) return 1 + costOfAll(selectionSet);
     const first = args.find(({ name }) => name.value === 'first')?.value;
-    const given =
+    const pageSize =
       first?.kind === Kind.VARIABLE
         ? (variables[first.name.value] as number | undefined)
         : first?.kind === Kind.INT
           ? Number(first.value)
           : undefined;
-    outermost ??= given ?? null;
-    const of = items.reduce((sum, one) => sum + costOfAll(one), 0);
-    return 1 + Math.min(given ?? PAGE, PAGE) * of;
+    outermost ??= pageSize ?? null;
+    const of = items.reduce((sum, item) => sum + costOfAll(item), 0);
+    return 1 + Math.min(pageSize ?? PAGE, PAGE) * of;
   }
 }

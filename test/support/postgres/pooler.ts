@@ -152,9 +152,9 @@ export async function startPooler(serverPort: number, password: string, size = 1
 
   async function serveNext(): Promise<void> {
     for (const client of queue.slice()) {
-      const own = pool.filter(({ startup }) => startup === client.startup);
-      const free = own.find((server) => server.client === undefined);
-      const server = free ?? (own.length < size ? await open(client) : undefined);
+      const servers = pool.filter(({ startup }) => startup === client.startup);
+      const free = servers.find((server) => server.client === undefined);
+      const server = free ?? (servers.length < size ? await open(client) : undefined);
       if (!server || server.client || !queue.includes(client)) continue;
       queue.splice(queue.indexOf(client), 1);
       server.client = client;

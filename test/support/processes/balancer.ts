@@ -5,7 +5,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 export interface Balancer extends AsyncDisposable {
   readonly url: string;
   /** The number of connections of each backend. */
-  readonly given: readonly number[];
+  readonly connections: readonly number[];
 }
 
 export interface Backend {
@@ -17,7 +17,7 @@ const PROBE_MS = 20;
 /** Distributes new connections by turns over the backends whose last reply to `/ready` was yes. */
 export async function startBalancer(backends: readonly Backend[]): Promise<Balancer> {
   const ready = new Set<Backend>();
-  const given = backends.map(() => 0);
+  const connections = backends.map(() => 0);
   const sockets = new Set<Socket>();
   const keep = (socket: Socket) => {
     sockets.add(socket.on('error', () => undefined));
@@ -30,7 +30,7 @@ export async function startBalancer(backends: readonly Backend[]): Promise<Balan
     const able = backends.filter((backend) => ready.has(backend));
     const backend = able[(turn += 1) % able.length];
     if (!backend) return void client.destroy();
-    given[backends.indexOf(backend)]! += 1;
+    connections[backends.indexOf(backend)]! += 1;
     const { hostname, port } = new URL(backend.url);
     const behind = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     keep(behind);
@@ -60,7 +60,7 @@ export async function startBalancer(backends: readonly Backend[]): Promise<Balan
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    given,
+    connections,
     [Symbol.asyncDispose]: async () => {
       stop.abort();
       await probing;

@@ -186,12 +186,12 @@ function programOf(
       return stdout + stderr;
     },
     printed: (pattern) =>
-      new Promise((found, fail) => {
+      new Promise((done, fail) => {
         const look = () => {
           const match = pattern.exec(stdout);
           if (!match) return;
           lookers.delete(look);
-          found(match);
+          done(match);
         };
         lookers.add(look);
         look();

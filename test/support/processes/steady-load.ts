@@ -38,14 +38,14 @@ export function startSteadyLoad(origin: string, clients = 8): SteadyLoad {
     }
   };
   const ended = Promise.all(
-    progress.map(async (own, client) => {
+    progress.map(async (counts, client) => {
       const pool = new Pool(origin, { connections: 1, pipelining: 1 });
       while (state.goesOn) {
-        own.sent += 1;
+        counts.sent += 1;
         // Equal queries would share one request to the service.
-        const label = `of${client}n${own.sent}`;
+        const label = `of${client}n${counts.sent}`;
         await ask(pool, `{ persons(first: 3) { items { id ${label}: id } } }`);
-        own.answered += 1;
+        counts.answered += 1;
         for (const look of lookers) look();
         await delay(PAUSE_MS);
       }

@@ -25,10 +25,10 @@ export class ManualClock implements Clock {
   readonly now = (): number => this.#wallStart + this.#elapsed;
   readonly elapsed = (): number => this.#elapsed;
 
-  readonly sleep = async (asked: number, signal?: AbortSignal): Promise<void> => {
+  readonly sleep = async (exactMs: number, signal?: AbortSignal): Promise<void> => {
     signal?.throwIfAborted();
     // Rounded as timers round: with fractions a sleeper might never reach its time.
-    const ms = Math.max(1, Math.ceil(asked));
+    const ms = Math.max(1, Math.ceil(exactMs));
     if (ms <= NAP_MS) {
       this.jump(ms);
       await setImmediate();
@@ -64,7 +64,7 @@ export class ManualClock implements Clock {
     const end = this.#elapsed + ms;
     for (;;) {
       await this.asleep();
-      const [next] = [...this.#sleepers].toSorted((one, other) => one.at - other.at);
+      const [next] = [...this.#sleepers].toSorted((left, right) => left.at - right.at);
       if (!next || next.at > end) break;
       this.#elapsed = Math.max(this.#elapsed, next.at);
       this.#wake(next);

@@ -98,13 +98,13 @@ function replaced(bytes: Buffer, choose: Choose, what: RegExp, by: readonly stri
   const places = [...text.matchAll(new RegExp(what.source, 'g'))];
   if (places.length === 0) return bytes;
   const place = places[choose(places.length)]!;
-  const [found] = place;
+  const [match] = place;
   const replacement = Buffer.from(by[choose(by.length)]!).toString('latin1');
   const written = replacement.includes('$')
-    ? found.replace(new RegExp(what.source), replacement)
+    ? match.replace(new RegExp(what.source), replacement)
     : replacement;
   return Buffer.from(
-    `${text.slice(0, place.index)}${written}${text.slice(place.index + found.length)}`,
+    `${text.slice(0, place.index)}${written}${text.slice(place.index + match.length)}`,
     'latin1',
   );
 }

@@ -37,7 +37,9 @@ export interface RandomSelection {
 
 /** Whether each operation has as many directives as the gateway allows, those of a fragment counted at each spread. */
 export function hasFewDirectives(document: DocumentNode): boolean {
-  return [...measureDocument(document).operations.values()].every((one) => one.directives <= 100);
+  return [...measureDocument(document).operations.values()].every(
+    (operation) => operation.directives <= 100,
+  );
 }
 
 /** Values for custom scalars, and for arguments where a random value would hardly ever match. */
@@ -185,7 +187,7 @@ export function randomSelection(
     const possible = isAbstractType(type)
       ? schema.getPossibleTypes(type)
       : [type as GraphQLObjectType];
-    const interfaces = [...new Set(possible.flatMap((one) => one.getInterfaces()))];
+    const interfaces = [...new Set(possible.flatMap((object) => object.getInterfaces()))];
     const on =
       interfaces.length > 0 && chance(20)
         ? pick(interfaces)
@@ -200,18 +202,18 @@ export function randomSelection(
     const condition = on !== type || chance(80) ? ` on ${on.name}` : '';
     if (chance(50)) return `...${condition}${directive('INLINE_FRAGMENT')}${defer()} ${body}`;
     const name = `F${names}${fragments.length}`;
-    const own = ownDirectives('FRAGMENT_DEFINITION');
-    fragments.push(`fragment ${name} on ${on.name}${own} ${body}`);
+    const custom = ownDirectives('FRAGMENT_DEFINITION');
+    fragments.push(`fragment ${name} on ${on.name}${custom} ${body}`);
     named.push({ name, on });
     return `...${name}${directive('FRAGMENT_SPREAD')}${defer()}`;
   }
 
   function directive(location: `${DirectiveLocation}`): string {
-    const own = ownDirectives(location);
-    if (!chance(8)) return own;
+    const custom = ownDirectives(location);
+    if (!chance(8)) return custom;
     const name = pick(['skip', 'include']);
     const value = chance(30);
-    return `${own} @${name}(if: ${chance(50) ? variable(conditionType, value) : value})`;
+    return `${custom} @${name}(if: ${chance(50) ? variable(conditionType, value) : value})`;
   }
 
   function defer(): string {
@@ -278,14 +280,14 @@ export function randomSelection(
     if (isInputObjectType(type)) {
       const fields = Object.values(type.getFields());
       if (type.isOneOf) {
-        const one = pick(fields);
-        return { [one.name]: inputValue(one.type, 9) };
+        const field = pick(fields);
+        return { [field.name]: inputValue(field.type, 9) };
       }
-      const given = fields.filter(
+      const chosen = fields.filter(
         (field) => isNonNullType(field.type) || (depth < 2 && chance(40)),
       );
       return Object.fromEntries(
-        given.map(({ name, type: inner }) => [name, inputValue(inner, depth + 1)]),
+        chosen.map(({ name, type: inner }) => [name, inputValue(inner, depth + 1)]),
       );
     }
     return hints.scalar(getNamedType(type).name, g);
@@ -300,7 +302,7 @@ function literal(type: GraphQLInputType, value: unknown): string {
   if (value === null) return 'null';
   if (isNonNullType(type)) return literal(type.ofType, value);
   if (isListType(type)) {
-    return `[${(value as unknown[]).map((one) => literal(type.ofType, one)).join(', ')}]`;
+    return `[${(value as unknown[]).map((item) => literal(type.ofType, item)).join(', ')}]`;
   }
   if (isEnumType(type)) return value as string;
   if (isInputObjectType(type)) {

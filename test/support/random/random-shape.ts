@@ -94,8 +94,8 @@ export function randomAnswer(shape: Shape, choose: Choose): string {
     case 'enum':
       return `"${[...shape.values!][choose(shape.values!.size)]!}"`;
     default: {
-      const some = VALUES[shape.kind];
-      return some[choose(some.length)]!;
+      const values = VALUES[shape.kind];
+      return values[choose(values.length)]!;
     }
   }
 }

@@ -15,7 +15,10 @@ export function worstOfSequential(start: ModelList, changes: readonly Change[]):
       visit(changed, left.slice(1), before);
     }
     const page = pageOf(list, before);
-    const seen = (page?.items ?? []).reduce((mask, one) => mask | bitOf(one.identity), before.seen);
+    const seen = (page?.items ?? []).reduce(
+      (mask, item) => mask | bitOf(item.identity),
+      before.seen,
+    );
     const cursor = page?.endCursor ?? null;
     const isStuck = page?.hasNextPage && before.cursors.has(cursor) && seen === before.seen;
     if (!page || isStuck) {

@@ -65,14 +65,18 @@ export function apolloEstimate(
     }, 0);
   }
 
-  function ofField(node: FieldNode, parent: GraphQLNamedType, given: number | undefined): number {
+  function ofField(
+    node: FieldNode,
+    parent: GraphQLNamedType,
+    givenSize: number | undefined,
+  ): number {
     const field = 'getFields' in parent && parent.getFields()[node.name.value];
     if (!field || !('args' in field)) return 0; // __typename
     const type = getNamedType(field.type);
     const size = argumentsOf(field.astNode?.directives, 'listSize') as ListSize | undefined;
     const expected = size && expectedLength(size, node, field);
     const isList = isListType(getNullableType(field.type));
-    const length = isList ? (given ?? expected ?? listSize) : 1;
+    const length = isList ? (givenSize ?? expected ?? listSize) : 1;
     const weight =
       weightOf(field.astNode?.directives) ??
       weightOf(type.astNode?.directives) ??
@@ -111,10 +115,8 @@ function argumentsOf(
   directives: readonly ConstDirectiveNode[] | undefined,
   name: string,
 ): Record<string, unknown> | undefined {
-  const found = directives?.find((each) => each.name.value === name);
-  if (!found) return undefined;
-  const given = found.arguments ?? [];
-  return Object.fromEntries(
-    given.map((each) => [each.name.value, valueFromASTUntyped(each.value)]),
-  );
+  const directive = directives?.find((each) => each.name.value === name);
+  if (!directive) return undefined;
+  const args = directive.arguments ?? [];
+  return Object.fromEntries(args.map((each) => [each.name.value, valueFromASTUntyped(each.value)]));
 }
