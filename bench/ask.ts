@@ -4,7 +4,7 @@ import type { SandboxState } from './processes/sandbox-process.ts';
 
 export interface GraphqlEndpoint {
   readonly endpoint: string;
-  /** The access token for the sandbox; the gateway has its own. */
+  /** The access token for the sandbox. A gateway uses its own. */
   readonly token?: string;
 }
 
@@ -28,7 +28,7 @@ export const PERSONS = /* GraphQL */ `
   }
 `;
 
-/** The data of a query. Throws if the answer has errors: then nothing is worth measuring. */
+/** Returns the data of a query. Throws if the answer has errors: its time would mean nothing. */
 export async function ask<T>(
   { endpoint, token }: GraphqlEndpoint,
   query: string,

@@ -2,7 +2,7 @@ import { askPage, type GraphqlEndpoint } from './ask.ts';
 
 export type Cursor = string | null;
 
-/** The loop that a program without a gateway contains. Returns the cursors of the pages. */
+/** Reads the list page by page, as a program without a gateway does. Returns the cursors of the pages. */
 export async function bareLoop(sandbox: GraphqlEndpoint): Promise<Cursor[]> {
   const cursors: Cursor[] = [null];
   for (;;) {
@@ -12,7 +12,7 @@ export async function bareLoop(sandbox: GraphqlEndpoint): Promise<Cursor[]> {
   }
 }
 
-/** Reads known pages in parallel, without a gateway: nothing can be faster on this machine. */
+/** Reads known pages in parallel, without a gateway: the lower bound on this machine. */
 export async function readAtATime(
   sandbox: GraphqlEndpoint,
   cursors: readonly Cursor[],

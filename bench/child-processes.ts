@@ -22,7 +22,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => process.exit(1));
 }
 
-/** Starts a file, named relative to this folder. It inherits nothing of the environment. */
+/** Starts a file, given relative to this folder. It does not inherit the environment. */
 export function start(
   file: string,
   { args = [], execArgv = [], env = {} }: StartOptions = {},
@@ -85,7 +85,7 @@ export async function endpointIn(child: ChildProcess): Promise<string> {
   return await promise;
 }
 
-/** Reads its output to the end, because a process blocks when nobody reads its output; keeps the beginning. */
+/** Reads the output to the end, because unread output blocks a process. Keeps the beginning. */
 export function printedBy(child: ChildProcess): () => string {
   let printed = '';
   child.stdout!.on('data', (bytes: Buffer) => {

@@ -15,7 +15,7 @@ export interface CpuShares extends Disposable {
  */
 interface Controller {
   readonly folder: string;
-  /** What to write into which file of a group, in this order. Microseconds. */
+  /** The files of a group and their contents, in the order of writing. Microseconds. */
   readonly limits: (quota: number, period: number) => readonly (readonly [string, string])[];
 }
 
@@ -48,7 +48,7 @@ export function openCpuShares(): CpuShares {
     mkdirSync(group);
     groups.push(group);
     for (const [file, value] of limits(Math.round(share * PERIOD_US), PERIOD_US)) {
-      // Without this flag, a missing file is a missing permission.
+      // Without this flag, a missing file is reported as a missing permission.
       writeFileSync(join(group, file), value, { flag: 'r+' });
     }
     return group;
@@ -96,6 +96,6 @@ function release(pid: string, parent: string): void {
   try {
     writeFileSync(join(parent, 'cgroup.procs'), pid);
   } catch {
-    // It has ended in the meantime, or is ending.
+    // The process has ended, or is ending.
   }
 }

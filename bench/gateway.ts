@@ -15,7 +15,7 @@ export interface Server extends Target, AsyncDisposable {
 }
 
 export interface BenchGateway extends Server {
-  /** What the module in `reports` sends; only of a gateway with one. */
+  /** The report of the module in `reports`; only for a gateway that has one. */
   report<R = Report>(): Promise<R>;
 }
 
@@ -61,7 +61,7 @@ export async function timeToReady(
   const printed = printedBy(child);
   while (!(await isReady(port))) {
     if (hasEnded(child)) throw new Error(`The gateway ended:\n${printed()}`);
-    // Often enough for the measurement, and rarely enough to leave the gateway its CPU.
+    // Often enough for the measurement, and rarely enough not to use the CPU of the gateway.
     await wait(10);
   }
   const gateway = {
@@ -88,7 +88,7 @@ async function isReady(port: number): Promise<boolean> {
   try {
     return (await fetch(`http://127.0.0.1:${port}/ready`)).status === 200;
   } catch {
-    // It does not listen yet.
+    // The gateway does not listen yet.
     return false;
   }
 }

@@ -7,7 +7,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 export interface Issuer extends AsyncDisposable {
   /** The settings of a gateway that accepts its tokens. */
   readonly env: Readonly<Record<string, string>>;
-  /** By their algorithms. Each has the scopes of the API key in `FRONT_DOOR`, and outlives the benchmark. */
+  /** Tokens by algorithm. Each has the scopes of the API key in `FRONT_DOOR`, and outlives the benchmark. */
   readonly tokens: ReadonlyMap<string, string>;
 }
 

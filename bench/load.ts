@@ -3,7 +3,7 @@ import type { Answered, LoadCommand, Pressed } from './processes/load-process.ts
 
 type Of<Kind extends LoadCommand['do']> = Omit<Extract<LoadCommand, { do: Kind }>, 'do'>;
 
-/** A process of its own that sends requests and reads answers, at little cost. */
+/** A process that sends requests and reads answers at little cost. */
 export interface Load extends AsyncDisposable {
   press(load: Of<'press'>): Promise<Pressed>;
   keepPace(load: Of<'keep pace'>): Promise<Pressed>;

@@ -19,7 +19,7 @@ export interface PageFigures {
   readonly rate: number;
   /** Microseconds of one request. */
   readonly cpu: number;
-  /** Of one request. */
+  /** Per request. */
   readonly upstreamRequests: number;
   /** How long it was measured. */
   readonly seconds: number;
@@ -68,7 +68,7 @@ export async function measureInTurn<Name extends string>(
   return measured;
 }
 
-/** Endless rounds: measures each of them once a round, so that all meet the same conditions. */
+/** Endless rounds: measures each of them once a round, so that all run under the same conditions. */
 export async function* takeTurns<Name extends string | number, Figures>(
   names: readonly Name[],
   measure: (name: Name) => Promise<Figures>,

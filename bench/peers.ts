@@ -30,11 +30,11 @@ export async function startLeanestProxy(service: Service): Promise<Server> {
 
 export interface BareLoop extends AsyncDisposable {
   readonly pid: number;
-  /** Milliseconds for the whole list. Throws unless it has as many persons. */
+  /** Milliseconds for the whole list. Throws unless the list has this many persons. */
   read(persons: number): Promise<number>;
 }
 
-/** A process that can read the whole list in a loop, and has not done it yet. */
+/** A process that reads the whole list in a loop when it is told to. */
 export async function startBareLoop(service: Service): Promise<BareLoop> {
   const child = start('peers/bare-loop.mjs', { args: [service.endpoint, service.token] });
   await messageOf(child);

@@ -5,7 +5,7 @@ export interface Benchmark {
 }
 
 export interface BenchmarkOptions {
-  /** Whether plots are drawn anew, where there are any. */
+  /** Whether the plots of a benchmark are drawn again. */
   readonly svg: boolean;
 }
 

@@ -48,7 +48,7 @@ if (unknown.length > 0) {
   process.exitCode = await run(chosen.length > 0 ? chosen : Object.keys(benchmarks));
 }
 
-/** Runs one after the other: benchmarks at the same time would measure each other. */
+/** Runs benchmarks one after the other, so that they do not measure each other. */
 async function run(names: readonly string[]): Promise<number> {
   const verdicts: string[] = [];
   let allHold = true;

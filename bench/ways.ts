@@ -17,9 +17,9 @@ import { startBenchSandbox } from './services.ts';
 const PERSONS = 500;
 /** Enough to fill every cache, and to have the pages of the list in the page index. */
 const WARM_UP = 5;
-/** A timer may run in some of them, but hardly in all. */
+/** A timer may run in some rounds, but is unlikely to run in all. */
 const ROUNDS = 3;
-/** For what follows an answer: the end of the exchange, counters, logs. */
+/** Time for the work after an answer: the end of the exchange, counters, logs. */
 const SETTLED_MS = 50;
 const DAYS = 24 * 60 * 60;
 
@@ -37,7 +37,7 @@ await using sandbox = await startBenchSandbox({ persons: PERSONS });
 await using gateway = await startGateway(sandbox, { reports: 'processes/coverage.ts' });
 const { items } = await askPage(gateway, 50);
 
-/** In this order: the drains let the page index know every page, before the record is looked up. */
+/** The order matters: the drains fill the page index before the record is looked up. */
 const ways: Record<string, () => Promise<unknown>> = {
   'a page': () => askPage(gateway, 50),
   'a connection': () => ask(gateway, CONNECTION),
@@ -85,7 +85,7 @@ function isOurs(file: string): boolean {
 
 function printFile(file: string, ran: readonly RanFunction[]): void {
   const source = readFileSync(file, 'utf8');
-  // What removes the types puts spaces in their place.
+  // Node replaces types with spaces.
   const lineOf = (start: number) => source.slice(0, start).split('\n').length;
   const names = ran.map(({ name, start }) => `${name || 'anonymous'}:${lineOf(start)}`);
   process.stdout.write(`  ${relative(pathOf('..'), file)}  ${names.join(' ')}\n`);

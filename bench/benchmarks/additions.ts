@@ -9,7 +9,7 @@ import { startUpstream } from '../services.ts';
 
 const OPTIONS = { rounds: 6, ms: 2_000, warmUpMs: 4_000 };
 
-/** What a company adds costs only those operations that have it, and plugins. */
+/** Added fields slow down only the operations that select them. Plugins are measured too. */
 export const additions: Benchmark = {
   title: `the page with a plugin that has every hook, and with an own field in each record, ${PAGES} pages over ${CONNECTIONS} connections`,
   measure: async () => {

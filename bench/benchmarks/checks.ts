@@ -15,15 +15,15 @@ const OPEN = { AUTH_API_KEYS: '', ALLOW_ANONYMOUS: 'true' };
 const NO_BUDGET = { PAGES_PER_MINUTE: '0' };
 const NO_LINES = { LOG_LEVEL: 'warn' };
 
-/** A key that may only read, at a gateway where another one is the router's. */
+/** A key with the scope read, at a gateway where another key is the router's. */
 const SCOPES = {
   AUTH_API_KEYS: `${keyWith('read')},gate:${'0'.repeat(64)}:read`,
   ROUTER_CALLERS: 'key:gate',
 };
 
 /**
- * Which checks each gateway lacks, or has in addition. Limits of sizes, host names and metrics cannot be switched off.
- * Nor can the limits of operations, which are checked once for each text: here never while it is measured.
+ * The checks that each gateway lacks or adds. Limits of sizes, host names and metrics cannot be switched off.
+ * Nor can the limits of operations: they are checked once for each text, so never during the measurement.
  */
 const variants = {
   'without API keys': OPEN,

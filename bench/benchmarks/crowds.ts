@@ -33,7 +33,7 @@ export const crowds: Benchmark = {
   ],
 };
 
-/** Gives rows of its own. */
+/** Runs one kind of load, and returns its rows. */
 type Crowd = (load: Load, server: BenchGateway, upstream: Upstream) => Promise<Row[]>;
 
 async function measure(name: string, crowd: Crowd): Promise<Row[]> {
@@ -66,7 +66,7 @@ async function readOnce(load: Load, gateway: BenchGateway): Promise<Row[]> {
   return [await longestBlock(load, gateway, DRAIN)];
 }
 
-/** Several times, since the functions of a young process are still being compiled. */
+/** Measures several times, because a new process is still compiling its functions. */
 async function longestBlock(load: Load, gateway: BenchGateway, body: string): Promise<Row> {
   const { endpoint, headers } = gateway;
   const figures: number[] = [];

@@ -20,7 +20,7 @@ export const drains: Benchmark = {
     await using sandbox = await startBenchSandbox({ persons: PERSONS, latency: LATENCY });
     const env = { DRAIN_CONCURRENCY: String(AT_A_TIME) };
     await using gateway = await startGateway(sandbox, { env });
-    // Warms up only: a list is drained for the first time once in the life of a gateway.
+    // Only a warm-up: a gateway drains each list for the first time only once.
     await measureChange(sandbox, gateway, changes.inserts);
     const rounds: Round[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -53,7 +53,7 @@ interface Drained {
 
 const random = randomNumbers(1);
 
-/** The positions are right if they are applied in order, from the last to the first. */
+/** Random positions in a list, valid if changes are applied from the last to the first. */
 const anywhere = (count: number, length: number) =>
   Array.from({ length: count }, () => Math.floor(random() * (length - count))).toSorted(
     (a, b) => b - a,
@@ -83,7 +83,7 @@ async function measureRound(sandbox: BenchSandbox, gateway: GraphqlEndpoint): Pr
   return { bare, atATime, changes: measured };
 }
 
-/** The list is unknown to the gateway: what one change leaves behind does not affect the next. */
+/** Measures a list that the gateway does not know yet, so that one change does not affect the next. */
 async function measureChange(
   sandbox: BenchSandbox,
   gateway: GraphqlEndpoint,
@@ -96,7 +96,7 @@ async function measureChange(
   return { first, second, afterChange: await drain(sandbox, gateway) };
 }
 
-/** A gateway that finds a list empty forgets it; what it finds next is a new list. */
+/** Empties the list once, so that the gateway forgets it. */
 async function forgetList(sandbox: BenchSandbox, gateway: GraphqlEndpoint): Promise<void> {
   await sandbox.tell({ do: 'replace', persons: 0 });
   await drain(sandbox, gateway);

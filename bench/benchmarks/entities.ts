@@ -76,7 +76,7 @@ export const entities: Benchmark = {
         throw new Error('Not those asked for.');
     }
 
-    /** By turns, so that both meet the same conditions. */
+    /** Alternates both, so that they run under the same conditions. */
     async function measureSingle(): Promise<number> {
       const bare: number[] = [];
       const ours: number[] = [];

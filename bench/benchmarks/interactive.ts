@@ -41,7 +41,7 @@ export const interactive: Benchmark = {
       },
     ];
 
-    /** By turns, so that both meet the same conditions. */
+    /** Alternates both, so that they run under the same conditions. */
     async function measureRound(): Promise<{ bare: number; gateway: number }> {
       const bare: number[] = [];
       const ours: number[] = [];

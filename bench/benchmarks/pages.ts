@@ -28,7 +28,7 @@ export const pages: Benchmark = {
     await using documented = await startDocumented(upstream);
     await using hive = await startHive(upstream);
     await using gateway = await startGateway(upstream, { env: FRONT_DOOR });
-    // A process for each, so that the memory of one kind of answer is not counted for the other.
+    // A process for each, so that the memory of one kind of answer does not count for the other.
     await using connections = await startGateway(upstream, { env: FRONT_DOOR });
     const contenders = {
       upstream: await pagesFrom({ ...upstream, headers: {} }),

@@ -48,7 +48,7 @@ async function startOnce(service: Service): Promise<{ seconds: number; resident:
   return { seconds, resident: residentOf(ended.pid) };
 }
 
-/** The time that Node itself takes on this machine, with hardly anything loaded. */
+/** Measures how long Node itself takes to start on this machine, with almost nothing loaded. */
 async function startBare(service: Service): Promise<number> {
   const begin = performance.now();
   await using _proxy = await startBareProxy(service);

@@ -24,7 +24,7 @@ async function measureWhole(): Promise<Row[]> {
     reports: 'processes/reports.ts',
   });
   const fresh = residentOf(gateway.pid);
-  // Memory that the engine takes for garbage, whatever the length of the list.
+  // A warm-up: the engine keeps memory for garbage, whatever the length of the list.
   for (let time = 0; time < WARM_UPS; time += 1) {
     for await (const _ of stream(gateway, PERSONS / 10));
   }
@@ -73,7 +73,7 @@ async function measureWhole(): Promise<Row[]> {
   ];
 }
 
-/** Measures the time to the first records, at a latency to compare it with; then the caller leaves. */
+/** Measures the time to the first records at a known latency; then the caller leaves. */
 async function measureFirstRecords(): Promise<Row[]> {
   await using sandbox = await startBenchSandbox({ persons: PERSONS, latency: LATENCY });
   await using gateway = await startGateway(sandbox, {
@@ -86,7 +86,7 @@ async function measureFirstRecords(): Promise<Row[]> {
     const first = await timed(async () => {
       for await (const records of stream(gateway)) if (records.length > 0) break;
     });
-    // The first run does much that is done only once.
+    // The first run includes work that is done only once.
     if (round >= 0) ratios.push(first / median(latencies));
   }
   return [{ what: 'the first records come after', figures: ratios, unit: 'upstream latencies' }];

@@ -8,7 +8,7 @@ import { startUpstream, type Upstream } from '../services.ts';
 
 const PERSONS = 100_000;
 const COLD_ROUNDS = 4;
-/** More, because the bare loop needs 200 ms or 300 ms, depending on how fast the kernel wakes the other process. */
+/** More rounds, because the bare loop takes 200 or 300 ms: the kernel may wake the other process late. */
 const WARM_ROUNDS = 12;
 const MB = 1024 * 1024;
 const BODY = JSON.stringify({ query: '{ allPersons { id firstName } }' });
@@ -40,7 +40,7 @@ interface Cold {
   readonly documented: Drained;
 }
 
-/** Measures each in a process that has done nothing before. */
+/** Measures each in a new process. */
 async function measureCold(upstream: Upstream, load: Load): Promise<Cold> {
   let bare: Drained;
   {

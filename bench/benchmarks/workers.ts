@@ -9,18 +9,18 @@ import type { Benchmark, Row } from '../report.ts';
 import { startUpstream, type Upstream } from '../services.ts';
 
 const COUNTS = [1, 2, 4] as const;
-/** Of a core. All workers together leave more than a core to the service and the load generator. */
+/** The part of a core for each worker. All workers leave more than one core to the service and the load generator. */
 const SHARE = 0.12;
-/** Percent that each worker has to use of its share. Otherwise the round measured something else than the workers. */
+/** Percent of its share that each worker must use. Otherwise the round did not measure the workers. */
 const LEAST_USE = 95;
-/** How many rounds count. */
+/** The number of rounds that count. */
 const ROUNDS = 8;
 const MOST_ROUNDS = 24;
 const ROUND_MS = 4_000;
-/** Requests for each worker. A process needs this many until it is as fast as it gets. */
+/** Requests for each worker, after which a process has reached its full speed. */
 const WARM_UP = 30_000;
 const WARM_UP_MS = 2_000;
-/** Of each worker: so many that it always has requests to answer while it may use its share. */
+/** Connections of each worker, enough to keep it busy while it may use its share. */
 const CONNECTIONS = 32;
 /** More than are in flight to four workers. */
 const PAGES = 320;
@@ -39,9 +39,9 @@ interface Group extends Contender {
 }
 
 interface Figures extends PageFigures {
-  /** Microseconds of one request, of the worker that answers it. */
+  /** Microseconds that the worker uses for one request. */
   readonly workerCpu: number;
-  /** What each worker used of its share. */
+  /** The part of its share that each worker used. */
   readonly uses: readonly number[];
 }
 

@@ -2,7 +2,7 @@ import { Session } from 'node:inspector/promises';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
-/** A function that ran, and where it begins in its file: in characters. */
+/** A function that ran, and its start in the file, in characters. */
 export interface RanFunction {
   readonly file: string;
   /** Empty if it is anonymous. */
@@ -20,7 +20,7 @@ process.on('message', () => {
   void ranSinceLastMessage().then((ran) => process.send!(ran));
 });
 
-/** V8 sets its counts back whenever they are taken. */
+/** Each reading resets the counts of V8. */
 async function ranSinceLastMessage(): Promise<RanFunction[]> {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   return result

@@ -18,14 +18,14 @@ export type JsonStyle = 'compact' | 'pretty' | 'reversed keys' | 'with extension
 export type UpstreamCommand =
   /** Serves this many persons from now on. Each list keeps the answers that were prepared for it. */
   | { readonly do: 'serve'; readonly list: string; readonly persons: number }
-  /** Answers requests for an operation called Large with one page of so many items, from now on. */
+  /** Answers requests for an operation called Large with one page of this many items, from now on. */
   | { readonly do: 'enlarge'; readonly items: number; readonly style: JsonStyle | 'with an error' }
   | { readonly do: 'look' };
 
 export interface UpstreamState {
   /** Requests to /graphql so far. */
   readonly requests: number;
-  /** How many of these answers were not prepared. */
+  /** Requests whose answers were not prepared. */
   readonly unprepared: number;
 }
 
@@ -116,7 +116,7 @@ function newTokens() {
   };
 }
 
-/** As for `{ persons { items { id firstName } } }`. */
+/** Returns an answer to `{ persons { items { id firstName } } }`. */
 function largePage({
   items: count,
   style: jsonStyle,
@@ -135,7 +135,7 @@ function styled(json: string, jsonStyle: JsonStyle): string {
   return JSON.stringify(withKeysReversed(JSON.parse(json)));
 }
 
-/** As Shopify's services write what a request has cost. */
+/** The cost of a request, in the form of Shopify's services. */
 const COST = JSON.stringify({
   cost: {
     requestedQueryCost: 52,

@@ -7,6 +7,6 @@ export async function whenWritten(file: string): Promise<void> {
     if ((statSync(`${file}.part`, { throwIfNoEntry: false })?.size ?? 0) > 0) break;
     await sleep(10);
   }
-  // Until the page is in its state, too.
+  // Waits until the export has also saved its state.
   await sleep(20);
 }

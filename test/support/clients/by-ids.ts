@@ -92,7 +92,7 @@ export function byPath(received: readonly object[]): Payload[] {
   return read.filter((payload) => Object.keys(payload).length > 1 || payload.hasNext !== true);
 }
 
-/** Several parts may contain the same field; its objects and lists are the same then. */
+/** Adds the fields of a part. Several parts may contain the same field, with the same objects and lists. */
 export function merge(held: object, more: object): void {
   for (const [key, value] of Object.entries(more) as [string, unknown][]) {
     const previous = (held as Record<string, unknown>)[key];

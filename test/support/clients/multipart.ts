@@ -3,7 +3,7 @@ import type { TestGateway } from '../gateway/gateway.ts';
 import { wrote } from '../gateway/written.ts';
 import { byPath, merge } from './by-ids.ts';
 
-/** One part of an answer that comes in parts (proposal of 2022-08-24). */
+/** One part of an answer in parts (proposal of 2022-08-24). */
 export interface Payload {
   data?: Record<string, unknown> | null;
   errors?: ReceivedError[];
@@ -80,7 +80,7 @@ export function ask(
 
 export const FORMATS = ['deferSpec=20220824', 'incrementalSpec=v0.2'] as const;
 
-/** Everything that is sent to a client that accepts parts of this format, by path. */
+/** Returns all parts that a client of this format gets, by path. */
 export async function all(
   gateway: TestGateway,
   query: string,
@@ -95,7 +95,7 @@ export async function all(
 /** An answer whose parts are joined. */
 export interface JoinedAnswer {
   readonly data: Payload['data'];
-  /** Of all parts, in an order that depends only on the errors. */
+  /** The errors of all parts, in an order that depends only on their contents. */
   readonly errors: readonly ReceivedError[];
   /** Whether the service or the gateway failed to read a part of it, which is null or ends early then. */
   readonly lacksParts: boolean;
@@ -103,7 +103,7 @@ export interface JoinedAnswer {
 
 export type Accepted = 'application/json' | `multipart/mixed;${(typeof FORMATS)[number]}`;
 
-/** What clients can ask for. */
+/** The formats that clients can accept. */
 export const ACCEPTED: readonly Accepted[] = [
   'application/json',
   ...FORMATS.map((format) => `multipart/mixed;${format}` as const),

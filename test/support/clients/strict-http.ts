@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 
 export interface StrictReply {
   readonly status: number;
-  /** By their names in lower case, with every value that was sent. */
+  /** Headers by their names in lower case, with every value that was sent. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly body: string;
   /** How the end of the body was found. */
@@ -59,7 +59,7 @@ export class StrictConnection implements Disposable {
     if (framing === 'content-length') return this.#take(Number(headers.get('content-length')![0]));
     if (framing === 'close') {
       while (await this.#more()) {
-        // All of it.
+        // Reads the body to its end.
       }
       return this.#take(this.#bytes.length);
     }

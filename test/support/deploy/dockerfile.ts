@@ -1,4 +1,4 @@
-/** An instruction of a Dockerfile, with what the tests need of it. */
+/** An instruction of a Dockerfile, as far as the tests need it. */
 interface Instruction {
   readonly name: string;
   readonly text: string;

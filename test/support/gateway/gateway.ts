@@ -37,7 +37,7 @@ export interface Answer<Data> extends Omit<ExecutionResult, 'data'> {
 export interface TestGatewayOptions {
   config?: Partial<Config>;
   snapshot?: string;
-  /** Whether the served schema is made by the gateway itself. Default: other gateways have the same one. */
+  /** Whether the gateway makes its own served schema. Default: gateways share one. */
   ownSchema?: boolean;
   /** The content of adapters.json. */
   overrides?: unknown;

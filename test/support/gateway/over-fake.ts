@@ -16,7 +16,7 @@ export interface GatewayOverFake extends TestGateway {
 }
 
 /**
- * A gateway over a fake upstream. Its set was imported and refreshed once. Repeated requests are sent without a wait.
+ * A gateway over a fake upstream. Its token set was imported and refreshed once. Retries do not wait.
  */
 export async function startGatewayOverFake(
   upstreamOptions: FakeUpstreamOptions = {},
@@ -37,7 +37,7 @@ export async function startGatewayOverFake(
   };
 }
 
-/** No `expect.poll`: it works only inside tests, and hundreds of tests begin with this. */
+/** Waits without `expect.poll`, which works only inside tests. */
 async function refreshedOnce(store: TokenStore): Promise<void> {
   const start = performance.now();
   while ((await store.read())?.generation !== 2) {

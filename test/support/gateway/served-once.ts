@@ -17,7 +17,7 @@ export function servedOnce(
 ): ServedSchema {
   const { schemaPath, schemaPrefix, mutations, nodeInterface } = settings;
   const { connectionMax, drainMaxItems, totalCountSeconds, federationVersion } = settings;
-  // Only what is in the key takes part.
+  // The schema depends only on these settings, which are the key.
   const keyed: SnapshotSettings = {
     schemaPath,
     schemaPrefix,

@@ -1,6 +1,6 @@
 import type { TestGateway } from './gateway.ts';
 
-/** How often a gateway read an answer of the service in each of its ways. */
+/** How many answers of the service a gateway read in each way. */
 export interface WaysOfReading {
   readonly scanned: number;
   readonly general: number;

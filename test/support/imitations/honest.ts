@@ -32,7 +32,7 @@ export interface PageArgs {
   readonly after?: string | null;
 }
 
-/** Returns one page of a list, as the service pages. Its cursors name positions. */
+/** Returns one page of a list, as the service does. Its cursors name positions. */
 export function pageOf<T>(all: readonly T[], { first, after }: PageArgs, limit = 50) {
   const start = Number(after ?? 0);
   if (!Number.isInteger(start)) throw failure('Bad cursor.', { code: 'BAD_CURSOR' });
@@ -58,7 +58,7 @@ export const PERSONS = `
   type Query { persons(first: Int, after: String): PersonPage! }
 `;
 
-/** Resolves it with persons of these ids, as the array is at the moment. */
+/** Resolves such a list with persons of these ids. A test may change the array. */
 export function personPages(ids: readonly string[]) {
   return (_: unknown, args: PageArgs) =>
     pageOf(
@@ -280,8 +280,7 @@ export interface FullRecord {
 }
 
 /**
- * An imitation of the recruiting service with the schema `fullSdl`, over fresh data; `sent` counts what the mutations
- * did.
+ * An imitation of the recruiting service with the schema `fullSdl`, over new data; `sent` counts the mutations.
  *
  * @param without lists of `Query` that its schema does not have
  */

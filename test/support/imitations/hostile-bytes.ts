@@ -199,7 +199,7 @@ function step(): fc.Arbitrary<unknown> {
   );
 }
 
-/** What goes wrong below JSON. */
+/** Faults below JSON. */
 function wire(): fc.Arbitrary<Hostile> {
   return fc.constantFrom(...Object.entries(WIRES)).map(([what, reply]) => ({ what, reply }));
 }
@@ -213,7 +213,7 @@ function change(root: { answer: unknown }, place: number, put: unknown): void {
   else holder[key] = put;
 }
 
-/** Resolves their paths, where these are still choices. */
+/** Resolves the paths of errors that are still choices. */
 function errorsAt(unresolved: unknown, data: unknown): unknown {
   if (!Array.isArray(unresolved)) return unresolved;
   const paths: unknown[][] = [];
@@ -268,7 +268,7 @@ export const CARRIED_PAIRS: Readonly<Record<string, RewrittenAnswer>> = {
   'bytes behind the JSON': (json) => ({ status: 200, body: `${json}\n<!-- proxy-7 -->` }),
 };
 
-/** A proxy that wraps the answer of the service into an error of its own. */
+/** The answer of a proxy that wraps that of the service in an error. */
 export const namedInError: RewrittenAnswer = (json) => ({
   status: 503,
   body: `{"upstream":${json}}`,

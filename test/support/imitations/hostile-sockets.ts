@@ -115,7 +115,7 @@ interface FaultyLineOptions {
   readonly hangMs: number;
 }
 
-/** Of each hundred requests to /graphql, those that are not answered as the service would. */
+/** Faults by the number of the request, modulo 100. Other requests get honest answers. */
 const FAULTS: Record<number, (response: ServerResponse) => void> = {
   7: (response) => response.destroy(),
   23: (response) => response.writeHead(503, { 'content-type': 'text/html' }).end('<html>'),

@@ -243,7 +243,7 @@ export function introspected(sdl: string): Reply {
   };
 }
 
-/** The same as a service of 2016, whose introspection refuses everything that was added since. */
+/** Does the same as a service of 2016, whose introspection refuses everything added since. */
 export function introspectedAsIn2016(sdl: string): Reply {
   return async (...exchange) => {
     if (ADDED_SINCE.test(exchange[1].body)) {
@@ -256,7 +256,7 @@ export function introspectedAsIn2016(sdl: string): Reply {
 const ADDED_SINCE =
   /specifiedByURL|isOneOf|isRepeatable|(args|inputFields)\(includeDeprecated|__schema \{\\n\s*description/;
 
-/** The same as current graphql-java services, which allow each of these fields once in a document. */
+/** Does the same as current graphql-java services, which allow each of these fields once in a document. */
 export function introspectedInGoodFaith(sdl: string): Reply {
   return async (...exchange) => {
     const { query } = JSON.parse(exchange[1].body) as { query: string };
@@ -276,7 +276,7 @@ export function introspectedInGoodFaith(sdl: string): Reply {
   };
 }
 
-/** How a server words mistakes, from the words of graphql-js: its pattern, and what the server writes instead. */
+/** The messages of a server: a pattern for the message of graphql-js, and its replacement. */
 type Words = readonly (readonly [RegExp, string])[];
 
 interface Dialect {
@@ -378,7 +378,7 @@ export const DIALECTS = {
   'a server that lists no lines': { words: AS_IT_IS, maxErrors: 100, places: false },
 } satisfies Record<string, Dialect>;
 
-/** Answers as a server without introspection: every document with a mistake is refused, with such words. */
+/** Answers as a server without introspection, which refuses an invalid document in these words. */
 export function validated(sdl: string, { words, maxErrors, places }: Dialect): Reply {
   const schema = buildSchema(sdl);
   return async (...exchange) => {
@@ -411,7 +411,7 @@ interface Costs {
 
 /**
  * Refuses requests that cost too much before it executes them, as services do: a field costs 1, and each field
- * of a record as much for each record of the page.
+ * of a record 1 for each record of the page.
  */
 export function costlyService(
   max: number,

@@ -1,7 +1,7 @@
 import process from 'node:process';
 import { createGateway } from 'recruiting-subgraph';
 
-// The program of somebody else: its process ends only if the gateway leaves nothing open.
+// A program that uses the gateway as a library. Its process ends only if the gateway leaves nothing open.
 const gateway = await createGateway({ settings: process.env });
 const answer = await gateway.fetch('http://localhost/graphql', {
   method: 'POST',

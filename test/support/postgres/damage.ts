@@ -7,7 +7,7 @@ type Damage = (name: string) => string;
 
 const allTables = TABLES.map((name) => `recruiting_token_${name}`).join(', ');
 
-/** What can happen to the tables of a token store while gateways run. */
+/** Damage to the tables of a token store while gateways run. */
 export const DAMAGES: Record<string, Damage> = {
   'the schema dropped': (name) => `DROP SCHEMA IF EXISTS ${name} CASCADE`,
   'all tables dropped': () => `DROP TABLE IF EXISTS ${allTables} CASCADE`,
@@ -32,7 +32,7 @@ export const DAMAGES: Record<string, Damage> = {
   'the rights revoked': (name) => `REVOKE ALL ON ALL TABLES IN SCHEMA ${name} FROM ${name}`,
 };
 
-/** What an operator does first, where a command of the gateway cannot. */
+/** Repairs that an operator makes before the commands of the gateway can help. */
 export const REPAIRS: Record<string, Damage> = {
   'the schema dropped': (name) => `CREATE SCHEMA ${name} AUTHORIZATION ${name}`,
   'a newer layout': () => 'UPDATE recruiting_token_store SET layout = 2',

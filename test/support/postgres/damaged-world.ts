@@ -19,13 +19,13 @@ import type { PostgresServer } from './server.ts';
 
 export type Place = 'store' | 'rescue file';
 
-/** The keeper of a gateway that runs on a machine of its own, in the process of the test. */
+/** The token keeper of a gateway on its own machine, run in the process of the test. */
 export interface Replica {
   /** SIGTERM. */
   stop(): Promise<void>;
-  /** kill -9: nothing that it does from then on reaches anything. */
+  /** kill -9: what it does afterwards has no effect. */
   kill(): void;
-  /** Another one on the same machine, or why it does not start. */
+  /** Starts another replica on the same machine, or returns why it does not start. */
   restart(): Promise<Replica | { refused: string }>;
   /** Waits until it has looked at the store, and the newest pair is there. */
   notices(where: Place): Promise<void>;
@@ -87,7 +87,7 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
     });
     let ended: Promise<void> | undefined;
     const stop = () => {
-      // A pair that cannot be saved is tried for five seconds.
+      // The keeper tries for five seconds to save a pair.
       hurry();
       return (ended ??= keeper.stop().then(end));
     };
@@ -122,10 +122,10 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
       notices: (where) => {
         let looks = 0;
         return eventually(async () => {
-          // Every replica of every world looks at its store then, so not each time.
+          // Not each time, because the notice makes every replica of every world look at its store.
           if (looks % 10 === 0) await server.query('NOTIFY recruiting_tokens');
           looks += 1;
-          // Costs less than a look at the store.
+          // Cheaper than a look at the store.
           if (where === 'rescue file') expect(rescuedIn(directory)).toContain(newest);
           expect(await place()).toBe(where);
         });
@@ -134,7 +134,7 @@ export async function startDamagedWorld(server: PostgresServer, address?: string
       settles: () => eventually(() => expect(rescuedIn(directory)).toEqual([])),
       refresh: async () => {
         await receive();
-        // A save that takes longer than a second goes on.
+        // A save may take longer than the second that a request waits for it.
         await eventually(async () => {
           const { pair } = (await store.read())!;
           expect(pair.accessToken).toBe(newest);

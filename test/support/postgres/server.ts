@@ -13,7 +13,7 @@ export interface PostgresServer {
   readonly port: number;
   /** The address of an empty store: a role with a schema of its own. */
   emptyStore(): Promise<string>;
-  /** The same in a database of its own. */
+  /** The same, in a new database. */
   emptyDatabase(): Promise<string>;
   /** Runs a statement as the superuser. */
   query(text: string): Promise<readonly Record<string, unknown>[]>;
@@ -31,11 +31,11 @@ const PASSWORD = 'planted-password';
 const SETTINGS = {
   max_connections: 200,
   unix_socket_directories: '',
-  // Only the machine could lose what was written: a commit outlives kill -9 of the server nevertheless.
+  // Without fsync, a commit survives kill -9 of the server, and only a crash of the machine could lose it.
   fsync: 'off',
   full_page_writes: 'off',
   autovacuum: 'off',
-  // Of thousands of connections.
+  // Tests open thousands of connections.
   scram_iterations: 1,
 };
 
@@ -109,7 +109,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     },
     close: async () => {
       await pool.end();
-      // It would wait for the end of a process that has already ended.
+      // After a kill, stop() would wait forever for the end of the process.
       if (!isKilled) await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },

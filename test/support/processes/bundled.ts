@@ -23,7 +23,7 @@ export async function bundled(entry: (typeof ENTRIES)[number]): Promise<string> 
   return join(await (made ??= bundle()), `${basename(entry, '.ts')}.mjs`);
 }
 
-/** Made once for these sources, by whichever worker comes first. */
+/** Makes the bundle once for these sources, in the first worker that needs it. */
 async function bundle(): Promise<string> {
   const home = join(CACHE, `bundled-${contentOf(SOURCES)}`);
   if (existsSync(home)) return home;
@@ -34,7 +34,7 @@ async function bundle(): Promise<string> {
   await build({
     input: [...ENTRIES],
     platform: 'node',
-    // One string of 9 MB.
+    // GraphiQL is one string of 9 MB.
     external: [/^node:/, /^@graphql-yoga\/render-graphiql/],
     logLevel: 'silent',
     output: { dir: unfinished, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },

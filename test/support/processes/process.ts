@@ -50,7 +50,7 @@ export function startProgram(args: readonly string[], options: ProgramOptions = 
   return startProcess([file, ...args], options);
 }
 
-/** Starts a file with Node. It inherits nothing of the environment of the tests. */
+/** Starts a file with Node. It does not inherit the environment of the tests. */
 export function startProcess(
   [file, ...args]: readonly string[],
   options: ProgramOptions = {},
@@ -151,7 +151,7 @@ function programOf(
   let stdout = '';
   let stderr = '';
   const lookers = new Set<() => void>();
-  // It may have ended, which is reported to whoever waits for it.
+  // The process may have ended. `ended` reports that.
   child.stdin.on('error', () => {});
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 
-/** Short enough that every moment of a gateway has requests, and long enough to leave it time for what else it does. */
+/** Short enough that a gateway always has requests, and long enough to leave it time for other work. */
 const PAUSE_MS = 25;
 
 /** Clients, each with a kept connection of its own, who send requests with hardly a pause. */

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 
-/** What starts other processes. A module of `test` that imports one of them does nothing but that. */
+/** Modules that start other processes. */
 const STARTERS: ReadonlySet<string> = new Set([
   'node:child_process',
   'node:cluster',

@@ -8,7 +8,7 @@ export const isUsual = RANDOM_RUNS === undefined && RANDOM_SEED === undefined;
 /** The seed of all random tests; `npm run fuzz` sets another one in each round. */
 export const SEED = Number(RANDOM_SEED ?? 71);
 
-/** The suite makes this part of the cases of a fuzz round: with its fixed seed it finds nothing that it did not before. */
+/** The part of a fuzz round that the suite runs: with its fixed seed, more cases would find nothing new. */
 const PART = 0.4;
 
 /** How many random runs a test makes: `round` in a round of `npm run fuzz`. RANDOM_RUNS sets another number or `20%`. */

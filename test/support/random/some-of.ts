@@ -3,7 +3,7 @@ import { randomRuns } from './random-runs.ts';
 /**
  * Returns all of these cases, or with RANDOM_RUNS such as `10%` that part of them and at least one, evenly spread.
  *
- * @param from which of them is the first, so that the cases of different tests are different ones
+ * @param from the index of the first case, so that tests do not all use the same cases
  */
 export function someOf<T>(cases: readonly T[], from = 0): T[] {
   const count = Math.min(cases.length, randomRuns(cases.length));

@@ -4,7 +4,7 @@ import { buildSchema, execute, print, type ExecutionResult } from 'graphql';
 
 /** A second service, which knows reviews of people by their ids. */
 export interface Reviews extends SubschemaConfig {
-  /** Every operation that it was sent, as text, with the variables. */
+  /** Every operation that it received, as text, with the variables. */
   readonly requests: { readonly text: string; readonly variables: Record<string, unknown> }[];
 }
 
@@ -21,7 +21,7 @@ export function ratingOf(id: string): number {
 }
 
 interface ReviewsOptions {
-  /** Of whom there are reviews, in the order of `topReviews`. */
+  /** The ids of people with reviews, in the order of `topReviews`. */
   readonly people?: readonly string[];
   /** Whether the service is down. */
   readonly isDown?: boolean;

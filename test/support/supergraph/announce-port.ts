@@ -7,7 +7,7 @@ tracingChannel('net.server.listen').subscribe({
   asyncEnd: (event) => {
     const { port } = (event as { server: Server }).server.address() as AddressInfo;
     console.log(`http://127.0.0.1:${port}/graphql`);
-    // It would be written at the end, but this process is killed.
+    // Node writes this cache at the end of a process, but this one is killed.
     flushCompileCache();
   },
   start: () => {},

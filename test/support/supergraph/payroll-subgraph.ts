@@ -8,7 +8,7 @@ import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 export interface PayrollSubgraph extends RecordedServer, PublishedSubgraph {
   /** Ids whose salary band fails. */
   readonly failing: Set<string>;
-  /** Ids that it does not know. */
+  /** Ids that this subgraph does not know. */
   readonly unknown: Set<string>;
 }
 

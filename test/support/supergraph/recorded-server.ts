@@ -21,7 +21,7 @@ export interface RecordedServer extends AsyncDisposable {
   ask(...question: Question): Promise<GraphqlAnswer>;
   /** In the order of arrival. Empty it to count from then on. */
   readonly received: RecordedRequest[];
-  /** Until disposed, answers are changed by this before they are sent. */
+  /** Changes answers before they are sent, until disposed. */
   amend(change: (answer: GraphqlAnswer) => void): Disposable;
 }
 

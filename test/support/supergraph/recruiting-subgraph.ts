@@ -25,11 +25,11 @@ export interface RecruitingOptions {
   readonly persons?: number;
   /** SCHEMA_PREFIX */
   readonly prefix?: string;
-  /** What the service calls its query root. */
+  /** The name of the service's query root. */
   readonly root?: string;
   /** FEDERATION_VERSION */
   readonly federationVersion?: Config['federationVersion'];
-  /** What adapters.json says. */
+  /** The content of adapters.json. */
   readonly overrides?: unknown;
 }
 

@@ -8,7 +8,7 @@ import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 export type ReviewsSubgraph = RecordedServer & PublishedSubgraph;
 
 export interface ReviewsOptions {
-  /** Its name for the type of persons. */
+  /** The name of the type of persons. Default: Person */
   readonly person?: string;
   /** Fields that its PageInfo has besides Relay's. */
   readonly pageInfo?: string;
@@ -48,7 +48,7 @@ export function reviewsSdl({ person = 'Person', pageInfo = '' }: ReviewsOptions 
   `;
 }
 
-/** One review by each author; a null has none. */
+/** Starts the subgraph with one review by each author. A review without an author has null. */
 export async function startReviews(
   authors: readonly (string | null)[],
   options: ReviewsOptions = {},

@@ -14,9 +14,9 @@ export interface Router extends AsyncDisposable {
 export interface RouterOptions {
   /** SDL of the composed schema. */
   readonly supergraph: string;
-  /** It gets nothing else of the environment of the tests: no proxy, no registry, no reporting. */
+  /** Its environment. It inherits nothing of the tests: no proxy, no registry, no reporting. */
   readonly env: Record<string, string>;
-  /** Whether it has the configuration, too, with which it enforces scopes. */
+  /** Whether its configuration also enforces scopes. */
   readonly enforcesScopes?: boolean;
 }
 

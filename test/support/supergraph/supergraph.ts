@@ -16,12 +16,12 @@ export interface Supergraph extends Router {
 export interface SupergraphOptions {
   /** SCHEMA_PREFIX */
   readonly prefix?: string;
-  /** What the service calls its query root. */
+  /** The name of the service's query root. */
   readonly root?: string;
   readonly pageInfo?: ReviewsOptions['pageInfo'];
 }
 
-/** The id of no person: the first review refers to it, and the second to no person at all. */
+/** The id of a person who does not exist, to whom the first review refers. The second has no author. */
 export const UNKNOWN_ID = 'nobody';
 
 export async function startSupergraph({
