@@ -615,7 +615,7 @@ describe('a mistake is refused', () => {
     { PORT: '9464', HOST: '10.0.0.1' },
     { NODE_ENV: 'development' },
     { NODE_ENV: 'test' },
-  ])('%j is no mistake', (env) => {
+  ])('%j is not a mistake', (env) => {
     expect(() => read({ ...OVER_SERVICE, ...env })).not.toThrow();
   });
 

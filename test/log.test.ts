@@ -18,7 +18,7 @@ test('JSON lines contain no control characters, and parse to what was logged', a
 });
 
 test.each([true, false])(
-  'readable lines contain none either, apart from their own colours (%j), and no text looks like another line',
+  'readable lines contain no control characters either, apart from their own colours (%j), and no text looks like another line',
   async (colors) => {
     const text = await written({ format: 'readable', colors });
     // oxlint-disable-next-line no-control-regex -- the colours
@@ -29,7 +29,7 @@ test.each([true, false])(
   },
 );
 
-test('a log of somebody else gets the message of an error, and no value that the error holds', () => {
+test('the log of another program gets the message of an error, and no value that the error holds', () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const err = new GraphQLError('wrong', { extensions: { code: 'WRONG', value: 'Ada Lovelace' } });
@@ -104,7 +104,7 @@ test('lines are written together, and with the next warning at the latest', asyn
   expect(messagesOf(writes[1]!)).toEqual(['three', 'four']);
 });
 
-test('each write is one that a pipe takes whole, with whole lines, and at the end nothing is left', async () => {
+test('each write has whole lines and fits into a pipe, and at the end nothing is left', async () => {
   const { writes, destination } = recorder();
   const log = await createLog({ level: 'info', destination, format: 'pino', colors: false });
   const sizes = [10, 3_000, 900, 1, 5_000, 200, 4_000];

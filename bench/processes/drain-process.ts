@@ -1,7 +1,7 @@
 import process from 'node:process';
 import { post } from '../ask.ts';
 
-// In a process of its own: reading long answers must not delay the measurement.
+// In a separate process: reading long answers must not delay the measurement.
 const [endpoint, count] = process.argv.slice(2) as [string, string];
 
 async function drainForEver(name: string): Promise<void> {

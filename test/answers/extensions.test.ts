@@ -19,7 +19,7 @@ describe.each([
     'records by id',
     `{ _entities(representations: [${VACANCIES}]) { ... on Vacancy { id title } } }`,
   ],
-])('of a service that sends extensions, %s', (what, query) => {
+])('an answer with extensions, %s', (what, query) => {
   let gateway: GatewayOverFake;
   beforeAll(async () => {
     gateway = await startGatewayOverFake({ persons: 120, rich: true }, { snapshot: richSdl });
@@ -49,7 +49,7 @@ describe.each([
   test.each([
     ['twice', (data: string) => `{"extensions":{},${data},"extensions":{"last":1}}`],
     ['and data twice', (data: string) => `{"data":{},"extensions":{},${data}}`],
-  ])('is read in general where they come %s, and the last counts', async (_, spell) => {
+  ])('is read value by value where they come %s, and the last counts', async (_, spell) => {
     const plain = await answered(gateway, query);
     gateway.upstream.answer(spelled(spell));
     const extended = await answered(gateway, query);

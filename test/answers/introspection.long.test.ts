@@ -121,7 +121,7 @@ test('other callers are answered while a large schema is written', async () => {
   while (!writing.isOver) {
     await gateway.ask('{ __typename }');
     others += 1;
-    // Answered in a turn of its own, as over a socket.
+    // Answered in a separate turn, as over a socket.
     await setImmediate();
   }
   expect(await answer).toBeGreaterThan(MEGABYTE);

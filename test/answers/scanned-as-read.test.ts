@@ -110,7 +110,7 @@ test('an answer with white space is taken as bytes too', () => {
 });
 
 test.each(['[1 2]', '["a" "b"]', '[tr ue]', '{"a" "b"}', '[1 ,, 2]', '[- 1]'])(
-  'white space joins nothing that it parts: %s',
+  'values that white space separates are not joined: %s',
   (value) => {
     const shape = objectShape({ nullable: false, type: 'T!' }, [
       { key: 'a', shape: { kind: 'any', nullable: true, type: 'T' }, isSilent: false },
@@ -122,7 +122,7 @@ test.each(['[1 2]', '["a" "b"]', '[tr ue]', '{"a" "b"}', '[1 ,, 2]', '[- 1]'])(
 );
 
 test.each(['string', 'id', 'int', 'float', 'boolean', 'any'] as const)(
-  'null is no %s where none may be',
+  'null is not accepted as %s where a value is required',
   (kind) => {
     const shape: Shape = { kind, nullable: false, type: 'T!' };
     expect(scan(shape, Buffer.from('null'))).toBeUndefined();

@@ -101,7 +101,7 @@ test.each([
   expect(inAnswer({ errors: [{ message }] })).toBeUndefined();
 });
 
-test('with status 413 any error says so, and with 502 or 504 it may be so', () => {
+test('with status 413 any error means that a request was too big, and with 502 or 504 it may', () => {
   const answer = { errors: [{ message: 'No.' }] };
   expect(inAnswer(answer, 413)).toMatchObject({ isReported: true, message: 'No.' });
   expect(inAnswer(answer, 504)).toMatchObject({ isReported: false });

@@ -147,7 +147,7 @@ describe.each(SERVICES)('if the service is checked %s', (_, service) => {
   });
 });
 
-describe('with a field of its own in gateway.config.ts', () => {
+describe('with an own field in gateway.config.ts', () => {
   test('schema check --documents knows the field, before a change of the service and after it', async () => {
     expect(await checkGreetings(SNAPSHOT)).toMatchObject({
       code: 0,

@@ -485,7 +485,7 @@ describe('without a gateway', () => {
     });
   });
 
-  test('its requests are logged as on a server: when the list was read to its end, with all pages', async () => {
+  test('the requests of an export are logged as on a server: when the list was read to its end, with all pages', async () => {
     const { code, stderr } = await runHere(['export', 'persons', '--sandbox'], {
       LOG_LEVEL: 'info',
     });

@@ -75,7 +75,7 @@ test('a worker that is replaced while the file is broken says so, and the other 
   });
 });
 
-test('what the file leaves open keeps no command and no gateway running', async () => {
+test('resources that the file leaves open keep neither a command nor a gateway running', async () => {
   const text = 'setInterval(() => {}, 60_000);\nexport default { plugins: [] };';
   writeFileSync(folder.file('behind-the-link.ts'), text);
   symlinkSync('behind-the-link.ts', folder.file('open.ts'));

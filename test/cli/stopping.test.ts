@@ -20,7 +20,7 @@ test.each([
   ['SIGTERM', '2'],
   ['SIGINT', '1'],
 ] as const)(
-  '%s with %s workers: what is in flight is answered, then it ends with exit code 0',
+  '%s with %s workers: requests in flight are answered, then the gateway ends with exit code 0',
   async (signal, WORKERS) => {
     const { gateway, arrived, answer } = await serveOverSlowService(({ env, ...options }) =>
       startProgram([], { ...options, env: { ...env, WORKERS } }),

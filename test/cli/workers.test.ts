@@ -49,7 +49,7 @@ test('two workers answer behind one port, and one refresh at an expiry serves bo
   expect(sandbox.exchanges).toHaveLength(2);
 });
 
-test('/metrics adds up what both have counted, and has the state of the tokens once', async () => {
+test('/metrics adds up the counts of both workers, and has the state of the tokens once', async () => {
   const metrics = await metricsOf(gateway);
   expect(sumOf(metrics, 'recruiting_requests_total')).toBe(140);
   expect(metrics.get('recruiting_token_generation')).toBe(3);
@@ -91,7 +91,7 @@ test('a caller has PAGES_PER_MINUTE in both workers together', async () => {
   expect(served).toBeLessThan(300 + refilled + 150);
 });
 
-test('SIGTERM ends all of them, with exit code 0', async () => {
+test('SIGTERM ends all workers, with exit code 0', async () => {
   const workers = childrenOf(gateway.pid);
   gateway.signal('SIGTERM');
   expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });

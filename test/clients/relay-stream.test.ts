@@ -74,7 +74,7 @@ test("Relay's @stream_connection fills a connection edge by edge, and then its p
   );
 });
 
-test('a stream that fails behind its first part is an error for Relay, and is told to the page', async () => {
+test('a stream that fails behind its first part is an error for Relay, and is reported to the page', async () => {
   await using gateway = await startGatewayOverSandbox(
     { persons: 137 },
     { config: { pagesPerMinute: 1 } },

@@ -143,7 +143,7 @@ interface PaginatedList {
   loadPrevious(this: void, count: number): unknown;
 }
 
-/** Waits until so many records are shown. @returns their names */
+/** Waits until this many records are shown. @returns their names */
 async function shown(page: Page, count: number): Promise<string[]> {
   await page
     .locator('li')

@@ -36,7 +36,7 @@ const readIn =
     return SECRETS[name]!;
   };
 
-test('it is valid for the published schema, which knows each of its keys', () => {
+test('compose.yaml is valid for the published schema, which knows each of its keys', () => {
   // Its `id` and its `$schema` are of older drafts, which Ajv refuses.
   const { $schema: _, ...schema } = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
     key === 'id' && typeof value === 'string' ? undefined : value,
@@ -46,7 +46,7 @@ test('it is valid for the published schema, which knows each of its keys', () =>
   expect(isValid({ services: { gateway: { ...gateway, readonly: true } } })).toBe(false);
 });
 
-test('it requires every setting that has no default', () => {
+test('compose.yaml requires every setting that has no default', () => {
   const required = [...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
   expect(new Set(required)).toEqual(new Set(Object.keys(ENV)));
 });

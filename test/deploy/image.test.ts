@@ -63,7 +63,7 @@ beforeAll(() => {
 }, 120_000);
 afterAll(() => folder[Symbol.dispose]());
 
-test(`what the image contains has at most ${MAX_MEGABYTES} MB, and nothing that only tests need`, () => {
+test(`the image has at most ${MAX_MEGABYTES} MB, and nothing that only tests need`, () => {
   const files = globSync('**/*', { cwd: app });
   const bytes = files
     .map((file) => statSync(join(app, file)))
@@ -73,7 +73,7 @@ test(`what the image contains has at most ${MAX_MEGABYTES} MB, and nothing that 
   expect(packages.filter((name) => files.includes(join('node_modules', name)))).toEqual([]);
 });
 
-test('everything that is copied is in the build context, and nothing secret', () => {
+test('the build context contains every copied file, and nothing secret', () => {
   const [all, ...allowed] = readFileSync('.dockerignore', 'utf8').trim().split('\n');
   expect(all).toBe('*');
   const copied = dockerfile.flatMap(({ copied: each }) => each?.sources ?? []);
@@ -119,7 +119,7 @@ test('the image of docs/extending.md serves a configuration that has packages of
   const extended = instructions(blockWith('docs/extending.md', 'FROM recruiting-subgraph'));
   const [packages, final] = extended.filter(({ name }) => name === 'WORKDIR');
   const [setting] = extended.filter(({ name }) => name === 'ENV');
-  // Like the gateway's own Dockerfile: the packages are installed by root, and its process is somebody else.
+  // Like the gateway's own Dockerfile: root installs the packages, and another user runs the process.
   const users = extended.filter(({ name }) => name === 'USER').map(({ text }) => text);
   expect(users).toEqual(['root', `${image.uid}:${image.gid}`]);
   expect(final!.text).toBe('/app');

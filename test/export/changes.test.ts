@@ -187,7 +187,7 @@ test('the last line says how many records have changed and were deleted', async 
   expect((await world.run()).stderr).toContain('10 records, 1 changed and 2 deleted, in ');
 });
 
-test('a record that one walk did not meet, and the next one did, is not deleted', async () => {
+test('a record that one walk missed, and the next one met, is not reported as deleted', async () => {
   await using world = await changingWorld();
   await world.next();
   const { list } = world.service;
@@ -206,7 +206,7 @@ test('a record that one walk did not meet, and the next one did, is not deleted'
   }
 });
 
-test('what is equal as JSON has not changed: the order of keys, white space, escapes, and forms of numbers', async () => {
+test('values that are equal as JSON have not changed: the order of keys, white space, escapes, and forms of numbers', async () => {
   await using world = await changingWorld([{ ...person(0), data: { a: 1, b: [1.5, 'x'] } }]);
   await world.next('--fields', 'id data');
   const changed = async (data: unknown) => {
@@ -309,7 +309,7 @@ test.each<[string[], RegExp]>([
   expect(readdirSync(world.folder.path)).toEqual([]);
 });
 
-test('the state needs a folder that is there, and a file of its own', async () => {
+test('the state needs an existing folder, and its own file', async () => {
   await using world = await changingWorld();
   const elsewhere = world.folder.file('nowhere/state');
   expect(await world.run('--changes-since', elsewhere)).toMatchObject({

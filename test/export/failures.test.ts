@@ -180,7 +180,7 @@ describe('patience', () => {
     expect(waits).toEqual([47]);
   });
 
-  test('an export ends at once on an error that somebody has to mend first', async () => {
+  test('an export ends at once on an error that someone must fix first', async () => {
     const waits: number[] = [];
     for (const code of ['FORBIDDEN', 'TOKENS_LOST', 'UPSTREAM_UNAUTHORIZED']) {
       const read = pages(waits, async function* () {

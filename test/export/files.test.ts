@@ -63,7 +63,7 @@ test.each(SUFFIXES)('a link that was planted at <output>%s is not followed', asy
 });
 
 test.each(['.part', '.part.state'] as const)(
-  'a link at <output>%s to a file that is not there creates no file',
+  'a link at <output>%s to a missing file creates no file',
   async (suffix) => {
     const { place, file } = newPlace();
     symlinkSync(`${place}/nowhere`, file + suffix);

@@ -66,7 +66,7 @@ test.each([
     'ALTER TABLE recruiting_token_document ADD CHECK (false) NOT VALID',
   ],
 ])(
-  'a store %s, which can be read and does not take the pair, has a way back in the message',
+  'a store %s, which can be read but not take the pair, is reported with the way back',
   async (_, statement) => {
     await using world = await startDamagedWorld(server);
     const [gateway] = (await world.gateways(1)) as [Replica];

@@ -367,7 +367,7 @@ describe('with SCHEMA_PREFIX', () => {
   });
 });
 
-test('a query root with a name of its own is the Query of the supergraph', async () => {
+test('a query root with another name is the Query of the supergraph', async () => {
   await using renamed = await startSupergraph({ root: 'QueryRoot' });
   const [person] = renamed.recruiting.persons;
   const { data, errors } = await renamed.ask(

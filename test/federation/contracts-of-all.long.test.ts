@@ -14,7 +14,7 @@ import { fullSdl } from '../support/imitations/honest.ts';
 import { SEED } from '../support/random/random-runs.ts';
 import { contractOf } from '../support/supergraph/composition.ts';
 
-/** One of so many places is tried in each run; `npm run fuzz` tries the others. */
+/** Each run tries one of this many places; `npm run fuzz` tries the others. */
 const SHARE = 4;
 const resultsSdl = readFileSync('schema/results.graphql', 'utf8');
 

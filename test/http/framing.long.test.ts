@@ -93,7 +93,7 @@ describe.each(KINDS)('%s', (_, kind) => {
         expect(await line.isClosed()).toBe(true);
         continue;
       }
-      // What follows on the same connection is a reply of its own.
+      // The next bytes on the same connection are another reply.
       const probe = textOf({ method: 'GET', path: '/health' }, { connection, accept });
       expect(await line.send(probe)).toMatchObject({ status: 200, body: '' });
     }

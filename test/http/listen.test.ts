@@ -154,7 +154,7 @@ test('a client that sends a thousand requests at once gets all answers, a few at
   expect(most).toBeLessThan(40);
 });
 
-test('for new connections, those that were idle for longest are closed, and none that waits for an answer', async () => {
+test('new connections replace those that were idle for longest, and none that waits for an answer', async () => {
   const gate = Promise.withResolvers<void>();
   const server = await listen(
     (request, response) =>

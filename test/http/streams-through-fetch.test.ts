@@ -129,7 +129,7 @@ test.each(['nothing', 'a part'])(
   },
 );
 
-test('a stream that takes minutes to make its next part is not one without a reader', async () => {
+test('a stream whose next part takes minutes does not count as one without a reader', async () => {
   const clock = new ManualClock();
   const gate = Promise.withResolvers<void>();
   const body = async function* () {

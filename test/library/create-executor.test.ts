@@ -17,7 +17,7 @@ let settings: Settings;
 beforeEach(async () => {
   sandbox = await startSandbox({ persons: 3 });
   folder = temporaryFolder();
-  // None for callers: there is nobody but the program.
+  // No keys for callers: the program is the only caller.
   settings = {
     RECRUITING_URL: sandbox.url,
     TOKEN_LINK: sandbox.tokenLink,

@@ -47,7 +47,7 @@ test('a gateway made by a program answers through its fetch, and by its handler 
   server.close();
 });
 
-test('its schema is the one that is served, with the names that its settings give', async () => {
+test('the schema of a gateway is the served one, with the names of its settings', async () => {
   await using opened = await open({ SCHEMA_PREFIX: 'Recruiting', NODE_INTERFACE: 'on' });
   const sdl = printSchema(opened.gateway.schema);
   expect(sdl).toContain('recruitingAllPersons(');
@@ -83,7 +83,7 @@ test('all mistakes in the settings are reported at once, and nothing is opened',
   expect(existsSync(folder.file('tokens.db'))).toBe(false);
 });
 
-test('mistakes in the configuration are reported, and one that is only named is not left out', async () => {
+test('mistakes in the configuration are reported, and a configuration that is only named must be imported', async () => {
   const config = { plugins: [], typeDef: 'extend type Person { a: Int }' };
   await expect(createGateway({ settings, config })).rejects.toThrow(
     'config has a mistake:\n  - typeDef is not known. Was typeDefs meant?',
@@ -130,7 +130,7 @@ test('a failure to open leaves nothing open: the store can be opened by another 
   });
 });
 
-test('it logs to the log that it is given', async () => {
+test('a gateway logs to the log that it is given', async () => {
   const { log, logged } = recordingLog();
   await using _opened = await open({ RECRUITING_AGENT: 'example-inc/1.0' }, log);
   expect(logged.map(({ msg }) => msg)).toContainEqual(
@@ -152,7 +152,7 @@ test('without a log, only warnings and errors are written, and to the standard e
   expect(written.stdout).toBe('');
 });
 
-test('the process around a gateway is its own: no signal and no other event of it is handled', async () => {
+test('a gateway handles neither signals nor other events of the process around it', async () => {
   const before = listenersOfProcess();
   await using opened = await open();
   await opened.gateway.fetch(...post('http://localhost/graphql', '{ allPersons { id } }'));

@@ -15,7 +15,7 @@ let sandbox: Sandbox;
 let gateway: Gateway;
 let slow: Opened;
 
-/** Without a hook of somebody else, Yoga ends the request before it reads anything of it. */
+/** Without hooks of other plugins, Yoga ends the request before it reads anything of it. */
 const configs: Record<string, GatewayConfig> = {
   'without plugins': {},
   'with a plugin': { plugins: [{ onExecute: () => {} }] },

@@ -54,7 +54,7 @@ test('an operation with @stream is executed in parts', async () => {
   expect(JSON.stringify(results).match(/"id"/g)).toHaveLength(120);
 });
 
-test('what fails is a result with errors', async () => {
+test('a failure is a result with errors', async () => {
   const negative = '{ personsConnection(first: -1) { nodes { id } } }';
   expect(await gateway.executor({ document: parse(negative) })).toMatchObject({
     errors: [{ path: ['personsConnection'], extensions: { code: 'BAD_USER_INPUT' } }],

@@ -46,7 +46,7 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-test('what is packed is JavaScript, the types of what is exported, and the snapshot of the schema', () => {
+test('the package contains JavaScript, the types of its exports, and the snapshot of the schema', () => {
   const paths = packed.files.map(({ path }) => path);
   const code = paths.filter((path) => /^dist\/.*\.(js|cjs)$/.test(path));
   expect(code).toEqual(
@@ -68,7 +68,7 @@ test('what is packed is JavaScript, the types of what is exported, and the snaps
   expect(packed.size).toBeLessThan(600_000);
 });
 
-test('its types are checked in a strict program, with those of its dependencies', async () => {
+test('the types of the package pass in a strict program, with those of its dependencies', async () => {
   const compiler = resolve('node_modules/typescript/bin/tsc');
   await using check = startProcess([compiler, '--project', project]);
   expect(await check.ended).toMatchObject({ code: 0, stdout: '', stderr: '' });
@@ -171,7 +171,7 @@ async function startService(): Promise<AsyncDisposable & { readonly settings: Se
   };
 }
 
-/** Of the people of every sandbox with so many. */
+/** The people of every sandbox with three persons. */
 const IDS = new PersonList(3).all().map(({ id }) => ({ id }));
 
 /** Starts a program of the project. */

@@ -272,7 +272,7 @@ test('a list in which a page fails is read once with what is selected, for a win
   expect(ofValues).toHaveLength(3);
 });
 
-test('a page is given with a record that failed, although a request for its identities is refused', async () => {
+test('a page with a failed record is returned, although a request for its identities is refused', async () => {
   await using world = await startRows();
   world.failing.add('3');
   world.upstream.answer((response, received, sandbox) => {

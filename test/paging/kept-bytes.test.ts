@@ -25,7 +25,7 @@ const PERSON = objectShape({ nullable: false, type: 'Person' }, [
   },
 ]);
 
-test('of a page whose ids are cut out, the bytes as they came are not kept', async () => {
+test('the original bytes of a page whose ids are cut out are not kept', async () => {
   const { page, came } = scanned();
   expect(page.piece(0, 0, 1).toString()).toBe('{"firstName":"Ada"},{"firstName":"Bo"}');
   // What a WeakRef referred to in this turn is not collected before its end.
@@ -36,7 +36,7 @@ test('of a page whose ids are cut out, the bytes as they came are not kept', asy
   expect(page.identities!.isJoinable).toBe(true);
 });
 
-test('of a page behind a result, only the type of the result is cut out, so its records are not copied', async () => {
+test('only the type of a result is cut out of the page behind it, so the records are not copied', async () => {
   const shape = { ...PERSON, fields: PERSON.fields.slice(1) };
   const { page, came } = scanned(shape, true);
   expect(page.piece(0, 0, 1).toString()).toBe('{"firstName":"Ada"},{"firstName":"Bo"}');
@@ -87,7 +87,7 @@ function ownBuffer(text: string): Buffer {
   return bytes;
 }
 
-test('of a batch of records whose ids are cut out, the bytes as they came are not kept', async () => {
+test('the original bytes of a batch of records whose ids are cut out are not kept', async () => {
   const { batch, came } = scannedBatch();
   await new Promise(setImmediate);
   collect();

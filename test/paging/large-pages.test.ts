@@ -28,7 +28,7 @@ test.each([
   }
 });
 
-test('a walk of pages of any size comes to its end', async () => {
+test('a walk ends, whatever the size of its pages', async () => {
   const walk = prefetched(100 * MEGABYTE, () => {});
   for (let page = 0; page < PAGES; page += 1) {
     walk.lookAhead(page, Infinity);

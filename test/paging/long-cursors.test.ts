@@ -10,7 +10,7 @@ const LONGEST = 65_536;
 const TOO_LONG = /cursor of more than 65536 characters/;
 const MEGABYTE = 1024 * 1024;
 
-/** Answers with cursors of so many characters: numbers with zeros in front. */
+/** Answers with cursors of this many characters: numbers with zeros in front. */
 function withCursors(length: number): Reply {
   return altered(({ data }) => lengthen(data, length));
 }

@@ -27,7 +27,7 @@ const newLimit: fc.Arbitrary<Change> = fc.record({
 const caller = fc.record({
   // Greater ids do not exist.
   ids: fc.array(fc.nat(120), { minLength: 1, maxLength: 20 }),
-  /** The caller leaves after so many further answers. */
+  /** The caller leaves after this many further answers. */
   leavesAfter: fc.option(fc.nat(10), { freq: 4 }),
   comesAfter: fc.nat(8),
 });

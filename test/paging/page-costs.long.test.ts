@@ -219,7 +219,7 @@ describe('a list whose full page costs too much', () => {
     expect(ids).toEqual(world.ids());
   });
 
-  test('is looked up in by id', async () => {
+  test('serves lookups by id', async () => {
     await using world = await startWorld({ persons: 200 }, 30);
     const requested = world.ids().filter((_, at) => at % 7 === 3);
     const { data, errors } = await world.ask<{ _entities: { id: string }[] }>(
@@ -339,7 +339,7 @@ describe('a proxy that gives up', () => {
     expect(world.costs.refused.length).toBeLessThan(100);
   });
 
-  test('is down where a single record fails too: one trial, and the failure stays what it was', async () => {
+  test('is down where a single record fails too, after one trial and with the original failure', async () => {
     await using world = await startWorld({ persons: 120 }, 1_000);
     const received: (number | null)[] = [];
     const down: Reply = (response, request) => {

@@ -185,7 +185,7 @@ interface History {
 
 interface Meanwhile {
   change: Change;
-  /** After so many answers. */
+  /** After this many answers. */
   after: number;
 }
 

@@ -64,7 +64,7 @@ describe('two processes that share a ledger', () => {
     expect(() => first.check(CALLER, 5)).not.toThrow();
   });
 
-  test('pay back in the next minute what they have given too much', async () => {
+  test('pay back excess pages in the next minute', async () => {
     const { clock, ledger, start } = world(60);
     const [first, second] = [start(), start()];
     ledger.isHeld = true;
@@ -97,7 +97,7 @@ describe('two processes that share a ledger', () => {
   });
 });
 
-test('a process alone gives a caller exactly what it would without a ledger, however late that answers, or fails', async () => {
+test('a single process gives a caller exactly what it would without a ledger, even if the ledger is late or fails', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 120 }),
@@ -129,7 +129,7 @@ test('a process alone gives a caller exactly what it would without a ledger, how
   );
 });
 
-test('processes that start and end, with reports that travel, fail or get lost, exceed one bucket at most by what they had not reported, and refuse nothing that the caller has', async () => {
+test('processes whose reports are late, fail or get lost exceed one bucket at most by unreported pages, and never refuse pages that the caller has left', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({

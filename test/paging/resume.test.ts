@@ -35,7 +35,7 @@ const comings = fc.record({
 interface Case {
   readonly cursors: CursorKind;
   readonly length: number;
-  /** The page of the cursor began behind so many records, and had `size` of them. */
+  /** The page of the cursor began behind this many records, and had `size` records. */
   readonly skipped: number;
   readonly size: number;
   readonly offset: number;

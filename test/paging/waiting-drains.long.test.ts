@@ -148,7 +148,7 @@ async function startWorld() {
         ...(signal && { signal }),
       }),
     begun: () => gateway.upstream.arrived(1),
-    /** Resolves when so many drains wait. */
+    /** Resolves when this many drains wait. */
     waiting: async (count: number) => {
       await expect
         .poll(

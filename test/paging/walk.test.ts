@@ -197,7 +197,7 @@ test('an id in bytes has the same hash as the id in text', () => {
   );
 });
 
-/** A list of so many letters, in pages of at most `pageLimit`, whose cursors are the offset of the next one. */
+/** A list of this many letters, in pages of at most `pageLimit`, whose cursors are the offset of the next one. */
 function list(length: number, pageLimit: number) {
   const letters = Array.from({ length }, (_, index) => ({ identity: `L${index}` }));
   const requests: PageRequest[] = [];

@@ -167,7 +167,7 @@ test('a public form of a record, and a record that does not exist, are null', as
   expect(data).toEqual({ open: { id: 1 }, other: null, none: null });
 });
 
-test('NODE_INTERFACE: a node is found through the result that has it', async () => {
+test('with NODE_INTERFACE=on a node is found through the result that has it', async () => {
   await using nodes = await startGatewayOverSandbox(
     { results: true, persons: 30 },
     { snapshot, config: { nodeInterface: true } },

@@ -67,7 +67,7 @@ describe.each([
     expect(after.general).toBe(read.general);
   });
 
-  test('an error is null where it says not found, otherwise an error at its path, and fails no other record', async () => {
+  test('an error that says not found is null, any other is an error at its path, and no other record fails', async () => {
     const { data, errors } = await world.ask<{ _entities: unknown[] }>(
       named('query ($r: [_Any!]!) { _entities(representations: $r) { ... on PersonItem { id } } }'),
       { r: [3, NO_PERSON, OF_ANOTHER, 4].map((id) => ({ __typename: named('PersonItem'), id })) },

@@ -9,7 +9,8 @@ import { serviceOf, type ReceivedOperation, type Service } from './service.ts';
 
 /*
  * A variable with a default may be null where `@skip`, `@include`, `@defer` and `@stream` need true or false. graphql-js
- * reports an error at the object whose fields it collects. Callers get the same, whoever answers the field.
+ * reports an error at the object whose fields it collects. Callers get the same error,
+ * whether the service or the gateway answers the field.
  */
 
 const COMMON = `

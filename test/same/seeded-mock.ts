@@ -20,7 +20,7 @@ interface Mocked {
   readonly seed: number;
 }
 
-/** How often something goes wrong (one value in so many; 0: never), and the values of custom scalars. */
+/** How often a value is a fault (one in this many; 0: never), and the values of custom scalars. */
 export interface Mix {
   readonly errors?: number;
   /** A null that the type does not allow, which graphql-js turns into an error. */

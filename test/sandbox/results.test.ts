@@ -68,7 +68,7 @@ describe.each<CursorBehaviour>(['keyset', 'record', 'position'])(
   },
 );
 
-test('a record that there is not, and one that may not be seen, are errors as data', async () => {
+test('a record that does not exist, and one that may not be seen, are errors as data', async () => {
   const { ask, sandbox } = await startResults();
   const data = await ask(`{
     here: person(id: 137) { ...person } gone: person(id: 138) { ...person }

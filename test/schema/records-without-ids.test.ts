@@ -173,7 +173,7 @@ const PAIRS = [
 
 describe.each(['compact', 'with an error'] as const)('an answer that is %s', (form) => {
   test.each(['rows', 'odd'])(
-    'records of %s whose values differ are never taken for one, and one without a value keeps its position',
+    'records of %s whose values differ are never treated as one, and a record without a value keeps its position',
     async (field) => {
       const all = Array.from({ length: 130 }, (_, index) => {
         const [code, text] = PAIRS[index] ?? [`c${index}`, `t${index % 3}`];

@@ -27,7 +27,7 @@ export const INTERRUPTIONS = [
 
 export const DAMAGES = ['the document is deleted', 'the document is altered'] as const;
 
-/** What happens to the next transaction with a purpose, whoever begins it. */
+/** What happens to the next transaction with a purpose, in any process. */
 export interface Interruption {
   readonly purpose: Purpose;
   readonly what: (typeof INTERRUPTIONS)[number];

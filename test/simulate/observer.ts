@@ -57,7 +57,7 @@ export class Observer {
   /** When the database was last disturbed, and each process. */
   #disturbedAt = Number.NEGATIVE_INFINITY;
   readonly #disturbed = new Map<Process, number>();
-  /** Refresh tokens of pairs that somebody damaged in the database. */
+  /** Refresh tokens of pairs that were damaged in the database. */
   readonly #deleted = new Set<string>();
   /** Pairs that ended with their process. */
   readonly #perished = new Set<string>();
@@ -173,7 +173,7 @@ export class Observer {
     this.#countSend(exchange);
   }
 
-  /** Once the store has it that a refresh token was refused, nobody sends that again while its access token works. */
+  /** After the store records a refused refresh token, no process sends it again while its access token works. */
   #expectNotEarlyAgain({ by, refreshToken, claim }: Exchange): void {
     const { live, worksNow } = this.service;
     // A service that does not renew refresh tokens gives one for several access tokens.
@@ -317,7 +317,7 @@ export class Observer {
     this.#expectKept(undefined);
   }
 
-  /** Whether somebody damaged rows of the database. */
+  /** Whether rows of the database were damaged. */
   get wasDamaged(): boolean {
     return this.#deleted.size > 0;
   }

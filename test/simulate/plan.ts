@@ -40,7 +40,7 @@ export type Deed =
       readonly do: 'databaseDown' | 'databaseFull' | 'unreachable' | 'blocked';
       readonly forMs: number;
     }
-  /** The set is moved to another database by a command, which may be killed, or not hear what came of it. */
+  /** A command moves the set to another database. It may be killed, or get no answer. */
   | {
       readonly do: 'move';
       readonly interruption: Interruption | null;

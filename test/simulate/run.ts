@@ -18,7 +18,7 @@ import { plan, type Plan } from './plan.ts';
 import { ROWS, type Row } from './rows.ts';
 
 const USUAL = 2_000;
-/** A run of so many shows whether all rows are met; each of them is met so often in 10,000 histories or more. */
+/** In MANY histories or more all rows are met, and in 10,000 each is met OFTEN or more. */
 const MANY = 250;
 const OFTEN = 100;
 const REPORT_EVERY = 10_000;

@@ -34,7 +34,7 @@ const FIRST: Readonly<Record<string, string>> = {
 };
 
 test.each(Object.keys(FLAWS))(
-  'the flaw %s is found and made short',
+  'the flaw %s is found, and its history is shortened',
   { timeout: 240_000 },
   async (flaw) => {
     const { code, output } = await find(flaw);

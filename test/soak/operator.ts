@@ -134,7 +134,7 @@ export function startOperator(folder: string, program: string, url: string): Ope
     locked,
     copyStore: () => {
       const copy = join(tokens, `copy-${(copies += 1)}`);
-      // In a process of its own: SQLite loses its lock when this process closes the file.
+      // In a separate process: SQLite loses its lock when this process closes the file.
       return locked(() => {
         execFileSync('cp', [store, copy]);
         give(copy);

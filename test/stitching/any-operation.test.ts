@@ -124,7 +124,7 @@ test('any operation has the same answer with own fields as without, and their re
       if (hasCode(stitched, 'OPERATION_TOO_COMPLEX')) return;
       const values: unknown[] = [];
       if (!plain.data || !stitched.data) {
-        // Each root field is a request of its own then, and each may fail.
+        // Each root field is a separate request then, and each may fail.
         expect([text, stitched.data ?? null, plain.data ?? null]).toEqual([text, null, null]);
         expect(stitched.errors).not.toHaveLength(0);
         return;

@@ -181,16 +181,16 @@ test.each<[string, Additions, string]>([
     },
     'resolvers.Query.a and resolvers.Query.b require fields that cannot be selected together',
   ],
-])('%s is a mistake that is named at the start', (_, additions, message) => {
+])('%s is a mistake that is reported at the start', (_, additions, message) => {
   expect(mistake(additions)).toContain(message);
 });
 
-test('all mistakes are named at once', () => {
+test('all mistakes are reported at once', () => {
   const message = mistake({ typeDefs, resolvers: { Persn: { a: resolve } } });
   expect(message).toContain('has 2 mistakes');
 });
 
-test('nothing added leaves the schema as it is', () => {
+test('empty additions leave the schema unchanged', () => {
   expect(withAdditions(served, {})).toBeUndefined();
   expect(withAdditions(served, { typeDefs: [], resolvers: [], subschemas: [] })).toBeUndefined();
 });

@@ -37,7 +37,7 @@ beforeEach(({ task }) => {
   gateway.upstream.answer(honest);
 });
 
-test('an exchange of tokens is a span of its own, and contains no token', () => {
+test('an exchange of tokens has its own span, which contains no token', () => {
   const [exchange] = exporter.getFinishedSpans();
   expect(exchange).toMatchObject({
     name: 'token exchange',

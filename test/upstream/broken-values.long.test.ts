@@ -257,7 +257,7 @@ describe.each([
   });
 });
 
-test('null for one record of a batch is no record, and a record that was left out is an error', async () => {
+test('null for a record of a batch means that it does not exist, and a missing record is an error', async () => {
   await using gateway = await startRich();
   for (const other of [{}, { errors: [{ message: 'Slow.' }] }]) {
     gateway.upstream.answer(json({ data: { _rsRecord0: null, _rsRecord2: { id: 3 } }, ...other }));

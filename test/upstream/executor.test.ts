@@ -173,7 +173,7 @@ test.each([
   expect(service.upstream.received).toEqual([]);
 });
 
-test('a request that was written before has a document and a result for whoever reads them', async () => {
+test('a request whose body is already written has a document and a result for code that reads them', async () => {
   await using service = await startManagedExecutor();
   const request = new ServiceRequest(
     {
@@ -206,7 +206,7 @@ test('a request that was written before has a document and a result for whoever 
   expect(JSON.parse(reading!)).toEqual(data);
 });
 
-test('a request that was written before throws what it fails with', async () => {
+test('a request whose body is already written throws its failure', async () => {
   await using service = await startManagedExecutor();
   service.upstream.answer(text('<html>'));
   const request = new ServiceRequest(

@@ -106,7 +106,7 @@ test.each<[string, Reply]>([
 });
 
 test.each([{ errors: null }, { errors: [] }, { data: null, errors: 5 }])(
-  'an answer without data and without a list of errors is no GraphQL: %j',
+  'an answer without data and without a list of errors is not valid GraphQL: %j',
   async (body) => {
     await using gateway = await startGatewayOverFake();
     gateway.upstream.answer(json(body));

@@ -67,7 +67,7 @@ test.each([
   await using gateway = await startGatewayOverFake({ schema: buildSchema(SDL) }, { snapshot: SDL });
   gateway.upstream.answer(text(body));
   const answer = await gateway.ask<{ things: unknown[] }>(THINGS);
-  // Compared as text: so many objects take seconds to compare.
+  // Compared as text, because comparing this many objects takes seconds.
   expect(JSON.stringify(answer.data.things) === JSON.stringify(expected)).toBe(true);
   expect(answer.errors ?? []).toMatchObject(errors);
 });
@@ -95,7 +95,7 @@ test.each([
   expect(order).toEqual(['one', 'one', 'one', 'one', 'large']);
 });
 
-test('an answer in which thousands of values are broken tells the first of them, and that there are more', async () => {
+test('an answer with thousands of broken values reports the first of them, and that there are more', async () => {
   await using gateway = await startGatewayOverFake({ schema: buildSchema(SDL) }, { snapshot: SDL });
   const bad = Array.from({ length: 20_000 }, (_, id) => ({ _rsType: 'Robot', id, name: id }));
   gateway.upstream.answer(json({ data: { things: bad } }));

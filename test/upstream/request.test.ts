@@ -6,7 +6,7 @@ import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 
-test('a query is sent as the interface requires: POST, JSON, a bearer token and who asks', async () => {
+test('a query is sent as the interface requires: POST, JSON, a bearer token and the agent', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
   await gateway.ask(PERSONS, { first: 2 });
   const { method, headers, token, body } = gateway.upstream.received[0]!;
@@ -23,7 +23,7 @@ test('a query is sent as the interface requires: POST, JSON, a bearer token and 
   });
 });
 
-test('the token link and the token endpoint are told who asks too', async () => {
+test('requests to the token link and the token endpoint name the agent too', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
   expect(gateway.upstream.otherAgents).toEqual(Array<string>(4).fill('acme-intranet/7'));
 });

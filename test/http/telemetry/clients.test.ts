@@ -14,7 +14,7 @@ test.each([
   expect(await gateway.counted()).toEqual({ '{client="people-web",operation=""}': 1 });
 });
 
-test('a name that is no name of an application is left out', async () => {
+test('a value that is not the name of an application is left out', async () => {
   const gateway = await start();
   for (const name of ['', '-x', 'a"b', 'a\tb', 'x'.repeat(65), 'é', '{}']) {
     await gateway.ask({ 'graphql-client-name': name, 'graphql-client-version': name });

@@ -40,7 +40,7 @@ test('a record that only an operation with a directive can see is found by it, a
   }
 });
 
-test('what a drain remembers of positions serves lookups with the same directives, and no others', async () => {
+test('the page index of a drain serves lookups with the same directives, and no others', async () => {
   const world = await startContexts();
   const drained = '{ allPersons { id } }';
   const lookup = '{ person(id: "1") { name } }';
@@ -54,7 +54,7 @@ test('what a drain remembers of positions serves lookups with the same directive
 });
 
 test.each(['person(id: "nobody") { name }', 'personsConnection { totalCount }'])(
-  'what is remembered for one default of a variable in a directive is not used for another: %s',
+  'a page index for one default of a variable in a directive is not used for another: %s',
   async (field) => {
     const world = await startContexts();
     const inContext = (country: string) =>

@@ -16,7 +16,7 @@ const SCHEMAS = {
 const TOGETHER = 5;
 
 test.each(Object.entries(SCHEMAS))(
-  'without introspection, what is gone of %s is found, and nothing else',
+  'without introspection, the removed parts of %s are found, and nothing else',
   async (name, sdl) => {
     const snapshot = readSnapshot(sdl, name);
     const { selectable, inputParts } = partsOf(snapshot, new Set());

@@ -71,7 +71,7 @@ test('SCHEMA_POLL reports failing checks once, and callers are still answered', 
   expect(said().slice(1)).toEqual([{ level: 30, msg: 'the live schema can be checked again' }]);
 });
 
-test('SCHEMA_POLL reports what is gone if introspection is closed', async () => {
+test('SCHEMA_POLL reports removed parts if introspection is closed', async () => {
   const { show, gateway, looks, said } = await start();
   show(validated(LESS, DIALECTS['graphql-java']));
   await looks(2, 8);

@@ -20,7 +20,7 @@ const SDL = `
   enum Form { SHORT LONG }
 `;
 
-test('what cannot be without the parts that are removed is removed with them', () => {
+test('parts that depend on removed parts are removed with them', () => {
   const only = without({ kind: 'field', holder: 'Only', name: 'one' });
   expect(only.types).not.toContain('Thing');
   expect(Object.keys(only.schema.getMutationType()!.getFields())).toEqual(['hire']);
