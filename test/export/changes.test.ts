@@ -303,7 +303,7 @@ test.each<[string[], RegExp]>([
   [['--limit', '3'], /Remove --limit/],
   [['--format', 'csv'], /NDJSON/],
   [['--fields', 'firstName'], /Add id to --fields/],
-])('%j is refused, because changes cannot be told or applied with it', async (args, why) => {
+])('%j is refused, because changes cannot be reported or applied with it', async (args, why) => {
   await using world = await changingWorld();
   expect(await world.run(...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(why) });
   expect(readdirSync(world.folder.path)).toEqual([]);
@@ -405,7 +405,7 @@ test('a walk with fewer records than the service counts deletes nothing', async 
   expect(await world.next()).toEqual([{ op: 'delete', id: gone!.id }]);
 });
 
-test('changes of a list in which an id occurs twice are not told, and the state stays', async () => {
+test('changes of a list in which an id occurs twice are not reported, and the state stays', async () => {
   await using world = await changingWorld();
   await world.next();
   const before = readFileSync(world.state);

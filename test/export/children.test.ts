@@ -258,7 +258,7 @@ test('neither file is replaced without --force', async () => {
   expect(linesIn(history)).toEqual(written);
 });
 
-test('wherever it is interrupted, also while the files get their names, --resume makes all files whole', async () => {
+test('wherever an export is interrupted, even while the files get their names, --resume makes all files whole', async () => {
   const whole = await newPlace();
   await exportTo(whole.file, '--child', 'history');
   let continued = 0;

@@ -11,7 +11,7 @@ import {
   settings,
   STREAMED,
   WHOLE,
-  type Asked,
+  type TestRequest,
 } from './requests.ts';
 
 const seen: Seen[] = [];
@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 /** Of one request. */
-async function seenOf(request: Asked): Promise<Seen> {
+async function seenOf(request: TestRequest): Promise<Seen> {
   seen.length = 0;
   await (await send(hooked, request)).text();
   expect(seen).toHaveLength(1);

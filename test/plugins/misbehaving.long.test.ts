@@ -17,9 +17,9 @@ import { FORMATS } from '../support/clients/multipart.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest } from '../support/imitations/scripted.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
-import { got, settings, STREAMED, type Asked } from './requests.ts';
+import { got, settings, STREAMED, type TestRequest } from './requests.ts';
 
-const PAGE: Asked = { name: 'a page', query: '{ persons(first: 2) { items { id } } }' };
+const PAGE: TestRequest = { name: 'a page', query: '{ persons(first: 2) { items { id } } }' };
 const STREAM = STREAMED[0]!;
 
 async function startWith(plugin: Plugin, options: TestGatewayOptions = {}) {

@@ -2,7 +2,7 @@ import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { ALL, got, settings, type Asked } from './requests.ts';
+import { ALL, got, settings, type TestRequest } from './requests.ts';
 
 const registry = new Registry();
 let plain: TestGateway;
@@ -21,7 +21,7 @@ test.each(ALL)('with Prometheus, $name is answered as without it', async (reques
   expect(await got(counted, request)).toEqual(await got(plain, request));
 });
 
-const STREAM: Asked = {
+const STREAM: TestRequest = {
   name: '',
   query: 'query Streamed { allPersons(limit: 60) @stream { id } }',
   accept: 'multipart/mixed',

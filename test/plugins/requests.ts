@@ -3,7 +3,7 @@ import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway
 import { wrote } from '../support/gateway/written.ts';
 
 /** One request to a gateway with `settings`. */
-export interface Asked {
+export interface TestRequest {
   readonly name: string;
   readonly query?: string;
   readonly variables?: Record<string, unknown>;
@@ -49,7 +49,7 @@ const CONNECTION = /* GraphQL */ `
 `;
 
 /** Requests that are executed, and answered whole. */
-export const WHOLE: readonly Asked[] = [
+export const WHOLE: readonly TestRequest[] = [
   {
     name: 'a page',
     query: '{ persons(first: 3) { items { id firstName } pageInfo { hasNextPage endCursor } } }',
@@ -102,7 +102,7 @@ export const WHOLE: readonly Asked[] = [
 ];
 
 /** Requests that are executed, with an error in the answer. */
-export const FAILING: readonly Asked[] = [
+export const FAILING: readonly TestRequest[] = [
   { name: 'a bad cursor', query: '{ personsConnection(first: 1, after: "x") { nodes { id } } }' },
   {
     name: 'a bad argument beside a good field',
@@ -115,30 +115,31 @@ const DEFERRED =
   '{ __typename ... @defer(label: "late") { persons(first: 2) { items { id } } } allPersons(limit: 70) @stream { id } }';
 
 /** Requests that are answered in parts. */
-export const STREAMED: readonly Asked[] = ['deferSpec=20220824', 'incrementalSpec=v0.2'].flatMap(
-  (format) => [
-    {
-      name: `a stream, ${format}`,
-      query: `# ${format}\n${PARTS}`,
-      accept: `multipart/mixed;${format}`,
-    },
-    {
-      name: `a deferred part, ${format}`,
-      query: `# ${format}\n${DEFERRED}`,
-      accept: `multipart/mixed;${format}`,
-    },
-    {
-      name: `nothing incremental, ${format}`,
-      query: '{ persons(first: 1) { items { id } } }',
-      accept: `multipart/mixed;${format}`,
-    },
-  ],
-);
+export const STREAMED: readonly TestRequest[] = [
+  'deferSpec=20220824',
+  'incrementalSpec=v0.2',
+].flatMap((format) => [
+  {
+    name: `a stream, ${format}`,
+    query: `# ${format}\n${PARTS}`,
+    accept: `multipart/mixed;${format}`,
+  },
+  {
+    name: `a deferred part, ${format}`,
+    query: `# ${format}\n${DEFERRED}`,
+    accept: `multipart/mixed;${format}`,
+  },
+  {
+    name: `nothing incremental, ${format}`,
+    query: '{ persons(first: 1) { items { id } } }',
+    accept: `multipart/mixed;${format}`,
+  },
+]);
 
 const ALIASES = Array.from({ length: 40 }, (_, i) => `a${i}: __typename`).join(' ');
 
 /** Requests that are refused before anything is executed. */
-export const REFUSED: readonly Asked[] = [
+export const REFUSED: readonly TestRequest[] = [
   { name: 'a syntax error', query: '{ persons(' },
   { name: 'an unknown field', query: '{ nope persons { items { id no } } }' },
   { name: 'too many aliases', query: `{ ${ALIASES} }` },
@@ -166,7 +167,7 @@ export const REFUSED: readonly Asked[] = [
   { name: 'a strict refusal', query: '{ nope }', accept: 'application/graphql-response+json' },
 ];
 
-export const ALL: readonly Asked[] = [...WHOLE, ...FAILING, ...STREAMED, ...REFUSED];
+export const ALL: readonly TestRequest[] = [...WHOLE, ...FAILING, ...STREAMED, ...REFUSED];
 
 /** What a caller gets, without the headers that are different for each request. */
 export interface Got {
@@ -175,7 +176,7 @@ export interface Got {
   readonly text: string;
 }
 
-export async function got(gateway: Pick<TestGateway, 'fetch'>, request: Asked): Promise<Got> {
+export async function got(gateway: Pick<TestGateway, 'fetch'>, request: TestRequest): Promise<Got> {
   const response = await send(gateway, request);
   const headers = Object.fromEntries(response.headers);
   delete headers['x-request-id'];
@@ -184,7 +185,7 @@ export async function got(gateway: Pick<TestGateway, 'fetch'>, request: Asked): 
 
 export function send(
   gateway: Pick<TestGateway, 'fetch'>,
-  { query, variables, operationName, init, address = '/graphql', accept, key = KEY }: Asked,
+  { query, variables, operationName, init, address = '/graphql', accept, key = KEY }: TestRequest,
 ): Promise<Response> {
   const isPost = init?.method !== 'GET';
   return gateway.fetch(address, {

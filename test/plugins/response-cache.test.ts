@@ -11,7 +11,7 @@ import {
   settings,
   STREAMED,
   WHOLE,
-  type Asked,
+  type TestRequest,
 } from './requests.ts';
 
 let plain: TestGateway;
@@ -31,7 +31,7 @@ afterAll(async () => {
 const requests = () => cached.sandbox.stats.requests.graphql;
 
 /** The cache adds them to answers that it keeps. */
-async function withoutValidators(gateway: TestGateway, request: Asked) {
+async function withoutValidators(gateway: TestGateway, request: TestRequest) {
   const { status, text: sent, headers } = await got(gateway, request);
   // Those of wrong variables are in the document as the cache has changed it.
   const text = sent.replaceAll(/"locations":\[[^\]]*\],/g, '');

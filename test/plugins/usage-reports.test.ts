@@ -15,7 +15,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { blockWith } from '../support/docs/documents.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { ALL, FAILING, got, settings, STREAMED, WHOLE, type Asked } from './requests.ts';
+import { ALL, FAILING, got, settings, STREAMED, WHOLE, type TestRequest } from './requests.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let plain: TestGateway;
@@ -162,7 +162,7 @@ async function pluginsOf(part: string, edit: (block: string) => string): Promise
   return config.plugins;
 }
 
-const SOME: readonly Asked[] = [
+const SOME: readonly TestRequest[] = [
   { name: 'an error', query: 'query Bad { personsConnection(first: -1) { nodes { id } } }' },
   { name: 'a value', query: 'query Secret { person(id: "of-somebody") { firstName } }' },
 ];
@@ -175,7 +175,7 @@ async function answersAsWithout(plugins: Plugin[], headers: Record<string, strin
   }
 }
 
-function withHeaders(request: Asked, headers: Record<string, string>): Asked {
+function withHeaders(request: TestRequest, headers: Record<string, string>): TestRequest {
   const { init } = request;
   const all = { ...(init?.headers as Record<string, string>), ...headers };
   return { ...request, init: { ...init, headers: all } };

@@ -149,11 +149,11 @@ export class SimulatedServer {
     });
     const { observer } = this.#options;
     const reached =
-      <Given extends unknown[], Result>(
+      <Args extends unknown[], Result>(
         purpose: Purpose,
-        call: (...args: Given) => Promise<Result>,
+        call: (...args: Args) => Promise<Result>,
       ) =>
-      async (...args: Given): Promise<Result> => {
+      async (...args: Args): Promise<Result> => {
         await by.reach(purpose);
         try {
           return await call(...args);

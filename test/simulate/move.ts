@@ -23,14 +23,14 @@ const AGAIN_MS = 30_000;
 export class SetMove {
   isWanted = false;
   isDone = false;
-  readonly #given: MoveParts;
+  readonly #parts: MoveParts;
 
   constructor(parts: MoveParts) {
-    this.#given = parts;
+    this.#parts = parts;
   }
 
   begin({ interruption, times, killAfterMs }: Extract<Deed, { do: 'move' }>): void {
-    const { source, target, traps } = this.#given;
+    const { source, target, traps } = this.#parts;
     if (this.isWanted || this.isDone) return;
     this.isWanted = true;
     if (interruption) {
@@ -44,7 +44,7 @@ export class SetMove {
   }
 
   async #run(): Promise<void> {
-    const { time, observer, source, target, newCommand, onMoved } = this.#given;
+    const { time, observer, source, target, newCommand, onMoved } = this.#parts;
     if (source.look().isMoved) observer.met('an interrupted move is finished');
     const command = newCommand((by) => source.open(by));
     time.after(AGAIN_MS, () => {

@@ -83,7 +83,7 @@ export class Process {
   isTerminated = false;
   /** The point that it reached last, and when. */
   last: { point: string; at: number } | undefined;
-  readonly #given: Surroundings;
+  readonly #surroundings: Surroundings;
   /** Events that arrived while it was stopped. */
   readonly #inbox: (() => void)[] = [];
   readonly #failuresBefore: number;
@@ -105,7 +105,7 @@ export class Process {
     this.machine = machine;
     this.#failuresBefore = machine.disk.failures;
     this.name = `${machine.name}/${machine.starts}`;
-    this.#given = surroundings;
+    this.#surroundings = surroundings;
     this.clock = this.#newClock();
     this.startedAt = surroundings.time.now;
   }
@@ -117,7 +117,7 @@ export class Process {
 
   /** How long it was stopped so far, ms. */
   get stoppedMs(): number {
-    return this.#stoppedMs + (this.isStopped ? this.#given.time.now - this.#stoppedAt : 0);
+    return this.#stoppedMs + (this.isStopped ? this.#surroundings.time.now - this.#stoppedAt : 0);
   }
 
   get isCutOff(): boolean {
@@ -126,7 +126,7 @@ export class Process {
 
   /** Ends at once, with an error, if there is no store at the start. */
   async start(): Promise<void> {
-    const { service, observer, openStore, link, random, log, flaw } = this.#given;
+    const { service, observer, openStore, link, random, log, flaw } = this.#surroundings;
     const owner = { host: this.machine.name, pid: this.machine.starts, lives: () => false };
     const folder = { directory: `/${this.machine.name}`, sealer: createSealer([]), owner };
     this.#rescue = openRescue(folder, log);
@@ -151,7 +151,7 @@ export class Process {
   }
 
   #newClock(): Clock {
-    const { time } = this.#given;
+    const { time } = this.#surroundings;
     return {
       now: () => BEGINNING + time.now + this.machine.ahead,
       elapsed: () => time.now,
@@ -193,8 +193,8 @@ export class Process {
 
   /** Reaches a point; does not return if the process is dead then, or returns only when it is woken. */
   async reach(point: string): Promise<void> {
-    this.last = { point, at: this.#given.time.now };
-    const { traps } = this.#given;
+    this.last = { point, at: this.#surroundings.time.now };
+    const { traps } = this.#surroundings;
     const at = traps.findIndex((trap) => trap.point === point);
     if (at >= 0 && !this.isDead) this.#befall(traps.splice(at, 1)[0]!);
     if (this.isDead) await never;
@@ -204,17 +204,17 @@ export class Process {
   #befall({ point, effect, delayMs, forMs }: Trap): void {
     const happen = () => {
       if (this.isDead) return;
-      this.#given.observer.note(`${this.name} is at: ${point}`);
+      this.#surroundings.observer.note(`${this.name} is at: ${point}`);
       if (effect === 'kill') this.kill();
       else if (effect === 'stop') this.stopFor(forMs);
       else if (effect === 'cutOff' || effect === 'strand') this.cutOffFor(forMs);
-      else if (effect === 'noRoom') this.#given.fillUp(this.machine, forMs);
+      else if (effect === 'noRoom') this.#surroundings.fillUp(this.machine, forMs);
       else void this.terminate();
       // Cut off, and killed when its pair is in the rescue file.
-      if (effect === 'strand') this.#given.time.after(STRANDED_MS, () => this.kill());
+      if (effect === 'strand') this.#surroundings.time.after(STRANDED_MS, () => this.kill());
     };
     if (delayMs === 0) happen();
-    else this.#given.time.after(delayMs, happen);
+    else this.#surroundings.time.after(delayMs, happen);
   }
 
   /** As kill -9 does. */
@@ -223,18 +223,18 @@ export class Process {
     this.isDead = true;
     this.#inbox.length = 0;
     if (this.machine.process === this) this.machine.process = undefined;
-    this.#given.observer.onDeath(this);
+    this.#surroundings.observer.onDeath(this);
   }
 
   /** As SIGSTOP does, and SIGCONT after a while. */
   stopFor(ms: number): void {
     if (this.isDead || this.isStopped) return;
     this.isStopped = true;
-    this.#stoppedAt = this.#given.time.now;
+    this.#stoppedAt = this.#surroundings.time.now;
     this.#wakes += 1;
     const wake = this.#wakes;
-    this.#given.observer.onStop(this, ms);
-    this.#given.time.after(ms, () => {
+    this.#surroundings.observer.onStop(this, ms);
+    this.#surroundings.time.after(ms, () => {
       if (wake === this.#wakes) this.wake();
     });
   }
@@ -242,16 +242,16 @@ export class Process {
   wake(): void {
     if (!this.isStopped) return;
     this.isStopped = false;
-    this.#stoppedMs += this.#given.time.now - this.#stoppedAt;
-    this.#given.observer.note(`${this.name} is woken`);
-    this.#given.observer.onDisturbance(this);
+    this.#stoppedMs += this.#surroundings.time.now - this.#stoppedAt;
+    this.#surroundings.observer.note(`${this.name} is woken`);
+    this.#surroundings.observer.onDisturbance(this);
     for (const next of this.#inbox.splice(0)) this.run(next);
   }
 
   /** Its machine cannot reach the database. */
   cutOffFor(ms: number): void {
-    this.#given.observer.met('a replica is cut off from the database');
-    const { time, observer } = this.#given;
+    this.#surroundings.observer.met('a replica is cut off from the database');
+    const { time, observer } = this.#surroundings;
     observer.onDisturbance(this);
     this.machine.isCutOff = true;
     time.after(ms, () => {
@@ -265,7 +265,7 @@ export class Process {
     if (this.isDead || this.isTerminated) return;
     if (!this.#keeper) return this.kill();
     this.isTerminated = true;
-    this.#given.observer.onTermination(this);
+    this.#surroundings.observer.onTermination(this);
     await this.#keeper.stop();
     if (this.isDead) return;
     await this.#rescue?.close();
@@ -280,7 +280,9 @@ export class Process {
       if (stored) await moveSet(from!, to!, stored, { replica: this.name });
       return stored !== null;
     } catch (error) {
-      this.#given.observer.note(`${this.name} cannot move the set: ${(error as Error).message}`);
+      this.#surroundings.observer.note(
+        `${this.name} cannot move the set: ${(error as Error).message}`,
+      );
       return false;
     }
   }
@@ -291,13 +293,13 @@ export class Process {
     try {
       return await this.#ask(this.#keeper);
     } catch (error) {
-      this.#given.observer.expectNoSecret(String(error));
+      this.#surroundings.observer.expectNoSecret(String(error));
       return String(codeOf(error) ?? error);
     }
   }
 
   async #ask(keeper: TokenKeeper): Promise<string | undefined> {
-    const { service, observer } = this.#given;
+    const { service, observer } = this.#surroundings;
     let token = await keeper.accessToken();
     for (let replays = 0; replays < 3; replays += 1) {
       observer.onUse(this, token.value);

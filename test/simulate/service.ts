@@ -83,13 +83,13 @@ export class Service {
   #issued = 0;
   #keepsTokens = false;
   #live: { accessToken: string; refreshToken: string };
-  /** The access token that was given last. */
-  #given: string;
+  /** The access token of the last answer. */
+  #lastAccessToken: string;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     this.#live = this.#issue();
-    this.#given = this.#live.accessToken;
+    this.#lastAccessToken = this.#live.accessToken;
   }
 
   /** The pair whose refresh token is not spent. */
@@ -99,7 +99,7 @@ export class Service {
 
   /** Whether the access token that was given last works. */
   get worksNow(): boolean {
-    return (this.#ends.get(this.#given) ?? 0) > this.#options.time.now;
+    return (this.#ends.get(this.#lastAccessToken) ?? 0) > this.#options.time.now;
   }
 
   get firstPair() {
@@ -272,7 +272,7 @@ export class Service {
     exchange.gave = this.#live;
     exchange.spends = !keepsToken;
     const { accessToken, refreshToken } = this.#live;
-    if (givesAccess) this.#given = accessToken;
+    if (givesAccess) this.#lastAccessToken = accessToken;
     const lives = oddity !== 'without lifetimes';
     const grant: Grant = {
       accessToken: givesAccess ? accessToken : undefined,
