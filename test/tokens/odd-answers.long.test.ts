@@ -6,7 +6,10 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Answer } from '../../src/sandbox/route-requests.ts';
 import type { TokenFault } from '../../src/sandbox/token-answers.ts';
 import type { Rescue } from '../../src/tokens/store/rescue.ts';
+import { reserveFile } from '../../src/tokens/store/sealed-file.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
+import type { NewClaim } from '../../src/tokens/store/token-store.ts';
+import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
 import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
@@ -299,6 +302,38 @@ test.each([
     pair: { expiresIn: 7_200, refreshTokenExpiresIn: life },
   });
   expect(service.exchanges).toHaveLength(2);
+});
+
+test('a pair that reaches the rescue file of another process after the claim is used, and nothing is sent again', async () => {
+  const { rescue, ...ours } = openTestRescue();
+  const { service, ask, store, clock } = await ready(rescue);
+  let issued = '';
+  service.tokenAnswers.next((pair) => {
+    issued = pair;
+    return { status: 502, body: 'Bad Gateway' };
+  });
+  const { claim } = store;
+  const attempts: string[] = [];
+  store.claim = async (claimed) => {
+    attempts.push(claimed.attempt);
+    const result = await claim(claimed);
+    // The process of the first attempt was suspended, and reads its answer only now.
+    if (attempts.length === 2) leavePair(claimed, attempts[0]!);
+    return result;
+  };
+  service.expire();
+  await ask(PERSON);
+  expect(attempts).toHaveLength(2);
+  expect(codesOf(await ask(PERSON))).toEqual([]);
+  expect(service.exchanges).toHaveLength(2);
+  expect(await store.read()).toMatchObject({ generation: 3, claim: null, unanswered: 0 });
+
+  function leavePair({ set, generation }: NewClaim, attempt: string): void {
+    const pair = readTokenSet(JSON.parse(issued))!;
+    const owner = { ...ours.owner, pid: 4_000_000 };
+    const saved = { set, generation, attempt, pair, at: clock.now(), latencyMs: 1 };
+    reserveFile({ ...ours, owner }, 'rescue').put({ ...saved, outcome: 'rotated' });
+  }
 });
 
 /** A gateway over a healthy pair of generation 2. */
