@@ -1,3 +1,4 @@
+import { codeOf } from '../../src/errors.ts';
 import type { ExchangeOutcome } from '../../src/tokens/service/exchange.ts';
 import type { SimulatedServer } from './database.ts';
 import type { Machine, Process } from './process.ts';
@@ -27,7 +28,8 @@ const RESCUED_WITHIN_MS = 1_500;
  * - no refresh token is sent again after a 200 was received for it, and never twice at a time;
  * - a pair is in the store or in a rescue file before it is used;
  * - the newest pair that was received is in the store, in a rescue file, or with a process that saves it again;
- * - no token, and no link of one, is in the log or in the error of a caller.
+ * - no token, and no link of one, is in the log or in the error of a caller;
+ * - every error of a caller has a code.
  *
  * The exceptions are those that no client can prevent, and each is proved: a pair whose process was killed in the first
  * second of its life, a commit that the database lost, a process that was stopped or cut off for longer than its claim.
@@ -256,6 +258,13 @@ export class Observer {
     if (!by.hasRescueFile)
       return this.met('nothing can be saved, neither to the store nor to a file');
     this.#violate(`${by.name} uses ${accessToken} before it is saved`);
+  }
+
+  /** A caller is given this error. */
+  onError(by: Process, error: unknown): void {
+    this.expectNoSecret(String(error));
+    if (codeOf(error) === undefined)
+      this.#violate(`${by.name} answers an error without a code: ${String(error)}`);
   }
 
   onDeath(by: Process): void {

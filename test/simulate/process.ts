@@ -293,7 +293,7 @@ export class Process {
     try {
       return await this.#ask(this.#keeper);
     } catch (error) {
-      this.#surroundings.observer.expectNoSecret(String(error));
+      this.#surroundings.observer.onError(this, error);
       return String(codeOf(error) ?? error);
     }
   }
