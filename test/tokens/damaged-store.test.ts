@@ -4,7 +4,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
-import { rescuedIn } from '../support/tokens/custody-world.ts';
 import { DAY, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { startKept, startKeptOverSandbox } from '../support/tokens/kept.ts';
 import { codesOf, openTestRescue, PERSON, watchStore } from '../support/tokens/tokens.ts';
@@ -92,7 +91,7 @@ async function start() {
   const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'tokens.db');
-  const { rescue, directory } = openTestRescue();
+  const { rescue, rescued, directory } = openTestRescue();
   const store = watchStore((now) => openSqliteStore(path, { now }));
   const kept = await startKeptOverSandbox({ store, rescue });
   const expire = () => void (kept.service.ahead += 2 * DAY);
@@ -103,7 +102,6 @@ async function start() {
   expect(codesOf(await kept.ask(PERSON))).toEqual([]);
   const newest = (await store.read())!;
   expect(newest.generation).toBe(3);
-  const rescued = () => rescuedIn(directory).trim();
   return { ...kept, path, directory, newest, older, expire, rescued };
 }
 

@@ -2,18 +2,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
-import { rescuedIn } from '../support/tokens/custody-world.ts';
 import { DAY, ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { startKept, startKeptOverSandbox } from '../support/tokens/kept.ts';
 import { codesOf, openTestRescue, PERSON, watchStore } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
 async function start() {
-  const { rescue, directory } = openTestRescue();
+  const { rescue, rescued } = openTestRescue();
   const kept = await startKeptOverSandbox({ revokeOnRefresh: true, rescue });
   await kept.clock.asleep();
   await kept.ask(PERSON);
-  return { ...kept, rescued: () => rescuedIn(directory).trim() };
+  return { ...kept, rescued };
 }
 
 describe('a save that never settles', () => {

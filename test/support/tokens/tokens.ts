@@ -1,5 +1,6 @@
-import { rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import type { GraphQLError } from 'graphql';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
@@ -146,7 +147,16 @@ export function openTestRescue(folder = quickFolder()) {
   const directory = { directory: folder, sealer: createSealer([]), owner };
   const rescue = openRescue(directory, pino({ level: 'silent' }));
   onTestFinished(() => rescue.close());
-  return { rescue, ...directory };
+  return { rescue, rescued: () => rescuedIn(folder), ...directory };
+}
+
+/** The content of the rescue files in a folder; empty if they hold no pair. */
+function rescuedIn(folder: string): string {
+  const names = readdirSync(folder).filter((name) => name.startsWith('rescue-'));
+  return names
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('\n')
+    .trim();
 }
 
 /** A service that is closed after the test. */
