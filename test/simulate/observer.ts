@@ -29,7 +29,8 @@ const RESCUED_WITHIN_MS = 1_500;
  * - a pair is in the store or in a rescue file before it is used;
  * - the newest pair that was received is in the store, in a rescue file, or with a process that saves it again;
  * - no token, and no link of one, is in the log or in the error of a caller;
- * - every error of a caller has a code.
+ * - every error of a caller has a code;
+ * - a process that is asked to end waits for its exchange.
  *
  * The exceptions are those that no client can prevent, and each is proved: a pair whose process was killed in the first
  * second of its life, a commit that the database lost, a process that was stopped or cut off for longer than its claim.
@@ -304,7 +305,7 @@ export class Observer {
     if (ms < CLAIM_LIFE_MS) return;
     if (by.last?.point === 'claim committed' || by.last?.point === 'send') {
       this.met('stopped between claim and send, longer than every time-out');
-    } else if (this.service.exchanges.some((exchange) => exchange.by === by && !exchange.isOver)) {
+    } else if (this.#isExchanging(by)) {
       this.met('stopped while sending, longer than every time-out');
     }
   }
@@ -312,10 +313,16 @@ export class Observer {
   onTermination(by: Process): void {
     this.note(`${by.name} is asked to end`);
     this.onDisturbance(by);
-    const isBusy = this.service.exchanges.some(
-      (exchange) => exchange.by === by && !exchange.isOver,
-    );
-    if (isBusy) this.met('asked to end during an exchange');
+    if (this.#isExchanging(by)) this.met('asked to end during an exchange');
+  }
+
+  /** It has stopped as it was asked to. */
+  onStopped(by: Process): void {
+    if (this.#isExchanging(by)) this.#violate(`${by.name} ends before its exchange`);
+  }
+
+  #isExchanging(by: Process): boolean {
+    return this.service.exchanges.some((exchange) => exchange.by === by && !exchange.isOver);
   }
 
   /** @param refreshToken of the newest pair that the database had */

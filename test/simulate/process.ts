@@ -268,6 +268,7 @@ export class Process {
     this.#surroundings.observer.onTermination(this);
     await this.#keeper.stop();
     if (this.isDead) return;
+    this.#surroundings.observer.onStopped(this);
     await this.#rescue?.close();
     this.kill();
   }
