@@ -96,20 +96,6 @@ describe('TOKEN_LINK', () => {
     expect(await store.read()).toMatchObject({ generation: 2, imported: false });
   });
 
-  test('a link given to two gateways on one store is imported by one of them, and neither loses it', async () => {
-    const service = await startScripted();
-    const clock = new ManualClock();
-    const store = watchStore();
-    const both = await Promise.all([
-      startKept(service, { clock, store }),
-      startKept(service, { clock, store }),
-    ]);
-    await clock.pass(HOUR);
-    expect(await store.read()).toMatchObject({ generation: 2, lost: false });
-    for (const { ask } of both) expect(codesOf(await ask(PERSON))).toEqual([]);
-    expect(service.exchanges).toHaveLength(1);
-  });
-
   test('a link that the store cannot save at first is imported when it can', async () => {
     const service = await startScripted();
     const store = watchStore();
@@ -287,24 +273,6 @@ describe('an access token that expired', () => {
     expect(codesOf(await ask(PERSON))).toEqual([]);
     expect(await store.read()).toMatchObject({ generation: 3 });
     expect(sandbox.stats.requests.oauthToken).toBe(2);
-  });
-
-  test('two gateways that share a store make one exchange', async () => {
-    const service = await startScripted();
-    const clock = new ManualClock();
-    const store = watchStore();
-    const one = await startKept(service, { clock, store });
-    await clock.asleep();
-    const other = await startKept({ url: service.url }, { clock, store });
-    await Promise.all([one.ask(PERSON), other.ask(PERSON)]);
-    service.expire();
-    const answers = await Promise.all(
-      Array.from({ length: 40 }, (_, number) =>
-        (number % 2 ? one : other).ask(personUnlikeOthers()),
-      ),
-    );
-    expect(answers.flatMap(codesOf)).toEqual([]);
-    expect(service.exchanges).toHaveLength(2);
   });
 
   test.each([
@@ -558,24 +526,6 @@ describe('a store', () => {
 });
 
 describe('a stop', () => {
-  test('a stop during an exchange waits until its pair is saved', async () => {
-    const service = await startScripted();
-    const { clock, store, stop } = await startKept(service);
-    await clock.asleep();
-    const exchange = service.tokenAnswers.hold('before');
-    clock.jump(0.7 * DAY);
-    await exchange.arrived;
-    const saving = store.hold('save');
-    let stopped = false;
-    const stopping = stop().then(() => (stopped = true));
-    exchange.release();
-    await saving.reached;
-    expect(stopped).toBe(false);
-    saving.release();
-    await stopping;
-    expect(await store.read()).toMatchObject({ generation: 3, claim: null });
-  });
-
   test('a stop while the pair cannot be saved waits until it can', async () => {
     const { ask, clock, service, store, stop } = await startKeptOverSandbox();
     await clock.asleep();
