@@ -80,6 +80,24 @@ test('a request that waits for the refresh of another process goes on when the s
   expect(sandbox.stats.requests.oauthToken).toBe(2);
 });
 
+test('a refresh that waits for another process sends nothing if that exchange becomes uncertain while the access token works', async () => {
+  const { clock, store, ask, sandbox } = await startKeptOverSandbox();
+  await clock.asleep();
+  await ask(PERSON);
+  const { claim } = store;
+  store.claim = async (ours) => {
+    store.claim = claim;
+    const attempt = await claimAsAnother(store);
+    const claimed = await claim(ours);
+    await store.endAttempt(attempt, { outcome: 'uncertain', latencyMs: 1 });
+    return claimed;
+  };
+  clock.jump(0.668 * DAY);
+  await clock.pass(MINUTE);
+  expect(await store.read()).toMatchObject({ generation: 2, unanswered: 1 });
+  expect(sandbox.stats.requests.oauthToken).toBe(1);
+});
+
 async function exchanged(sandbox: Sandbox, refreshToken: string): Promise<unknown> {
   const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
   return (await fetch(`${sandbox.url}/oauth/token`, { method: 'POST', body })).json();
