@@ -11,6 +11,7 @@ import {
   type UncertainTokens,
 } from './held-tokens.ts';
 import type { AccessVerdict, CheckAccess } from './service/auth-check.ts';
+import { uncertainError } from './token-errors.ts';
 
 /** What the refusal of an exchange means. */
 export type Refusal =
@@ -107,8 +108,9 @@ export function createSendingTimes({ checkAccess, clock, log }: Parts) {
   async function check(tokens: UncertainTokens): Promise<boolean> {
     const { generation, pair } = tokens;
     const verdict = await checkAccess(pair.accessToken);
-    if (verdict.kind === 'unknown')
-      throw new Error(`/auth_check gave no clear answer (${verdict.why})`);
+    if (verdict.kind === 'unknown') {
+      throw uncertainError(new Error(`/auth_check gave no clear answer (${verdict.why})`));
+    }
     const works = verdict.kind === 'works';
     checked = { tokens, works };
     const inSeconds = Math.max(0, Math.round((replayAt(tokens) - clock.elapsed()) / 1000));

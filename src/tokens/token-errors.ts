@@ -187,11 +187,11 @@ export function slowRefreshError(seconds: number) {
   );
 }
 
-export function uncertainError() {
+export function uncertainError(cause?: Error) {
   return new OperatorError(
     'UPSTREAM_UNREACHABLE',
     'The recruiting service gave no clear answer to a refresh of the access token. Try again in a few minutes.',
-    { retryAfter: 60 },
+    { retryAfter: 60, cause },
   );
 }
 

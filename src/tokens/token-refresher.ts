@@ -315,6 +315,8 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     const replay = !stopping.signal.aborted && (await times.maySend(from).catch(() => false));
     const done = replay ? await exchange(held.tokens!) : undefined;
     if (done) return done;
+    // The pair of the uncertain exchange arrived just before it was sent again.
+    if (!held.isHeld(from)) return held.tokens!;
     throw uncertainError();
   }
 

@@ -211,4 +211,33 @@ export const FOUND: readonly Plan[] = [
     ],
     seed: -643_107_750,
   },
+  // A refresh waited for that of another replica, which became uncertain, and /auth_check gave no clear answer: callers
+  // got an error without a code.
+  {
+    replicas: 3,
+    life: 120,
+    revokesOnRefresh: false,
+    refusesEarly: null,
+    fromLink: false,
+    isPooled: false,
+    ahead: 0,
+    early: [
+      {
+        after: 0,
+        do: 'trap',
+        trap: { point: 'claim', effect: 'cutOff', delayMs: 0, forMs: 200_000 },
+        oddity: null,
+      },
+    ],
+    steps: [
+      {
+        after: 40_000,
+        do: 'trap',
+        trap: { point: 'save', effect: 'kill', delayMs: 0, forMs: 200_000 },
+        oddity: 'cut before it arrives',
+      },
+      { after: 60, do: 'unreachable', forMs: 800 },
+    ],
+    seed: 1_477_337_010,
+  },
 ];
