@@ -179,6 +179,8 @@ export class Service {
     );
     observer.onSend(exchange);
     const outcome = await by.outside(() => this.#answer(exchange), 'answer');
+    // It was killed between the arrival of the answer and the first step that would have read it.
+    if (by.isDead) return new Promise(() => {});
     exchange.isOver = true;
     exchange.stoppedBefore = by.stoppedMs;
     if (outcome.kind === 'granted') exchange.receivedAt = time.now;
