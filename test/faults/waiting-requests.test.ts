@@ -107,7 +107,7 @@ test.concurrent.each([
   ['more than 100 headers', Array.from({ length: 900 }, (_, at) => `h${at}: v\r\n`).join('')],
 ])('bodies that never arrive are counted with their headers: %s', async (_, headers) => {
   await using gateway = await startSmallGateway();
-  const connections = Array.from({ length: 2_000 }, () => open(gateway));
+  const connections = Array.from({ length: 1_000 }, () => open(gateway));
   const head = requestOf(PERSONS, headers).split('\r\n\r\n', 1)[0]!;
   for (const { send } of connections) send(`${head}\r\n\r\n`);
   await Promise.race(connections.map(({ received }) => received(/^HTTP\/1.1 4\d\d/)));
@@ -146,7 +146,7 @@ test.concurrent('requests that wait keep nothing of their bodies but what they n
   upstream.answer(after(gate.promise, honest));
   const unused = 'x'.repeat(900_000);
   const answers: Promise<string>[] = [];
-  for (let n = 0; n < 120; n += 1) {
+  for (let n = 0; n < 80; n += 1) {
     const sent = ask({ query: PERSONS, variables: { unused } });
     answers.push(sent.catch((error: Error) => error.message));
     if (n % 4 === 3) expect(await health(gateway)).toBe(200);
@@ -155,18 +155,18 @@ test.concurrent('requests that wait keep nothing of their bodies but what they n
   await vi.waitFor(async () => expect(await health(gateway)).toBe(200));
   gate.resolve();
   const all = await Promise.all(answers);
-  expect(all.filter((text) => FIRST_PAGE.test(text)).length).toBeGreaterThan(60);
+  expect(all.filter((text) => FIRST_PAGE.test(text)).length).toBeGreaterThan(40);
 });
 
 test.concurrent.each([
   ['with large parameters', (n: number) => refusedRequest(n).repeat(15), 12],
-  ['that are probes', () => 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1_400), 100],
+  ['that are probes', () => 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(800), 100],
   [
     'that are probes with many headers',
     () => `GET /health HTTP/1.1\r\nhost: localhost\r\n${HEADERS}\r\n`.repeat(15),
-    300,
+    200,
   ],
-  ['that are refused unread', () => 'GET /health HTTP/1.1\r\nhost: a/b\r\n\r\n'.repeat(1_400), 100],
+  ['that are refused unread', () => 'GET /health HTTP/1.1\r\nhost: a/b\r\n\r\n'.repeat(800), 100],
 ])(
   'requests behind one of their connection that waits are counted: those %s',
   async (_, behind, count) => {
