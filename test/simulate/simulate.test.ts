@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { blockWith } from '../support/docs/documents.ts';
 import { FLAWS } from './flaws.ts';
 
-test(
+test.concurrent(
   '500 histories of replicas break no promise, and meet every row of the fault table',
   { timeout: 240_000 },
   async () => {
@@ -16,7 +16,7 @@ test(
   },
 );
 
-test('a seed gives the same history, line by line', async () => {
+test.concurrent('a seed gives the same history, line by line', async () => {
   const [, documented] = blockWith('docs/running.md', 'npm run simulate').trim().split(' -- ');
   const args = documented!.split(' ');
   const [first, second] = await Promise.all([simulate(...args), simulate(...args)]);
@@ -33,7 +33,7 @@ const FIRST: Readonly<Record<string, string>> = {
   'take-early-for-spent': '14',
 };
 
-test.each(Object.keys(FLAWS))(
+test.concurrent.each(Object.keys(FLAWS))(
   'the flaw %s is found, and its history is shortened',
   { timeout: 240_000 },
   async (flaw) => {
@@ -44,7 +44,7 @@ test.each(Object.keys(FLAWS))(
   },
 );
 
-test('the command that is printed with a failure replays it', async () => {
+test.concurrent('the command that is printed with a failure replays it', async () => {
   const { output } = await find('ignore-claims');
   const { command } = /npm run simulate -- (?<command>.*)$/m.exec(output)!.groups!;
   const replayed = await simulate(...command!.split(' '));
@@ -54,7 +54,7 @@ test('the command that is printed with a failure replays it', async () => {
   );
 });
 
-test('the end of a run says how many histories there were', async () => {
+test.concurrent('the end of a run says how many histories there were', async () => {
   const [first, second] = await Promise.all(
     ['1', '2'].map((seeds) => simulate('--seeds', seeds, '--seed', '7')),
   );

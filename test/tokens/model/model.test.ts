@@ -4,26 +4,37 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runModel, STATES } from './quint.ts';
 
-test('random traces of the model keep its invariants, and break no promise of the real token keepers', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'model-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const explore = ['test/tokens/model/run.ts', '--traces', '100', '--seed', '1', '--keep', folder];
-  const output = await run(...explore);
-  expect(output).toContain('100 traces from seed 1, no violation');
-  for (const state of STATES) expect(output).toMatch(new RegExp(`"${state}":[1-9]`));
+test.concurrent(
+  'random traces of the model keep its invariants, and break no promise of the real token keepers',
+  async ({ onTestFinished }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'model-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const explore = [
+      'test/tokens/model/run.ts',
+      '--traces',
+      '100',
+      '--seed',
+      '1',
+      '--keep',
+      folder,
+    ];
+    const output = await run(...explore);
+    expect(output).toContain('100 traces from seed 1, no violation');
+    for (const state of STATES) expect(output).toMatch(new RegExp(`"${state}":[1-9]`));
 
-  const replay = ['--import', './test/simulate/hooks.ts', 'test/tokens/model/replay.ts', folder];
-  const [replayed, flawed] = await Promise.all([
-    run(...replay),
-    run(...replay, 'drop-failed-saves').catch((error: Error) => error),
-  ]);
-  expect(replayed).toMatch(/^100 traces replayed, with [1-9]\d\d refreshes$/m);
-  // Otherwise the replay would prove nothing.
-  expect(flawed).toMatchObject({ message: expect.stringContaining('Command failed') });
-});
+    const replay = ['--import', './test/simulate/hooks.ts', 'test/tokens/model/replay.ts', folder];
+    const [replayed, flawed] = await Promise.all([
+      run(...replay),
+      run(...replay, 'drop-failed-saves').catch((error: Error) => error),
+    ]);
+    expect(replayed).toMatch(/^100 traces replayed, with [1-9]\d\d refreshes$/m);
+    // Otherwise the replay would prove nothing.
+    expect(flawed).toMatchObject({ message: expect.stringContaining('Command failed') });
+  },
+);
 
 /** Faults of the protocol that break an invariant. */
 const FAULTS = [
@@ -37,7 +48,7 @@ const FAULTS = [
   'noticedForgetsRefusals',
 ];
 
-test(
+test.concurrent(
   'each fault that is put into the model breaks an invariant',
   { timeout: 240_000 },
   async () => {
