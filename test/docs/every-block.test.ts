@@ -73,15 +73,6 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/extending.test.ts: the plugins of docs/extending.md': {
     'docs/extending.md': ['useResponseCache({'],
   },
-  'test/plugins/usage-reports.test.ts: the Hive example of docs/extending.md': {
-    'docs/extending.md': ['useHive({'],
-  },
-  'test/plugins/usage-reports.test.ts: the Apollo example of docs/extending.md': {
-    'docs/extending.md': ['useApolloUsageReport({'],
-  },
-  'test/plugins/usage-reports.test.ts: the traces of docs/extending.md': {
-    'docs/extending.md': ['useApolloInlineTrace({'],
-  },
   'test/docs/extending.test.ts: the field of docs/extending.md': {
     'docs/extending.md': ['initial: String'],
   },

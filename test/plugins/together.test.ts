@@ -1,8 +1,5 @@
-import { useSentry } from '@envelop/sentry';
-import { useHive } from '@graphql-hive/yoga';
 import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
 import { useResponseCache } from '@graphql-yoga/plugin-response-cache';
-import type { Plugin } from 'graphql-yoga';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
@@ -16,8 +13,6 @@ beforeAll(async () => {
   plain = await startGatewayOverSandbox({}, { config: settings });
   const plugins = [
     useResponseCache({ session: () => null }),
-    useSentry() as Plugin,
-    useHive({ enabled: false, token: '' }),
     usePrometheus({ registry: new Registry(), endpoint: false }),
     countedHooks(seen),
   ];
