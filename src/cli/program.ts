@@ -78,12 +78,7 @@ const COMMANDS: Record<string, CommandEntry> = {
         '502',
         '504',
       ]),
-      choice('--introspection <manner>', 'when it is answered', ['open', 'strict', 'closed']),
-      choice('--wording <server>', 'whose words errors of validation have', [
-        'graphql-js',
-        'graphql-java',
-        'hot-chocolate',
-      ]),
+      choice('--introspection <manner>', 'when it is answered', ['open', 'strict']),
       option('--require-user-agent', 'refuse requests without a contact in their User-Agent'),
       choice('--refuse-early-refresh [status]', 'refuse a refresh before the expiry', [
         '400',

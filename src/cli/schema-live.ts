@@ -21,7 +21,6 @@ import {
   type SchemaDifference,
 } from '../schema/live/compare-schemas.ts';
 import {
-  closedIntrospection,
   introspect,
   onOneLine,
   schemaOfSdl,
@@ -85,14 +84,13 @@ async function check(
     against === undefined
       ? await comparedWithService(snapshot, config, terminal)
       : await comparedWithSdl(snapshot, against, config, terminal);
-  const { service, difference, unseen } = live;
+  const { service, difference } = live;
   const adapters = checkDocuments ? live.readAdapters() : undefined;
   const report = {
     service,
     snapshot: schemaPath,
     ...difference,
-    unseen,
-    ...(checkDocuments ? { documents: checkDocuments(live.acceptedSdl(), adapters) } : {}),
+    ...(checkDocuments ? { documents: checkDocuments(live.sdl, adapters) } : {}),
   };
   const text = () =>
     [
@@ -120,7 +118,7 @@ function comparedWithService(
 ) {
   const { stop: signal } = terminal;
   return askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
-    ...(await compareLive({ snapshot, execute, signal, maxRequests: MAX_REQUESTS })),
+    ...(await compareLive({ snapshot, execute, signal })),
     service,
     readAdapters: () => undefined,
   }));
@@ -135,7 +133,7 @@ async function comparedWithSdl(
   const { name, sdl, readAdapters } = await readSdl(against, agent, terminal);
   const other = schemaIn(sdl, name);
   const difference = await compareSchemas(snapshot, other);
-  return { service: name, difference, unseen: [], acceptedSdl: () => sdl, readAdapters };
+  return { service: name, difference, sdl, readAdapters };
 }
 
 function schemaIn(sdl: string, name: string): LiveSchema {
@@ -148,26 +146,15 @@ function schemaIn(sdl: string, name: string): LiveSchema {
   }
 }
 
-/** The most requests of a check without introspection. */
-const MAX_REQUESTS = 500;
-
 interface CheckReport extends SchemaDifference {
   /** Its host, or what `--against` names. */
   readonly service: string;
   readonly snapshot: string;
-  /** What was not compared, in sentences. */
-  readonly unseen: readonly string[];
   readonly documents?: DocumentsReport;
 }
 
 function textOf(report: CheckReport, isOfFile: boolean): string {
-  const { service, snapshot, unseen } = report;
-  if (unseen.length > 0) {
-    const result = isEqual(report)
-      ? `${service} accepts everything in the snapshot (${snapshot}) that could be checked.\n`
-      : `${service} no longer accepts the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}`;
-    return `${result}\n${unseen.map((sentence) => `${sentence}\n`).join('')}`;
-  }
+  const { service, snapshot } = report;
   if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
   return (
     `The schema of ${service} is not that of the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}\n` +
@@ -211,12 +198,6 @@ export async function schemaPull(
     ...(await introspect(execute, terminal.stop)),
     service,
   }));
-  if ('refused' in live) {
-    throw new CommandError(
-      `${closedIntrospection(live)} Ask its support to allow introspection, or maintain the snapshot by hand: ` +
-        '`schema check` compares it without introspection.',
-    );
-  }
   const difference = before && (await compareSchemas(before, live));
   if (difference && isEqual(difference)) {
     terminal.stdout.write(

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { execute, GraphQLError, parse, specifiedRules, validate } from 'graphql';
+import { execute, GraphQLError, parse, validate } from 'graphql';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
 import type { Habits } from './habits.ts';
 import {
@@ -12,7 +12,7 @@ import {
   type Stats,
 } from './route-requests.ts';
 import type { TokenOffice } from './token-office.ts';
-import { badFaithOf, noIntrospection, operationCost, worded } from './validation.ts';
+import { badFaithOf, operationCost } from './validation.ts';
 
 interface GraphqlParts {
   schema: GraphQLSchema;
@@ -144,14 +144,12 @@ function createDocumentReader(schema: GraphQLSchema, habits: Habits): ReadDocume
 function readDocument(
   source: string,
   schema: GraphQLSchema,
-  { introspection = 'open', wording = 'graphql-js' }: Habits,
+  { introspection = 'open' }: Habits,
 ): ReturnType<ReadDocument> {
   try {
     const document = parse(source);
-    const rules =
-      introspection === 'closed' ? [...specifiedRules, noIntrospection(wording)] : specifiedRules;
-    const errors = validate(schema, document, rules);
-    if (errors.length > 0) return errors.map((error) => worded(error, document, wording));
+    const errors = validate(schema, document);
+    if (errors.length > 0) return errors;
     const badFaith = introspection === 'strict' ? badFaithOf(document) : undefined;
     return badFaith ? [badFaith] : document;
   } catch (error) {

@@ -4,10 +4,8 @@ export interface Habits {
   readonly maxCost?: number | undefined;
   /** How an operation that costs more is refused: by an error with status 200, or by the status of a proxy. */
   readonly tooCostly?: 'error' | 413 | 502 | 504;
-  /** Whether introspection is answered always, only in good faith (graphql-java's word for it), or never. */
-  readonly introspection?: 'open' | 'strict' | 'closed';
-  /** The server whose messages validation errors have. */
-  readonly wording?: Wording;
+  /** Whether introspection is answered always, or only in good faith (graphql-java's word for it). */
+  readonly introspection?: 'open' | 'strict';
   /** Whether a request needs a `User-Agent` of the form `name/version (contact)`. */
   readonly requireUserAgent?: boolean;
   /** The status of the refusal of a refresh before the access token has expired; the refresh token stays valid. */
@@ -20,15 +18,12 @@ export interface Habits {
   readonly requestIds?: boolean;
 }
 
-export type Wording = 'graphql-js' | 'graphql-java' | 'hot-chocolate';
-
 /** The values of `allHabits`; others can be set beside it. */
 export const ALL_HABITS = {
   // A page of 50 with a handful of fields; more fields need smaller pages.
   maxCost: 500,
   tooCostly: 'error',
   introspection: 'strict',
-  wording: 'graphql-java',
   requireUserAgent: true,
   refuseEarlyRefresh: 400,
   linkPage: true,

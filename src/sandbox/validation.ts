@@ -1,15 +1,10 @@
 import {
-  BREAK,
   getNamedType,
   GraphQLError,
   isInterfaceType,
-  isIntrospectionType,
   isObjectType,
   Kind,
   valueFromAST,
-  visit,
-  type ASTNode,
-  type ASTVisitor,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -18,37 +13,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValidationContext,
 } from 'graphql';
-import type { Wording } from './habits.ts';
-
-/** Refuses the fields that describe the schema. `__typename` is not one of them. */
-export function noIntrospection(wording: Wording): (context: ValidationContext) => ASTVisitor {
-  return (context) => ({
-    Field(node) {
-      const type = getNamedType(context.getType());
-      if (!type || !isIntrospectionType(type) || !node.name.value.startsWith('__')) return;
-      context.reportError(refusal(node.name.value, wording));
-    },
-  });
-}
-
-function refusal(field: string, wording: Wording): GraphQLError {
-  switch (wording) {
-    case 'graphql-js':
-      return new GraphQLError(
-        `GraphQL introspection has been disabled, but the requested query contained the field "${field}".`,
-      );
-    case 'graphql-java':
-      return new GraphQLError('Introspection has been disabled for this request', {
-        extensions: { classification: 'IntrospectionDisabled' },
-      });
-    case 'hot-chocolate':
-      return new GraphQLError('Introspection is not allowed for the current request.', {
-        extensions: { field, code: 'HC0046' },
-      });
-  }
-}
 
 /** Returns the error for an introspection that selects one of these fields in several places. */
 export function badFaithOf(document: DocumentNode): GraphQLError | undefined {
@@ -98,76 +63,6 @@ const FIELDS_OF_TYPE: ReadonlySet<string> = new Set([
   'interfaces',
   'possibleTypes',
 ]);
-
-/** Rewords a validation error as another server would. Only the usual errors are known; others stay as they are. */
-export function worded(
-  error: GraphQLError,
-  document: DocumentNode,
-  wording: Wording,
-): GraphQLError {
-  if (wording === 'graphql-js') return error;
-  const place = placeOf(error.nodes?.[0], document);
-  const java = (kind: string, message: string) =>
-    reworded(error, `Validation error (${kind}@[${place.join('/')}]) : ${message}`, {
-      classification: 'ValidationError',
-    });
-  const isJava = wording === 'graphql-java';
-  const [, field, type] = /^Cannot query field "(\w+)" on type "(\w+)"/.exec(error.message) ?? [];
-  if (field !== undefined) {
-    return isJava
-      ? java('FieldUndefined', `Field '${field}' in type '${type}' is undefined`)
-      : reworded(error, `The field \`${field}\` does not exist on the type \`${type}\`.`, {
-          type,
-          field,
-          responseName: place.at(-1),
-          specifiedBy: `${SPECIFICATION}#sec-Field-Selections-on-Objects-Interfaces-and-Unions-Types`,
-        });
-  }
-  const [, argument] = /^Unknown argument "(\w+)" on field/.exec(error.message) ?? [];
-  if (argument !== undefined) {
-    return isJava
-      ? java('UnknownArgument', `Unknown field argument '${argument}'`)
-      : reworded(error, `The argument \`${argument}\` does not exist.`, {
-          argument,
-          specifiedBy: `${SPECIFICATION}#sec-Argument-Names`,
-        });
-  }
-  const [, unknown] = /^Unknown type "(\w+)"/.exec(error.message) ?? [];
-  if (unknown !== undefined) {
-    return isJava
-      ? java('UnknownType', `Unknown type '${unknown}'`)
-      : reworded(error, `Unknown type \`${unknown}\`.`, {
-          typeCondition: unknown,
-          specifiedBy: `${SPECIFICATION}#sec-Fragment-Spread-Type-Existence`,
-        });
-  }
-  return error;
-}
-
-const SPECIFICATION = 'https://spec.graphql.org/October2021/';
-
-/** The names of the fields around a node, and its own if it is a field. */
-function placeOf(node: ASTNode | undefined, document: DocumentNode): string[] {
-  let place: string[] = [];
-  visit(document, {
-    enter(each, _key, _parent, _path, ancestors) {
-      if (each !== node) return undefined;
-      place = [...ancestors, each].flatMap((around) =>
-        'kind' in around && around.kind === Kind.FIELD ? [around.name.value] : [],
-      );
-      return BREAK;
-    },
-  });
-  return place;
-}
-
-function reworded(
-  { nodes }: GraphQLError,
-  message: string,
-  extensions: Record<string, unknown>,
-): GraphQLError {
-  return new GraphQLError(message, { ...(nodes && { nodes }), extensions });
-}
 
 /** An operation that can be executed: valid, with a name if there are several. */
 interface CostedOperation {

@@ -88,7 +88,6 @@ describe.each(['a file', 'an address'])('schema check --against %s', (where) => 
       breaking: [],
       dangerous: [],
       additive: [],
-      unseen: [],
       ...report,
     });
   });

@@ -1,6 +1,5 @@
 import { getIntrospectionQuery } from 'graphql';
-import { describe, expect, test } from 'vitest';
-import type { Wording } from '../../src/sandbox/habits.ts';
+import { expect, test } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { check, Clock, exchange, openLink, post, second, start } from './client.ts';
 
@@ -72,49 +71,6 @@ test('introspection in bad faith is refused, and the usual introspection is answ
   // Not what describes the schema.
   expect(await ask('{ __typename persons(first: 1) { __typename } }')).toMatchObject({
     data: { __typename: 'Query' },
-  });
-});
-
-describe.each<[Wording, string, unknown, string, string]>([
-  [
-    'graphql-js',
-    'GraphQL introspection has been disabled, but the requested query contained the field "__schema".',
-    undefined,
-    'Cannot query field "gone" on type "Person".',
-    'Unknown argument "gone" on field "Query.persons".',
-  ],
-  [
-    'graphql-java',
-    'Introspection has been disabled for this request',
-    { classification: 'IntrospectionDisabled' },
-    "Validation error (FieldUndefined@[persons/items/gone]) : Field 'gone' in type 'Person' is undefined",
-    "Validation error (UnknownArgument@[persons]) : Unknown field argument 'gone'",
-  ],
-  [
-    'hot-chocolate',
-    'Introspection is not allowed for the current request.',
-    { field: '__schema', code: 'HC0046' },
-    'The field `gone` does not exist on the type `Person`.',
-    'The argument `gone` does not exist.',
-  ],
-])('validation as %s words it', (wording, closed, extensions, field, argument) => {
-  test('closed introspection is refused, and __typename is answered', async () => {
-    const { ask } = await asking({ introspection: 'closed', wording });
-    const { errors } = await ask('{ __schema { queryType { name } } }');
-    expect(errors).toMatchObject([
-      { message: closed, ...(extensions !== undefined && { extensions }) },
-    ]);
-    expect(await ask('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
-  });
-
-  test('errors of validation name what the schema does not have', async () => {
-    const { ask } = await asking({ wording });
-    const { data, errors } = await ask('{ persons(gone: 1) { items { gone } } }');
-    expect(data).toBeUndefined();
-    expect(errors!.map(({ message }) => message).toSorted()).toEqual([field, argument].toSorted());
-    expect(await ask('{ persons { items { ... on Gone { id } } } }')).toMatchObject({
-      errors: [{ message: expect.stringContaining('Gone') as string }],
-    });
   });
 });
 

@@ -29,22 +29,14 @@ export interface LiveSchema {
   readonly query: DocumentNode;
 }
 
-/** The message with which a service refuses introspection. */
-interface RefusedIntrospection {
-  readonly refused: string;
-}
-
 /**
  * Requests the schema in one operation with one `__schema` and without `__type`: services count these, and refuse a
  * second one. First it requests everything that current services report; then it leaves out what the errors name as
  * unknown; last, it requests only what every service reports.
  *
- * @throws coded errors: of the request, or if the service reports a schema that is not usable
+ * @throws coded errors: of the request, or if the service refuses introspection or reports a schema that is not usable
  */
-export async function introspect(
-  execute: Execute,
-  signal: AbortSignal,
-): Promise<LiveSchema | RefusedIntrospection> {
+export async function introspect(execute: Execute, signal: AbortSignal): Promise<LiveSchema> {
   let first: string | undefined;
   for (let parts: Parts | undefined = EVERYTHING; parts;) {
     const query = parse(getIntrospectionQuery({ ...parts, typeDepth: DEEPEST_TYPE }));
@@ -54,8 +46,14 @@ export async function introspect(
     first ??= messages[0] ?? '';
     parts = withoutUnknown(parts, messages);
   }
-  return { refused: first ?? '' };
+  const reason = first === undefined || first === '' ? '' : ` (${onOneLine(first)})`;
+  throw codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service refuses introspection${reason}. ${UNTIL_THEN}`,
+  );
 }
+
+const UNTIL_THEN = 'Report this to its support; until then, maintain the snapshot by hand.';
 
 /**
  * Reads an SDL document as the schema of the service, as if its introspection had reported it.
@@ -67,12 +65,6 @@ export function schemaOfSdl(sdl: string, path: string): LiveSchema {
   return { sdl, schema: readSnapshot(sdl, path), query };
 }
 
-/** The message for an operator whose service does not report its schema. */
-export function closedIntrospection({ refused }: RefusedIntrospection): string {
-  const reason = refused === '' ? '' : ` (${onOneLine(refused)})`;
-  return `The recruiting service does not report its schema${reason}.`;
-}
-
 function liveSchema(answer: IntrospectionQuery, query: DocumentNode): LiveSchema {
   try {
     const live = buildClientSchema(answer);
@@ -82,24 +74,22 @@ function liveSchema(answer: IntrospectionQuery, query: DocumentNode): LiveSchema
   } catch (cause) {
     throw codedError(
       'UPSTREAM_BAD_RESPONSE',
-      `The recruiting service reports a schema that is not valid (${onOneLine((cause as Error).message)}). ` +
-        'Report this to its support; until then, maintain the snapshot by hand.',
+      `The recruiting service reports a schema that is not valid (${onOneLine((cause as Error).message)}). ${UNTIL_THEN}`,
       { cause },
     );
   }
 }
 
 /** Sends a document without variables, and returns the answer even if it has errors. */
-export function answerTo(
-  document: DocumentNode | string,
+function answerTo(
+  document: DocumentNode,
   execute: Execute,
   signal: AbortSignal,
 ): Promise<ExecutionResult> {
-  const query = typeof document === 'string' ? document : print(document);
   const request = {
     kind: 'query' as const,
     field: '__schema',
-    body: JSON.stringify({ query }),
+    body: JSON.stringify({ query: print(document) }),
     read: () => inOneStep(undefined),
   };
   // No caller waits for this request, so requests of callers go first.
