@@ -11,6 +11,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json package.json
 COPY schema schema
+COPY sandbox sandbox
 COPY src src
 # The only folder to which the gateway writes. A volume that is mounted here has its owner and rights.
 RUN install --directory --owner=node --group=node --mode=700 /var/lib/recruiting

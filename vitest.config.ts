@@ -29,7 +29,7 @@ export default defineConfig({
     server: {
       deps: {
         external: [
-          new RegExp(`^${resolve('src')}/`),
+          new RegExp(`^(${resolve('src')}|${resolve('sandbox')})/`),
           new RegExp(`^${resolve('test/support/gateway/served-once.ts')}$`),
         ],
       },

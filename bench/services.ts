@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { end, messageOf, start, tell, temporaryFolder } from './child-processes.ts';
-import type { SandboxOptions } from '../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../sandbox/sandbox.ts';
 import type { SandboxAddress, SandboxCommand, SandboxState } from './processes/sandbox-process.ts';
 import type {
   UpstreamCommand,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../src/sandbox/sandbox.ts';
+import { startSandbox } from '../sandbox/sandbox.ts';
 import { secretsIn } from './support/gateway/written.ts';
 
 test('every token and link of the test services is detected, wherever it is written', async () => {

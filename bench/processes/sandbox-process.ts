@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import process from 'node:process';
-import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 
 /** Commands of the benchmark to its sandbox, besides HTTP. */
 export type SandboxCommand =

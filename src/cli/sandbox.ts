@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { startSandbox, type SandboxOptions, type SandboxState } from '../sandbox/sandbox.ts';
+import { startSandbox, type SandboxOptions, type SandboxState } from '../../sandbox/sandbox.ts';
 import { newApiKey } from './keys-new.ts';
 import { CommandError, stopped, type Terminal } from './terminal.ts';
 

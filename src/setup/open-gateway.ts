@@ -10,7 +10,7 @@ import {
 } from '../gateway.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { PageLedger } from '../page-ledger.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
 import { isKeyMissing } from '../tokens/store/store-advice.ts';
@@ -74,7 +74,7 @@ function openedStore(config: Config): ReturnType<typeof openStore> {
 /** Keeps the tokens of the sandbox in memory, so that they cannot be mixed with real ones. */
 async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
   // Loaded only here: a gateway in front of a service does not need it.
-  const { startSandbox } = await import('../sandbox/sandbox.ts');
+  const { startSandbox } = await import('../../sandbox/sandbox.ts');
   const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
   return {
     settings: { recruitingUrl: url, tokenLink },

@@ -1,6 +1,6 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { childrenOf } from '../support/processes/other-processes.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';

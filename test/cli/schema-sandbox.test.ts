@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Habits } from '../../src/sandbox/habits.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Habits } from '../../sandbox/habits.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

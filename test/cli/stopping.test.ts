@@ -1,7 +1,7 @@
 import { Agent, get } from 'node:http';
 import { buildSchema } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import {
   canMakeContainers,

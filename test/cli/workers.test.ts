@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { expectPrintedFor } from '../support/gateway/operator-lines.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { childrenOf, isAlive } from '../support/processes/other-processes.ts';

@@ -66,11 +66,11 @@ test('CONTRIBUTING.md says what every folder of test is for, and names only file
   expect(paths.filter((path) => !existsSync(path))).toEqual([]);
 });
 
-test('comments in src name only files that are there', () => {
-  const paths = globSync('{src,test,docs,schema,examples}/**/*').map(
+test('comments in src and sandbox name only files that are there', () => {
+  const paths = globSync('{src,sandbox,test,docs,schema,examples}/**/*').map(
     (path) => `/${path.replaceAll('\\', '/')}`,
   );
-  const wrong = globSync('src/**/*.{ts,cjs}').flatMap((file) => {
+  const wrong = globSync('{src,sandbox}/**/*.{ts,cjs}').flatMap((file) => {
     const comments = readFileSync(file, 'utf8').matchAll(/(?:^\s*\/?\*+|\/\/).*/gm);
     const named = [...comments].flatMap(([text]) => text.match(/[\w./-]+\.(?:ts|cjs|md)\b/g) ?? []);
     return named
@@ -121,7 +121,7 @@ function commandsIn(markdown: string): string[] {
 
 test('docs/architecture.md names only files and folders of src that exist', () => {
   const text = readFileSync('docs/architecture.md', 'utf8');
-  const files = globSync('src/**/*').map((path) => path.replaceAll('\\', '/'));
+  const files = globSync('{src,sandbox}/**/*').map((path) => path.replaceAll('\\', '/'));
   const named = [...text.matchAll(/`((?:[a-z-]+\/)*[a-z-]+(?:\.ts|\/[a-z-]+))`/g)].map(
     ([, name]) => name!,
   );

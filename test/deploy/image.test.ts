@@ -17,7 +17,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../../src/config.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';

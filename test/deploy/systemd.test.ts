@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
 import { heapOf, instructions, lastStage, megabytes } from '../support/deploy/dockerfile.ts';
 import { settingsIn } from '../support/deploy/env-file.ts';
 import { blockWith } from '../support/docs/documents.ts';

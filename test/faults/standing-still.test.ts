@@ -4,7 +4,7 @@ import { Agent, request, type IncomingMessage } from 'node:http';
 import { pathToFileURL } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
 import { bundled } from '../support/processes/bundled.ts';
 import { familiesOf } from '../support/processes/exposition.ts';
 import { childrenOf, isAlive } from '../support/processes/other-processes.ts';

@@ -1,5 +1,5 @@
 import { listen } from '../../src/http/listen.ts';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import {
   startGateway,
   type TestGateway,

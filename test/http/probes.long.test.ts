@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 

@@ -8,7 +8,7 @@ import {
   type ServiceExecutor,
   type Settings,
 } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let sandbox: Sandbox;

@@ -4,7 +4,7 @@ import ownField from '../../examples/own-field/gateway.config.ts';
 import plugin from '../../examples/plugin/gateway.config.ts';
 import { yoga as reviews } from '../../examples/second-service/reviews.ts';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { startServer } from '../support/test-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

@@ -7,7 +7,7 @@ import express from 'express';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type Opened = Awaited<ReturnType<typeof open>>;

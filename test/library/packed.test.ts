@@ -4,8 +4,8 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { PersonList } from '../../src/sandbox/person-list.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { PersonList } from '../../sandbox/person-list.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
 import { blocksOf } from '../support/docs/documents.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { startProcess, type Program } from '../support/processes/process.ts';
@@ -50,19 +50,25 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
   const paths = packed.files.map(({ path }) => path);
   const code = paths.filter((path) => /^dist\/.*\.(js|cjs)$/.test(path));
   expect(code).toEqual(
-    expect.arrayContaining(['dist/main.cjs', 'dist/gateway.js', 'dist/library/index.js']),
+    expect.arrayContaining([
+      'dist/src/main.cjs',
+      'dist/src/gateway.js',
+      'dist/src/library/index.js',
+      'dist/sandbox/sandbox.js',
+    ]),
   );
   expect(paths.filter((path) => !code.includes(path)).toSorted()).toEqual(
     [
       'LICENSE',
       'README.md',
-      ...readdirSync('src/config').map((name) => `dist/config/${name.replace('.ts', '.d.ts')}`),
-      'dist/config.d.ts',
-      'dist/errors.d.ts',
-      'dist/library/index.d.ts',
-      'dist/stitching/additions.d.ts',
+      ...readdirSync('src/config').map((name) => `dist/src/config/${name.replace('.ts', '.d.ts')}`),
+      'dist/src/config.d.ts',
+      'dist/src/errors.d.ts',
+      'dist/src/library/index.d.ts',
+      'dist/src/stitching/additions.d.ts',
       'package.json',
-      'schema/upstream.graphql',
+      'dist/package.json',
+      'dist/schema/upstream.graphql',
     ].toSorted(),
   );
   expect(packed.size).toBeLessThan(600_000);
@@ -150,6 +156,13 @@ test('the command of the package prints what is served, with what a company adds
   expect(stdout).toContain('greeting: String!');
   // What Node compiles is kept beside the packages of the project.
   expect(existsSync(join(project, 'node_modules/.compile-cache'))).toBe(true);
+});
+
+test('the package contains the sandbox', async () => {
+  const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
+  await using sandbox = startProcess([command, 'sandbox', '--port', '0'], { cwd: project });
+  const [, url] = await sandbox.printed(/Base URL +(\S+)/);
+  expect((await fetch(`${url}/graphql`, { method: 'POST' })).status).toBe(401);
 });
 
 type Settings = Readonly<Record<string, string>>;

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
-import type { PersonList } from '../../src/sandbox/person-list.ts';
+import type { CursorBehaviour } from '../../sandbox/cursors.ts';
+import type { PersonList } from '../../sandbox/person-list.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 

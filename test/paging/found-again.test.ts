@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
+import type { CursorBehaviour } from '../../sandbox/cursors.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 
 interface Connection {

@@ -15,7 +15,7 @@ import {
 } from '../support/imitations/scripted.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../sandbox/sandbox.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 

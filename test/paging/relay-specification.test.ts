@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
+import type { CursorBehaviour } from '../../sandbox/cursors.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { askAt, type GraphqlAnswer } from '../support/gateway/ask-at.ts';
 import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
 import { startServe, type Program, type Served } from '../support/processes/process.ts';

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { send } from '../../src/sandbox/route-requests.ts';
+import { send } from '../../sandbox/route-requests.ts';
 
 test.each([
   ['its client leaves', 'leave'],

@@ -1,6 +1,6 @@
 import { getIntrospectionQuery } from 'graphql';
 import { expect, test } from 'vitest';
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../sandbox/sandbox.ts';
 import { check, Clock, exchange, openLink, post, second, start } from './client.ts';
 
 test('an operation that costs more than the service allows is refused with both numbers', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
+import type { CursorBehaviour } from '../../sandbox/cursors.ts';
 import { reader, start } from './client.ts';
 import type { Page } from './client.ts';
 

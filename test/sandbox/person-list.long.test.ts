@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PersonList } from '../../src/sandbox/person-list.ts';
+import { PersonList } from '../../sandbox/person-list.ts';
 
 describe('the list of persons', () => {
   test('the persons are the same in every sandbox', () => {

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 
 /** An exchange over a bare socket. Returns every byte that arrived until the other side closed it. */
 export function rawExchange(

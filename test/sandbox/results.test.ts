@@ -9,8 +9,8 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { CursorBehaviour } from '../../sandbox/cursors.ts';
+import type { SandboxOptions } from '../../sandbox/sandbox.ts';
 import { openLink, post, start } from './client.ts';
 
 test('schema/results.graphql is the schema of the sandbox with results', async () => {

@@ -10,8 +10,8 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import type { CursorBehaviour } from '../../src/sandbox/cursors.ts';
-import type { Sandbox, SandboxOptions, SandboxState } from '../../src/sandbox/sandbox.ts';
+import type { CursorBehaviour } from '../../sandbox/cursors.ts';
+import type { Sandbox, SandboxOptions, SandboxState } from '../../sandbox/sandbox.ts';
 import { check, exchange, openLink, post, start } from './client.ts';
 
 const snapshot = buildSchema(readFileSync('schema/rich.graphql', 'utf8'));

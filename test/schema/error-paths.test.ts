@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { json } from '../support/imitations/scripted.ts';
 import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';

@@ -1,6 +1,6 @@
 import { isSpecifiedScalarType, Kind, parse, printSchema, visit } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { idOf } from '../../src/sandbox/person-list.ts';
+import { idOf } from '../../sandbox/person-list.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';

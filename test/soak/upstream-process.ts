@@ -1,7 +1,7 @@
 /** The service and the line to it, in a process of their own. Messages to it decide what goes wrong next. */
 import process from 'node:process';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Held, HoldPoint, TokenFault } from '../../src/sandbox/token-answers.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
+import type { Held, HoldPoint, TokenFault } from '../../sandbox/token-answers.ts';
 import {
   CARRIED_PAIRS,
   namedInError,

@@ -1,6 +1,6 @@
 /** How a gateway learns from its store what commands and other gateways do to the set. */
 import { expect, test } from 'vitest';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, MINUTE } from '../support/random/manual-clock.ts';
 import { startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WALK_AGAIN_AFTER_MS } from '../../../src/paging/look-up.ts';
-import { idOf } from '../../../src/sandbox/person-list.ts';
+import { idOf } from '../../../sandbox/person-list.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
 import {
   after,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Agent, createServer, request as send, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../../sandbox/sandbox.ts';
 import { type Reply, json, text } from './scripted.ts';
 
 /** The connection breaks before a byte of the answer. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { startSandbox } from '../../../src/sandbox/sandbox.ts';
+import { startSandbox } from '../../../sandbox/sandbox.ts';
 import { askAt } from '../gateway/ask-at.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 import { bundled } from '../processes/bundled.ts';

@@ -8,7 +8,7 @@ const ENTRIES = [
   'test/support/tokens/hanging-gateway.ts',
   'test/support/processes/disturbed.ts',
 ] as const;
-const SOURCES = ['src/**/*.{ts,json}', ...ENTRIES, 'package.json', 'package-lock.json'];
+const SOURCES = ['{src,sandbox}/**/*.{ts,json}', ...ENTRIES, 'package.json', 'package-lock.json'];
 const A_DAY = 86_400_000;
 const CACHE = resolve('node_modules/.cache');
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Config } from '../../../src/config.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../../../sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
 import { secretsIn } from '../gateway/written.ts';
