@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { testGroups } from './test/support/processes/test-groups.ts';
 
-const { inProcess, ofProcesses } = testGroups();
+const { inProcess, ofProcesses, nightly } = testGroups();
 /** A file that takes more than two seconds, by CPU or by waiting, in `npm run test:fast` is named so. */
 const isLong = (file: string) => file.endsWith('.long.test.ts');
 /** Without the files that measure time or memory, and those that do not start a gateway. */
@@ -83,6 +83,17 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
           // More than there are cores: a worker often waits for disks, processes and clocks.
           maxWorkers: availableParallelism() + 3,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          // `npm run test:nightly` runs it, and `npm test` leaves it out.
+          name: 'nightly',
+          include: nightly,
+          sequence: { groupOrder: 3 },
+          // The soak measures time and memory.
+          maxWorkers: 1,
         },
       },
     ],

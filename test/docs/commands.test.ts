@@ -124,7 +124,6 @@ test.each([
     ['test/tokens/model/run.ts', '--traces', 'x'],
     '--traces takes a whole number from 1 on, not x.',
   ],
-  [['test/soak/run.ts', 'x'], 'npm run soak takes a whole number from 1 on, not x.'],
 ])('a command for developers answers a mistake with one line: %j', async (args, line) => {
   const { code, stdout, stderr } = await startProcess(args).ended;
   expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: `${line}\n` });

@@ -12,7 +12,7 @@ import { startFaultyLine } from '../support/imitations/hostile-sockets.ts';
 import { flood } from '../support/processes/floods.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
 
-// `npm run soak` does the same in separate processes, with a hundred thousand requests.
+// `npm run test:nightly` does the same in separate processes, with ten thousand requests.
 test('requests of all kinds over a faulty line leave no sockets, listeners or memory behind', async () => {
   const { origin, exchanges } = await start();
   // All documents are known after the first run, so that the memory for them no longer grows.

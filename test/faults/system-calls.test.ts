@@ -5,7 +5,6 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { IS_FULL } from '../support/processes/full-length.ts';
 import { startFaultWorld } from '../support/tokens/fault-world.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -19,9 +18,7 @@ const FAULTS = [
   { call: 'ftruncate', error: 'EIO', refuses: false },
   { call: 'unlink', error: 'EIO', refuses: false },
 ];
-const cases = (IS_FULL ? [4, 1] : [4]).flatMap((times) =>
-  FAULTS.map((fault) => ({ ...fault, times })),
-);
+const cases = FAULTS.map((fault) => ({ ...fault, times: 4 }));
 
 test.skipIf(!canTrace).concurrent.each(cases)(
   '`tokens refresh` loses no pair if $call fails with $error, $times times from any call on',

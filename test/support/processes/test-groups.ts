@@ -12,13 +12,17 @@ const STARTERS: ReadonlySet<string> = new Set([
 export interface TestGroups {
   readonly inProcess: string[];
   readonly ofProcesses: string[];
+  /** What takes minutes: the files named `….nightly.test.ts`. */
+  readonly nightly: string[];
 }
 
 /** Divides the test files of a folder by whether their imports can start a process. */
 export function testGroups(folder = 'test'): TestGroups {
-  const files = globSync(join(folder, '**/*.test.ts')).toSorted();
+  const all = globSync(join(folder, '**/*.test.ts')).toSorted();
+  const nightly = all.filter((file) => file.endsWith('.nightly.test.ts'));
+  const files = all.filter((file) => !nightly.includes(file));
   const ofProcesses = files.filter((file) => startsProcesses(file, folder));
-  return { inProcess: files.filter((file) => !ofProcesses.includes(file)), ofProcesses };
+  return { inProcess: files.filter((file) => !ofProcesses.includes(file)), ofProcesses, nightly };
 }
 
 /** Whether a file, or a module of the folder that it imports, can start a process. */

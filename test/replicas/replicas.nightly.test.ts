@@ -1,11 +1,6 @@
-/**
- * Replicas that share their tokens in a real PostgreSQL, under constant load. With TESTS=full there are ten of
- * them, with a hundred expiries and an outage of a minute.
- */
-import { setTimeout as delay } from 'node:timers/promises';
+/** Replicas that share their tokens in a real PostgreSQL, under constant load. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectPrintedFor } from '../support/gateway/operator-lines.ts';
-import { IS_FULL } from '../support/processes/full-length.ts';
 import { startBalancer } from '../support/processes/balancer.ts';
 import { startSteadyLoad, type SteadyLoad } from '../support/processes/steady-load.ts';
 import {
@@ -20,8 +15,8 @@ import { standsStill } from '../support/tokens/fault-process.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
-const REPLICAS = IS_FULL ? 10 : 3;
-const EXPIRIES = IS_FULL ? 100 : 8;
+const REPLICAS = 5;
+const EXPIRIES = 30;
 
 let world: ReplicaWorld;
 let replicas: Replica[];
@@ -130,7 +125,6 @@ test('while PostgreSQL is down all replicas serve with one alarm each, and refre
   const loads = loadOnAll();
   await world.postgres.stop();
   await eventually(() => expect(counted(/token store cannot be read now/)).toEqual(once()));
-  if (IS_FULL) await delay(60_000);
   await answeredByAll(loads, 5);
   await world.postgres.start();
   await eventually(() => expect(counted(/token store can be read again/)).toEqual(once()));
@@ -234,15 +228,12 @@ test('a replica that is stopped with its claim for longer than every time-out se
   holder.signal('SIGSTOP');
   await standsStill(holder);
   // The effects of 200 s: on the claim, by the clock of the server, and on the process, by its own clock.
-  if (IS_FULL) await delay(200_000);
-  else {
-    await alterClaim(world.postgres, schema(), (claim) => ({
-      ...claim,
-      at: claim.at - 200_000,
-      until: claim.until - 200_000,
-    }));
-    holder.tell('later 200000');
-  }
+  await alterClaim(world.postgres, schema(), (claim) => ({
+    ...claim,
+    at: claim.at - 200_000,
+    until: claim.until - 200_000,
+  }));
+  holder.tell('later 200000');
   const loads = loadOnAll();
   await answeredByAll(loads);
   expect(exchanges()).toEqual(['answered']);
