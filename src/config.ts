@@ -4,16 +4,7 @@ import { z } from 'zod';
 import manifest from '../package.json' with { type: 'json' };
 import { authContradictions, authVariables, toAuth } from './config/auth.ts';
 import { COMMAND_LINE } from './config/command-line.ts';
-import {
-  describeMisspelling,
-  describeRefusal,
-  isRefused,
-  misspellings,
-  readSecretFiles,
-  SECRETS,
-  withoutEmpty,
-  type Misspelling,
-} from './config/environment.ts';
+import { readSecretFiles, SECRETS, unknownSettings, withoutEmpty } from './config/environment.ts';
 import {
   baseUrl,
   choice,
@@ -275,75 +266,58 @@ export function readConfig(
   { hasCallers = true, hasSandbox = true }: { hasCallers?: boolean; hasSandbox?: boolean } = {},
 ): Config {
   const settings = withoutEmpty(env);
-  return checked(env, settings, readFile, {
-    mistakesIn: (values) => [
-      // A program around the gateway listens by itself.
-      ...(values && hasCallers && hasSandbox ? samePort(values) : []),
-      ...(hasCallers ? [...otherProduction(settings), ...uselessWithoutOthers(settings)] : []),
-      ...contradictions(settings, { hasCallers, hasSandbox }),
-    ],
-    describeRefused: (misspelling) => describeRefusal(misspelling, true),
-  });
+  return checked(settings, readFile, (values) => [
+    // A program around the gateway listens by itself.
+    ...(values && hasCallers && hasSandbox ? samePort(values) : []),
+    ...(hasCallers ? [...otherProduction(settings), ...uselessWithoutOthers(settings)] : []),
+    ...contradictions(settings, { hasCallers, hasSandbox }),
+    ...unknownSettings(env, SETTING_NAMES),
+  ]);
 }
 
 /**
  * Reads only the settings that a command needs. They do not require other settings.
  *
- * @param refusesMisspelled whether a misspelled setting of the service or of the tokens is a mistake. Default: false
+ * @param refusesUnknown whether an unknown variable that begins like a setting of the service, the tokens or the
+ * callers is a mistake. Default: false
  * @throws ConfigError
  */
 export function readNamedSettings(
   env: Environment,
   readFile: ReadFile,
   names: readonly SettingName[],
-  { refusesMisspelled = false }: { refusesMisspelled?: boolean } = {},
+  { refusesUnknown = false }: { refusesUnknown?: boolean } = {},
 ): Config {
   const settings = withoutEmpty(Object.fromEntries(names.map((name) => [name, env[name]])));
-  return checked(env, settings, readFile, {
-    ...(refusesMisspelled && {
-      describeRefused: (misspelling: Misspelling) => describeRefusal(misspelling, false),
-    }),
-  });
+  return checked(settings, readFile, () =>
+    refusesUnknown ? unknownSettings(env, SETTING_NAMES) : [],
+  );
 }
 
-/** @throws ConfigError with all mistakes, and with the misspellings that alone would only be reported */
+const SETTING_NAMES = Object.keys(variables.shape);
+
+/**
+ * @param mistakesIn finds further mistakes; its argument is undefined if some of the values cannot be read
+ * @throws ConfigError with all mistakes
+ */
 function checked(
-  env: Environment,
   settings: Record<string, string>,
   readFile: ReadFile,
-  { mistakesIn = () => [], describeRefused }: Checks,
+  mistakesIn: (values: z.output<typeof variables> | undefined) => readonly string[],
 ): Config {
-  const mistakes = readSecretFiles(settings, Object.keys(variables.shape), readFile);
+  const mistakes = readSecretFiles(settings, SETTING_NAMES, readFile);
   const { data: values, error } = variables.safeParse(settings);
   mistakes.push(
     ...(error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
+    ...mistakesIn(values),
   );
-  mistakes.push(...mistakesIn(values));
-  const misspelled = likelyMisspellings(env);
-  const isMistake = (each: Misspelling) => describeRefused !== undefined && isRefused(each);
-  if (values && mistakes.length === 0 && !misspelled.some(isMistake)) {
-    return toConfig(values, settings);
-  }
-  const described = misspelled.map((each) =>
-    isMistake(each) ? describeRefused!(each) : describeMisspelling(each),
-  );
-  throw new ConfigError([...mistakes, ...described]);
-}
-
-interface Checks {
-  /** @param values undefined if some of them cannot be read */
-  readonly mistakesIn?: (values: z.output<typeof variables> | undefined) => readonly string[];
-  /** Describes a misspelled setting of the service or of the tokens; undefined: it is only reported. */
-  readonly describeRefused?: (misspelling: Misspelling) => string;
+  if (values && mistakes.length === 0) return toConfig(values, settings);
+  throw new ConfigError(mistakes);
 }
 
 /** Reports settings that are probably mistakes but do not prevent the start. */
-export function configWarnings(env: Environment, config: Config): string[] {
-  return [
-    ...misspelledSettings(env),
-    ...uselessSettings(config),
-    ...(WITH_CONTACT.test(config.agent) ? [] : [NO_CONTACT]),
-  ];
+export function configWarnings(config: Config): string[] {
+  return [...uselessSettings(config), ...(WITH_CONTACT.test(config.agent) ? [] : [NO_CONTACT])];
 }
 
 /** `name/version (contact)`. */
@@ -352,15 +326,6 @@ const WITH_CONTACT = /^[^\s/()]+\/[^\s()]+ \([^()]*[^()\s][^()]*\)/;
 const NO_CONTACT =
   'RECRUITING_AGENT has no contact: services like the recruiting service refuse such requests. ' +
   'Set it to name/version (contact), for example example-inc/1.0 (it@example.com).';
-
-/** Reports likely misspellings of settings, which are ignored. */
-export function misspelledSettings(env: Environment): string[] {
-  return likelyMisspellings(env).map(describeMisspelling);
-}
-
-function likelyMisspellings(env: Environment): Misspelling[] {
-  return misspellings(withoutEmpty(env), Object.keys(variables.shape));
-}
 
 function uselessSettings({ graphiql, introspection, trustedDocumentsOnly }: Config): string[] {
   if (!graphiql) return [];

@@ -1,6 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
-import { readConfig } from '../config.ts';
+import { readConfig, readNamedSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { Changes } from '../export/changes.ts';
 import {
@@ -16,7 +16,6 @@ import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../expor
 import { patientGateway } from '../export/patience.ts';
 import { recordFormat, type FormatName } from '../export/record-format.ts';
 import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
-import { readSettings, reportMisspellings } from './command-settings.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -338,7 +337,7 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
       '--sandbox exports made-up people without a gateway. Remove it, or remove --url.',
     );
   }
-  const { exportApiKey: apiKey } = readSettings(terminal, [
+  const { exportApiKey: apiKey } = readNamedSettings(terminal.env, terminal.readFile, [
     'EXPORT_API_KEY',
     'EXPORT_API_KEY_FILE',
   ]);
@@ -377,7 +376,6 @@ async function localGateway(
 ): Promise<Source> {
   const { env, readFile, stderr } = terminal;
   const config = readConfig(env, readFile, { hasCallers: false });
-  reportMisspellings(terminal);
   const hasService = config.recruitingUrl !== undefined;
   if (config.exportApiKey !== undefined) throw new OperatorMistake(KEY_WITHOUT_URL);
   if (sandbox === hasService) {

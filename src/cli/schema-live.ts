@@ -255,8 +255,7 @@ async function askService<Answer>(
   timeoutMs: number,
   request: (execute: Execute, service: string) => Promise<Answer>,
 ): Promise<Answer> {
-  // The command has reported misspellings already.
-  const config = readTokenConfig(terminal, { isReported: false });
+  const config = readTokenConfig(terminal, { refusesUnknown: false });
   const work = async (session: TokenSession) => {
     const { stored, store } = session;
     if (!stored) throw await noTokens(session);

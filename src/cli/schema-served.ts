@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import type { Config, SettingName } from '../config.ts';
+import { readNamedSettings, type Config, type SettingName } from '../config.ts';
 import { COMMAND_LINE } from '../config/command-line.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
@@ -12,7 +12,6 @@ import {
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { Additions } from '../stitching/additions.ts';
 import { withAdditions } from '../stitching/with-additions.ts';
-import { readSettings } from './command-settings.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -54,7 +53,10 @@ function schemaSettings(terminal: Terminal) {
 
 /** Reads only the settings for schemas, because these commands need none for callers. */
 export function readSchemaConfig(terminal: Terminal): Config {
-  return readSettings(terminal, [...Object.values(OF_SCHEMA), ...BESIDE_SCHEMA]);
+  return readNamedSettings(terminal.env, terminal.readFile, [
+    ...Object.values(OF_SCHEMA),
+    ...BESIDE_SCHEMA,
+  ]);
 }
 
 /** The settings on which the schema depends, by their names in `SnapshotSettings`. */

@@ -68,7 +68,7 @@ export async function serve(terminal: Terminal): Promise<void> {
     const service = await serveAsWorker(primary, process);
     return service && (await stop(service, process));
   }
-  for (const warning of configWarnings(terminal.env, config)) log.warn(warning);
+  for (const warning of configWarnings(config)) log.warn(warning);
   // Workers load it themselves, and keep its code out of the process that has the tokens.
   const added = config.workers > 1 ? undefined : await loadedConfig(process);
   const upstream = await openUpstream(process);

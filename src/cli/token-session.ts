@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config.ts';
+import { readNamedSettings, type Config } from '../config.ts';
 import { authCheck, type CheckAccess } from '../tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../tokens/service/exchange.ts';
 import {
@@ -17,7 +17,6 @@ import { IF_MISSING } from '../tokens/token-health.ts';
 import { REFUSED, createTokenRefresher, type TokenRefresher } from '../tokens/token-refresher.ts';
 import { createTokenSync, type TokenSync } from '../tokens/token-sync.ts';
 import { describeStore, openStore, replicaOf, rescueFolder } from '../setup/token-store.ts';
-import { readSettings, type Spelling } from './command-settings.ts';
 import {
   printRescued,
   readAsItIs,
@@ -45,7 +44,7 @@ export async function withTokenStore<T>(
   terminal: Terminal,
   purpose: Purpose,
   work: (session: TokenSession) => Promise<T>,
-  config = readTokenConfig(terminal, { isChecked: purpose !== 'inspect' }),
+  config = readTokenConfig(terminal, { refusesUnknown: purpose !== 'inspect' }),
 ): Promise<T> {
   const opened = await openFor(purpose, config, terminal);
   const { store, warn } = opened;
@@ -254,7 +253,10 @@ function readFor(purpose: Purpose, opened: OpenedStore): Promise<StoredTokens | 
 }
 
 /** Reads only the settings for tokens, because these commands need none for callers. */
-export function readTokenConfig(terminal: Terminal, spelling: Spelling): Config {
+export function readTokenConfig(
+  { env, readFile }: Terminal,
+  checks: { readonly refusesUnknown: boolean },
+): Config {
   const names = [
     'RECRUITING_URL',
     'RECRUITING_AGENT',
@@ -267,7 +269,7 @@ export function readTokenConfig(terminal: Terminal, spelling: Spelling): Config 
     'LOG_FORMAT',
     'LOG_LEVEL',
   ] as const;
-  return readSettings(terminal, names, spelling);
+  return readNamedSettings(env, readFile, names, checks);
 }
 
 function foreignStore(store: TokenStore, stored: StoredTokens, baseUrl: string): CommandError {

@@ -40,7 +40,7 @@ export async function tokensImport(
   { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const config = readTokenConfig(terminal, { isChecked: true });
+  const config = readTokenConfig(terminal, { refusesUnknown: true });
   const { recruitingUrl: baseUrl } = config;
   if (baseUrl === undefined) throw new CommandError(NO_SERVICE, 2);
   if (isLink(source)) checkLink(source, config);

@@ -80,79 +80,28 @@ function readSecretFile(
   }
 }
 
-/** A variable that is not a setting, and the setting that was probably meant. */
-export interface Misspelling {
-  readonly name: string;
-  readonly meant: string;
-}
+/** Variables that Kubernetes sets in each pod for a Service called `recruiting`, `token-…` or `auth-…`. */
+const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT|PORT_\d+_.+)$/;
 
 /**
- * Finds variables that are not settings, but are spelled almost like a setting that is not set. Each is reported with the
- * nearest setting.
+ * Finds variables that begin like the settings of the service, the tokens and the callers, but are not settings: tokens
+ * would be kept elsewhere, not be encrypted, or be sent to another service.
  *
  * @param names all settings
+ * @returns mistakes, which name the nearest setting and contain no value
  */
-export function misspellings(
-  settings: Readonly<Record<string, string>>,
+export function unknownSettings(
+  env: Record<string, string | undefined>,
   names: readonly string[],
-): Misspelling[] {
-  const known = [...names, ...SECRETS.map((name) => `${name}_FILE`)];
-  const missing = known.filter((name) => settings[name] === undefined);
-  return Object.keys(settings)
-    .filter((name) => !known.includes(name))
-    .flatMap((name) => {
-      const typed = name.toUpperCase();
-      const [meant] = missing
-        .filter((other) => isNear(typed, other))
-        .toSorted((a, b) => distance(typed, a) - distance(typed, b));
-      return meant === undefined ? [] : [{ name, meant }];
+): string[] {
+  // The file of a setting that is not a secret has a message of its own.
+  const known = names.flatMap((name) => [name, `${name}_FILE`]);
+  return Object.keys(withoutEmpty(env))
+    .filter((name) => /^(RECRUITING|TOKEN|AUTH)_/i.test(name) && !known.includes(name))
+    .filter((name) => !OF_KUBERNETES.test(name))
+    .map((name) => {
+      const away = (other: string) => distance(name.toUpperCase(), other);
+      const [nearest] = known.toSorted((one, other) => away(one) - away(other));
+      return `${name} is not a setting. Rename it if ${nearest} was meant, otherwise remove it.`;
     });
-}
-
-/**
- * Whether the command or the start is refused: tokens would be written to another place, not be encrypted, or be sent to
- * another service. A name without the first word of the setting may belong to another program, such as STORE_KEY.
- */
-export function isRefused({ name, meant }: Misspelling): boolean {
-  return /^(RECRUITING|TOKEN)_/.test(meant) && !meant.endsWith(`_${name.toUpperCase()}`);
-}
-
-/** @param hasSandbox whether the sandbox would replace a service that is not set */
-export function describeRefusal({ name, meant }: Misspelling, hasSandbox: boolean): string {
-  // The sandbox would be served to callers who believe that it is the service.
-  return hasSandbox && meant === 'RECRUITING_URL'
-    ? `${name} is not a setting. RECRUITING_URL was probably meant, but is not set: the sandbox would be served instead of the real service. Rename ${name}, or remove it.`
-    : `${name} is not a setting. Was ${meant} meant? Rename ${name}, or remove it.`;
-}
-
-export function describeMisspelling({ name, meant }: Misspelling): string {
-  return `${name} is not a setting and is ignored. Was ${meant} meant?`;
-}
-
-function isNear(name: string, known: string): boolean {
-  const words = name.split('_').length;
-  const knownWords = known.split('_').length;
-  if (Math.abs(name.length - known.length) > 12) return false;
-  if (knownWords === 1) return isNearWord(name, known);
-  // `LOGLEVEL`. Names without an underscore are common, so only one more letter may differ.
-  if (words === 1) return distance(name, known.replaceAll('_', '')) <= 1;
-  const hasWordLess = known.startsWith(`${name}_`) || known.endsWith(`_${name}`);
-  if (hasWordLess) return knownWords === words + 1 && !OF_OTHERS.includes(name);
-  return Math.abs(name.length - known.length) <= 2 && distance(name, known) <= 2;
-}
-
-/** Names that many programs read. */
-const OF_OTHERS = ['API_KEY', 'API_KEY_FILE'];
-
-/**
- * Compares with a setting of one word. A short one is near only with its own letters: `PORTT` and `PROT`. `PORTS`, `PORT0`,
- * `HOSTS` and `POST` may belong to other programs.
- */
-function isNearWord(name: string, known: string): boolean {
-  if (distance(name, known) > 2) return false;
-  return known.length > 5 || (lettersOf(name) === lettersOf(known) && name !== `${known}S`);
-}
-
-function lettersOf(word: string): string {
-  return [...new Set(word)].toSorted().join('');
 }

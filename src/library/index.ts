@@ -182,7 +182,7 @@ async function setUp(
   const log = programLog
     ? withoutDetails(programLog)
     : await defaultLog(config, env['LOG_LEVEL'], opening);
-  for (const warning of configWarnings(env, config)) log.warn(warning);
+  for (const warning of configWarnings(config)) log.warn(warning);
   for (const name of COMMAND_SETTINGS) {
     if (env[name])
       log.warn(

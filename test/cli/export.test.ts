@@ -501,8 +501,8 @@ describe('without a gateway', () => {
     [
       'with a misspelled setting',
       ['--sandbox'],
-      { RECRUITIG_URL: 'https://x.example' },
-      /RECRUITIG/,
+      { RECRUITING_ULR: 'https://x.example' },
+      /RECRUITING_ULR/,
     ],
     ['in production', ['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
     [

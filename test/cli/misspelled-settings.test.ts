@@ -8,8 +8,8 @@ import { startOperator, startWithTokens } from './tokens-operator.ts';
 const KEY = Buffer.alloc(32, 1).toString('base64');
 
 test.each([
-  [{ TOKEN_STORE_KEYS: KEY }, 'Was TOKEN_STORE_KEY meant?'],
-  [{ RECRUITING_AGNET: 'example/1.0 (it@example.com)' }, 'Was RECRUITING_AGENT meant?'],
+  [{ TOKEN_STORE_KEYS: KEY }, 'Rename it if TOKEN_STORE_KEY was meant'],
+  [{ RECRUITING_AGNET: 'example/1.0 (it@example.com)' }, 'Rename it if RECRUITING_AGENT was meant'],
 ])('an import with the misspelled setting %o leaves the link unread', async (slip, question) => {
   const { tokens, service, storePath } = await startOperator();
   const { code, stdout, stderr } = await tokens(['import', service.tokenLink], { env: slip });
@@ -27,7 +27,7 @@ test('an import with a misspelled TOKEN_STORE leaves the link unread, and makes 
     env: { RECRUITING_URL: env['RECRUITING_URL']!, TOKEN_STROE: `sqlite:${storePath}` },
   });
   expect(code).toBe(2);
-  expect(stderr).toContain('TOKEN_STROE is not a setting. Was TOKEN_STORE meant?');
+  expect(stderr).toContain('TOKEN_STROE is not a setting. Rename it if TOKEN_STORE was meant');
   expect(service.sandbox.stats.requests.tokenLink).toBe(0);
   expect(readdirSync(file('.'))).toEqual([]);
 });
@@ -39,7 +39,9 @@ test.each(['refresh', 'recover', 'export'])(
     const args = command === 'export' ? [command, `sqlite:${file('other.db')}`] : [command];
     const { code, stderr } = await tokens(args, { env: { TOKEN_STORE_KEYS: KEY } });
     expect(code).toBe(2);
-    expect(stderr).toContain('TOKEN_STORE_KEYS is not a setting. Was TOKEN_STORE_KEY meant?');
+    expect(stderr).toContain(
+      'TOKEN_STORE_KEYS is not a setting. Rename it if TOKEN_STORE_KEY was meant',
+    );
     expect(service.exchanges).toHaveLength(1);
     expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
   },
@@ -54,36 +56,23 @@ test('a gateway does not start if a setting of the tokens is misspelled', async 
     TOKEN_STORE_KEYS: KEY,
   });
   expect(code).toBe(2);
-  expect(stderr).toContain('TOKEN_STORE_KEYS is not a setting. Was TOKEN_STORE_KEY meant?');
+  expect(stderr).toContain(
+    'TOKEN_STORE_KEYS is not a setting. Rename it if TOKEN_STORE_KEY was meant',
+  );
   expect(service.sandbox.stats.requests.tokenLink).toBe(0);
 });
 
-test('commands that only read report a misspelled setting once, and do their work', async () => {
+test('commands that only read do their work whatever other variables are set', async () => {
   const { tokens, env } = await startWithTokens();
-  const slips = { TOKEN_STORE_KEYS: KEY, MAX_DEPHT: '3' };
-  const reported =
-    'TOKEN_STORE_KEYS is not a setting and is ignored. Was TOKEN_STORE_KEY meant?\n' +
-    'MAX_DEPHT is not a setting and is ignored. Was MAX_DEPTH meant?\n';
+  const unknown = { TOKEN_STORE_KEYS: KEY };
   for (const command of ['status', 'check']) {
-    const { code, stderr } = await tokens([command], { env: slips });
-    expect([command, code, stderr]).toEqual([command, 0, reported]);
+    const { code, stderr } = await tokens([command], { env: unknown });
+    expect([command, code, stderr]).toEqual([command, 0, '']);
   }
-  for (const command of ['print', 'explain', 'check']) {
-    const { stderr } = await runHere(['schema', command], { ...env, ...slips });
-    expect([command, stderr.split(reported).length]).toEqual([command, 2]);
+  for (const command of ['print', 'explain']) {
+    const { code } = await runHere(['schema', command], { ...env, ...unknown });
+    expect([command, code]).toEqual([command, 0]);
   }
-  const made = await runHere(['keys', 'new', 'portal'], slips);
-  expect(made).toMatchObject({ code: 0, stderr: reported });
-  const exported = await runHere(['export', 'persons', '--sandbox'], { MAX_DEPHT: '3' });
-  expect(exported.code).toBe(0);
-  expect(exported.stderr).toContain('Was MAX_DEPTH meant?');
-});
-
-test('a variable that lacks the first word of a setting may belong to another program, and is only reported', async () => {
-  const { tokens, service } = await startOperator();
-  const { code, stderr } = await tokens(['import', service.tokenLink], {
-    env: { STORE_KEY: KEY },
-  });
-  expect(code).toBe(0);
-  expect(stderr).toBe('STORE_KEY is not a setting and is ignored. Was TOKEN_STORE_KEY meant?\n');
+  const made = await runHere(['keys', 'new', 'portal'], unknown);
+  expect(made).toMatchObject({ code: 0, stderr: '' });
 });

@@ -102,11 +102,11 @@ test('a word that resembles no command gets no suggestion', async () => {
 
 test('a misspelled RECRUITING_URL prevents the start, instead of serving the sandbox', async () => {
   const { code, stdout, stderr } = await runHere([], {
-    RECRUITIG_URL: 'https://secret-host.example',
+    RECRUITING_ULR: 'https://secret-host.example',
   });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain('RECRUITIG_URL is not a setting');
-  expect(stderr).toContain('Rename RECRUITIG_URL, or remove it.');
+  expect(stderr).toContain('RECRUITING_ULR is not a setting');
+  expect(stderr).toContain('Rename it if RECRUITING_URL was meant');
   expect(stderr).not.toContain('secret-host');
 });
 

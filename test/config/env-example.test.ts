@@ -16,7 +16,7 @@ test('.env.example serves known callers of a real service, once it has their key
     production: true,
     recruitingUrl: 'https://recruiting.example.com',
   });
-  expect(configWarnings(env, config)).toEqual([]);
+  expect(configWarnings(config)).toEqual([]);
 });
 
 test('.env.example as it is does not serve anybody', () => {

@@ -53,7 +53,7 @@ test('compose.yaml requires every setting that has no default', () => {
 
 test('the settings of compose.yaml serve the real service to known callers of this machine', () => {
   const config = readConfig(env, readIn(gateway));
-  expect(configWarnings(env, config)).toEqual([]);
+  expect(configWarnings(config)).toEqual([]);
   expect(config.auth).toBeDefined();
   expect(config.tokenStoreKeys).toHaveLength(1);
   expect(config.allowedHosts).toContain('localhost');

@@ -67,7 +67,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
   });
 
   test('the settings of the manifests serve the real service to known callers', () => {
-    expect(configWarnings(env, config)).toEqual([]);
+    expect(configWarnings(config)).toEqual([]);
     expect(config).toMatchObject({ production: true, host: '0.0.0.0', adminHost: '0.0.0.0' });
     expect(config.recruitingUrl).toMatch(/^https:/);
     expect(config.auth).toBeDefined();
@@ -118,6 +118,7 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     expect([container!.command, container!.args]).toEqual([undefined, ['serve']]);
     expect(pod).toMatchObject({
       automountServiceAccountToken: false,
+      enableServiceLinks: false,
       securityContext: {
         runAsNonRoot: true,
         runAsUser: image.uid,
