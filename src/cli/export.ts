@@ -1,8 +1,7 @@
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { readConfig, readNamedSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
-import { Changes } from '../export/changes.ts';
 import {
   exportOperation,
   ID_KEY,
@@ -28,7 +27,6 @@ interface ExportOptions {
   readonly format?: FormatName;
   readonly limit?: number;
   readonly output?: string;
-  readonly changesSince?: string;
   readonly child: readonly string[];
   readonly gzip: boolean;
   readonly resume: boolean;
@@ -51,16 +49,13 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (resume && path === undefined) {
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
-  // A format in which changes cannot be written is reported before a file name that contradicts it.
-  checkChanges({ ...options, format: options.format ?? formatOf(options) });
   const formatName = formatOf(options);
   if (options.child.length > 0 && path === undefined) {
     throw new OperatorMistake(
       '--child writes more than one file. Name the first one with --output.',
     );
   }
-  if (path !== undefined) checkFolder(path, '--output');
-  if (options.changesSince !== undefined) checkFolder(options.changesSince, '--changes-since');
+  if (path !== undefined) checkFolder(path);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -86,9 +81,6 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const { header } = format;
   const below = childFiles(path, operation, formatName);
   const isGzip = options.gzip || path?.endsWith('.gz') === true;
-  const changes = changesOf(options, operation, source);
-  if (changes) closeAtEnd(changes);
-  if (changes?.left !== undefined) say(`The changes of the last run are whole in ${changes.left}.`);
   const output =
     path === undefined
       ? streamOutput(terminal.stdout, { header, isGzip, signal })
@@ -98,17 +90,14 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           isGzip,
           begun: {
             operation: operation.text(limit),
-            format: [changes ? 'changes' : formatName, ...(isGzip ? ['gzip'] : [])].join(' with '),
+            format: [formatName, ...(isGzip ? ['gzip'] : [])].join(' with '),
             source,
-            since: changes?.since,
           },
-          keepsWhole: changes !== undefined,
           clock: systemClock,
           onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
         });
   if (output === 'whole') {
-    const next = changes ? 'Apply its changes, and remove it.' : 'Export it again with --force.';
-    say(`${path} is whole already. ${next}`);
+    say(`${path} is whole already. Export it again with --force.`);
     return 0;
   }
   closeAtEnd(output);
@@ -123,7 +112,6 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const progress = exportProgress(stderr, { clock: systemClock, from, isQuiet });
   const needed = () => (limit ?? Infinity) - state.progress.records;
   let fault: string | undefined;
-  let reported: Awaited<ReturnType<Changes['finish']>> | undefined;
   const hasFewer = () => {
     const { counted, records } = state.progress;
     return counted !== undefined && records < Math.min(counted, limit ?? Infinity);
@@ -141,15 +129,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
         progress.say(`${message} Trying again in ${seconds} s${size}.`);
       },
     });
-    for await (const page of state.ending ? [] : pages) {
+    for await (const page of pages) {
       const records = state.newOf(page).slice(0, needed());
-      const changed = changes?.of(records);
       const values = records.map(({ value }) => value);
-      const lines = changed?.lines ?? format.write(values);
-      await output.write([lines, ...below.map(({ linesOf }) => linesOf(values))], {
-        digests: changed?.digests,
+      await output.write([format.write(values), ...below.map(({ linesOf }) => linesOf(values))], {
         ids: records.map(({ id }) => id),
-        faults: changed?.leftOut ?? page.faults.length,
+        faults: page.faults.length,
         after: page.resumeAfter,
         counted: page.counted,
       });
@@ -157,9 +142,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       const length = Math.min(page.listLength ?? page.counted ?? Infinity, limit ?? Infinity);
       progress.show(state.progress, length === Infinity ? undefined : length);
     }
-    const isWhole = state.progress.faults === 0 && !hasFewer();
-    if (changes) reported = await changes.finish(output, isWhole);
-    else await output.finish();
+    await output.finish();
   } catch (error) {
     progress.end(state.progress);
     if (error instanceof ReaderLeft) return NOT_WHOLE;
@@ -169,16 +152,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const { records, faults, counted } = state.progress;
   const where =
     path === undefined ? '' : ` in ${[path, ...below.map((each) => each.path)].join(', ')}`;
-  const what = reported
-    ? `${count(records, 'record')}, ${count(reported.upserts)} changed and ${count(reported.deletes)} deleted,`
-    : count(records, 'record');
-  say(`${what}${where}. ${progress.end(state.progress)}`);
+  say(`${count(records, 'record')}${where}. ${progress.end(state.progress)}`);
   if (hasFewer()) stderr.write(fewerThan(counted!, options.allowFewer));
   if (faults > 0) {
     const why = fault === undefined ? '' : `: ${fault}`;
-    stderr.write(reported ? leftOut(faults, why) : unreadable(faults, why));
+    stderr.write(unreadable(faults, why));
   }
-  if (reported && (faults > 0 || hasFewer())) stderr.write(WITHOUT_DELETIONS);
   if (hasFewer() && !options.allowFewer) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
 }
@@ -249,13 +228,6 @@ function unreadable(values: number, why: string): string {
   return `${count(values, 'value')} could not be read, and ${values === 1 ? 'is' : 'are'} null${why}\n`;
 }
 
-function leftOut(records: number, why: string): string {
-  return (
-    `${count(records, 'record')} with values that could not be read ${records === 1 ? 'was' : 'were'} left out${why}\n` +
-    'What earlier runs reported of them stays; those that no run has reported are missing.\n'
-  );
-}
-
 /** Describes why the export ended, and how to continue it. */
 function notWhole(
   error: Error,
@@ -287,43 +259,6 @@ function formatOf({ format, output = '' }: ExportOptions): FormatName {
   }
   return format ?? named ?? 'ndjson';
 }
-
-/** @throws OperatorMistake for options with which changes cannot be exported */
-function checkChanges({ changesSince, output, limit, format, child }: ExportOptions): void {
-  if (changesSince === undefined) return;
-  const mistake =
-    output === undefined
-      ? 'The changes of a run must be applied all or not at all. Write them to a file with --output.'
-      : limit !== undefined
-        ? 'Whether a record was deleted shows only in the whole list. Remove --limit.'
-        : format !== 'ndjson'
-          ? 'Changes are written as NDJSON. Remove --format, or give --output a name that ends with .ndjson.'
-          : child.length > 0
-            ? 'Changes are written to one file. Name the list in --fields, and remove --child.'
-            : resolve(output) === resolve(changesSince)
-              ? 'The state is a file of its own. Give --output the path of another file.'
-              : undefined;
-  if (mistake !== undefined) throw new OperatorMistake(mistake);
-}
-
-function changesOf(
-  { changesSince }: ExportOptions,
-  operation: ExportOperation,
-  source: string,
-): Changes | undefined {
-  if (changesSince === undefined) return undefined;
-  if (!operation.hasId || !operation.keys.includes('id')) {
-    throw new OperatorMistake(
-      operation.hasId
-        ? 'Changes are applied by the id of a record. Add id to --fields.'
-        : 'The records of this list have no id, so their changes cannot be reported. Export the list without --changes-since.',
-    );
-  }
-  return new Changes(changesSince, { source, operation: operation.text(undefined) });
-}
-
-const WITHOUT_DELETIONS =
-  'Deletions were not looked for, because the list could not be read whole.\n';
 
 interface Source {
   readonly gateway: Gateway;

@@ -118,10 +118,6 @@ const COMMANDS: Record<string, CommandEntry> = {
         '--output <file>',
         'write to this file, compressed if its name ends with .gz; otherwise to the standard output',
       ),
-      option(
-        '--changes-since <state>',
-        'write only what has changed since the last run with this state, which is kept in a file',
-      ),
       option('--gzip', 'compress, whatever the name of the file', false),
       option('--resume', 'continue an export to this file that was interrupted', false),
       option(
@@ -142,7 +138,7 @@ const COMMANDS: Record<string, CommandEntry> = {
       ),
       option('--quiet', 'print only what went wrong', false),
     ],
-    paths: ['output', 'changesSince'],
+    paths: ['output'],
     load: async () => (await import('./export.ts')).exportList,
   },
   'tokens import <source>': {

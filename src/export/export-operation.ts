@@ -65,8 +65,6 @@ export interface ExportOperation {
   window(first: number | undefined): string | undefined;
   /** The response keys of a record. */
   readonly keys: readonly string[];
-  /** Whether the records have an id, which is then selected as ID_KEY. */
-  readonly hasId: boolean;
   readonly children: readonly ExportedChild[];
   /** Fields of which only the first page is exported if they are paged lists, which is not known without a schema. */
   readonly perhapsCut: readonly string[];
@@ -114,7 +112,6 @@ export async function exportOperation(
   return {
     list: name,
     keys: keysOf(selection),
-    hasId,
     children: below,
     perhapsCut: list ? [] : perhapsPaged(selection, ...below.map(({ selected }) => selected)),
     text: (limit) => {

@@ -9,7 +9,7 @@ import {
   statSync,
 } from 'node:fs';
 import { open, rename, type FileHandle } from 'node:fs/promises';
-import { dirname, resolve as absolute } from 'node:path';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
@@ -50,23 +50,13 @@ import {
 /** Where an export is written to. */
 export interface ExportOutput {
   /** What earlier runs and this one have written. */
-  readonly state: Pick<ExportState, 'progress' | 'ending' | 'newOf' | 'digests' | 'hasDigest'>;
+  readonly state: Pick<ExportState, 'progress' | 'newOf'>;
   /** Writes the lines of a page to each file. @throws OutputFailure */
   write(lines: readonly string[], page: AddedPage): Promise<void>;
   /** Call it when everything is written. @throws OutputFailure */
-  finish(closing?: Closing): Promise<void>;
+  finish(): Promise<void>;
   /** Keeps what can be resumed. */
   close(): Promise<void>;
-}
-
-/** What an export of changes does when the list was read to its end. */
-interface Closing {
-  readonly ending: Parameters<ExportState['end']>[0];
-  /** Written unless an earlier run has written them. */
-  readonly lines: string;
-  /** Called when everything is on the disk, before the file gets its name. @param path of the file */
-  readonly onSynced: (path: string) => void;
-  readonly onPublished: () => void;
 }
 
 /** The file cannot be written, or the output is closed. */
@@ -99,8 +89,6 @@ interface ExportFileOptions {
   readonly resume: boolean;
   /** Whether existing files may be replaced. With `resume`: unless they can be continued. */
   readonly force: boolean;
-  /** Whether `force` replaces only what an interrupted export has left, because a whole file has changes to apply. */
-  readonly keepsWhole: boolean;
   readonly clock: Clock;
   /** Called if an export that was to be continued begins anew. @param reason a sentence */
   readonly onBeginAnew: (reason: string) => void;
@@ -111,36 +99,31 @@ const COMMIT_RECORDS = 2_000;
 /** The length of text that was not flushed: for a compressed file, it is kept in memory. */
 const COMMIT_CHARACTERS = 8 * 1024 * 1024;
 
-/**
- * Reports a folder in which nothing can be written, before the first request to the gateway.
- *
- * @param option the option with the path @throws OperatorMistake
- */
-export function checkFolder(path: string, option: '--output' | '--changes-since'): void {
+/** Reports a folder in which nothing can be written, before the first request to the gateway. @throws OperatorMistake */
+export function checkFolder(path: string): void {
   if (path === '-' || path.endsWith('/')) {
     throw new OperatorMistake(
-      `${option} takes the path of a file, which ${path} is not.` +
-        (option === '--output' ? ' Leave it out for the standard output.' : ''),
+      `--output takes the path of a file, which ${path} is not. Leave it out for the standard output.`,
     );
   }
   const folder = dirname(path);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     throw new OperatorMistake(
-      `There is no folder ${folder}. Create it, or give ${option} another path.`,
+      `There is no folder ${folder}. Create it, or give --output another path.`,
     );
   }
   try {
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw new OperatorMistake(
-      `This user cannot write to the folder ${folder} (${(error as NodeJS.ErrnoException).code}). Check its permissions, or give ${option} another path.`,
+      `This user cannot write to the folder ${folder} (${(error as NodeJS.ErrnoException).code}). Check its permissions, or give --output another path.`,
     );
   }
 }
 
 /** @returns `whole` if nothing is left to resume @throws OperatorMistake, OutputFailure */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
-  const { resume, force, keepsWhole } = options;
+  const { resume, force } = options;
   const files = options.files.map((file) => ({ ...file, path: targetOf(file.path) }));
   const paths = files.map(({ path }) => path);
   const path = paths[0]!;
@@ -148,7 +131,7 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
   const exists = existsSync(path);
   const isBegun = [...paths.map(partOf), statePath].some(isTaken);
   if (resume) {
-    if (exists && !isBegun && (!force || keepsWhole)) return 'whole';
+    if (exists && !isBegun && !force) return 'whole';
     try {
       if (isBegun) return await continued(files, options);
     } catch (error) {
@@ -157,7 +140,6 @@ export async function openExportFile(options: ExportFileOptions): Promise<Export
     }
   }
   if (isBusyState(statePath)) throw isBusyError(path);
-  if (exists && keepsWhole) throw notApplied(path);
   const taken = isBegun ? path : paths.find((each) => existsSync(each));
   if (!force && taken !== undefined) throw alreadyExists(taken, isBegun);
   for (const each of [...paths.map(partOf), ...filesOf(statePath)]) removeFile(each);
@@ -196,13 +178,13 @@ async function openFiles(
   options: ExportFileOptions,
   begun?: Begun,
 ): Promise<ExportOutput> {
-  const { isGzip, force, keepsWhole, clock } = options;
+  const { isGzip, force, clock } = options;
   const { path } = outputs[0]!;
   const statePath = stateOf(path);
   const files: PartFile[] = [];
   try {
     if (begun) checkSame(begun, options.begun, path);
-    else state.begin({ ...options.begun, replaces: force && !keepsWhole });
+    else state.begin({ ...options.begun, replaces: force });
     for (const output of outputs) {
       // The files of a whole export get their names one after the other, the first one at last.
       const hasItsName = begun && state.isFinished && !isTaken(partOf(output.path));
@@ -233,30 +215,23 @@ async function openFiles(
           files.some((file) => file.unflushed >= COMMIT_CHARACTERS);
         if (isDue) await commit();
       }),
-    finish: (closing) =>
+    finish: () =>
       guarded(async () => {
-        if (!state.ending) {
-          await append([closing?.lines ?? '']);
-          // Nothing is awaited in between, so one commit records both the last lines and that they are the last ones.
-          if (closing) state.end(closing.ending);
-        }
+        // An empty list has a header, too.
+        await append([]);
         await commit();
-        const isReplaceable = !keepsWhole && (state.begun!.replaces || force);
+        const isReplaceable = state.begun!.replaces || force;
         const existing = files.find((file) => existsSync(file.path));
-        if (existing && !isReplaceable) {
-          throw keepsWhole ? notApplied(existing.path) : appeared(existing.path);
-        }
+        if (existing && !isReplaceable) throw appeared(existing.path);
         for (const file of files) if (await file.isReplaced()) throw replaced(file.path);
         state.finish(await flushed());
-        closing?.onSynced(absolute(path));
         for (const file of files.toReversed()) await file.publish();
         syncFolder(dirname(path));
-        closing?.onPublished();
         state.close();
         rmSync(statePath, { force: true });
       }),
     close: async () => {
-      const isNothing = state.isOpen && state.progress.records === 0 && !state.ending;
+      const isNothing = state.isOpen && state.progress.records === 0;
       // What was committed before can be resumed if this fails.
       if (state.isOpen && !isTorn) await commit().catch(() => {});
       if (state.isOpen) state.close();
@@ -397,31 +372,12 @@ function partOf(path: string): string {
   return `${path}.part`;
 }
 
-/**
- * Gives a whole file of changes its name, if the run that wrote it was ended before it could.
- *
- * @param since what the run began with @throws OperatorMistake
- */
-export function publishLeft(path: string, since: string): boolean {
-  const part = partOf(path);
-  if (!isOwnFile(part) || !isOwnFile(stateOf(path))) return false;
-  const state = openState(path);
-  const isWhole = state.isFinished && state.begun?.since === since;
-  state.close();
-  if (!isWhole) return false;
-  if (isTaken(path)) throw notApplied(path);
-  renameSync(part, path);
-  syncFolder(dirname(path));
-  for (const file of filesOf(stateOf(path))) removeFile(file);
-  return true;
-}
-
 function stateOf(path: string): string {
   return `${partOf(path)}.state`;
 }
 
 /** The paths of a database and of what SQLite writes beside it. */
-export function filesOf(statePath: string): string[] {
+function filesOf(statePath: string): string[] {
   return ['', '-wal', '-shm', '-journal'].map((ending) => statePath + ending);
 }
 
@@ -462,7 +418,7 @@ function isBusyError(path: string): OperatorMistake {
 }
 
 /** What prevents a database from being opened; undefined for other errors. */
-export function databaseFailure(error: unknown): 'busy' | 'unreadable' | undefined {
+function databaseFailure(error: unknown): 'busy' | 'unreadable' | undefined {
   if (error instanceof OtherLayout) return 'unreadable';
   // The upper bits are details, such as what another process is doing.
   const code = ((error as { errcode?: number }).errcode ?? 0) % 256;
@@ -475,14 +431,13 @@ const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
 function checkSame(begun: Begun, now: Omit<Begun, 'replaces'>, path: string): void {
-  const keys = ['source', 'format', 'operation', 'since'] as const;
+  const keys = ['source', 'format', 'operation'] as const;
   const other = keys.find((key) => begun[key] !== now[key]);
   if (other === undefined) return;
   const was = {
     source: `from ${begun.source}, and this one is from ${now.source}`,
     format: `as ${begun.format}, and this one is ${now.format}`,
     operation: 'with another field, --fields, --args or --limit, or the schema has changed',
-    since: 'with another state of --changes-since, or before a later run',
   }[other];
   throw new NotResumable(
     `The export to ${path} was begun ${was}.`,
@@ -512,12 +467,6 @@ function appeared(path: string): OutputFailure {
   );
 }
 
-function notApplied(path: string): OperatorMistake {
-  return new OperatorMistake(
-    `${path} has changes of an earlier run. Apply them and remove the file, then run the same command with --resume.`,
-  );
-}
-
 function replaced(path: string): OutputFailure {
   return new OutputFailure(
     `${path}.part was replaced while the export wrote it. Export again with --force, into a folder that nobody else ` +
@@ -533,7 +482,7 @@ function isShorter(path: string): NotResumable {
 }
 
 /** @param file the file that cannot be written */
-export function failureOf(error: unknown, file: string): Error {
+function failureOf(error: unknown, file: string): Error {
   if (error instanceof OperatorMistake || error instanceof OutputFailure) return error;
   const { code, errcode } = error as { code?: string; errcode?: number };
   if (FULL.includes(code) || errcode === SQLITE_FULL) {

@@ -5,15 +5,10 @@ import { IdentitySet, identityHash } from '../paging/identities.ts';
 interface ExportProgress {
   readonly records: number;
   readonly pages: number;
-  /** Values that could not be read; in an export of changes, records that have such values. */
+  /** Values that could not be read. */
   readonly faults: number;
   /** The cursor behind the last record; undefined before the first page. */
   readonly after: string | undefined;
-}
-
-interface Ending {
-  /** Whether a record that was not read was not in the list. */
-  readonly isProof: boolean;
 }
 
 /** Must not change until the export is whole. */
@@ -23,8 +18,6 @@ export interface Begun {
   readonly format: string;
   /** Where the records come from: the address of the gateway or of the service. */
   readonly source: string;
-  /** The version of the state with which the records are compared; undefined for an export of all records. */
-  readonly since?: string | undefined;
   /** Whether a file of that name may be replaced. */
   readonly replaces: boolean;
 }
@@ -36,8 +29,6 @@ export interface AddedPage {
   readonly after: string;
   /** The number of records in the list, as the service reported it. */
   readonly counted: number | undefined;
-  /** By id, for an export of changes. */
-  readonly digests?: ReadonlyMap<string, string> | undefined;
 }
 
 interface PageToCheck<R> {
@@ -49,29 +40,25 @@ interface PageToCheck<R> {
 const NOTHING: ExportProgress = { pages: 0, records: 0, faults: 0, after: undefined };
 
 /** Changes with the tables: a state of another version cannot be continued. */
-const LAYOUT = 3;
+const LAYOUT = 4;
 const CREATE = `
-  CREATE TABLE export (begun TEXT NOT NULL, lengths TEXT NOT NULL, finished INTEGER NOT NULL, ending TEXT);
+  CREATE TABLE export (begun TEXT NOT NULL, lengths TEXT NOT NULL, finished INTEGER NOT NULL);
   CREATE TABLE page (
     number INTEGER PRIMARY KEY, records INTEGER NOT NULL, faults INTEGER NOT NULL, after TEXT NOT NULL, ids TEXT NOT NULL
   );
   CREATE TABLE counted (first INTEGER NOT NULL);
-  CREATE TABLE digest (id TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 /** The progress of an export, in a database beside its file. Only one process at a time can open it. */
 export class ExportState {
   readonly #database: DatabaseSync;
   readonly #insertPage: StatementSync;
-  readonly #insertDigest: StatementSync;
-  readonly #findDigest: StatementSync;
   #progress: ExportProgress;
   #firstCount: number | undefined;
   #lastCount: number | undefined;
   /** The ids of all pages. Read only for an export that was interrupted. */
   #seen: IdentitySet | 'not unique' | undefined;
   #begun: Begun | undefined;
-  #ending: Ending | undefined;
   /** Whether the files were whole when the state was opened. */
   readonly isFinished: boolean;
   /** Of the files, as they were committed before the state was opened, bytes. Empty for a new export. */
@@ -79,19 +66,15 @@ export class ExportState {
 
   /** @param path `:memory:` for an export that cannot be resumed @throws OtherLayout, the errors of SQLite */
   constructor(path: string) {
-    // The write-ahead log needs no shared memory, because the database is locked.
-    const database = openLocked(path, { journal: 'WAL', create: CREATE, layout: LAYOUT });
+    const database = openLocked(path);
     this.#database = database;
     this.#insertPage = database.prepare(
       'INSERT INTO page (records, faults, after, ids) VALUES (?, ?, ?, ?)',
     );
-    this.#insertDigest = database.prepare('INSERT OR REPLACE INTO digest VALUES (?, ?)');
-    this.#findDigest = database.prepare('SELECT 1 FROM digest WHERE id = ?');
     const row = database.prepare('SELECT * FROM export').get();
     const json = (column: string) => JSON.parse(String(row?.[column] ?? null)) as unknown;
     this.#begun = (json('begun') ?? undefined) as Begun | undefined;
     this.lengths = (json('lengths') ?? []) as number[];
-    this.#ending = (json('ending') ?? undefined) as Ending | undefined;
     this.isFinished = row?.['finished'] === 1;
     const last = database.prepare(
       'SELECT number AS pages, records, faults, after FROM page ORDER BY number DESC LIMIT 1',
@@ -116,11 +99,6 @@ export class ExportState {
     };
   }
 
-  /** How the list ended; undefined until then. */
-  get ending(): Ending | undefined {
-    return this.#ending;
-  }
-
   get isOpen(): boolean {
     return this.#database.isOpen;
   }
@@ -128,17 +106,15 @@ export class ExportState {
   /** Forgets everything, and begins. */
   begin(begun: Begun): void {
     const database = this.#database;
-    database.exec('DELETE FROM export; DELETE FROM page; DELETE FROM counted; DELETE FROM digest');
-    database.prepare("INSERT INTO export VALUES (?, '[]', 0, NULL)").run(JSON.stringify(begun));
+    database.exec('DELETE FROM export; DELETE FROM page; DELETE FROM counted');
+    database.prepare("INSERT INTO export VALUES (?, '[]', 0)").run(JSON.stringify(begun));
     this.#begun = begun;
-    this.#ending = undefined;
     this.#progress = NOTHING;
     this.#firstCount = this.#lastCount = undefined;
     this.commit([]);
   }
 
-  add({ ids, faults, after, counted, digests = new Map() }: AddedPage): void {
-    for (const [id, digest] of digests) this.#insertDigest.run(id, digest);
+  add({ ids, faults, after, counted }: AddedPage): void {
     this.#lastCount = counted;
     if (this.#firstCount === undefined && counted !== undefined) {
       this.#firstCount = counted;
@@ -155,12 +131,6 @@ export class ExportState {
   commit(lengths: readonly number[]): void {
     this.#database.prepare('UPDATE export SET lengths = ?').run(JSON.stringify(lengths));
     this.#database.exec('COMMIT; BEGIN EXCLUSIVE');
-  }
-
-  /** Has the next commit record that the list was read to its end, and that nothing more will be appended. */
-  end(ending: Ending): void {
-    this.#ending = ending;
-    this.#database.prepare('UPDATE export SET ending = ?').run(JSON.stringify(ending));
   }
 
   /** Records that the files are whole. */
@@ -191,17 +161,6 @@ export class ExportState {
     return seen;
   }
 
-  /** The digests of records that were added with their pages. An id that was added twice has its last digest. */
-  *digests(): Generator<readonly [id: string, digest: string]> {
-    for (const { id, digest } of this.#database.prepare('SELECT * FROM digest').iterate()) {
-      yield [String(id), String(digest)];
-    }
-  }
-
-  hasDigest(id: string): boolean {
-    return this.#findDigest.get(id) !== undefined;
-  }
-
   close(): void {
     this.#database.close();
   }
@@ -212,39 +171,27 @@ function hasRepeats(ids: readonly (string | null)[]): boolean {
   return new Set(known).size < known.length;
 }
 
-interface DatabaseForm {
-  readonly journal: 'WAL' | 'DELETE';
-  /** Statements for a new database. */
-  readonly create: string;
-  readonly layout: number;
-  /** Distinguishes it from the databases of other programs. */
-  readonly application?: number;
-}
-
 /** The database was left by another version of this program, or by another program. */
 export class OtherLayout extends Error {
   override name = 'OtherLayout';
 }
 
 /** Opens a database that no other process can open until it is closed. @throws OtherLayout, the errors of SQLite */
-export function openLocked(
-  path: string,
-  { journal, create, layout, application = 0 }: DatabaseForm,
-): DatabaseSync {
+function openLocked(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
+    // The write-ahead log needs no shared memory, because the database is locked.
     database.exec(`
       PRAGMA locking_mode = EXCLUSIVE;
-      PRAGMA journal_mode = ${journal};
+      PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
       BEGIN EXCLUSIVE;
     `);
     if (database.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) {
-      database.exec(create);
-      database.exec(`PRAGMA application_id = ${application}; PRAGMA user_version = ${layout}`);
+      database.exec(`${CREATE} PRAGMA user_version = ${LAYOUT}`);
     }
     const pragma = (name: string) => database.prepare(`PRAGMA ${name}`).get()?.[name];
-    if (pragma('application_id') !== application || pragma('user_version') !== layout) {
+    if (pragma('application_id') !== 0 || pragma('user_version') !== LAYOUT) {
       throw new OtherLayout();
     }
     // The lock outlives the transaction.

@@ -19,13 +19,11 @@ export interface ExportedPage {
   readonly isResumed: boolean;
 }
 
-export interface ExportedRecord {
+interface ExportedRecord {
   /** Null if the record has no id. */
   readonly id: string | null;
   /** An object; null for a record that the service could not return. */
   readonly value: Json;
-  /** Whether the service may have failed to return a value of it. */
-  readonly isFaulty: boolean;
 }
 
 interface ExportedPagesOptions {
@@ -231,10 +229,7 @@ function* windowOf(payload: Json): Generator<PageOfOperation, void, undefined> {
   const last = edges.at(-1)?.get('cursor')?.string;
   if (last === undefined) return;
   yield {
-    records: recordsOf(
-      edges.map((edge) => edge.get('node')!),
-      payload,
-    ),
+    records: recordsOf(edges.map((edge) => edge.get('node')!)),
     resumeAfter: last,
     listLength: undefined,
     counted: undefined,
@@ -268,7 +263,7 @@ function pageOf(increment: Json, items: Json): PageOfOperation {
     return Number.isInteger(number) ? number : undefined;
   };
   return {
-    records: recordsOf(Array.from(items.elements()), increment),
+    records: recordsOf(Array.from(items.elements())),
     resumeAfter,
     listLength: integer('listLength'),
     counted: integer('counted'),
@@ -283,24 +278,8 @@ function faultsOf(answer: Json): string[] {
   );
 }
 
-function recordsOf(values: readonly Json[], answer: Json): ExportedRecord[] {
-  const isFaulty = faultyRecords(answer);
-  return values.map((value, at) => ({ id: idOf(value), value, isFaulty: isFaulty(at) }));
-}
-
-/** The path of an error contains the position of its record in the list, the path of an increment that of its first. */
-function faultyRecords(answer: Json): (at: number) => boolean {
-  const first = positionIn(answer.get('path')) ?? 0;
-  const positions = Array.from(answer.get('errors')?.elements() ?? [], (error) =>
-    positionIn(error.get('path')),
-  );
-  const isAll = positions.includes(undefined);
-  return (at) => isAll || positions.includes(first + at);
-}
-
-function positionIn(path: Json | undefined): number | undefined {
-  const position = Array.from(path?.elements() ?? []).find(({ kind }) => kind === 'number');
-  return position && Number(position.raw);
+function recordsOf(values: readonly Json[]): ExportedRecord[] {
+  return values.map((value) => ({ id: idOf(value), value }));
 }
 
 const TOO_OLD =

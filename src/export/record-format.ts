@@ -38,7 +38,7 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
 }
 
 /** The record as the service wrote it, without the keys that the export has added. */
-export function jsonLine(record: Json, parent?: Json): string {
+function jsonLine(record: Json, parent?: Json): string {
   const members = Array.from(record.members()).filter(([key]) => !isAddedKey(key));
   const all = parent ? [[PARENT_KEY, parent] as const, ...members] : members;
   const text =

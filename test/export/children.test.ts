@@ -230,7 +230,6 @@ test.each<[string[], RegExp]>([
   [['--child', 'history { nobody }'], /nobody/],
   [['--child', 'notes'], /parentId is the column/],
   [['--child', 'history', '--child', 'history'], /given twice/],
-  [['--child', 'history', '--changes-since', 'state'], /remove --child/],
 ])('%j is a mistake, and nothing is written', async (args, why) => {
   const { place, file } = await newPlace();
   expect(await exportTo(file, ...args)).toMatchObject({

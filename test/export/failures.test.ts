@@ -372,7 +372,6 @@ function pages(
     operation: {
       list: 'allPersons',
       keys: ['id'],
-      hasId: true,
       children: [],
       perhapsCut: [],
       text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
