@@ -19,9 +19,6 @@ export interface Row {
   readonly promise?: { readonly atLeast: number } | { readonly atMost: number };
 }
 
-/** Thrown by a benchmark that cannot be measured on this machine. The message says what it needs. */
-export class Skipped extends Error {}
-
 export function median(figures: readonly number[]): number {
   const sorted = figures.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -13,9 +13,8 @@ import { spellings } from './benchmarks/spellings.ts';
 import { start } from './benchmarks/start.ts';
 import { streaming } from './benchmarks/streaming.ts';
 import { wholeLists } from './benchmarks/whole-lists.ts';
-import { workers } from './benchmarks/workers.ts';
 import { installPeers } from './install-peers.ts';
-import { printRows, Skipped, verdict, type Benchmark, type Row } from './report.ts';
+import { printRows, verdict, type Benchmark, type Row } from './report.ts';
 
 const benchmarks: Record<string, Benchmark> = {
   pages,
@@ -30,7 +29,6 @@ const benchmarks: Record<string, Benchmark> = {
   interactive,
   entities,
   checks,
-  workers,
   growth,
 };
 
@@ -59,11 +57,6 @@ async function run(names: readonly string[]): Promise<number> {
     try {
       rows = await measure(options);
     } catch (error) {
-      if (error instanceof Skipped) {
-        verdicts.push(`skipped        ${name}: ${error.message}`);
-        process.stdout.write(`  It is skipped. ${error.message}\n`);
-        continue;
-      }
       verdicts.push(`does not hold  ${name}: ${(error as Error).message}`);
       allHold = false;
       process.stdout.write(`  It failed: ${(error as Error).stack}\n`);

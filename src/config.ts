@@ -141,8 +141,6 @@ const SETTINGS = {
   adminPort: ['ADMIN_PORT', count(0, 65_535, 9464)],
   host: ['HOST', z.string().default('127.0.0.1')],
   port: ['PORT', count(0, 65_535, 4000)],
-  /** The number of processes that answer requests at the port. */
-  workers: ['WORKERS', count(1, 256, 1)],
   /** The origins whose pages may read answers, as browsers write them. */
   corsOrigins: [
     'CORS_ORIGINS',

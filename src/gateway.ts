@@ -76,12 +76,6 @@ interface LocalTokens {
   readonly replica?: string;
 }
 
-/** Tokens that another process keeps. */
-interface SharedTokens {
-  /** Called last, once everything else is valid: a mistake must not cost a token exchange. */
-  readonly tokens: () => Promise<Omit<TokenKeeper, 'health'>>;
-}
-
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
@@ -91,7 +85,7 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
-export async function createGateway(parts: GatewayParts & (LocalTokens | SharedTokens)) {
+export async function createGateway(parts: GatewayParts & LocalTokens) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
@@ -137,8 +131,8 @@ export async function createGateway(parts: GatewayParts & (LocalTokens | SharedT
       ? undefined
       : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: offered.schema });
   const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
-  const tokens: Omit<TokenKeeper, 'health'> =
-    'tokens' in parts ? await parts.tokens() : await keepTokens(parts, telemetry);
+  // Once everything else is valid: a mistake must not cost a token exchange.
+  const tokens = await keepTokens(parts, telemetry);
   const upstreamTelemetry = telemetry.upstream(() => upstream.load);
   const upstream = createServiceExecutor({
     ...service,
@@ -351,12 +345,8 @@ export async function createManagedExecutor(
   };
 }
 
-/**
- * Creates the keeper of the tokens: for one gateway, or in one process for several gateways.
- *
- * @throws Error with a message for the operator, if the store cannot be read, or belongs to another service
- */
-export async function keepTokens(
+/** @throws Error with a message for the operator, if the store cannot be read, or belongs to another service */
+async function keepTokens(
   {
     config,
     store,

@@ -26,7 +26,6 @@ const arrows: Record<string, readonly string[]> = {
     'paging',
     'page-ledger.ts',
     'telemetry',
-    'workers',
   ],
   'config.ts': ['package.json', 'config'],
   // Only the type of what is added.
@@ -62,7 +61,6 @@ const arrows: Record<string, readonly string[]> = {
   service: [],
   memory: [],
   tokens: ['page-ledger.ts', 'service', 'sync-folder.ts'],
-  workers: ['page-ledger.ts', 'tokens'],
   sandbox: [],
   'errors.ts': [],
   'cause.ts': [],

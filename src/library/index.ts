@@ -193,7 +193,7 @@ async function setUp(
 }
 
 /** Settings without effect in a program. Without PORT, which a program may read itself. */
-const COMMAND_SETTINGS = ['ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_DELAY_MS', 'WORKERS'] as const;
+const COMMAND_SETTINGS = ['ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_DELAY_MS'] as const;
 
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);

@@ -119,7 +119,7 @@ export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
 }
 
 /** Reads the files that the settings name. @throws OperatorMistake */
-export function gatewayParts(
+function gatewayParts(
   config: Config & { readonly recruitingUrl: string },
   {
     config: { recruitingUrl: service },

@@ -46,8 +46,6 @@ export function withoutDetails(log: Logger): Logger {
 
 /** How long lines are collected, ms. */
 const COLLECTING_MS = 10;
-/** Bytes that one write puts into a pipe together, also when other processes write to it (POSIX, PIPE_BUF on Linux). */
-const ONE_WRITE = 4_096;
 
 /**
  * Writes lines together, since a write to a pipe costs as much as a tenth of a request. A line of a level above `info`
@@ -65,20 +63,7 @@ function joining(write: (text: string) => void): DestinationStream & { flush(): 
     flush: () => {
       const collected = lines;
       lines = [];
-      let text = '';
-      let bytes = 0;
-      for (const line of collected) {
-        const size = Buffer.byteLength(line);
-        // Workers share one pipe, and a larger write could be interleaved with a line of another worker.
-        if (bytes > 0 && bytes + size > ONE_WRITE) {
-          write(text);
-          text = '';
-          bytes = 0;
-        }
-        text += line;
-        bytes += size;
-      }
-      if (bytes > 0) write(text);
+      if (collected.length > 0) write(collected.join(''));
     },
   };
   return destination;

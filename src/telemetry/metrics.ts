@@ -4,16 +4,12 @@ export interface Metrics {
   readonly contentType: string;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
-  /** For `MergedMetrics`, in this process or in another. */
-  json(): Promise<object[]>;
 }
 
 interface FamilyOptions {
   readonly name: string;
   readonly help: string;
   readonly labelNames?: readonly [] | readonly [string] | readonly [string, string];
-  /** How workers' values are merged. `max` is for the state of the service or the program. Default: `sum`. */
-  readonly aggregator?: 'sum' | 'max';
 }
 
 type Labels = readonly [first?: string, second?: string];
@@ -44,8 +40,8 @@ export type MetricRegistry = ReturnType<typeof createMetricRegistry>;
 export function createMetricRegistry() {
   const families: object[] = [];
   const add = (type: string, options: FamilyOptions, values: () => Sample[]) => {
-    const { name, help, aggregator = 'sum' } = options;
-    families.push({ name, get: async () => ({ name, help, type, aggregator, values: values() }) });
+    const { name, help } = options;
+    families.push({ name, get: async () => ({ name, help, type, values: values() }) });
   };
   const metrics = readWith(({ Registry }) => {
     const registry = new Registry();
@@ -121,56 +117,12 @@ export function processMetrics(): Metrics {
   });
 }
 
-/**
- * Adds up the metrics of processes that start and end.
- *
- * Prometheus takes a falling count for a restarted one, and adds all of it to the rate. So the counts of an ended
- * process are kept, and a process that does not answer counts with its last report.
- */
-export class MergedMetrics {
-  readonly #last = new Map<ReportingProcess, object[]>();
-  #ended: Promise<object[]> = Promise.resolve([]);
-
-  /** @param metrics from `Metrics.json` */
-  report(process: ReportingProcess, metrics: object[]): void {
-    this.#last.set(process, metrics);
-  }
-
-  /** @param ofThis the metrics of this process @returns the text format of Prometheus */
-  async text(ofThis: object[]): Promise<string> {
-    for (const [process, metrics] of this.#last) {
-      if (!process.hasEnded) continue;
-      this.#last.delete(process);
-      this.#ended = this.#ended.then(async (before) => {
-        const registry = await merged([before, metrics.filter(isCount)]);
-        return await registry.getMetricsAsJSON();
-      });
-    }
-    const ended = await this.#ended;
-    return await (await merged([ofThis, ...this.#last.values(), ended])).metrics();
-  }
-}
-
-interface ReportingProcess {
-  readonly hasEnded: boolean;
-}
-
-function isCount(family: object): boolean {
-  return 'type' in family && family.type !== 'gauge';
-}
-
-async function merged(processes: object[][]): Promise<Registry> {
-  const { AggregatorRegistry } = await import('prom-client');
-  return AggregatorRegistry.aggregate(processes);
-}
-
 function readWith(create: (client: typeof import('prom-client')) => Registry): Metrics {
   let created: Promise<Registry> | undefined;
   const registry = () => (created ??= import('prom-client').then(create));
   return {
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
     text: async () => await (await registry()).metrics(),
-    json: async () => await (await registry()).getMetricsAsJSON(),
   };
 }
 

@@ -73,7 +73,6 @@ export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
     name: 'recruiting_build_info',
     help: 'Always 1. The label is the version of the gateway.',
     labelNames: ['version'],
-    aggregator: 'max',
     collect: () => [[1, version]],
   });
   return {
@@ -84,7 +83,6 @@ export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
     reading: (load: ReadingLoad) => readingTelemetry(reporting, load),
     /** @param health returns undefined while there are no tokens */
     tokens: (health: () => TokenHealth | undefined) => tokenTelemetry(reporting, health),
-    workers: (load: () => WorkersLoad) => workerTelemetry(reporting, load),
   };
 }
 
@@ -306,7 +304,6 @@ function upstreamTelemetry(
   metrics.gauge({
     name: 'recruiting_upstream_breaker_open',
     help: '1 while the circuit breaker is open: the service is down, and requests are refused except for occasional probes.',
-    aggregator: 'max',
     collect: () => (isOpen ? 1 : 0),
   });
   const attributes = { 'http.request.method': 'POST', ...server };
@@ -568,32 +565,6 @@ function tokenTelemetry(
   };
 }
 
-/** The number of running workers, and of ended ones by reason. */
-interface WorkersLoad {
-  readonly running: readonly { readonly state: string }[];
-  readonly ended: Readonly<Record<string, number>>;
-}
-
-function workerTelemetry({ metrics }: Reporting, load: () => WorkersLoad): void {
-  metrics.gauge({
-    name: 'recruiting_workers',
-    help: 'Worker processes. A silent one does not respond, and is killed and replaced if that lasts.',
-    labelNames: ['state'],
-    collect: () => {
-      const { running } = load();
-      const count = (state: string) => running.filter((worker) => worker.state === state).length;
-      return ['starting', 'serving', 'silent'].map((state) => [count(state), state]);
-    },
-  });
-  metrics.gauge({
-    name: 'recruiting_workers_ended_total',
-    help: 'Workers that ended without being asked to: they died, or were killed because they did not respond.',
-    labelNames: ['reason'],
-    type: 'counter',
-    collect: () => Object.entries(load().ended).map(([reason, count]) => [count, reason]),
-  });
-}
-
 /** @returns a function that reports the number of differences of each kind between the live schema and the snapshot */
 function schemaTelemetry({ metrics }: Reporting) {
   let drift: Readonly<Record<string, number>> = {};
@@ -601,7 +572,6 @@ function schemaTelemetry({ metrics }: Reporting) {
     name: 'recruiting_schema_drift',
     help: 'Differences of the live schema from the snapshot when they were last compared.',
     labelNames: ['kind'],
-    aggregator: 'max',
     collect: () => Object.entries(drift).map(([kind, count]) => [count, kind]),
   });
   return (differences: typeof drift): void => void (drift = { ...differences });

@@ -169,15 +169,6 @@ export function busyElsewhereError() {
   );
 }
 
-export function silentPrimaryError(cause: unknown) {
-  return new OperatorError(
-    OURS,
-    'The process of the gateway that keeps the tokens does not answer. Nothing was lost. Try again shortly. If this lasts, ' +
-      'the operator has to find out why the primary process stands still, and restart the gateway.',
-    { cause },
-  );
-}
-
 /** @param seconds how long the caller has waited */
 export function slowRefreshError(seconds: number) {
   return new OperatorError(

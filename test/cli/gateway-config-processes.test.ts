@@ -1,8 +1,7 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
-import { childrenOf } from '../support/processes/other-processes.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -16,29 +15,22 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-test.each(['1', '2'])(
-  'a configuration that cannot be loaded ends the start with one message and costs no token exchange, with %s workers',
-  async (WORKERS) => {
-    writeFileSync(folder.file('broken.ts'), "throw new Error('the reviews are down');");
-    const env = { ...service(), WORKERS, GATEWAY_CONFIG: 'broken.ts' };
-    const { code, stderr } = await runProgram([], { env, cwd: folder.path });
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr:
-        'broken.ts cannot be loaded: the reviews are down (broken.ts, line 1). Correct the file, or what it needs.\n',
-    });
-    expect(sandbox.exchanges).toEqual([]);
-    expect(sandbox.stats.refreshes).toBe(0);
-  },
-);
-
-test('workers answer an own field and show it, and the log names the file once', async () => {
-  writeFileSync(folder.file('gateway.config.ts'), OWN_FIELD);
-  await using gateway = await startServe({
-    env: { WORKERS: '2' },
-    cwd: folder.path,
-    unbundled: true,
+test('a configuration that cannot be loaded ends the start with one message and costs no token exchange', async () => {
+  writeFileSync(folder.file('broken.ts'), "throw new Error('the reviews are down');");
+  const env = { ...service(), GATEWAY_CONFIG: 'broken.ts' };
+  const { code, stderr } = await runProgram([], { env, cwd: folder.path });
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr:
+      'broken.ts cannot be loaded: the reviews are down (broken.ts, line 1). Correct the file, or what it needs.\n',
   });
+  expect(sandbox.exchanges).toEqual([]);
+  expect(sandbox.stats.refreshes).toBe(0);
+});
+
+test('a gateway answers an own field and shows it, and the log names the file once', async () => {
+  writeFileSync(folder.file('gateway.config.ts'), OWN_FIELD);
+  await using gateway = await startServe({ cwd: folder.path, unbundled: true });
   expect(await askAt(gateway.url, '{ persons(first: 1) { items { greeting } } }')).toMatchObject({
     data: { persons: { items: [{ greeting: expect.stringMatching(/^Dear \w/) }] } },
   });
@@ -48,31 +40,6 @@ test('workers answer an own field and show it, and the log names the file once',
   });
   const lines = gateway.stdout.split('\n').filter((line) => line.includes('configuration file'));
   expect(lines).toEqual([expect.stringMatching(/"file":"gateway.config.ts"/)]);
-});
-
-test('a worker that is replaced while the file is broken says so, and the other one goes on', async () => {
-  const file = folder.file('gateway.config.ts');
-  writeFileSync(file, OWN_FIELD);
-  await using gateway = await startServe({
-    env: { WORKERS: '2' },
-    cwd: folder.path,
-    unbundled: true,
-  });
-  const [replaced, other] = childrenOf(gateway.pid) as [number, number];
-  writeFileSync(file, 'export default {');
-  process.kill(replaced, 'SIGKILL');
-  await gateway.printed(/a worker cannot start: gateway.config.ts cannot be loaded: .*Correct it/);
-  const greetings = () => askAt(gateway.url, '{ persons(first: 1) { items { greeting } } }');
-  expect(await greetings()).toMatchObject({
-    data: { persons: { items: [{ greeting: expect.stringMatching(/^Dear \w/) }] } },
-  });
-  expect(childrenOf(gateway.pid)).toContain(other);
-  writeFileSync(file, OWN_FIELD);
-  const [, metrics] = await gateway.printed(/(http:\S+\/metrics)/);
-  const serving = async () => (await fetch(metrics!)).text();
-  await vi.waitUntil(async () => /state="serving"\} 2\n/.test(await serving()), {
-    timeout: 30_000,
-  });
 });
 
 test('resources that the file leaves open keep neither a command nor a gateway running', async () => {

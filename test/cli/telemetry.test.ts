@@ -18,7 +18,7 @@ interface Rule {
 let gateway: Program & { readonly url: string };
 let families: ReturnType<typeof familiesOf>;
 beforeAll(async () => {
-  gateway = await startServe({ env: { WORKERS: '2' } });
+  gateway = await startServe();
   await gateway.printed(/access token refreshed/);
   await askAt(gateway.url, '{ allPersons { id } }');
   const [url] = await gateway.printed(/http:\/\/[^"]+\/metrics/);
@@ -70,7 +70,6 @@ const VALUES: Record<string, readonly string[]> = {
   job: ['recruiting-subgraph'],
   code: ['OK', 'LEFT', ...CODES],
   type: ['query', 'mutation', 'none'],
-  reason: ['died', 'silent'],
   index: ['used', 'unused'],
   result: ['hit', 'miss'],
   operation: [''],

@@ -141,21 +141,16 @@ test('`tokens recover` waits for the length of a claim dated a year ahead, and t
   expect(service.exchanges.map(({ outcome }) => outcome)).toEqual(['answered']);
 });
 
-test.each(['1', '2'])(
-  'a gateway without the key of its store ends as after a mistake in the settings (%s workers)',
-  async (WORKERS) => {
-    const { service, env } = await startWithStored([KEYS[0]!]);
-    await using gateway = startProgram([], {
-      env: { ...env, WORKERS, ALLOW_ANONYMOUS: 'true', TOKEN_STORE_KEY: KEYS[1]! },
-    });
-    const { code, stderr } = await gateway.ended;
-    expect(code).toBe(2);
-    expect(stderr).toMatch(
-      /none of those in TOKEN_STORE_KEY\. .* Set TOKEN_STORE_KEY as it is set/,
-    );
-    expect(service.exchanges).toEqual([]);
-  },
-);
+test('a gateway without the key of its store ends as after a mistake in the settings', async () => {
+  const { service, env } = await startWithStored([KEYS[0]!]);
+  await using gateway = startProgram([], {
+    env: { ...env, ALLOW_ANONYMOUS: 'true', TOKEN_STORE_KEY: KEYS[1]! },
+  });
+  const { code, stderr } = await gateway.ended;
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/none of those in TOKEN_STORE_KEY\. .* Set TOKEN_STORE_KEY as it is set/);
+  expect(service.exchanges).toEqual([]);
+});
 
 test('if the key is lost, the tables are dropped, the rescue files are moved away, and a new link is imported', async () => {
   const { service, tokens, file } = await startOperator();

@@ -143,7 +143,6 @@ describe.each(['sqlite', 'postgres'])('deploy/kubernetes/%s.yaml', (name) => {
     expect(startupProbe!.periodSeconds! * startupProbe!.failureThreshold!).toBeGreaterThanOrEqual(
       60,
     );
-    // A worker that stands still is replaced in this time: the pod need not be.
     expect(livenessProbe!.periodSeconds! * livenessProbe!.failureThreshold!).toBeGreaterThanOrEqual(
       30,
     );

@@ -189,26 +189,6 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
     'it is logged once, with what to do, however often its pages send requests',
   ],
   [
-    'a worker that stood still was not noticed, and /metrics waited for it without end',
-    'test/faults/standing-still.test.ts',
-    'workers that stand still are reported, killed and replaced, and /metrics and callers get answers meanwhile',
-  ],
-  [
-    'SIGTERM waited without end for a worker that stood still',
-    'test/faults/standing-still.test.ts',
-    'SIGTERM ends all processes in bounded time while workers stand still',
-  ],
-  [
-    'a connection that a worker had not accepted when it died was never answered',
-    'test/faults/standing-still.test.ts',
-    'workers that stand still are reported, killed and replaced, and /metrics and callers get answers meanwhile',
-  ],
-  [
-    '/metrics answered an empty 500 while workers started',
-    'test/faults/standing-still.test.ts',
-    '/metrics answers while workers start, and a worker that stands still there ends the start',
-  ],
-  [
     'an export wrote through a link that was planted beside its file',
     'test/export/files.test.ts',
     'a link that was planted at <output>%s is not followed',

