@@ -38,7 +38,6 @@ import { createTokenKeeper, type TokenKeeper } from './tokens/token-keeper.ts';
 import { tokenLinkAt } from './tokens/service/token-link.ts';
 import type { TokenStore } from './tokens/store/token-store.ts';
 import { createServiceExecutor } from './upstream/executor.ts';
-import { createQueryProbe } from './upstream/query-probe.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -162,7 +161,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   }
   let isStopping = false;
   const origin = createOrigin({ ...config, isSandbox: parts.sandbox !== undefined }, log);
-  const paths = createPaths(() => tokens.present && !isStopping, createQueryProbe(execute, clock));
+  const paths = createPaths(() => tokens.present && !isStopping);
   const graphiql = createGraphiql({
     enabled: config.graphiql,
     credentials: config.auth && {

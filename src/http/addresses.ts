@@ -364,18 +364,12 @@ function readAddress(text: string): string | undefined {
 }
 
 /** What is served at which path: the probes, and GraphQL. */
-export function createPaths(isReady: () => boolean, queriesWork: () => Promise<boolean>) {
+export function createPaths(isReady: () => boolean) {
   return {
     /** Replies that the process is alive. */
     health: ({ path }) => (path === '/health' ? OK : undefined),
-    /** Replies whether requests may be sent to this process, and to `?deep` whether queries work, without a reason. */
-    readiness: async ({ path, query }) => {
-      if (path !== '/ready') return undefined;
-      const ready = isReady();
-      if (!new URLSearchParams(query).has('deep')) return readinessReply(ready, { ready });
-      const queries = ready && (await queriesWork());
-      return readinessReply(queries, { ready, queries });
-    },
+    /** Replies whether requests may be sent to this process, without a reason. */
+    readiness: ({ path }) => (path === '/ready' ? readinessReply(isReady()) : undefined),
     /** Replies 404 to every other path than that of GraphQL. */
     graphqlOnly: ({ path }) => (isGraphqlPath(path) ? undefined : NOT_FOUND),
   } satisfies Record<string, Stage>;
@@ -383,11 +377,11 @@ export function createPaths(isReady: () => boolean, queriesWork: () => Promise<b
 
 const OK: Reply = { status: 200, headers: {} };
 
-function readinessReply(isYes: boolean, body: Readonly<Record<string, boolean>>): Reply {
+function readinessReply(ready: boolean): Reply {
   return {
-    status: isYes ? 200 : 503,
+    status: ready ? 200 : 503,
     headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
-    body: JSON.stringify(body),
+    body: JSON.stringify({ ready }),
   };
 }
 

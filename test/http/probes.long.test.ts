@@ -18,9 +18,6 @@ test('/ready replies 503 until a token set is present, without the reason', asyn
   const response = await gateway.fetch('/ready');
   expect(response.status).toBe(503);
   expect(await response.json()).toEqual({ ready: false });
-  const deep = await gateway.fetch('/ready?deep');
-  expect(deep.status).toBe(503);
-  expect(await deep.json()).toEqual({ ready: false, queries: false });
   expect(JSON.stringify(service.stats)).toBe(before);
 });
 
@@ -30,7 +27,7 @@ test('/ready replies 200 once a token set is present, without a request to the s
   const before = JSON.stringify(service.stats);
   for (const [path, body] of [
     ['/ready', '{"ready":true}'],
-    ['/ready?deeper', '{"ready":true}'],
+    ['/ready?from=monitor', '{"ready":true}'],
     ['/health', ''],
   ] as const) {
     const response = await gateway.fetch(path);
@@ -38,44 +35,6 @@ test('/ready replies 200 once a token set is present, without a request to the s
     expect(await response.text()).toBe(body);
   }
   expect(JSON.stringify(service.stats)).toBe(before);
-});
-
-test('/ready?deep says that queries work, and many probes share one request to the service', async () => {
-  const { gateway, service } = await start();
-  await gateway.ask('{ persons { items { id } } }');
-  const before = service.stats.requests.graphql;
-  const probes = Array.from({ length: 50 }, () => gateway.fetch('/ready?deep'));
-  for (const response of await Promise.all(probes)) {
-    expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({ ready: true, queries: true });
-  }
-  await gateway.fetch('/ready?deep');
-  expect(service.stats.requests.graphql).toBe(before + 1);
-});
-
-test('/ready?deep replies 503 in bounded time if queries do not work, without the reason, and /ready still 200', async () => {
-  const { gateway, service } = await start();
-  await gateway.ask('{ persons { items { id } } }');
-  await service.close();
-  const began = performance.now();
-  const response = await gateway.fetch('/ready?deep');
-  expect(performance.now() - began).toBeLessThan(9_000);
-  expect(response.status).toBe(503);
-  expect(await response.json()).toEqual({ ready: true, queries: false });
-  const shallow = await gateway.fetch('/ready');
-  expect(shallow.status).toBe(200);
-  expect(await shallow.json()).toEqual({ ready: true });
-});
-
-test('/ready?deep replies 503 if the tokens are lost', async () => {
-  let now = Date.now();
-  const { gateway } = await start({ options: { now: () => now } });
-  expect((await gateway.ask('{ persons { items { id } } }')).errors).toBeUndefined();
-  now += 200 * DAY;
-  await gateway.ask('{ persons { items { id } } }');
-  const response = await gateway.fetch('/ready?deep');
-  expect(response.status).toBe(503);
-  expect(await response.json()).toEqual({ ready: true, queries: false });
 });
 
 test('/ready still replies 200 if the tokens are lost, because each query returns that error', async () => {
