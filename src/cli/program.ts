@@ -206,18 +206,7 @@ const COMMANDS: Record<string, CommandEntry> = {
   'schema check': {
     about:
       'compare the live schema with the snapshot; exit code 0 equal or additive, 1 breaking or dangerous, 2 not compared',
-    options: [
-      JSON_REPORT,
-      option(
-        '--documents <path>',
-        'also check operations: a folder with .graphql or .gql files, or a manifest of trusted documents',
-      ),
-      option(
-        '--against <schema>',
-        'compare with the schema in this file, or at this address, instead of the live one: no tokens are needed',
-      ),
-    ],
-    paths: ['documents', 'against'],
+    options: [JSON_REPORT],
     load: async () => (await import('./schema-live.ts')).schemaCheck,
   },
   'schema pull': {

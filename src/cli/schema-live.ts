@@ -20,147 +20,56 @@ import {
   KINDS,
   type SchemaDifference,
 } from '../schema/live/compare-schemas.ts';
-import {
-  introspect,
-  onOneLine,
-  schemaOfSdl,
-  type Execute,
-  type LiveSchema,
-} from '../schema/live/introspect.ts';
+import { introspect, type Execute } from '../schema/live/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { createServiceExecutor, type BearerTokens } from '../upstream/executor.ts';
 import { noTelemetry } from '../upstream/connections.ts';
-import type { DocumentsReport } from './check-documents.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
-import { readSdl, WHERE_SDL_IS_FROM } from './schema-source.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
 import { noTokens, readTokenConfig, withTokenStore, type TokenSession } from './token-session.ts';
-
-interface CheckOptions {
-  readonly json: boolean;
-  /** A folder with operations, or a manifest of trusted documents. */
-  readonly documents?: string | undefined;
-  /** A file or an address with SDL, which takes the place of the live schema: no tokens are needed. */
-  readonly against?: string | undefined;
-}
 
 /** The exit code if the schemas could not be compared. */
 const NOT_COMPARED = 2;
 
 /**
- * Compares the live schema, or the one that `--against` names, with the snapshot.
+ * Compares the live schema with the snapshot.
  *
- * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes, or
- * documents that break
+ * @returns the exit code, as of `diff`: 0 equal, or only additive changes; 1 breaking or dangerous changes
  */
-export async function schemaCheck(options: CheckOptions, terminal: Terminal): Promise<number> {
+export async function schemaCheck(
+  { json }: { json: boolean },
+  terminal: Terminal,
+): Promise<number> {
   const config = readSchemaConfig(terminal);
   try {
-    return await check(options, config, terminal);
+    const { schemaPath, upstreamTimeoutMs } = config;
+    const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
+    const report = await askService(terminal, upstreamTimeoutMs, async (execute, service) => {
+      const { difference } = await compareLive({ snapshot, execute, signal: terminal.stop });
+      return { service, snapshot: schemaPath, ...difference };
+    });
+    terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
+    return report.breaking.length + report.dangerous.length > 0 ? 1 : 0;
   } catch (error) {
     throw new CommandError((error as Error).message, NOT_COMPARED);
   }
 }
 
-async function check(
-  { json, documents: path, against }: CheckOptions,
-  config: Config,
-  terminal: Terminal,
-): Promise<number> {
-  const { schemaPath } = config;
-  // Imported only if there are documents, because deriving the served schema takes longest.
-  const documents = path === undefined ? undefined : await import('./check-documents.ts');
-  const checkDocuments = await documents?.documentsCheck(
-    path!,
-    config,
-    terminal,
-    against !== undefined,
-  );
-  const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
-  const live =
-    against === undefined
-      ? await comparedWithService(snapshot, config, terminal)
-      : await comparedWithSdl(snapshot, against, config, terminal);
-  const { service, difference } = live;
-  const adapters = checkDocuments ? live.readAdapters() : undefined;
-  const report = {
-    service,
-    snapshot: schemaPath,
-    ...difference,
-    ...(checkDocuments ? { documents: checkDocuments(live.sdl, adapters) } : {}),
-  };
-  const text = () =>
-    [
-      textOf(report, against !== undefined),
-      report.documents &&
-        documents?.documentsText(
-          report.documents,
-          against === undefined
-            ? 'the live schema'
-            : `the schema of ${service}${adapters === undefined ? '' : ' and the adapters.json beside it'}`,
-        ),
-    ]
-      .filter((part) => part !== undefined)
-      .join('\n');
-  terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text());
-  if (report.documents?.unchecked !== undefined) return NOT_COMPARED;
-  const broken = report.documents?.broken ?? [];
-  return difference.breaking.length + difference.dangerous.length + broken.length > 0 ? 1 : 0;
-}
-
-function comparedWithService(
-  snapshot: GraphQLSchema,
-  { upstreamTimeoutMs }: Config,
-  terminal: Terminal,
-) {
-  const { stop: signal } = terminal;
-  return askService(terminal, upstreamTimeoutMs, async (execute, service) => ({
-    ...(await compareLive({ snapshot, execute, signal })),
-    service,
-    readAdapters: () => undefined,
-  }));
-}
-
-async function comparedWithSdl(
-  snapshot: GraphQLSchema,
-  against: string,
-  { agent }: Config,
-  terminal: Terminal,
-) {
-  const { name, sdl, readAdapters } = await readSdl(against, agent, terminal);
-  const other = schemaIn(sdl, name);
-  const difference = await compareSchemas(snapshot, other);
-  return { service: name, difference, sdl, readAdapters };
-}
-
-function schemaIn(sdl: string, name: string): LiveSchema {
-  try {
-    return schemaOfSdl(sdl, name);
-  } catch (error) {
-    const { cause, message } = error as Error;
-    const why = cause instanceof Error ? `${onOneLine(cause.message)}.` : message;
-    throw new CommandError(`${name} is not the SDL of a schema: ${why} ${WHERE_SDL_IS_FROM}`);
-  }
-}
-
 interface CheckReport extends SchemaDifference {
-  /** Its host, or what `--against` names. */
+  /** Its host. */
   readonly service: string;
   readonly snapshot: string;
-  readonly documents?: DocumentsReport;
 }
 
-function textOf(report: CheckReport, isOfFile: boolean): string {
+function textOf(report: CheckReport): string {
   const { service, snapshot } = report;
   if (isEqual(report)) return `The schema of ${service} is that of the snapshot (${snapshot}).\n`;
   return (
     `The schema of ${service} is not that of the snapshot (${snapshot}).\n\n${listed(report, { meanings: true })}\n` +
-    (isOfFile
-      ? 'To serve it, replace the snapshot by it.\n'
-      : '`schema pull` writes it into the snapshot.\n')
+    '`schema pull` writes it into the snapshot.\n'
   );
 }
 

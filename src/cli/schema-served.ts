@@ -84,7 +84,6 @@ export function servedSdl({ schema }: Pick<ServedSchema, 'schema'>): string {
 /**
  * Makes the schema that is served for a snapshot, with what a company adds. It can be printed, but not executed.
  *
- * @param isOlder whether adapters.json may be older than the additions: its entries for unknown fields are then ignored
  * @throws OperatorMistake
  */
 export function servedOffline(
@@ -92,12 +91,9 @@ export function servedOffline(
   settings: OfflineSettings,
   overrides: unknown,
   added?: Additions,
-  isOlder = false,
 ): ServedSchema {
   const parts = { ...settings, mutations: 'off' } as const;
-  const hasAdditions = isOlder || added !== undefined;
-  const checked = serveSnapshot(snapshot, parts, { overrides, hasAdditions });
-  const served = isOlder ? { ...checked, guardsOfAdditions: [] } : checked;
+  const served = serveSnapshot(snapshot, parts, { overrides, hasAdditions: added !== undefined });
   return withAdditions(served, added) ?? served;
 }
 

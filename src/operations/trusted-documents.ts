@@ -43,7 +43,7 @@ export function readTrustedDocuments(
   return checked;
 }
 
-export const MANIFEST_FORMS =
+const MANIFEST_FORMS =
   'It must be a JSON object that maps ids to the texts of operations, as Relay and GraphQL Code Generator write it, or an Apollo manifest (format "apollo-persisted-query-manifest", version 1).';
 
 function mistaken(mistakes: readonly string[]): OperatorMistake {
@@ -90,7 +90,7 @@ const apolloManifest = z.object({
 const textsById = z.record(z.string().min(1), z.string());
 
 /** Reads a manifest in one of these two forms; undefined for any other. */
-export function readManifest(
+function readManifest(
   content: unknown,
 ): readonly { readonly id: string; readonly text: string }[] | undefined {
   const apollo = apolloManifest.safeParse(content);

@@ -26,7 +26,7 @@ export function readSnapshotFile(path: string, machine: ReadFile): string {
  * is made.
  */
 export function readAdaptersFile(schemaPath: string, machine: ReadFile): unknown {
-  const path = adaptersPath(schemaPath);
+  const path = join(dirname(schemaPath), 'adapters.json');
   const text = readText(path, machine, (code) =>
     code === 'ENOENT'
       ? undefined
@@ -37,11 +37,6 @@ export function readAdaptersFile(schemaPath: string, machine: ReadFile): unknown
     text,
     (why) => `${path} is not JSON: ${why}. Correct it, or remove it to derive everything by shape.`,
   );
-}
-
-/** The path of adapters.json beside a schema. */
-export function adaptersPath(schemaPath: string): string {
-  return join(dirname(schemaPath), 'adapters.json');
 }
 
 /**

@@ -134,6 +134,8 @@ const NOT_RUN: Record<string, readonly string[]> = {
   'examples/README.md': ['useInfiniteQuery(peoplePages(client))'],
   // DuckDB.
   'docs/export.md': ['read_ndjson_objects('],
+  // GraphQL Inspector's command line, which npx downloads.
+  'docs/schema.md': ['@graphql-inspector/cli'],
   // Accounts at Apollo, Hive and Cosmo, and their command lines.
   'docs/supergraph.md': [
     'rover subgraph',

@@ -165,31 +165,16 @@ export function isGuardOnly({ scope, tags, ...others }: FieldOverride | TypeOver
 /** Lists every mistake in adapters.json, each with its correction. */
 export class OverridesError extends OperatorMistake {
   override name = 'OverridesError';
-  readonly #mistakes: readonly string[];
-  readonly #advice: string | undefined;
-  /**
-   * @param advice for all of them, as a sentence
-   * @param file what has them
-   */
-  constructor(
-    mistakes: readonly string[],
-    advice?: string,
-    file = 'adapters.json, beside the schema snapshot,',
-  ) {
+
+  /** @param advice for all of them, as a sentence */
+  constructor(mistakes: readonly string[], advice?: string) {
     const many = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`;
     super(
       [
-        `${file} has ${many}:`,
+        `adapters.json, beside the schema snapshot, has ${many}:`,
         ...mistakes.map((mistake) => `- ${mistake}`),
         ...(advice === undefined ? [] : [advice]),
       ].join('\n'),
     );
-    this.#mistakes = mistakes;
-    this.#advice = advice;
-  }
-
-  /** Returns the same error with the path of the file. */
-  in(path: string): OverridesError {
-    return new OverridesError(this.#mistakes, this.#advice, path);
   }
 }

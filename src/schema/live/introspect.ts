@@ -55,16 +55,6 @@ export async function introspect(execute: Execute, signal: AbortSignal): Promise
 
 const UNTIL_THEN = 'Report this to its support; until then, maintain the snapshot by hand.';
 
-/**
- * Reads an SDL document as the schema of the service, as if its introspection had reported it.
- *
- * @throws OperatorMistake
- */
-export function schemaOfSdl(sdl: string, path: string): LiveSchema {
-  const query = parse(getIntrospectionQuery({ ...EVERYTHING, typeDepth: DEEPEST_TYPE }));
-  return { sdl, schema: readSnapshot(sdl, path), query };
-}
-
 function liveSchema(answer: IntrospectionQuery, query: DocumentNode): LiveSchema {
   try {
     const live = buildClientSchema(answer);
