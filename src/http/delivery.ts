@@ -8,7 +8,6 @@ import {
   type PayloadResult,
 } from '../answers/result.ts';
 import {
-  type IncrementalFormat,
   OpenParts,
   writeAnswer,
   writePayload,
@@ -29,12 +28,12 @@ import {
   type MaskFor,
 } from './exchange.ts';
 
-/** Which of the gateway's formats a caller accepts. */
+/** Which formats of answers a caller accepts. */
 interface Accepted {
   /** The content type of an answer in one piece; undefined if none of its types is accepted. */
   readonly json: JsonType | undefined;
-  /** The format of an answer in parts; `unknown` if only other formats are accepted, undefined without any. */
-  readonly parts: IncrementalFormat | 'unknown' | undefined;
+  /** Whether parts are accepted; `unknown` if only other formats of parts are, undefined without any. */
+  readonly parts: 'known' | 'unknown' | undefined;
   /** Whether an incremental operation is answered in parts, although `json` may be accepted too. */
   readonly prefersParts: boolean;
 }
@@ -56,10 +55,10 @@ export function accepted(header = ''): Accepted {
   const multipart = ranges
     .filter(({ name, quality }) => name === MULTIPART && quality > 0)
     .toSorted((a, b) => b.quality - a.quality);
-  const known = multipart.find(formatOf);
+  const known = multipart.find(isKnownFormat);
   return {
     json: best?.type,
-    parts: known ? formatOf(known) : multipart.length > 0 ? 'unknown' : undefined,
+    parts: known ? 'known' : multipart.length > 0 ? 'unknown' : undefined,
     prefersParts: known !== undefined && known.quality >= (best?.quality ?? 0),
   };
 }
@@ -87,27 +86,16 @@ function isUtf8({ parameters }: MediaRange): boolean {
   return ['utf-8', 'utf8'].includes(parameters.get('charset') ?? 'utf-8');
 }
 
-/** The parameter of `multipart/mixed` that names each format. */
-const PARAMETERS: Readonly<Record<IncrementalFormat, string>> = {
-  '20220824': 'deferSpec=20220824',
-  'v0.2': 'incrementalSpec=v0.2',
-};
+/** The format of parts: the proposal of 2022-08-24, which places each part by its path. */
+const FORMAT = '20220824';
+/** The parameter of `multipart/mixed` that names the format. */
+const PARAMETER = `deferSpec=${FORMAT}`;
 
-/** How callers request each format. */
-const FORMATS = Object.values(PARAMETERS).map((parameter) => `${MULTIPART};${parameter}`);
-
-/**
- * Returns the older format if there is no parameter: clients that send none, such as urql, read streamed lists only in
- * that format.
- */
-function formatOf({ parameters }: MediaRange): IncrementalFormat | undefined {
+/** Some clients, such as urql, send no parameter, and read streamed lists in this format. */
+function isKnownFormat({ parameters }: MediaRange): boolean {
   const named = [...parameters].filter(([name]) => name.endsWith('spec'));
-  if (named.length === 0) return '20220824';
-  const text = named.map(([name, value]) => `${name}=${value}`).join(';');
-  return FORMAT_NAMES.find((format) => PARAMETERS[format].toLowerCase() === text);
+  return named.every(([name, value]) => `${name}=${value}` === PARAMETER.toLowerCase());
 }
-
-const FORMAT_NAMES = Object.keys(PARAMETERS) as IncrementalFormat[];
 
 interface MediaRange {
   readonly name: string;
@@ -134,16 +122,18 @@ function nameAndValue(parameter: string): [string, string] {
 }
 
 /** Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3). */
-function multipartReply(format: Accepted['parts'], body: Reply['body']): Reply {
-  const isKnown = format !== undefined && format !== 'unknown';
+function multipartReply(accepts: Accepted['parts'], body: Reply['body']): Reply {
   // A hyphen is its boundary.
-  const type = `${MULTIPART}; boundary="-"${isKnown ? `; ${PARAMETERS[format]}` : ''}`;
+  const type = `${MULTIPART}; boundary="-"${accepts === 'known' ? `; ${PARAMETER}` : ''}`;
   return { status: 200, headers: { 'content-type': type }, body };
 }
 
 /** Makes the reply of an answer that is a single part. */
-export function onePartReply(format: Accepted['parts'], text: readonly (string | Buffer)[]): Reply {
-  return multipartReply(format, [DELIMITER, ...jsonPart(text), LAST]);
+export function onePartReply(
+  accepts: Accepted['parts'],
+  text: readonly (string | Buffer)[],
+): Reply {
+  return multipartReply(accepts, [DELIMITER, ...jsonPart(text), LAST]);
 }
 
 type Part = readonly Piece[];
@@ -211,13 +201,13 @@ export function createDelivery({
       const { accepts, mask } = begun;
       const whole = (answer: WholeAnswer) => wholeReply(writeAnswer(answer, mask), accepts);
       if (!begun.payloads) return inOne(begun, whole);
-      const { payloads, format } = begun;
+      const { payloads } = begun;
       const write = (payload: Payload) => {
-        const text = writePayload(payload, format, mask);
+        const text = writePayload(payload, FORMAT, mask);
         return text && jsonPart(text);
       };
       const parts = (all: AsyncIterable<ReturnType<typeof write>>) =>
-        multipartReply(format, delimited(all));
+        multipartReply('known', delimited(all));
       return inParts(payloads, begun, { whole, write, parts });
     },
 
@@ -231,8 +221,8 @@ export function createDelivery({
       const hold = (bytes: number) => begun.call.holdAtOnce(bytes);
       const whole = (answer: WholeAnswer): Results => createResult(answer, hold);
       if (!begun.payloads) return inOne(begun, whole);
-      const { payloads, format } = begun;
-      const write = (payload: Payload) => createPayload(payload, format, hold);
+      const { payloads } = begun;
+      const write = (payload: Payload) => createPayload(payload, FORMAT, hold);
       const parts: Parts<PayloadResult | undefined, Results> = (all, open) => {
         execution.failed = (error) => write(open.failed({ thrown: error, path: undefined }))!;
         return onlyDefined(all);
@@ -245,7 +235,7 @@ export function createDelivery({
       const { json, parts } = accepts;
       const { mask, failed } = (exchange as Executed)[EXECUTION] ?? { mask: maskedOnce(exchange) };
       if (isAsync(results)) {
-        if (!parts || parts === 'unknown') throw unsupportedFormat();
+        if (parts !== 'known') throw unsupportedFormat();
         return multipartReply(parts, delimited(written(results, mask, failed)));
       }
       if (!json && !parts) return undefined;
@@ -273,8 +263,8 @@ export function createDelivery({
     const mask = maskedOnce(exchange);
     const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
     if (!payloads) return { exchange, accepts, mask, payloads, plan, call };
-    if (!parts || parts === 'unknown') throw unsupportedFormat();
-    return { exchange, accepts, mask, payloads, call, format: parts };
+    if (parts !== 'known') throw unsupportedFormat();
+    return { exchange, accepts, mask, payloads, call };
   }
 
   /**
@@ -438,7 +428,7 @@ type Payloads = AsyncGenerator<Payload, void, undefined>;
 function unsupportedFormat() {
   return codedError(
     'BAD_USER_INPUT',
-    `This gateway sends incremental answers only as multipart/mixed, in two formats. Send "accept: ${FORMATS.join('" or "')}", ` +
+    `This gateway sends incremental answers only as multipart/mixed. Send "accept: ${MULTIPART};${PARAMETER}", ` +
       'or accept application/json to get one whole answer.',
     { extensions: { http: { status: 406 } } },
   );

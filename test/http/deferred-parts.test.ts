@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, json } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
+import { all, ask, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 import { fullService } from '../support/imitations/honest.ts';
 
 const NO_STAGE = { message: 'No stage.', path: ['me', 'stage'] };
@@ -52,7 +52,7 @@ test('a deferred field inside streamed records is sent with its label, after the
   });
 });
 
-describe.each(FORMATS)('%s', (format) => {
+describe('in parts', () => {
   test.each([
     `{ ... @defer { allPersons @stream(initialCount: 1) { id ... @defer { firstName } } }
      personsConnection(first: 2) { edges @stream { node { id } } } }`,
@@ -63,7 +63,7 @@ describe.each(FORMATS)('%s', (format) => {
     `{ ...Root @defer } fragment Root on Query { a: allPersons(limit: 3) @stream { id } b: allPersons(limit: 70) @stream { id } }`,
   ])('the joined parts equal the whole answer: %s', async (query) => {
     await using gateway = await startGatewayOverSandbox();
-    const parts = await all(gateway, query, {}, format);
+    const parts = await all(gateway, query);
     expect(putTogether(parts)).toEqual((await gateway.ask(query)).data);
     expect(parts.length).toBeGreaterThan(1);
   });
@@ -85,7 +85,7 @@ describe.each(FORMATS)('%s', (format) => {
       const snapshot = printSchema(schema);
       const overrides = { fields: { 'Vacancy.fragile': { identity: ['at', 'text'] } } };
       await using gateway = await startGatewayOverSandbox({ schema }, { snapshot, overrides });
-      const parts = await all(gateway, query, {}, format);
+      const parts = await all(gateway, query);
       const whole = await gateway.ask(query);
       expect(putTogether(parts)).toEqual(whole.data);
       expect(parts.length).toBeGreaterThan(1);
@@ -98,22 +98,19 @@ describe.each(FORMATS)('%s', (format) => {
   );
 });
 
-test.each(FORMATS)(
-  'a null that deferred fields do not allow nulls these fields, with its error: %s',
-  async (format) => {
-    const { schema } = fullService();
-    await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
-    const me = { _rsType: 'Candidate', id: 1, stage: null };
-    gateway.upstream.answer(json({ data: { me }, errors: [NO_STAGE] }));
-    const query = '{ me { ... on Candidate { id ... @defer { stage } } } }';
-    const [first, later] = await all(gateway, query, {}, format);
-    expect(first?.data).toEqual({ me: { id: 1 } });
-    expect(later).toEqual({
-      incremental: [{ data: null, path: ['me'], errors: [NO_STAGE] }],
-      hasNext: false,
-    });
-  },
-);
+test('a null that deferred fields do not allow nulls these fields, with its error', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: printSchema(schema) });
+  const me = { _rsType: 'Candidate', id: 1, stage: null };
+  gateway.upstream.answer(json({ data: { me }, errors: [NO_STAGE] }));
+  const query = '{ me { ... on Candidate { id ... @defer { stage } } } }';
+  const [first, later] = await all(gateway, query);
+  expect(first?.data).toEqual({ me: { id: 1 } });
+  expect(later).toEqual({
+    incremental: [{ data: null, path: ['me'], errors: [NO_STAGE] }],
+    hasNext: false,
+  });
+});
 
 test.each(['{ LIST }', '{ persons(first: 1) { items { id } } ... @defer { LIST } }'])(
   'a list that is streamed in two ways is refused before the first part: %s',

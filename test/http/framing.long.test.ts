@@ -23,7 +23,6 @@ const ACCEPTED = [
   'application/json;q=0, */*',
   'multipart/mixed',
   'multipart/mixed;deferSpec=20220824',
-  'multipart/mixed;incrementalSpec=v0.2',
   'multipart/mixed;deferSpec=20230101',
   'multipart/mixed, application/json;q=0.5',
   'text/event-stream',

@@ -4,7 +4,7 @@ import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, altered, honest, json } from '../support/imitations/scripted.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { all, ask, FORMATS, next, partsOf, putTogether } from '../support/clients/multipart.ts';
+import { all, ask, next, partsOf, putTogether } from '../support/clients/multipart.ts';
 
 interface Connection {
   edges: { cursor: string; node: { id: string } }[];
@@ -52,7 +52,7 @@ test.each(['edges', 'nodes'])(
   },
 );
 
-describe.each(FORMATS)('%s', (format) => {
+describe('in parts', () => {
   test.each([
     `{ personsConnection(first: 120) { edges @stream { cursor node { id } } pageInfo { endCursor hasNextPage } } }`,
     `{ personsConnection(first: 120) {
@@ -71,7 +71,7 @@ describe.each(FORMATS)('%s', (format) => {
     `{ personsConnection { edges @stream { node { id } } } allPersons @stream { id } persons(first: 3) { items @stream { id } } }`,
   ])('the joined parts equal the whole answer: %s', async (query) => {
     await using gateway = await startGatewayOverSandbox();
-    const parts = await all(gateway, query, {}, format);
+    const parts = await all(gateway, query);
     const { data } = await gateway.ask(query);
     expect(putTogether(parts)).toEqual(data);
     expect(parts.length).toBeGreaterThan(1);
@@ -112,45 +112,42 @@ test('a deferred pageInfo is sent when the last edge has been read', async () =>
   });
 });
 
-test.each(FORMATS)(
-  'when a later page fails, the earlier edges remain, and resumeAfter resumes after them (%s)',
-  async (format) => {
-    await using gateway = await startGatewayOverFake({ persons: 300 });
-    const { upstream } = gateway;
-    upstream.answer(honest, json({ errors: [{ message: 'The index is rebuilding.' }] }));
-    const query = `query ($after: String) { personsConnection(first: 200, after: $after) {
+test('when a later page fails, the earlier edges remain, and resumeAfter resumes after them', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 300 });
+  const { upstream } = gateway;
+  upstream.answer(honest, json({ errors: [{ message: 'The index is rebuilding.' }] }));
+  const query = `query ($after: String) { personsConnection(first: 200, after: $after) {
     edges @stream(initialCount: 10) { cursor node { id } } } }`;
-    const parts = await all(gateway, query, {}, format);
-    const { edges } = (putTogether(parts.slice(0, -1)) as { personsConnection: Connection })
-      .personsConnection;
-    expect(edges).toHaveLength(50);
-    const failed = parts.at(-1);
-    expect(failed?.incremental).toMatchObject([
-      {
-        items: null,
-        path: ['personsConnection', 'edges', 50],
-        errors: [
-          {
-            message: expect.stringContaining('The index is rebuilding.'),
-            path: ['personsConnection', 'edges'],
-            extensions: {
-              code: 'DRAIN_INTERRUPTED',
-              drained: 50,
-              resumeAfter: edges.at(-1)!.cursor,
-            },
+  const parts = await all(gateway, query);
+  const { edges } = (putTogether(parts.slice(0, -1)) as { personsConnection: Connection })
+    .personsConnection;
+  expect(edges).toHaveLength(50);
+  const failed = parts.at(-1);
+  expect(failed?.incremental).toMatchObject([
+    {
+      items: null,
+      path: ['personsConnection', 'edges', 50],
+      errors: [
+        {
+          message: expect.stringContaining('The index is rebuilding.'),
+          path: ['personsConnection', 'edges'],
+          extensions: {
+            code: 'DRAIN_INTERRUPTED',
+            drained: 50,
+            resumeAfter: edges.at(-1)!.cursor,
           },
-        ],
-      },
-    ]);
-    expect(failed?.hasNext).toBe(false);
-    upstream.answer(honest);
-    const rest = await all(gateway, query, { after: edges.at(-1)!.cursor });
-    const { edges: further } = (putTogether(rest) as { personsConnection: Connection })
-      .personsConnection;
-    const ids = [...edges, ...further].map(({ node }) => node.id);
-    expect(new Set(ids).size).toBe(250);
-  },
-);
+        },
+      ],
+    },
+  ]);
+  expect(failed?.hasNext).toBe(false);
+  upstream.answer(honest);
+  const rest = await all(gateway, query, { after: edges.at(-1)!.cursor });
+  const { edges: further } = (putTogether(rest) as { personsConnection: Connection })
+    .personsConnection;
+  const ids = [...edges, ...further].map(({ node }) => node.id);
+  expect(new Set(ids).size).toBe(250);
+});
 
 test('when the first page fails, the connection is null, and the answer is whole', async () => {
   await using gateway = await startGatewayOverFake();

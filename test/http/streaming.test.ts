@@ -7,7 +7,6 @@ import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
   all,
   ask,
-  FORMATS,
   list,
   next,
   partsOf,
@@ -93,28 +92,23 @@ test('a stream inside fragments keeps its alias, its label and its filters', asy
   );
 });
 
-test.each(FORMATS)(
-  'other root fields are in the first payload, and several streams are sent one after the other (%s)',
-  async (format) => {
-    await using gateway = await startGatewayOverSandbox();
-    const parts = await all(
-      gateway,
-      `{ a: allPersons @stream(initialCount: 1) { id }
+test('other root fields are in the first payload, and several streams are sent one after the other', async () => {
+  await using gateway = await startGatewayOverSandbox();
+  const parts = await all(
+    gateway,
+    `{ a: allPersons @stream(initialCount: 1) { id }
        persons(first: 2) { items { id } }
        b: allPersons(limit: 60) @stream { firstName }
        c: allPersons(limit: 3) { id } }`,
-      {},
-      format,
-    );
-    const { persons, c } = parts[0]!.data!;
-    const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
-    expect({ persons, c }).toEqual({ persons: { items: ids.slice(0, 2) }, c: ids.slice(0, 3) });
-    expect(whole(parts, 'a')).toEqual(ids);
-    expect(whole(parts, 'b')).toHaveLength(60);
-    const keys = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path[0]));
-    expect(keys.lastIndexOf('a')).toBeLessThan(keys.indexOf('b'));
-  },
-);
+  );
+  const { persons, c } = parts[0]!.data!;
+  const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
+  expect({ persons, c }).toEqual({ persons: { items: ids.slice(0, 2) }, c: ids.slice(0, 3) });
+  expect(whole(parts, 'a')).toEqual(ids);
+  expect(whole(parts, 'b')).toHaveLength(60);
+  const keys = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path[0]));
+  expect(keys.lastIndexOf('a')).toBeLessThan(keys.indexOf('b'));
+});
 
 test('@stream(if: false) gives one whole answer, even to a client that accepts parts', async () => {
   await using gateway = await startGatewayOverSandbox();
@@ -141,68 +135,62 @@ test('neither @stream nor @defer is ever sent to the service', async () => {
   }
 });
 
-test.each(FORMATS)(
-  'when a page fails finally, the earlier records remain, and the error has drained and resumeAfter (%s)',
-  async (format) => {
-    await using gateway = await startGatewayOverFake({ persons: 300 });
-    const { upstream } = gateway;
-    const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
-    upstream.answer(honest, honest, failing);
-    const parts = await all(gateway, '{ allPersons @stream(initialCount: 10) { id } }', {}, format);
-    const failed = parts.at(-1);
-    const drained = whole(parts).length;
-    expect(drained).toBeGreaterThan(50);
-    expect(failed?.incremental).toMatchObject([
-      {
-        items: null,
-        path: ['allPersons', drained],
-        errors: [
-          {
-            message: expect.stringMatching(
-              /The index is rebuilding\. The records before this error are valid\. Go on behind them/,
-            ),
-            path: ['allPersons'],
-            extensions: { code: 'DRAIN_INTERRUPTED', drained },
-          },
-        ],
-      },
-    ]);
-    expect(failed?.hasNext).toBe(false);
-    upstream.answer(honest);
-    const rest = await all(
-      gateway,
-      'query ($after: String) { allPersons(after: $after) @stream { id } }',
-      {
-        after: failed?.incremental?.[0]?.errors?.[0]?.extensions['resumeAfter'],
-      },
-    );
-    expect([...whole(parts), ...whole(rest)]).toEqual(
-      upstream.sandbox.persons.all().map(({ id }) => ({ id })),
-    );
-  },
-);
+test('when a page fails finally, the earlier records remain, and the error has drained and resumeAfter', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 300 });
+  const { upstream } = gateway;
+  const failing = json({ errors: [{ message: 'The index is rebuilding.' }] });
+  upstream.answer(honest, honest, failing);
+  const parts = await all(gateway, '{ allPersons @stream(initialCount: 10) { id } }');
+  const failed = parts.at(-1);
+  const drained = whole(parts).length;
+  expect(drained).toBeGreaterThan(50);
+  expect(failed?.incremental).toMatchObject([
+    {
+      items: null,
+      path: ['allPersons', drained],
+      errors: [
+        {
+          message: expect.stringMatching(
+            /The index is rebuilding\. The records before this error are valid\. Go on behind them/,
+          ),
+          path: ['allPersons'],
+          extensions: { code: 'DRAIN_INTERRUPTED', drained },
+        },
+      ],
+    },
+  ]);
+  expect(failed?.hasNext).toBe(false);
+  upstream.answer(honest);
+  const rest = await all(
+    gateway,
+    'query ($after: String) { allPersons(after: $after) @stream { id } }',
+    {
+      after: failed?.incremental?.[0]?.errors?.[0]?.extensions['resumeAfter'],
+    },
+  );
+  expect([...whole(parts), ...whole(rest)]).toEqual(
+    upstream.sandbox.persons.all().map(({ id }) => ({ id })),
+  );
+});
 
-test.each(FORMATS)(
-  'a failure within the first payload does not remove the records before it (%s)',
-  async (format) => {
-    await using gateway = await startGatewayOverFake({ persons: 300 });
-    gateway.upstream.answer(honest, json({ errors: [{ message: 'No.' }] }));
-    const query = '{ allPersons @stream(initialCount: 90) { id } }';
-    const [first, second] = await all(gateway, query, {}, format);
-    expect(list(first)).toHaveLength(50);
-    expect(second?.incremental).toMatchObject([
-      { items: null, errors: [{ extensions: { code: 'DRAIN_INTERRUPTED', drained: 50 } }] },
-    ]);
-  },
-);
+test('a failure within the first payload does not remove the records before it', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 300 });
+  gateway.upstream.answer(honest, json({ errors: [{ message: 'No.' }] }));
+  const query = '{ allPersons @stream(initialCount: 90) { id } }';
+  const [first, second] = await all(gateway, query);
+  expect(list(first)).toHaveLength(50);
+  expect(second?.incremental).toMatchObject([
+    { items: null, errors: [{ extensions: { code: 'DRAIN_INTERRUPTED', drained: 50 } }] },
+  ]);
+});
 
-test.each(FORMATS)('when the first page fails, the answer is whole (%s)', async (format) => {
+test('when the first page fails, the answer is whole', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(
     json({ errors: [{ message: 'No rights.', extensions: { code: 'NO' } }] }),
   );
   const query = '{ allPersons @stream(initialCount: 1) { id } }';
-  expect(await all(gateway, query, {}, format)).toEqual([
+  expect(await all(gateway, query)).toEqual([
     {
       data: { allPersons: null },
       errors: [{ message: 'No rights.', path: ['allPersons'], extensions: { code: 'NO' } }],
@@ -219,62 +207,56 @@ test('a stream of more records than one operation may drain ends with the error 
   ]);
 });
 
-test.each(FORMATS)(
-  'the path of an error inside a record has the position in the whole list, in the payload of its page (%s)',
-  async (format) => {
-    await using gateway = await startGatewayOverFake();
-    const bad = altered((answer) => {
-      answer.data['persons']!.items[2]!['firstName'] = null;
-      const path = ['persons', 'items', 2, 'firstName'];
-      answer.errors = [
-        { message: 'Locked.', path, extensions: { code: 'LOCKED' } },
-        { message: 'Also late.', path: ['persons'] },
-        { message: 'Locked twice.', path },
-      ];
-    });
-    gateway.upstream.answer(honest, bad, honest);
-    const parts = await all(gateway, '{ allPersons @stream { id firstName } }', {}, format);
-    const [second] = parts[2]?.incremental ?? [];
-    expect(second?.path).toEqual(['allPersons', 50]);
-    expect(second?.items?.[2]).toMatchObject({ firstName: null });
-    const path = ['allPersons', 52, 'firstName'];
-    expect(second?.errors).toHaveLength(3);
-    expect(second?.errors).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({ message: 'Locked.', path, extensions: { code: 'LOCKED' } }),
-        expect.objectContaining({ message: 'Locked twice.', path }),
-        expect.objectContaining({ message: 'Also late.', path: ['allPersons'] }),
-      ]),
-    );
-    const others = parts.filter((_, index) => index !== 2);
-    expect(JSON.stringify(others)).not.toContain('errors');
-    expect(whole(parts)).toHaveLength(137);
-  },
-);
+test('the path of an error inside a record has the position in the whole list, in the payload of its page', async () => {
+  await using gateway = await startGatewayOverFake();
+  const bad = altered((answer) => {
+    answer.data['persons']!.items[2]!['firstName'] = null;
+    const path = ['persons', 'items', 2, 'firstName'];
+    answer.errors = [
+      { message: 'Locked.', path, extensions: { code: 'LOCKED' } },
+      { message: 'Also late.', path: ['persons'] },
+      { message: 'Locked twice.', path },
+    ];
+  });
+  gateway.upstream.answer(honest, bad, honest);
+  const parts = await all(gateway, '{ allPersons @stream { id firstName } }');
+  const [second] = parts[2]?.incremental ?? [];
+  expect(second?.path).toEqual(['allPersons', 50]);
+  expect(second?.items?.[2]).toMatchObject({ firstName: null });
+  const path = ['allPersons', 52, 'firstName'];
+  expect(second?.errors).toHaveLength(3);
+  expect(second?.errors).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ message: 'Locked.', path, extensions: { code: 'LOCKED' } }),
+      expect.objectContaining({ message: 'Locked twice.', path }),
+      expect.objectContaining({ message: 'Also late.', path: ['allPersons'] }),
+    ]),
+  );
+  const others = parts.filter((_, index) => index !== 2);
+  expect(JSON.stringify(others)).not.toContain('errors');
+  expect(whole(parts)).toHaveLength(137);
+});
 
-test.each(FORMATS)(
-  'a record that is null although its type is non-null ends the list: items is null, with the error (%s)',
-  async (format) => {
-    await using gateway = await startGatewayOverFake();
-    const bad = altered((answer) => {
-      answer.data['persons']!.items[2] = null as never;
-    });
-    gateway.upstream.answer(honest, bad, honest);
-    const parts = await all(gateway, '{ allPersons @stream { id } }', {}, format);
-    expect(parts.slice(2)).toMatchObject([
-      {
-        incremental: [
-          {
-            items: null,
-            path: ['allPersons', 50],
-            errors: [{ path: ['allPersons', 52], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
-          },
-        ],
-        hasNext: false,
-      },
-    ]);
-  },
-);
+test('a record that is null although its type is non-null ends the list: items is null, with the error', async () => {
+  await using gateway = await startGatewayOverFake();
+  const bad = altered((answer) => {
+    answer.data['persons']!.items[2] = null as never;
+  });
+  gateway.upstream.answer(honest, bad, honest);
+  const parts = await all(gateway, '{ allPersons @stream { id } }');
+  expect(parts.slice(2)).toMatchObject([
+    {
+      incremental: [
+        {
+          items: null,
+          path: ['allPersons', 50],
+          errors: [{ path: ['allPersons', 52], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
+        },
+      ],
+      hasNext: false,
+    },
+  ]);
+});
 
 test.each([
   ['{ allPersons @stream(initialCount: -1) { id } }', {}],

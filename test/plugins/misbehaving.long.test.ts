@@ -13,7 +13,6 @@ import {
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { FORMATS } from '../support/clients/multipart.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest } from '../support/imitations/scripted.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
@@ -180,45 +179,40 @@ describe('whatever a plugin throws, its caller gets only an id', () => {
   });
 });
 
-test.each(FORMATS)(
-  'a plugin that throws at a payload ends the stream with an error, %s',
-  async (format) => {
-    const parts = async (at: number) => {
-      let payloads = 0;
-      const onNext = () => void ((payloads += 1) > at && boom());
-      const gateway = await startWith({ onExecute: () => ({ onExecuteDone: () => ({ onNext }) }) });
-      const { text } = await got(gateway, {
-        name: '',
-        query: '{ allPersons @stream(label: "rows") { id } }',
-        accept: `multipart/mixed;${format}`,
-      });
-      expect(text).not.toContain('db.internal');
-      expect(text.endsWith('\r\n-----\r\n')).toBe(true);
-      await expectNothingHeld(gateway);
-      return [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(
-        ([, json]) => JSON.parse(json!) as Record<string, unknown>,
-      );
-    };
-    const masked = expect.objectContaining({
-      extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
-    });
-    expect(await parts(0)).toEqual([{ errors: [masked] }]);
-    const failed = format.startsWith('defer')
-      ? (index: number) => ({
-          incremental: [
-            { items: null, path: ['allPersons', index], label: 'rows', errors: [masked] },
-          ],
-          hasNext: false,
-        })
-      : () => ({ completed: [{ id: '0', errors: [masked] }], hasNext: false });
-    const [first, ...rest] = await parts(1);
-    expect(first).toMatchObject({ data: { allPersons: [] }, hasNext: true });
-    expect(rest).toEqual([failed(0)]);
-    const [, page, last] = await parts(2);
-    const { items } = (page!['incremental'] as { items: unknown[] }[])[0]!;
-    expect(last).toEqual(failed(items.length));
-  },
-);
+test('a plugin that throws at a payload ends the stream with an error', async () => {
+  const masked = expect.objectContaining({
+    extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
+  });
+  expect(await partsFailingAt(0)).toEqual([{ errors: [masked] }]);
+  const failed = (index: number) => ({
+    incremental: [{ items: null, path: ['allPersons', index], label: 'rows', errors: [masked] }],
+    hasNext: false,
+  });
+  const [first, ...rest] = await partsFailingAt(1);
+  expect(first).toMatchObject({ data: { allPersons: [] }, hasNext: true });
+  expect(rest).toEqual([failed(0)]);
+  const [, page, last] = await partsFailingAt(2);
+  const { items } = (page!['incremental'] as { items: unknown[] }[])[0]!;
+  expect(last).toEqual(failed(items.length));
+});
+
+/** Returns the parts of a stream. @param at the index of the payload at which a plugin throws */
+async function partsFailingAt(at: number) {
+  let payloads = 0;
+  const onNext = () => void ((payloads += 1) > at && boom());
+  const gateway = await startWith({ onExecute: () => ({ onExecuteDone: () => ({ onNext }) }) });
+  const { text } = await got(gateway, {
+    name: '',
+    query: '{ allPersons @stream(label: "rows") { id } }',
+    accept: 'multipart/mixed',
+  });
+  expect(text).not.toContain('db.internal');
+  expect(text.endsWith('\r\n-----\r\n')).toBe(true);
+  await expectNothingHeld(gateway);
+  return [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(
+    ([, json]) => JSON.parse(json!) as Record<string, unknown>,
+  );
+}
 
 test('a plugin that throws at the start is the mistake of the operator', async () => {
   for (const plugin of [{ onPluginInit: boom }, { onYogaInit: boom }, { onSchemaChange: boom }]) {

@@ -110,31 +110,21 @@ export const FAILING: readonly TestRequest[] = [
   },
 ];
 
+const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
 const PARTS = '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id firstName } }';
 const DEFERRED =
   '{ __typename ... @defer(label: "late") { persons(first: 2) { items { id } } } allPersons(limit: 70) @stream { id } }';
 
 /** Requests that are answered in parts. */
 export const STREAMED: readonly TestRequest[] = [
-  'deferSpec=20220824',
-  'incrementalSpec=v0.2',
-].flatMap((format) => [
+  { name: 'a stream', query: PARTS, accept: IN_PARTS },
+  { name: 'a deferred part', query: DEFERRED, accept: IN_PARTS },
   {
-    name: `a stream, ${format}`,
-    query: `# ${format}\n${PARTS}`,
-    accept: `multipart/mixed;${format}`,
-  },
-  {
-    name: `a deferred part, ${format}`,
-    query: `# ${format}\n${DEFERRED}`,
-    accept: `multipart/mixed;${format}`,
-  },
-  {
-    name: `nothing incremental, ${format}`,
+    name: 'nothing incremental',
     query: '{ persons(first: 1) { items { id } } }',
-    accept: `multipart/mixed;${format}`,
+    accept: IN_PARTS,
   },
-]);
+];
 
 const ALIASES = Array.from({ length: 40 }, (_, i) => `a${i}: __typename`).join(' ');
 

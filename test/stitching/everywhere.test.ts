@@ -278,7 +278,7 @@ test('@defer and @stream on an operation with own fields are answered whole', as
   const parts = await ask('multipart/mixed;deferSpec=20220824');
   expect(parts.type).toContain('multipart/mixed');
   expect(parts.text).toContain(expected);
-  const both = await ask('multipart/mixed;incrementalSpec=v0.2, application/json;q=0.5');
+  const both = await ask('multipart/mixed;deferSpec=20220824, application/json;q=0.5');
   expect(both.text).toContain(expected);
   const { errors } = await gateway.ask('{ allPersons @stream(initialCount: -1) { shout } }');
   expect(errors).toEqual([expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT' } })]);

@@ -1,7 +1,6 @@
 import type { GraphQLFormattedError } from 'graphql';
 import type { TestGateway } from '../gateway/gateway.ts';
 import { wrote } from '../gateway/written.ts';
-import { byPath, merge } from './by-ids.ts';
 
 /** One part of an answer in parts (proposal of 2022-08-24). */
 export interface Payload {
@@ -78,19 +77,16 @@ export function ask(
   });
 }
 
-export const FORMATS = ['deferSpec=20220824', 'incrementalSpec=v0.2'] as const;
-
-/** Returns all parts that a client of this format gets, by path. */
+/** Returns all parts of an answer. */
 export async function all(
   gateway: TestGateway,
   query: string,
   variables?: Record<string, unknown>,
-  format: (typeof FORMATS)[number] = 'deferSpec=20220824',
 ): Promise<Payload[]> {
-  const response = await ask(gateway, query, variables, `multipart/mixed;${format}`);
-  const payloads = await gathered(partsOf(response));
-  return format === 'deferSpec=20220824' ? payloads : byPath(payloads);
+  return gathered(partsOf(await ask(gateway, query, variables, IN_PARTS)));
 }
+
+const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
 
 /** An answer whose parts are joined. */
 export interface JoinedAnswer {
@@ -101,13 +97,10 @@ export interface JoinedAnswer {
   readonly lacksParts: boolean;
 }
 
-export type Accepted = 'application/json' | `multipart/mixed;${(typeof FORMATS)[number]}`;
+export type Accepted = 'application/json' | typeof IN_PARTS;
 
 /** The formats that clients can accept. */
-export const ACCEPTED: readonly Accepted[] = [
-  'application/json',
-  ...FORMATS.map((format) => `multipart/mixed;${format}` as const),
-];
+export const ACCEPTED: readonly Accepted[] = ['application/json', IN_PARTS];
 
 /** The answer to a client that accepts one format, which may come whole or in parts. */
 export async function joinedAnswer(
@@ -117,10 +110,9 @@ export async function joinedAnswer(
 ): Promise<JoinedAnswer> {
   const response = await ask(gateway, query, variables, `${accept}, application/json;q=0.9`);
   const isInParts = response.headers.get('content-type')!.startsWith('multipart/mixed');
-  const received = isInParts
+  const payloads = isInParts
     ? await gathered(partsOf(response))
     : [JSON.parse(wrote(await response.text())) as Payload];
-  const payloads = accept.endsWith('v0.2') ? byPath(received) : received;
   const increments = payloads.flatMap(({ incremental = [] }) => incremental);
   const lacking = increments.filter(({ items, data }) => items === null || data === null);
   const joined = payloads.map((payload) => ({
@@ -167,6 +159,16 @@ export function putTogether([first, ...later]: Payload[]): Payload['data'] {
     items.push(...(part.items ?? []));
   }
   return data;
+}
+
+/** Adds the fields of a part. Several parts may contain the same field, with the same objects and lists. */
+function merge(held: object, more: object): void {
+  for (const [key, value] of Object.entries(more) as [string, unknown][]) {
+    const previous = (held as Record<string, unknown>)[key];
+    const isBoth = [previous, value].every((side) => typeof side === 'object' && side !== null);
+    if (isBoth) merge(previous as object, value as object);
+    else (held as Record<string, unknown>)[key] = value;
+  }
 }
 
 export async function gathered(parts: AsyncIterable<Payload>): Promise<Payload[]> {
