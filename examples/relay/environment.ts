@@ -10,7 +10,7 @@ import {
 } from 'relay-runtime';
 
 /**
- * An environment that also reads answers in parts, for `@stream_connection`, `@stream` and `@defer`.
+ * An environment that also reads answers in parts, for `@stream_connection` and `@stream`.
  *
  * @param url of the gateway's `/graphql`
  * @param credential the header of the signed-in user, `{ authorization: 'Bearer …' }`, which every request gets

@@ -109,7 +109,7 @@ export interface Gateway {
   readonly schema: GraphQLSchema;
   /**
    * Executes operations of this schema for the program itself, with the budget of one caller and without a credential.
-   * Never rejects: a failure is a result with errors. `@defer` and `@stream` are answered in parts.
+   * Never rejects: a failure is a result with errors. `@stream` is answered in parts.
    */
   readonly executor: (
     request: ExecutionRequest,

@@ -98,7 +98,7 @@ export class CheckedOperation<Plan = unknown> {
   /** The definition that `operationName` selects. */
   readonly operation: OperationDefinitionNode;
   readonly type: OperationTypeNode;
-  /** Whether the document has a `@defer` or a `@stream`. */
+  /** Whether the document has a `@stream`. */
   readonly isIncremental: boolean;
   /** The limits that the document exceeds. */
   readonly excess: readonly Excess[] | 'broken';
@@ -288,7 +288,7 @@ function hasIncremental(document: DocumentNode): boolean {
   let isIncremental = false;
   visit(document, {
     Directive: ({ name }) => {
-      if (name.value === 'defer' || name.value === 'stream') isIncremental = true;
+      if (name.value === 'stream') isIncremental = true;
     },
   });
   return isIncremental;

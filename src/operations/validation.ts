@@ -26,7 +26,7 @@ interface ValidationRules {
   readonly hideSuggestions: boolean;
 }
 
-/** Validates a document against the specification, the proposal for incremental delivery, and reserved names. */
+/** Validates a document against the specification, the proposal for `@stream`, and reserved names. */
 export function validationErrors(
   document: DocumentNode,
   { schema, introspection, hasBrokenFragments, hideSuggestions }: ValidationRules,
@@ -37,9 +37,9 @@ export function validationErrors(
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
 
-/** Without the rules of graphql 17 for `@defer` and `@stream`, which also refuse them in mutations. */
+/** Without the rules of graphql 17 for `@stream`, which also refuse it in mutations. */
 const SPECIFIED = specifiedRules.filter(({ name }) => !name.includes('StreamDirective'));
-const RULES = [...SPECIFIED, noReservedNames, incrementalRules];
+const RULES = [...SPECIFIED, noReservedNames, streamRules];
 const CLOSED_RULES = [...RULES, NoSchemaIntrospectionCustomRule];
 
 /**
@@ -70,25 +70,22 @@ function noReservedNames(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** Checks the requirements of the proposal for `@defer` and `@stream`, in addition to the rules for all directives. */
-function incrementalRules(context: ValidationContext): ASTVisitor {
+/** Checks the requirements of the proposal for `@stream`, in addition to the rules for all directives. */
+function streamRules(context: ValidationContext): ASTVisitor {
   const labels = new Map<string, DirectiveNode>();
   return {
     Directive: (node) => {
-      const { value: name } = node.name;
-      if (name !== 'defer' && name !== 'stream') return;
+      if (node.name.value !== 'stream') return;
       const report = (message: string, ...others: DirectiveNode[]) =>
         context.reportError(new GraphQLError(message, { nodes: [node, ...others] }));
-      if (name === 'stream') {
-        const field = context.getFieldDef();
-        if (field && !isListType(getNullableType(field.type))) {
-          report(`@stream is for lists, but ${field.name} is not a list.`);
-        }
+      const field = context.getFieldDef();
+      if (field && !isListType(getNullableType(field.type))) {
+        report(`@stream is for lists, but ${field.name} is not a list.`);
       }
       const label = node.arguments?.find((argument) => argument.name.value === 'label')?.value;
       if (label === undefined || label.kind === Kind.NULL) return;
       if (label.kind !== Kind.STRING) {
-        return report(`The label of @${name} must be a literal, not a variable.`);
+        return report(`The label of @stream must be a literal, not a variable.`);
       }
       const other = labels.get(label.value);
       if (other) report(`The label "${label.value}" is used twice; labels must be unique.`, other);

@@ -12,7 +12,7 @@ import { codedError } from '../errors.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** The definitions of `@defer` and `@stream`. */
+/** The definition of `@stream`. */
 export const INCREMENTAL = parse(`
 """
 Returns the records of a list in parts to callers that accept multipart/mixed: those of an \`all…\` field of Query,
@@ -26,22 +26,11 @@ directive @stream(
   """Returned with each part."""
   label: String
 ) on FIELD
-
-"""
-Returns these fields in a later part to callers that accept multipart/mixed. Without effect inside an \`all…\` field
-that is not streamed. The \`pageInfo\` of a streamed connection is known only at its end: defer it.
-"""
-directive @defer(
-  """False: the fields are not deferred."""
-  if: Boolean! = true
-  """Returned with the part."""
-  label: String
-) on FRAGMENT_SPREAD | INLINE_FRAGMENT
 `);
 
-/** Whether the directive is `@defer` or `@stream`, which are never sent upstream. */
+/** Whether the directive is `@stream`, which is never sent upstream. */
 export function isIncremental({ name }: DirectiveNode): boolean {
-  return name.value === 'defer' || name.value === 'stream';
+  return name.value === 'stream';
 }
 
 /** Returns the first of these directives that the service defines: the gateway executes the others itself. */
@@ -56,8 +45,8 @@ export function serviceDirective({
 }
 
 /**
- * Creates a function that returns whether a document defers or streams anything with these variables. The document is read
- * only once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
+ * Creates a function that returns whether a document streams anything with these variables. The document is read only
+ * once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
  */
 export function incrementalCheck(document: DocumentNode): (variables: Variables) => boolean {
   const directives: ReturnType<typeof argumentsOf>[] = [];

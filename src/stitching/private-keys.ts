@@ -83,7 +83,7 @@ export interface Key {
 }
 
 /**
- * Gives each field a private key. `@defer` and `@stream` are removed: what is added is answered whole.
+ * Gives each field a private key. `@stream` is removed: what is added is answered whole.
  *
  * @param added the fields that resolvers of a company may answer, as `Type.field`
  */

@@ -19,37 +19,10 @@ export const query = graphql\`
 \`;
 `;
 
-const PUT_OFF = `
-import { graphql } from 'relay-runtime';
-export const query = graphql\`
-  query deferredQuery {
-    allPersons(limit: 120) @stream(label: "all", initialCount: 1) {
-      id
-      ...deferred_name @defer(label: "name")
-    }
-    ...deferred_first @defer(label: "first")
-  }
-\`;
-export const name = graphql\`
-  fragment deferred_name on Person {
-    firstName
-  }
-\`;
-export const first = graphql\`
-  fragment deferred_first on Query {
-    persons(first: 2) {
-      items {
-        firstName
-      }
-    }
-  }
-\`;
-`;
-
 let app: RelayApp;
 
 beforeAll(() => {
-  app = compileRelayApp({ 'streamed.js': COMPONENT, 'deferred.js': PUT_OFF });
+  app = compileRelayApp({ 'streamed.js': COMPONENT });
 });
 afterAll(() => app.remove());
 
@@ -90,22 +63,4 @@ test('a stream that fails behind its first part is an error for Relay, and is re
   });
   expect(failure.message).toMatch(/has used its 1 page/);
   expect(told).toEqual([failure.message]);
-});
-
-test("Relay's labelled @defer works beside and inside a streamed list", async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 137 });
-  const environment = relayEnvironment(gateway);
-  const query = app.artifact('deferredQuery');
-  const operation = relay.createOperationDescriptor(query, {});
-  await new Promise<void>((done, fail) => {
-    environment.execute({ operation }).subscribe({ next: () => {}, complete: done, error: fail });
-  });
-  const source = environment.getStore().getSource();
-  const names = gateway.sandbox.persons.slice(0, 120).map(({ firstName }) => firstName);
-  const shown = source
-    .getRecordIDs()
-    .map((id) => source.get(id))
-    .filter((record) => record?.['__typename'] === 'Person');
-  expect(shown.map((record) => record?.['firstName'])).toEqual(names);
-  expect(Object.keys(source.get('client:root') ?? {})).toContain('persons(first:2)');
 });

@@ -15,8 +15,6 @@ import type { CheckedOperation } from '../../src/operations/operations.ts';
 import type { OperationPlan } from '../../src/plans/planner.ts';
 import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { after, honest, json } from '../support/imitations/scripted.ts';
 import { gathered, partsOf, type Payload } from '../support/clients/multipart.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
@@ -49,29 +47,6 @@ describe.each([
   ['through fetch', throughFetch],
 ])('an answer %s that cannot be written to its end', (_way, send) => {
   describe('in parts', () => {
-    test('has a null with the reason for a part that is refused, and all other parts', async () => {
-      await using gateway = await startGatewayOverFake({}, { config: { answerBytes: 200_000 } });
-      const items = [{ firstName: 'x'.repeat(300_000) }];
-      // The large answer leaves no room for another one, so it arrives last.
-      const small = gateway.upstream.arrived(2).then(() => gateway.upstream.received[1]!.over);
-      gateway.upstream.answer(after(small, json({ data: { persons: { items } } })), honest);
-      const query = `{ __typename
-        ... @defer(label: "large") { persons { items { firstName } } allPersons(limit: 1) { id } }
-        ... @defer(label: "small") { again: __typename } }`;
-      const { handler } = gateway.gateway;
-      const response = await send(handler, 'multipart/mixed', query);
-      const [first, ...rest] = await gathered(partsOf(response));
-      expect(first).toEqual({ data: { __typename: 'Query' }, hasNext: true });
-      const parts = rest.flatMap(({ incremental = [] }) => incremental);
-      expect(
-        parts.toSorted((left, right) => left.label!.localeCompare(right.label!)),
-      ).toMatchObject([
-        { label: 'large', data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] },
-        { label: 'small', data: { again: 'Query' } },
-      ]);
-      expect(rest.at(-1)!.hasNext).toBe(false);
-    });
-
     test.each<[string, () => AsyncGenerator<Written>]>([
       [
         'an error while the next part is read',

@@ -102,10 +102,10 @@ test.each<[accept: string, status: number, type: string]>([
     await using gateway = await startGatewayOverSandbox();
     for (const query of [
       '{ __typename }',
-      '{ __typename ... @defer(if: false) { again: __typename } }',
+      '{ __typename allPersons(limit: 1) @stream(if: false) { id } }',
     ]) {
       const response = await ask(gateway, query, {}, accept);
-      const isIncremental = query.includes('@defer');
+      const isIncremental = query.includes('@stream');
       expect([isIncremental, response.status]).toEqual([isIncremental, status]);
       expect(response.headers.get('content-type')?.split(';')[0]).toBe(type);
       expect(await response.text()).toContain(status === 200 ? '"__typename"' : '"BAD_USER_INPUT"');

@@ -118,20 +118,19 @@ test('@stream(if: false) gives one whole answer, even to a client that accepts p
   expect(data?.['allPersons']).toHaveLength(137);
 });
 
-test('neither @stream nor @defer is ever sent to the service', async () => {
+test('@stream is never sent to the service', async () => {
   await using gateway = await startGatewayOverFake();
   await all(gateway, 'query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: 1 });
   await all(
     gateway,
     `query ($n: Int) {
-       persons { items @stream(initialCount: $n) { id ... @defer { firstName } } }
-       personsConnection { edges @stream { node { id ...Name @defer } } }
-     }
-     fragment Name on Person { firstName }`,
+       persons { items @stream(initialCount: $n) { id firstName } }
+       personsConnection { edges @stream { node { id firstName } } }
+     }`,
     { n: 1 },
   );
   for (const { body } of gateway.upstream.received) {
-    expect(body).not.toMatch(/@stream|@defer|initialCount|\$n\b/);
+    expect(body).not.toMatch(/@stream|initialCount|\$n\b/);
   }
 });
 
@@ -276,14 +275,30 @@ test.each([
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
 });
 
-test('@stream and @defer have no effect in a mutation', async () => {
+test('@stream has no effect in a mutation', async () => {
   const sdl = `${documentedSdl}\nextend schema { mutation: Mutation }\ntype Mutation { hire: [Person!] }`;
   const people = [{ id: '1' }, { id: '2' }];
   const schema = makeExecutableSchema(sdl, { Mutation: { hire: () => people } });
   const config = { mutations: 'all' } as const;
   await using gateway = await startGatewayOverSandbox({ schema }, { snapshot: sdl, config });
-  expect(await all(gateway, 'mutation { hire @stream { id ... @defer { firstName } } }')).toEqual([
+  expect(await all(gateway, 'mutation { hire @stream { id firstName } }')).toEqual([
     { data: { hire: people.map(({ id }) => ({ id, firstName: null })) } },
+  ]);
+});
+
+test('@defer is an unknown directive, also where the service defines it', async () => {
+  const sdl = `${documentedSdl}\ndirective @defer on FRAGMENT_SPREAD | INLINE_FRAGMENT`;
+  await using gateway = await startGatewayOverSandbox({}, { snapshot: sdl });
+  expect(await all(gateway, '{ ... @defer { allPersons { id } } }')).toEqual([
+    {
+      errors: [
+        {
+          message: expect.stringContaining('Unknown directive "@defer"'),
+          locations: expect.any(Array),
+          extensions: expect.objectContaining({}),
+        },
+      ],
+    },
   ]);
 });
 

@@ -58,11 +58,11 @@ test('documents are kept up to a total size, and the least recently used are dro
 
 test.each([
   ['{ a }', false],
-  ['{ ... @defer { a } }', true],
-  ['query A { ...F } fragment F on Query { ... @ defer(if: false) { a } }', true],
-  ['{ a # @defer\n }', false],
+  ['{ a @stream }', true],
+  ['query A { ...F } fragment F on Query { ... { a @ stream(if: false) } }', true],
+  ['{ a # @stream\n }', false],
   ['{ stream: a }', false],
-])('%s is known to have @defer or @stream, or not', (text, isIncremental) => {
+])('%s is known to have @stream, or not', (text, isIncremental) => {
   expect(createOperations(rules).find(text, undefined).isIncremental).toBe(isIncremental);
 });
 

@@ -86,8 +86,8 @@ export const WHOLE: readonly TestRequest[] = [
     variables: { with: false },
   },
   {
-    name: 'an operation that is streamed and deferred, whole',
-    query: '{ allPersons(limit: 60) @stream { id ... @defer { firstName } } }',
+    name: 'an operation that is streamed, whole',
+    query: '{ allPersons(limit: 60) @stream { id firstName } }',
   },
   {
     name: 'a GET request',
@@ -112,13 +112,10 @@ export const FAILING: readonly TestRequest[] = [
 
 const IN_PARTS = 'multipart/mixed;deferSpec=20220824';
 const PARTS = '{ allPersons(limit: 120) @stream(label: "rows", initialCount: 2) { id firstName } }';
-const DEFERRED =
-  '{ __typename ... @defer(label: "late") { persons(first: 2) { items { id } } } allPersons(limit: 70) @stream { id } }';
 
 /** Requests that are answered in parts. */
 export const STREAMED: readonly TestRequest[] = [
   { name: 'a stream', query: PARTS, accept: IN_PARTS },
-  { name: 'a deferred part', query: DEFERRED, accept: IN_PARTS },
   {
     name: 'nothing incremental',
     query: '{ persons(first: 1) { items { id } } }',

@@ -149,16 +149,6 @@ test('a list below a record goes on through the result that has its parent', asy
   expect(walked).toBeGreaterThan(0);
 });
 
-test('a field put off with @defer arrives through the result', async () => {
-  const response = await world.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'multipart/mixed' },
-    body: JSON.stringify({ query: '{ personItem(id: 3) { id ... @defer { lastName } } }' }),
-  });
-  const text = await response.text();
-  expect(text).toContain('"lastName":"Castro"');
-});
-
 test('a public form of a record, and a record that does not exist, are null', async () => {
   const { data, errors } = await world.ask(
     '{ open: vacancyItem(id: 1) { id } other: vacancyItem(id: 2000000001) { id } none: vacancyItem(id: 99999) { id } }',

@@ -12,7 +12,6 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { expect, test } from 'vitest';
-import { all, putTogether } from '../support/clients/multipart.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
 import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
 import { randomRuns, usually } from '../support/random/random-runs.ts';
@@ -246,31 +245,6 @@ test('a fragment may have the name that another would be sent by', async () => {
     fragment ${name} on Query { a: seen ${OWN} }`;
   const { through } = await world.expectSame({ query: both });
   expect(through.data).toContain('"a"');
-});
-
-test.each([
-  '{ ...F @spread(name: "x") ... @defer { b: seen } } fragment F on Query { a: seen }',
-  '{ ...F @defer @spread(name: "x") b: seen } fragment F on Query @fragment(name: "f") { a: seen }',
-  `{ ...F @spread(name: "x") }
-   fragment F on Query @fragment(name: "f") { a: seen ... @defer @inline(name: "i") { b: seen } }`,
-  `{ ...F @spread(name: "x") ... @defer { ... @inline(name: "i") { ...F @spread(name: "y") } } }
-   fragment F on Query { a: seen ... @defer { b: seen } }`,
-  `query ($yes: Boolean = true) { ...F @include(if: $yes) @spread(name: "x") ...F @skip(if: $yes)
-     ... @defer { a: shop { ...S @spread(name: "s") } } }
-   fragment F on Query { a: shop { name } } fragment S on Shop { seen }`,
-])('custom directives at the root reach the service beside deferred fields: %s', async (query) => {
-  const world = await sideBySide({ schema: shopWithPersons() });
-  const parts = await all(world.gateway, query);
-  expect(parts.flatMap(({ errors = [] }) => errors)).toEqual([]);
-  const sent = world.gateway.upstream.received.map(({ body }) => body);
-  const forwarded = sent.filter((body) => !body.includes('persons'));
-  for (const directive of query.match(/@(spread|inline|fragment)\(name: "\w+"\)/g)!) {
-    const written = JSON.stringify(directive).slice(1, -1);
-    expect(forwarded.some((body) => body.includes(written))).toBe(true);
-  }
-  const names = Object.keys(putTogether(parts)!).toSorted();
-  const whole = JSON.parse((await world.through({ query })).data!) as object;
-  expect(names).toEqual(Object.keys(whole).toSorted());
 });
 
 test(

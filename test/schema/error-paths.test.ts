@@ -50,14 +50,6 @@ const queries: [string, string][] = [
     'streamed edges',
     '{ c: candidatesConnection(first: 80) { e: edges @stream(initialCount: 8) { n: node { id s: score } } } }',
   ],
-  [
-    'streamed nodes with something put off',
-    '{ candidatesConnection(first: 40) { nodes @stream { id ... @defer { s: score } } } }',
-  ],
-  [
-    'what is put off',
-    '{ allActiveCandidates(limit: 8) { id } ... @defer { one: candidate(id: 7) { id s: score } } }',
-  ],
 ];
 
 const prefixed: [string, string][] = [

@@ -15,18 +15,15 @@ interface Caller {
 
 /** What is selected of a record, by how much of it depends on formats and conditions. */
 const RECORDS = {
-  'a field is deferred': '{ id ... @defer(label: "d") { NAME } }',
-  'a field is deferred under a condition': '{ id ... @defer(if: $on) { NAME } }',
   'fields are skipped and included': '{ id @skip(if: $on) NAME ... @include(if: $on) { x: id } }',
-  'a deferred fragment is spread twice': '{ id ...Name @defer ... @include(if: $on) { ...Name } }',
-  'a field of a nested list is deferred': '{ id ... @defer { LIST } }',
-  'a nested list has a deferred field': '{ id ...Name @defer(if: $on) LIST }',
+  'a fragment is spread twice': '{ id ...Name ... @include(if: $on) { ...Name } }',
+  'a nested list stands beside a condition': '{ id ...Name @include(if: $on) LIST }',
 };
 
 const CANDIDATE = {
   type: 'Candidate',
   name: 'name',
-  list: 'historyConnection(first: 1) { nodes { text ... @defer { at } } }',
+  list: 'historyConnection(first: 1) { nodes { text at } }',
 };
 const PERSON = { type: 'Person', name: 'firstName', list: 'firstName' };
 const [ONE, OTHER] = ['3', '4'].map((id) => encodeGlobalId({ type: 'Candidate', id }));
@@ -46,7 +43,7 @@ const FIELDS = [
   },
   {
     what: 'a connection',
-    root: 'candidatesConnection(first: 2) { nodes RECORD ... @defer { pageInfo { hasNextPage } } }',
+    root: 'candidatesConnection(first: 2) { nodes RECORD pageInfo { hasNextPage } }',
   },
   {
     what: 'a streamed connection',
@@ -60,10 +57,7 @@ const FIELDS = [
     what: 'an all… field below records',
     root: 'vacancies(first: 5) { items { id allCandidates(limit: 2) RECORD } }',
   },
-  {
-    what: 'a field next to a deferred one',
-    root: 'candidate(id: 3) RECORD ... @defer { failing }',
-  },
+  { what: 'a field next to one that fails', root: 'candidate(id: 3) RECORD failing' },
   { what: 'node', root: `node(id: "${ONE}") { ... on Candidate RECORD }`, needsNode: true },
   {
     what: 'nodes',
@@ -73,7 +67,7 @@ const FIELDS = [
   { what: 'a record that is looked up in a list', root: 'person(id: 3) RECORD', of: PERSON },
   {
     what: 'an introspection field',
-    root: '__type(name: "Candidate") { name ... @defer { kind } ... @skip(if: $on) { fields { name } } }',
+    root: '__type(name: "Candidate") { name kind ... @skip(if: $on) { fields { name } } }',
     isLocal: true,
   },
 ];
@@ -132,8 +126,7 @@ describe.each(['off', 'on'])('with NODE_INTERFACE=%s', (nodeInterface) => {
           const whole = callers.findIndex((caller) => caller.variables === variables);
           expect(data, query).toEqual(alone[whole]!.data);
         }
-        // The formats in parts differ only in how a payload is written.
-        for (const first of callers.filter(({ accept }) => accept !== ACCEPTED.at(-1))) {
+        for (const first of callers) {
           const others = callers.filter((caller) => caller !== first);
           const together = await atOnce(
             gateway,

@@ -4,7 +4,6 @@ import { systemClock } from '../../src/clock.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, altered, honest, json, refusal, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
-import { all } from '../support/clients/multipart.ts';
 import { makeExecutableSchema, fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
@@ -42,20 +41,6 @@ test('the same field under another alias is another query, and each answer has i
   gate.resolve();
   expect((await Promise.all(answers)).map(({ data }) => Object.keys(data))).toEqual([['a'], ['b']]);
   expect(sent(gateway)).toEqual([{}, {}, OTHER]);
-});
-
-test('a whole answer is not affected by another caller who defers a part', async () => {
-  await using gateway = await startGatewayOverFake();
-  const gate = Promise.withResolvers<void>();
-  gateway.upstream.answer(after(gate.promise, honest));
-  const query = '{ persons(first: 2) { items { id } ... @defer { pageInfo { hasNextPage } } } }';
-  const inParts = all(gateway, query);
-  await gateway.upstream.arrived(1);
-  const atOnce = gateway.ask<{ persons: object }>(query);
-  await allInFlight(gateway);
-  gate.resolve();
-  expect((await atOnce).data.persons).toHaveProperty('pageInfo');
-  expect((await inParts).length).toBeGreaterThan(1);
 });
 
 test('queries that differ, even in one variable, are not shared; nor is a query that was answered', async () => {

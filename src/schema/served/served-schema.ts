@@ -51,6 +51,14 @@ function withGlobalIds(schema: GraphQLSchema, { ids }: NodeInterface): GraphQLSc
   });
 }
 
+/** Removes the directive of a service that has it: its answers are read whole. */
+function withoutDefer(schema: GraphQLSchema): GraphQLSchema {
+  if (!schema.getDirective('defer')) return schema;
+  return mapSchema(schema, {
+    [MapperKind.DIRECTIVE]: (directive) => (directive.name === 'defer' ? null : directive),
+  });
+}
+
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
   /**
@@ -165,7 +173,8 @@ export function serveSnapshot(
     ],
     assumeValidSDL: true,
   });
-  const schema = nodes ? withGlobalIds(stitched, nodes) : stitched;
+  const offered = withoutDefer(stitched);
+  const schema = nodes ? withGlobalIds(offered, nodes) : offered;
   schema.description = snapshot.description;
   assertValidSchema(schema);
   const version = settings.federationVersion;

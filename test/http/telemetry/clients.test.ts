@@ -42,10 +42,7 @@ test('a request that is refused does not count for a client', async () => {
   expect(await gateway.counted()).toEqual({});
 });
 
-test.each([
-  '{ allPersons @stream { id } }',
-  '{ persons(first: 1) { items { id ... @defer { firstName } } } }',
-])('a client is named too if its answer is sent in parts: %s', async (query) => {
+test('a client is named too if its answer is sent in parts', async () => {
   const gateway = await start();
   const { handler } = gateway.gateway;
   const server = await listen(handler, { host: '127.0.0.1', port: 0 });
@@ -58,7 +55,7 @@ test.each([
       'graphql-client-name': 'kiosk',
       'graphql-client-version': '7',
     },
-    body: JSON.stringify({ query }),
+    body: JSON.stringify({ query: '{ allPersons @stream { id } }' }),
   });
   expect(await response.text()).toContain('"hasNext":false');
   await vi.waitFor(() => expect(gateway.lines()).toEqual([['kiosk', '7']]));

@@ -81,7 +81,7 @@ describe('the SDL of a pulled schema', () => {
       'name' in definition ? [definition.name?.value] : [],
     );
     expect(names).not.toEqual(expect.arrayContaining(['_Any']));
-    for (const name of ['_Any', '_Entity', '_Service', 'defer', 'stream']) {
+    for (const name of ['_Any', '_Entity', '_Service', 'stream']) {
       expect(names).not.toContain(name);
     }
     expect(sdl).not.toMatch(/_entities|_service/);

@@ -172,8 +172,6 @@ describe('null', () => {
   });
 
   test.each([
-    ['@defer', '{ me { name ... @defer { email contacts { city } } } }'],
-    ['@defer around an object', '{ teams { items { name ... @defer { lead { email name } } } } }'],
     ['@stream', '{ allPeople(limit: 55) @stream { id email } }'],
     ['@stream of a list that is refused', '{ allSalaries @stream { amount } }'],
   ])('%s sends null with an error, and nothing else', async (_, query) => {
@@ -224,7 +222,6 @@ describe('reject', () => {
 
   test.each([
     ['whatever its conditions are', '{ me { name email @include(if: false) } }'],
-    ['deferred or not', '{ me { name ... @defer { email } } }'],
     [
       'with a mutation beside it',
       'mutation { rename(id: "p1", name: "Bo") { name } mail(email: "x") }',

@@ -93,8 +93,6 @@ export interface JoinedAnswer {
   readonly data: Payload['data'];
   /** The errors of all parts, in an order that depends only on their contents. */
   readonly errors: readonly ReceivedError[];
-  /** Whether the service or the gateway failed to read a part of it, which is null or ends early then. */
-  readonly lacksParts: boolean;
 }
 
 export type Accepted = 'application/json' | typeof IN_PARTS;
@@ -123,7 +121,6 @@ export async function joinedAnswer(
   return {
     data: payloads[0]!.data ? putTogether(joined) : payloads[0]!.data,
     errors: errors.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
-    lacksParts: lacking.length > 0,
   };
 }
 

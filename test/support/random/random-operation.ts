@@ -2,7 +2,6 @@ import type { GeneratorValue } from 'fast-check';
 import fc from 'fast-check';
 import {
   getNamedType,
-  getNullableType,
   isAbstractType,
   isCompositeType,
   isEnumType,
@@ -124,8 +123,6 @@ export function randomDocument(
 export interface Extent {
   /** Fragments at the root and fragments used again, the schema's directives, defaults of variables. */
   readonly anything?: boolean;
-  /** `@defer` and `@stream`, and fragments at the root. */
-  readonly incremental?: boolean;
   /** Put before the names of fragments and variables. */
   readonly names?: string;
 }
@@ -135,18 +132,15 @@ export function randomSelection(
   rootType: GraphQLCompositeType,
   g: GeneratorValue,
   hints: ArgumentHints,
-  { anything = false, incremental = false, names = '' }: Extent = {},
+  { anything = false, names = '' }: Extent = {},
 ): RandomSelection & { readonly directives: string } {
   const variables: Record<string, unknown> = {};
   const definitions: string[] = [];
   const fragments: string[] = [];
-  let labels = 0;
   const named: { readonly name: string; readonly on: GraphQLCompositeType }[] = [];
   const chance = (percent: number) => g(fc.nat, { max: 99 }) < percent;
   const pick = <T>(from: readonly T[]): T => from[g(fc.nat, { max: from.length - 1 })]!;
 
-  // One with a default may be null, although the condition of a directive may not.
-  const conditionType = incremental ? 'Boolean = true' : 'Boolean!';
   const isMutation = rootType === schema.getMutationType();
   const isRoot = rootType === schema.getQueryType() || isMutation;
   const root = selectionSet(rootType, isRoot ? 0 : 2);
@@ -161,8 +155,8 @@ export function randomSelection(
 
   function selection(type: GraphQLCompositeType, depth: number): string {
     if (chance(8)) return `${chance(50) ? `t${g(fc.nat, { max: 2 })}: ` : ''}__typename`;
-    const spreads = isAbstractType(type) ? 50 : incremental ? 35 : anything ? 14 : 8;
-    if (chance(spreads) && (depth > 0 || anything || incremental)) return fragment(type, depth);
+    const spreads = isAbstractType(type) ? 50 : anything ? 14 : 8;
+    if (chance(spreads) && (depth > 0 || anything)) return fragment(type, depth);
     const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
     const reachable = fields.filter(
       (field) => depth < MAX_DEPTH || isLeafType(getNamedType(field.type)),
@@ -179,8 +173,7 @@ export function randomSelection(
     const alias = args.length > 0 || chance(30) ? `a${g(fc.nat, { max: 400 })}: ` : '';
     const call = args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name;
     const below = isCompositeType(type) ? ` ${selectionSet(type, depth + 1)}` : '';
-    const isList = isListType(getNullableType(field.type));
-    return `${alias}${call}${directive('FIELD')}${isList ? stream() : ''}${below}`;
+    return `${alias}${call}${directive('FIELD')}${below}`;
   }
 
   function fragment(type: GraphQLCompositeType, depth: number): string {
@@ -195,17 +188,17 @@ export function randomSelection(
           ? pick(possible)
           : type;
     const again = named.filter(({ on: other }) => other === on);
-    if ((anything || incremental) && again.length > 0 && chance(40)) {
-      return `...${pick(again).name}${directive('FRAGMENT_SPREAD')}${defer()}`;
+    if (anything && again.length > 0 && chance(40)) {
+      return `...${pick(again).name}${directive('FRAGMENT_SPREAD')}`;
     }
     const body = selectionSet(on, depth);
     const condition = on !== type || chance(80) ? ` on ${on.name}` : '';
-    if (chance(50)) return `...${condition}${directive('INLINE_FRAGMENT')}${defer()} ${body}`;
+    if (chance(50)) return `...${condition}${directive('INLINE_FRAGMENT')} ${body}`;
     const name = `F${names}${fragments.length}`;
     const custom = ownDirectives('FRAGMENT_DEFINITION');
     fragments.push(`fragment ${name} on ${on.name}${custom} ${body}`);
     named.push({ name, on });
-    return `...${name}${directive('FRAGMENT_SPREAD')}${defer()}`;
+    return `...${name}${directive('FRAGMENT_SPREAD')}`;
   }
 
   function directive(location: `${DirectiveLocation}`): string {
@@ -213,33 +206,15 @@ export function randomSelection(
     if (!chance(8)) return custom;
     const name = pick(['skip', 'include']);
     const value = chance(30);
-    return `${custom} @${name}(if: ${chance(50) ? variable(conditionType, value) : value})`;
+    return `${custom} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
   }
 
-  function defer(): string {
-    return incremental && chance(70) ? ` @defer${argumentList(incrementalArguments())}` : '';
-  }
-
-  function stream(): string {
-    if (!incremental || !chance(40)) return '';
-    const count = chance(60) ? [`initialCount: ${g(fc.nat, { max: 3 })}`] : [];
-    return ` @stream${argumentList([...count, ...incrementalArguments()])}`;
-  }
-
-  function incrementalArguments(): string[] {
-    const isOn = chance(70);
-    return [
-      ...(chance(30) ? [`if: ${chance(60) ? variable(conditionType, isOn) : isOn}`] : []),
-      ...(chance(20) ? [`label: "label${(labels += 1)}"`] : []),
-    ];
-  }
-
-  /** The schema's own directives that are allowed here; `@defer` and `@stream` belong to the gateway. */
+  /** The schema's own directives that are allowed here; `@stream` belongs to the gateway. */
   function ownDirectives(location: `${DirectiveLocation}`): string {
     if (!anything) return '';
     const allowed = schema
       .getDirectives()
-      .filter(({ name }) => !['skip', 'include', 'defer', 'stream'].includes(name))
+      .filter(({ name }) => !['skip', 'include', 'stream'].includes(name))
       .filter(({ locations }) => (locations as readonly string[]).includes(location));
     const constant = location === 'FRAGMENT_DEFINITION';
     const used = allowed
