@@ -79,8 +79,9 @@ function streamRules(context: ValidationContext): ASTVisitor {
       const report = (message: string, ...others: DirectiveNode[]) =>
         context.reportError(new GraphQLError(message, { nodes: [node, ...others] }));
       const field = context.getFieldDef();
-      if (field && !isListType(getNullableType(field.type))) {
-        report(`@stream is for lists, but ${field.name} is not a list.`);
+      const isAtRoot = context.getParentType() === context.getSchema().getQueryType();
+      if (field && !(isAtRoot && isListType(getNullableType(field.type)))) {
+        report(`@stream is for lists at the root of a query, but ${field.name} is not one.`);
       }
       const label = node.arguments?.find((argument) => argument.name.value === 'label')?.value;
       if (label === undefined || label.kind === Kind.NULL) return;

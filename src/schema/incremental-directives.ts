@@ -15,8 +15,8 @@ type Variables = Readonly<Record<string, unknown>>;
 /** The definition of `@stream`. */
 export const INCREMENTAL = parse(`
 """
-Returns the records of a list in parts to callers that accept multipart/mixed: those of an \`all…\` field of Query,
-and the edges and nodes of a connection of Query, page by page as they are read. Other callers get one whole answer.
+Returns the records of an \`all…\` field of Query in parts to callers that accept multipart/mixed, page by page as
+they are read. Other callers get one whole answer.
 """
 directive @stream(
   """The number of records in the first part, if the list has as many."""

@@ -6,8 +6,6 @@ import { listen } from '../../src/http/listen.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { partsOf, putTogether, type Payload } from '../support/clients/multipart.ts';
-import { compileRelayApp, type RelayApp } from '../support/clients/relay-app.ts';
-import { relay, relayEnvironment } from '../support/clients/relay-network.ts';
 
 interface Person {
   readonly id: string;
@@ -19,24 +17,16 @@ type Data = { readonly allPersons?: readonly Person[] } | undefined;
 /** Streams the operation, and reports what the client shows after each part. */
 type Stream = (show: (data: Data) => void) => Promise<void>;
 
-const QUERY = `query matrixQuery {
-  allPersons @stream(label: "matrixQuery$stream$all", initialCount: 3) { id firstName }
-}`;
+const QUERY = '{ allPersons @stream(label: "all", initialCount: 3) { id firstName } }';
 
 let gateway: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 let server: Awaited<ReturnType<typeof listen>>;
-let app: RelayApp;
 
 beforeAll(async () => {
-  const component = QUERY.replace('matrixQuery$stream$all', 'all');
-  app = compileRelayApp({
-    'matrix.js': `import { graphql } from 'relay-runtime';\ngraphql\`${component}\`;\n`,
-  });
   gateway = await startGatewayOverSandbox({ persons: 137 });
   server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
 });
 afterAll(async () => {
-  app.remove();
   await server.close();
   await gateway[Symbol.asyncDispose]();
 });
@@ -44,7 +34,6 @@ afterAll(async () => {
 test.each<[string, Stream]>([
   ['Apollo Client', apollo],
   ['urql', urql],
-  ['Relay', relayRuntime],
   ['a reader of multipart/mixed', readParts],
 ])('%s streams 137 records, and shows more of them with each part', async (_, stream) => {
   const shown: (readonly Person[])[] = [];
@@ -102,18 +91,6 @@ function urql(show: (data: Data) => void): Promise<void> {
       if (error) fail(error);
       show(data);
       if (!hasNext) done();
-    });
-  });
-}
-
-async function relayRuntime(show: (data: Data) => void): Promise<void> {
-  const environment = relayEnvironment(gateway);
-  const operation = relay.createOperationDescriptor(app.artifact('matrixQuery'), {});
-  await new Promise<void>((done, fail) => {
-    environment.execute({ operation }).subscribe({
-      next: () => show(environment.lookup(operation.fragment).data as Data),
-      complete: done,
-      error: fail,
     });
   });
 }

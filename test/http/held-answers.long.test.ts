@@ -97,10 +97,6 @@ test('after a request has ended in any way, nothing of its answer is held', asyn
   await leaves('{ allPersons { id firstName } }');
   await leaves('{ personsConnection(first: 100) { edges { node { id firstName } } } }');
   await leaves('{ allPersons @stream { id firstName } }', 'multipart/mixed');
-  await leaves(
-    '{ personsConnection(first: 100) { edges @stream { node { id firstName } } } }',
-    'multipart/mixed',
-  );
   upstream.answer(silence);
   const arrived = upstream.received.length;
   const early = post('query Early { persons { items { firstName } } }');

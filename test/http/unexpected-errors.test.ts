@@ -125,11 +125,6 @@ describe('after an unexpected error the caller gets only an id, which is also lo
 test.each([
   ['a drain', '{ allPersons { id } }', 'application/json'],
   ['a stream', '{ allPersons @stream { id } }', 'multipart/mixed'],
-  [
-    'a streamed connection',
-    '{ personsConnection(first: 80) { nodes @stream { id } } }',
-    'multipart/mixed',
-  ],
 ])('an unexpected error that interrupts %s has an id too', async (_, query, accept) => {
   const store = openSqliteStore(':memory:');
   const broken = { is: false };

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { all as allParts, putTogether } from '../support/clients/multipart.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
 const PERSONS = 137;
@@ -276,18 +275,13 @@ test('several connections of one operation are kept apart: aliases, arguments, r
   });
 });
 
-test('an edge whose fields are all skipped is an empty object, in a streamed connection too', async () => {
+test('an edge whose fields are all skipped is an empty object', async () => {
   await using gateway = await startGatewayOverSandbox();
   const { data, errors } = await gateway.ask(
     '{ personsConnection(first: 2) { edges { cursor @include(if: false) } totalCount } }',
   );
   expect(errors).toBeUndefined();
   expect(data).toEqual({ personsConnection: { edges: [{}, {}], totalCount: 137 } });
-  const parts = await allParts(
-    gateway,
-    '{ personsConnection(first: 3) { edges @stream(initialCount: 1) { cursor @skip(if: true) } } }',
-  );
-  expect(putTogether(parts)).toEqual({ personsConnection: { edges: [{}, {}, {}] } });
 });
 
 test('a page that one operation selects twice is fetched once', async () => {

@@ -46,10 +46,6 @@ const queries: [string, string][] = [
   ['one entity', '{ one: candidate(id: 7) { id s: score } }'],
   ['a mutation', 'mutation { r: rename(id: 7, name: "x") { id s: score } }'],
   ['a streamed list', '{ all: allCandidates @stream(initialCount: 8) { id s: score } }'],
-  [
-    'streamed edges',
-    '{ c: candidatesConnection(first: 80) { e: edges @stream(initialCount: 8) { n: node { id s: score } } } }',
-  ],
 ];
 
 const prefixed: [string, string][] = [

@@ -29,7 +29,6 @@ const QUERIES = [
   '{ openings(first: 3) { items { id candidates { items { id rank history { items { at } } } } } } }',
   `{ _entities(representations: [${PEOPLE}]) { ... on Candidate { id rank extra } } }`,
   '{ allActiveCandidates @stream(initialCount: 2) { id rank extra } }',
-  '{ candidatesConnection(first: 40) { edges @stream { node { id score } } } }',
   'mutation { rename(id: 3, name: "Candidate 3") { id name score } }',
   '{ __proto__: me { constructor: id toString: __typename } }',
 ];

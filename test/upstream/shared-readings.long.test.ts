@@ -46,10 +46,6 @@ const FIELDS = [
     root: 'candidatesConnection(first: 2) { nodes RECORD pageInfo { hasNextPage } }',
   },
   {
-    what: 'a streamed connection',
-    root: 'candidatesConnection(first: 2) { edges @stream { cursor node RECORD } }',
-  },
-  {
     what: '_entities',
     root: '_entities(representations: [{ __typename: "Candidate", id: 3 }]) { ... on Candidate RECORD }',
   },

@@ -173,8 +173,8 @@ export function serveSnapshot(
     ],
     assumeValidSDL: true,
   });
-  const offered = withoutDefer(stitched);
-  const schema = nodes ? withGlobalIds(offered, nodes) : offered;
+  const withDirectives = withoutDefer(stitched);
+  const schema = nodes ? withGlobalIds(withDirectives, nodes) : withDirectives;
   schema.description = snapshot.description;
   assertValidSchema(schema);
   const version = settings.federationVersion;

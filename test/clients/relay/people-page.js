@@ -19,5 +19,5 @@ function Person({ person }) {
 }
 
 const { gateway, credential, size } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-const environment = createEnvironment(gateway, () => credential, console.error);
+const environment = createEnvironment(gateway, () => credential);
 show(environment, h(People, { variables: size }));

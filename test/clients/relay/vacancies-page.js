@@ -59,6 +59,6 @@ function Vacancy({ index, vacancy }) {
 
 const { gateway } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
 show(
-  createEnvironment(gateway, () => ({}), console.error),
+  createEnvironment(gateway, () => ({})),
   h(Vacancies),
 );
