@@ -7,9 +7,6 @@ import { testGroups } from './test/support/processes/test-groups.ts';
 const { inProcess, ofProcesses, nightly } = testGroups();
 /** A file that takes more than two seconds, by CPU or by waiting, in `npm run test:fast` is named so. */
 const isLong = (file: string) => file.endsWith('.long.test.ts');
-/** Without the files that measure time or memory, and those that do not start a gateway. */
-const EVERY_HOOK =
-  /^test\/(http\/(anonymous|bad-requests|body-limits|both-ways|deferred|graphql-over|incremental|stream(ed|ing|s)|unexpected|auth\/(callers|scopes)|origin\/|telemetry\/|operations\/(?!kept))|answers\/extensions|same\/formats|stitching\/(?!any))/;
 
 export default defineConfig({
   // Vitest would give our files another build of graphql than Node gives the libraries, and two copies of graphql
@@ -57,19 +54,6 @@ export default defineConfig({
         test: {
           name: 'long',
           include: inProcess.filter(isLong),
-          setupFiles: ['test/support/processes/no-processes.ts'],
-          sequence: { groupOrder: 1 },
-          maxWorkers: availableParallelism(),
-        },
-      },
-      {
-        extends: true,
-        test: {
-          // The front door once more, with operations that go through the whole pipeline of Yoga.
-          name: 'every-hook',
-          include: inProcess.filter((file) => EVERY_HOOK.test(file)),
-          // A random test needs fewer cases here: the answers are those of the same plans.
-          env: { EVERY_HOOK: 'yes', RANDOM_RUNS: '20%' },
           setupFiles: ['test/support/processes/no-processes.ts'],
           sequence: { groupOrder: 1 },
           maxWorkers: availableParallelism(),

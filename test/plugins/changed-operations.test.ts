@@ -1,4 +1,11 @@
-import { GraphQLError, parse, visit, type ASTVisitor, type ValidationContext } from 'graphql';
+import {
+  GraphQLError,
+  parse,
+  visit,
+  type ASTVisitor,
+  type ExecutionResult,
+  type ValidationContext,
+} from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
@@ -144,6 +151,15 @@ describe.each(WAYS)('an operation that a plugin replaces in %s', (_, replacedBy)
   });
 });
 
+test('a plugin cannot make a mutation of a GET', async () => {
+  const gateway = await startWith({
+    onParams: ({ setParams }) => setParams({ query: 'mutation { rename }' }),
+  });
+  const headers = { 'apollo-require-preflight': 'yes' };
+  const response = await gateway.fetch('/graphql?query={__typename}', { headers });
+  expect(response.status).toBe(405);
+});
+
 const changed = (variableValues: unknown): Plugin => ({
   onExecute({ executeFn, setExecuteFn }) {
     setExecuteFn((args) => executeFn({ ...args, variableValues }) as unknown);
@@ -212,4 +228,46 @@ test.each<readonly [string, Plugin]>([
   await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow(
     /plugin.*schema/i,
   );
+});
+
+test('a plugin that replaces the schema for a request gets that request refused, and every later one', async () => {
+  const gateway = await startWith({
+    onEnveloped: ({ context, setSchema }) => {
+      const { request } = context as { request?: Request };
+      if (request?.headers.has('x-replace')) setSchema({});
+    },
+  });
+  expect((await gateway.ask(PAGE)).errors).toBeUndefined();
+  for (const headers of [{ 'x-replace': 'yes' }, {}]) {
+    const { errors } = await gateway.ask(PAGE, {}, { headers: headers as Record<string, string> });
+    expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+  }
+});
+
+describe('a result that a plugin changes', () => {
+  test('is sent as it is then, with the status and headers of its extensions', async () => {
+    const http = { status: 203, headers: { 'X-Kept': 'no' } };
+    const gateway = await startWith({
+      onExecute: () => ({
+        onExecuteDone: ({ result, setResult }) =>
+          setResult({ ...(result as ExecutionResult), extensions: { cost: 1, http } }),
+      }),
+    });
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: '{ __typename }' }),
+    });
+    expect([response.status, response.headers.get('x-kept')]).toEqual([203, 'no']);
+    expect(await response.json()).toEqual({
+      data: { __typename: 'Query' },
+      extensions: { cost: 1 },
+    });
+  });
+
+  test('is refused if it has neither data nor errors', async () => {
+    const gateway = await startWith({ onParams: ({ setResult }) => setResult({}) });
+    const { errors } = await gateway.ask(PAGE);
+    expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+  });
 });

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { countedHooks, type Seen } from './counted-hooks.ts';
 import {
-  ALL,
   FAILING,
   got,
   REFUSED,
@@ -33,13 +32,6 @@ async function seenOf(request: TestRequest): Promise<Seen> {
   expect(seen).toHaveLength(1);
   return seen[0]!;
 }
-
-test.each(ALL)(
-  'with a plugin that has every hook, $name is answered as without it',
-  async (request) => {
-    expect(await got(hooked, request)).toEqual(await got(plain, request));
-  },
-);
 
 const BEFORE = [
   'request',
@@ -119,8 +111,9 @@ describe('hooks see true values', () => {
   });
 
   test.each(STREAMED)('of $name: every payload in the format of its caller', async (request) => {
-    const { results } = await seenOf(request);
-    const { text } = await got(plain, request);
+    seen.length = 0;
+    const { text } = await got(hooked, request);
+    const [{ results }] = seen as [Seen];
     const payloads = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, json]) =>
       JSON.parse(json!),
     );

@@ -39,7 +39,7 @@ async function both(plugin: Plugin) {
     fetch: (path: string, init?: RequestInit) =>
       fetch(server.url + path, { ...init, signal: AbortSignal.timeout(5_000) }),
   };
-  return [overSocket, gateway];
+  return [overSocket, gateway] as const;
 }
 
 /** Nothing that a request has held is held any longer. */
@@ -88,36 +88,21 @@ const THROWING: readonly (readonly [string, Plugin])[] = [
   ['onResponse', { onResponse: boom }],
 ];
 
-describe.each(THROWING)('a plugin that throws in %s', (_, plugin) => {
-  test.each([PAGE, STREAM])(
-    'costs the caller of $name the answer, and nothing else',
-    async (request) => {
-      const gateway = await startWith(plugin);
-      for (let i = 0; i < 2; i += 1) {
-        const { text, headers } = await got(gateway, request);
-        expect(text).not.toMatch(/db\.internal|    at /);
-        expect(text).toContain('INTERNAL_SERVER_ERROR');
-        expect(text).not.toMatch(/"(?:items|allPersons)"/);
-        expect(headers['content-type']).toMatch(/json|multipart/);
-      }
-      expect(JSON.stringify(gateway.logged)).toContain('the disk of db.internal failed');
-      await expectNothingHeld(gateway);
-    },
-  );
-
-  test('does not keep a socket waiting', async () => {
-    const gateway = await startWith(plugin, { config: {} });
-    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-    onTestFinished(() => server.close());
-    const response = await fetch(`${server.url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: PAGE.query }),
-    });
-    expect(await response.text()).toContain('INTERNAL_SERVER_ERROR');
-    expect((await fetch(`${server.url}/health`)).status).toBe(200);
-  });
-});
+test.each(THROWING)(
+  'a plugin that throws in %s costs its caller the answer, and nothing else',
+  async (_, plugin) => {
+    const [overSocket, gateway] = await both(plugin);
+    for (const way of [overSocket, gateway]) {
+      const { text, headers } = await got(way, PAGE);
+      expect(text).not.toMatch(/db\.internal|    at |"items"/);
+      expect(text).toContain('INTERNAL_SERVER_ERROR');
+      expect(headers['content-type']).toMatch(/json/);
+    }
+    expect(JSON.stringify(gateway.logged)).toContain('the disk of db.internal failed');
+    expect((await overSocket.fetch('/health')).status).toBe(200);
+    await expectNothingHeld(gateway);
+  },
+);
 
 describe('whatever a plugin throws, its caller gets only an id', () => {
   const SECRET = 'secret of db.internal';
@@ -154,12 +139,7 @@ describe('whatever a plugin throws, its caller gets only an id', () => {
 
   test.each([
     ['a text', SECRET],
-    ['an object', { message: SECRET }],
-    ['nothing', undefined],
-    ['several errors', new AggregateError([new Error(SECRET)], SECRET)],
-    ['an error with the name of those of GraphQL', forged],
     ['an error of GraphQL about it', createGraphQLError(SECRET, { originalError: forged })],
-    ['the end of its patience', new DOMException(SECRET, 'TimeoutError')],
     ['an abort', new DOMException(SECRET, 'AbortError')],
   ])('%s', async (_, thrown) => {
     const gateway = await startWith(HOOKS);

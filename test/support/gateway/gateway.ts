@@ -10,7 +10,6 @@ import type { Additions } from '../../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { documentedSdl } from '../documented-sdl.ts';
-import { everyHook } from './every-hook.ts';
 import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served-once.ts';
 import { wrote } from './written.ts';
@@ -67,7 +66,7 @@ export async function startGateway(
     store = openSqliteStore(':memory:'),
     rescue,
     ledger,
-    plugins = process.env['EVERY_HOOK'] ? [everyHook()] : [],
+    plugins = [],
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const { log, logged } = recordingLog();

@@ -1,0 +1,446 @@
+import { request } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { startFront, type Body, type Front } from './front.ts';
+
+// Every request goes through a socket and through `fetch`, to a gateway without plugins, which answers it early, and to
+// one with a plugin that has every hook, which sends it through the whole pipeline of Yoga. All four answers are equal.
+
+const LISTED = 'https://people.example.com';
+const READER = 'key-of-a-reader';
+const GATE = 'key-of-the-router';
+const MAX_BODY = 2_000;
+
+const GUARDED: TestGatewayOptions['config'] = {
+  auth: {
+    apiKeys: [entryFor(READER, 'reader', 'read'), entryFor(GATE, 'gate', 'read', 'write', 'drain')],
+    jwt: undefined,
+    routerCallers: ['key:gate'],
+  },
+  corsOrigins: [LISTED],
+  maxBodyBytes: MAX_BODY,
+  maxDepth: 4,
+  maxAliases: 2,
+  maxTokens: 100,
+  pagesPerMinute: 1_000,
+  introspection: true,
+  graphiql: true,
+  mutations: 'all',
+};
+
+const GATEWAYS = {
+  /** With every check enabled. */
+  guarded: { config: GUARDED },
+  /** Accepts only trusted documents. */
+  trusted: {
+    config: { trustedDocumentsOnly: true },
+    trustedDocuments: { known: '{ me { id } }' },
+  },
+  /** Its callers need no credential. */
+  open: { config: { introspection: false, mutations: 'off' } },
+  /** Its caller has no page left. */
+  spent: { config: { pagesPerMinute: 1 } },
+  stopping: {},
+  closed: {},
+} satisfies Record<string, TestGatewayOptions>;
+
+type Fronts = Record<keyof typeof GATEWAYS, Front>;
+let plain: Fronts;
+let hooked: Fronts;
+const hooks: string[] = [];
+beforeAll(async () => {
+  plain = await startAll({});
+  hooked = await startAll({ plugins: [everyHook((hook) => hooks.push(hook))] });
+});
+afterAll(async () => {
+  for (const front of [plain, hooked].flatMap((fronts) => Object.values(fronts))) {
+    await front[Symbol.asyncDispose]();
+  }
+});
+
+async function startAll(options: TestGatewayOptions): Promise<Fronts> {
+  const started = Object.entries(GATEWAYS).map(
+    async ([name, given]) => [name, await startFront({ ...given, ...options })] as const,
+  );
+  const fronts = Object.fromEntries(await Promise.all(started)) as Fronts;
+  for (const send of [throughFetch, overSocket]) {
+    await send(fronts.spent, query('{ candidates(first: 1) { items { id } } }'));
+  }
+  fronts.stopping.gateway.gateway.sayNotReady();
+  await fronts.closed.gateway.gateway.close();
+  return fronts;
+}
+
+interface SentRequest {
+  readonly to?: keyof typeof GATEWAYS;
+  readonly method?: string;
+  readonly path?: string;
+  readonly host?: string;
+  /** In addition to `DEFAULTS`; a header without a value is not sent. */
+  readonly headers?: Record<string, string>;
+  readonly body?: unknown;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly headers: Record<string, unknown>;
+  readonly text: string;
+}
+
+const query = (text: string, more: object = {}) => ({ body: { query: text, ...more } });
+const inAddress = (text: string) => ({
+  method: 'GET',
+  path: `/graphql?query=${encodeURIComponent(text)}`,
+});
+const ME = query('{ me { id } }');
+const BY_ID = 'query ($id: Int!) { candidate(id: $id) { id } }';
+const RENAME = 'mutation { rename(id: 1, name: "New") { name } }';
+const asGate = { headers: { 'x-api-key': GATE } };
+const anonymous = { 'x-api-key': '' };
+const OPTIONAL = ['id', 'name', 'stage', 'score', 'rank'].map((name) => `${name} @skip(if: false)`);
+/** Each fragment spreads the next one seven times: more than 10,000 fields, within the limit of tokens. */
+const SPREADS = ['A', 'B', 'C', 'D'].map((name) => `...${name} `.repeat(7));
+const FRAGMENTS = [...SPREADS.slice(1), 'id '.repeat(7)].map(
+  (inside, at) => `fragment ${'ABCD'[at]} on Named { ${inside}}`,
+);
+
+type Row = readonly [name: string, sent: SentRequest, status: number, expected: unknown];
+
+/** Refused before the service is asked. @returns rows whose last part is the code, or undefined where it is no GraphQL */
+const REFUSED: readonly Row[] = [
+  // Where the request comes from.
+  ['a foreign host name', { host: 'evil.example', ...ME }, 421, 'FORBIDDEN'],
+  ['an unknown path', { path: '/elsewhere', ...ME }, 404, undefined],
+  ['a path that ends like a probe', { path: '//evil/graphql?x=/health', ...ME }, 404, undefined],
+  ['no credential', { headers: anonymous, ...ME }, 401, 'UNAUTHENTICATED'],
+  ['an unknown API key', { headers: { 'x-api-key': 'unknown' }, ...ME }, 401, 'UNAUTHENTICATED'],
+  [
+    'a page of another site',
+    { headers: { 'sec-fetch-site': 'cross-site' }, ...ME },
+    403,
+    'FORBIDDEN',
+  ],
+  [
+    'a GET without a header that needs a preflight',
+    { to: 'open', ...inAddress('{ me { id } }'), headers: anonymous },
+    400,
+    'BAD_USER_INPUT',
+  ],
+  // What form it has.
+  ['another method', { method: 'PUT', body: {} }, 405, 'BAD_USER_INPUT'],
+  [
+    'a form',
+    { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'query={me{id}}' },
+    415,
+    'BAD_USER_INPUT',
+  ],
+  [
+    'a compressed body',
+    { headers: { 'content-encoding': 'gzip' }, body: 'x' },
+    415,
+    'BAD_USER_INPUT',
+  ],
+  ['a large body', query('{ me { id } }'.padEnd(MAX_BODY)), 413, 'BAD_USER_INPUT'],
+  ['a long address', inAddress('{ me { id } }'.padEnd(MAX_BODY)), 414, 'BAD_USER_INPUT'],
+  ['a body that is not JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
+  ['a batch', { body: [{ query: '{ me { id } }' }] }, 400, 'BAD_USER_INPUT'],
+  ['no query', { body: {} }, 400, 'BAD_USER_INPUT'],
+  ['a type of answer that is not sent', { headers: { accept: 'text/csv' }, ...ME }, 406, undefined],
+  // What the operation is.
+  ['a text that is not trusted', { to: 'trusted', ...ME }, 403, 'FORBIDDEN'],
+  [
+    'an id that is not trusted',
+    { to: 'trusted', body: { id: 'x' } },
+    400,
+    'PERSISTED_QUERY_NOT_FOUND',
+  ],
+  ['a syntax error', query('{'), 400, 'BAD_USER_INPUT'],
+  ['an unknown operation', query('{ me { id } }', { operationName: 'A' }), 400, 'BAD_USER_INPUT'],
+  ['an unknown field', query('{ nothing }'), 400, 'BAD_USER_INPUT'],
+  ['a reserved name', query('{ me { _rs: id } }'), 400, 'BAD_USER_INPUT'],
+  ['a missing variable', query(BY_ID), 400, 'BAD_USER_INPUT'],
+  ['a wrong variable', query(BY_ID, { variables: { id: 'x' } }), 400, 'BAD_USER_INPUT'],
+  ['a mutation in an address', inAddress(RENAME), 405, 'BAD_USER_INPUT'],
+  [
+    'introspection',
+    { to: 'open', ...query('{ __schema { types { name } } }') },
+    400,
+    'BAD_USER_INPUT',
+  ],
+  ['a missing scope', query(RENAME), 403, 'FORBIDDEN'],
+  ['fields of a router', query('{ _service { sdl } }'), 403, 'FORBIDDEN'],
+  // How large it is.
+  ['tokens', query(`{ me { ${'id '.repeat(100)} } }`), 400, 'OPERATION_TOO_COMPLEX'],
+  [
+    'levels',
+    query('{ candidate(id: 1) { vacancy { lead { vacancy { id } } } } }'),
+    400,
+    'OPERATION_TOO_COMPLEX',
+  ],
+  [
+    'levels of introspection',
+    query(`{ __schema { queryType ${'{ ofType '.repeat(18)} { name } ${'}'.repeat(18)} } }`),
+    400,
+    'OPERATION_TOO_COMPLEX',
+  ],
+  ['aliases', query('{ me { a: id b: id c: id } }'), 400, 'OPERATION_TOO_COMPLEX'],
+  ['root fields', query(`{ ${'__typename '.repeat(51)} }`), 400, 'OPERATION_TOO_COMPLEX'],
+  [
+    'directives',
+    query(
+      `{ candidate(id: 1) { ${'...A '.repeat(21)} } } fragment A on Candidate { ${OPTIONAL.join(' ')} }`,
+    ),
+    400,
+    'OPERATION_TOO_COMPLEX',
+  ],
+  ['fields', query(`{ me { ${SPREADS[0]}} } ${FRAGMENTS.join(' ')}`), 400, 'OPERATION_TOO_COMPLEX'],
+  ['a name', query(`{ ${'a'.repeat(256)}: __typename }`), 400, 'OPERATION_TOO_COMPLEX'],
+];
+
+const refusal = (code: string) => ({ data: null, errors: [{ extensions: { code } }] });
+
+/** Answered, also with errors. The last part of a row matches the body. */
+const ANSWERED: readonly Row[] = [
+  ['a type name', query('{ __typename }'), 200, { data: { __typename: 'Query' } }],
+  ['a field of the service', ME, 200, { data: { me: { id: 1 } } }],
+  ['a GET', inAddress('{ me { id } }'), 200, { data: { me: { id: 1 } } }],
+  [
+    'variables, and one of two operations',
+    query(`query A { __typename } ${BY_ID.replace('query', 'query B')}`, {
+      operationName: 'B',
+      variables: { id: 7 },
+    }),
+    200,
+    { data: { candidate: { id: 7 } } },
+  ],
+  [
+    'a trusted document',
+    { to: 'trusted', body: { id: 'known' } },
+    200,
+    { data: { me: { id: 1 } } },
+  ],
+  [
+    'an error of the service',
+    query('{ failing me { id } }'),
+    200,
+    { data: { failing: null, me: { id: 1 } }, errors: [{ path: ['failing'] }] },
+  ],
+  [
+    'a drain that asks for a stream, from a caller that takes no parts',
+    query('{ allCandidates(limit: 2) @stream { id } }'),
+    200,
+    { data: { allCandidates: [{ id: 1 }, { id: 2 }] } },
+  ],
+  [
+    'a connection',
+    query('{ candidatesConnection(first: 1) { edges { node { id } } pageInfo { hasNextPage } } }'),
+    200,
+    {
+      data: {
+        candidatesConnection: { edges: [{ node: { id: 1 } }], pageInfo: { hasNextPage: true } },
+      },
+    },
+  ],
+  [
+    'a cursor that is not one',
+    query('{ candidatesConnection(first: 1, after: "x") { nodes { id } } }'),
+    200,
+    { errors: [{ path: ['candidatesConnection'], extensions: { code: 'CURSOR_INVALID' } }] },
+  ],
+  [
+    'introspection',
+    query('{ __type(name: "Robot") { name } }'),
+    200,
+    { data: { __type: { name: 'Robot' } } },
+  ],
+  ['a mutation', { ...asGate, ...query(RENAME) }, 200, { data: { rename: { name: 'New' } } }],
+  [
+    'a mutation that is switched off',
+    { to: 'open', ...query(RENAME) },
+    200,
+    { ...refusal('FORBIDDEN'), data: { rename: null } },
+  ],
+  [
+    'a router',
+    { ...asGate, ...query('{ _service { sdl } }') },
+    200,
+    { data: { _service: { sdl: expect.stringContaining('@key') as string } } },
+  ],
+  [
+    'a list without the scope drain',
+    query(
+      '{ candidates { items { friends { id } } } activeCandidates { items { friends { id } } } }',
+    ),
+    200,
+    refusal('FORBIDDEN'),
+  ],
+  [
+    'a caller without budget',
+    { to: 'spent', ...query('{ candidates(first: 1) { items { id } } }') },
+    200,
+    { errors: [{ extensions: { code: 'RATE_LIMITED' } }] },
+  ],
+  [
+    'an operation while the gateway stops',
+    { to: 'stopping', ...ME },
+    200,
+    { data: { me: { id: 1 } } },
+  ],
+  [
+    'an operation when its connections are closed',
+    { to: 'closed', ...ME },
+    200,
+    { errors: [{ message: 'The gateway is stopping. Send the request again.' }] },
+  ],
+];
+
+/** No operations. The last part of a row is the content type. */
+const OTHERS: readonly Row[] = [
+  ['a probe', { method: 'GET', path: '/health', headers: anonymous }, 200, undefined],
+  [
+    'a probe of readiness',
+    { to: 'stopping', method: 'GET', path: '/ready' },
+    503,
+    'application/json; charset=utf-8',
+  ],
+  [
+    'a preflight',
+    {
+      method: 'OPTIONS',
+      headers: { origin: LISTED, 'access-control-request-method': 'POST', ...anonymous },
+    },
+    204,
+    undefined,
+  ],
+  [
+    'GraphiQL',
+    { method: 'GET', headers: { accept: 'text/html', ...anonymous } },
+    200,
+    'text/html; charset=utf-8',
+  ],
+];
+
+test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, code) => {
+  const before = upstreamRequests();
+  const answer = await answerOnEveryWay(sent);
+  expect(answer.status).toBe(status);
+  if (code !== undefined) {
+    const { data, errors } = JSON.parse(answer.text) as Body;
+    expect([data, errors?.[0]?.extensions.code]).toEqual([undefined, code]);
+  }
+  expect(upstreamRequests()).toBe(before);
+});
+
+test.each(ANSWERED)('%s is answered alike on every way', async (_, sent, status, body) => {
+  const answer = await answerOnEveryWay(sent);
+  expect(answer.status).toBe(status);
+  expect(JSON.parse(answer.text)).toMatchObject(body as object);
+});
+
+test.each(OTHERS)('%s is answered alike on every way', async (_, sent, status, type) => {
+  const answer = await answerOnEveryWay(sent);
+  expect([answer.status, answer.headers['content-type']]).toEqual([status, type]);
+});
+
+test('an answer has its headers on every way, and a line in the log', async () => {
+  const headers = { origin: LISTED, 'x-request-id': 'mine' };
+  expect((await answerOnEveryWay({ headers, ...query('{ __typename }') })).headers).toEqual({
+    'access-control-allow-origin': LISTED,
+    'access-control-expose-headers': expect.stringContaining('x-request-id') as string,
+    'cache-control': 'private, no-store',
+    'content-type': 'application/graphql-response+json; charset=utf-8',
+    vary: 'Origin',
+  });
+  for (const { guarded } of [plain, hooked]) {
+    const lines = guarded.gateway.logged.filter(({ requestId }) => requestId === 'mine');
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatchObject({ status: 200, caller: 'reader', operationType: 'query' });
+  }
+});
+
+/** The answer to a request, which is the same on all ways. */
+async function answerOnEveryWay(sent: SentRequest): Promise<Answered> {
+  const called = hooks.length;
+  const to = sent.to ?? 'guarded';
+  const early = comparable(await throughFetch(plain[to], sent));
+  expect(comparable(await overSocket(plain[to], sent))).toEqual(early);
+  expect(comparable(await throughFetch(hooked[to], sent))).toEqual(early);
+  expect(comparable(await overSocket(hooked[to], sent))).toEqual(early);
+  expect(hooks.slice(called)).toContain('onResponse');
+  return early;
+}
+
+/** Without what is different for each request, and what HTTP has of its own. */
+function comparable({ status, headers, text }: Answered): Answered {
+  const { 'x-request-id': id, ...others } = headers;
+  expect(id).toMatch(/^(?:[\w-]{36}|mine)$/);
+  for (const name of ['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding']) {
+    delete others[name];
+  }
+  // Seconds pass between two of the requests.
+  return { status, headers: others, text: text.replaceAll(/(in |"retryAfter":)\d+/g, '$1 0') };
+}
+
+/** The number of requests that have reached a service. */
+function upstreamRequests(): number {
+  const all = [plain, hooked].flatMap((fronts) => Object.values(fronts));
+  return all.reduce((sum, { service }) => sum + service.stats.requests.graphql, 0);
+}
+
+const DEFAULTS = {
+  'content-type': 'application/json',
+  accept: 'application/graphql-response+json',
+  'x-api-key': READER,
+};
+
+function sendable({
+  method = 'POST',
+  path = '/graphql',
+  host = 'localhost',
+  headers,
+  body,
+}: SentRequest) {
+  const isSafe = method === 'GET' || method === 'OPTIONS';
+  const all = Object.entries({ ...DEFAULTS, ...headers }).filter(
+    // A page cannot send a GET with the content type of JSON.
+    ([name, value]) => value !== '' && !(isSafe && name === 'content-type'),
+  );
+  return {
+    method,
+    path,
+    host,
+    headers: Object.fromEntries(all),
+    text: isSafe || typeof body === 'string' ? (body as string | undefined) : JSON.stringify(body),
+  };
+}
+
+async function throughFetch({ gateway }: Front, sent: SentRequest): Promise<Answered> {
+  const { method, path, host, headers, text: body } = sendable(sent);
+  const init = { method, headers, ...(body !== undefined && { body }) };
+  const response = await gateway.gateway.handler.fetch(new Request(`http://${host}${path}`, init));
+  return {
+    status: response.status,
+    headers: Object.fromEntries(response.headers),
+    text: await response.text(),
+  };
+}
+
+function overSocket({ url }: Front, sent: SentRequest): Promise<Answered> {
+  const { method, path, host, headers, text: body } = sendable(sent);
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
+    request(options, (response) => {
+      const { statusCode = 0 } = response;
+      textOf(response).then(
+        (read) => resolve({ status: statusCode, headers: response.headers, text: read }),
+        reject,
+      );
+    })
+      .on('error', reject)
+      .end(body);
+  });
+}
