@@ -16,7 +16,7 @@ import { payroll, payrollSdl } from './payroll.ts';
 const QUERY = '{ allPersons(limit: 3) { firstName salaryBand } }';
 
 const gateway = pathOf('../../src/main.ts');
-const hive = pathOf('../../node_modules/.bin/hive-gateway');
+const hive = pathOf('../../bench/node_modules/.bin/hive-gateway');
 const folder = mkdtempSync(join(tmpdir(), 'supergraph-'));
 const children: ChildProcess[] = [];
 const ending = new AbortController();
@@ -44,7 +44,7 @@ async function serve(): Promise<void> {
   const payrollUrl = `http://127.0.0.1:${await listen(server, '0')}/graphql`;
 
   // A registry does the same with the schemas that are published to it.
-  const print = ['schema', 'print', '--subgraph', '--federation', '2.9'];
+  const print = ['schema', 'print', '--subgraph'];
   const recruitingSdl = execFileSync(process.execPath, [gateway, ...print], { encoding: 'utf8' });
   const { supergraphSdl, errors } = composeServices([
     { name: 'recruiting', url: recruitingUrl, typeDefs: parse(recruitingSdl) },

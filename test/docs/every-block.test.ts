@@ -106,10 +106,10 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/schema/entities/node-interface.test.ts: person(id:) and representations take': {
     'docs/relay.md': ['query Again'],
   },
-  'test/federation/across-subgraphs.test.ts: the credential of the router is sent': {
+  'test/federation/router.nightly.test.ts: Hive Gateway, configured as documented': {
     'docs/supergraph.md': ['// router.config.ts'],
   },
-  'test/federation/router-scopes.test.ts: Hive Gateway': {
+  'test/federation/router-scopes.nightly.test.ts: Hive Gateway': {
     'docs/supergraph.md': ['genericAuth: {'],
   },
   'test/library/packed.test.ts: the programs of docs/library.md': {

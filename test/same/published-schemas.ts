@@ -40,5 +40,5 @@ function accepted(schema: GraphQLSchema): GraphQLSchema {
 
 /** Reads the file, since an `import` of the packages returns code, or nothing. */
 function textOf(file: string): string {
-  return readFileSync(`node_modules/${file}`, 'utf8');
+  return readFileSync(`bench/node_modules/${file}`, 'utf8');
 }

@@ -1,4 +1,3 @@
-import type { Config } from '../../../src/config.ts';
 import { entryFor } from '../gateway/api-key.ts';
 import type { PublishedSubgraph } from './composition.ts';
 import { documentedSdl } from '../documented-sdl.ts';
@@ -27,18 +26,12 @@ export interface RecruitingOptions {
   readonly prefix?: string;
   /** The name of the service's query root. */
   readonly root?: string;
-  /** FEDERATION_VERSION */
-  readonly federationVersion?: Config['federationVersion'];
-  /** The content of adapters.json. */
-  readonly overrides?: unknown;
 }
 
 export async function startRecruiting({
   persons = 230,
   prefix = '',
   root = 'Query',
-  federationVersion = '2.3',
-  overrides,
 }: RecruitingOptions = {}): Promise<RecruitingSubgraph> {
   const snapshot = documentedSdl.replaceAll(/\bQuery\b/g, root);
   const ids = Array.from({ length: persons }, (_, index) => `person-${index}`);
@@ -53,10 +46,8 @@ export async function startRecruiting({
     },
     {
       snapshot,
-      overrides,
       config: {
         schemaPrefix: prefix || undefined,
-        federationVersion,
         auth: {
           apiKeys: [
             entryFor(ROUTER_KEY, 'router', 'read', 'drain'),

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { blockWith } from '../docs/documents.ts';
 import { askAt, type GraphqlAnswer, type Question } from '../gateway/ask-at.ts';
@@ -21,7 +21,9 @@ export interface RouterOptions {
 }
 
 const ANNOUNCE_PORT = resolve('test/support/supergraph/announce-port.ts');
-const PROGRAM = resolve('node_modules/.bin/hive-gateway');
+/** Packages that are installed for benchmarks and at night only. */
+const PEERS = resolve('bench/node_modules');
+const PROGRAM = join(PEERS, '.bin/hive-gateway');
 
 export async function startRouter({
   supergraph,
@@ -29,9 +31,10 @@ export async function startRouter({
   enforcesScopes = false,
 }: RouterOptions): Promise<Router> {
   const folder = temporaryFolder();
-  const file = join(folder.path, 'supergraph.graphql');
+  symlinkSync(PEERS, folder.file('node_modules'));
+  const file = folder.file('supergraph.graphql');
   writeFileSync(file, supergraph);
-  const config = join(folder.path, 'router.config.ts');
+  const config = folder.file('router.config.ts');
   writeFileSync(config, documentedConfig(enforcesScopes));
   const command = `supergraph ${file} --config-path ${config} --host 127.0.0.1 --port 0 --disable-websockets`;
   const program = startProcess(['--import', ANNOUNCE_PORT, PROGRAM, ...command.split(' ')], {
@@ -50,20 +53,11 @@ export async function startRouter({
   }
 }
 
-/** Its imports are resolved here, because the file is in a folder without packages. */
 function documentedConfig(enforcesScopes: boolean): string {
   const config = blockWith('docs/supergraph.md', 'gatewayConfig');
-  const parts = enforcesScopes
-    ? [
-        blockWith('docs/supergraph.md', 'genericAuth: {'),
-        config.replace('defineConfig({', 'defineConfig({ ...scopes,'),
-      ]
-    : [config];
-  return parts
-    .join('\n')
-    .replaceAll(
-      "'@graphql-hive/gateway'",
-      JSON.stringify(import.meta.resolve('@graphql-hive/gateway')),
-    )
-    .replace("'./costs.ts'", JSON.stringify(resolve('examples/supergraph/costs.ts')));
+  if (!enforcesScopes) return config;
+  return [
+    blockWith('docs/supergraph.md', 'genericAuth: {'),
+    config.replace('defineConfig({', 'defineConfig({ ...scopes,'),
+  ].join('\n');
 }

@@ -1,17 +1,19 @@
-import { composed } from './composition.ts';
+import { executedSupergraph, type ExecutedSupergraph } from './executed.ts';
 import { startPayroll, type PayrollSubgraph } from './payroll-subgraph.ts';
 import { ROUTER_KEY, startRecruiting, type RecruitingSubgraph } from './recruiting-subgraph.ts';
 import { startReviews, type ReviewsOptions, type ReviewsSubgraph } from './reviews-subgraph.ts';
-import { startRouter, type Router } from './router.ts';
 
-/** The recruiting subgraph composed with two others, behind a router. */
-export interface Supergraph extends Router {
+/** The recruiting subgraph and two others. */
+export interface Subgraphs extends AsyncDisposable {
   readonly recruiting: RecruitingSubgraph;
   readonly reviews: ReviewsSubgraph;
   readonly payroll: PayrollSubgraph;
   /** Counts requests from this call on. */
   forget(): void;
 }
+
+/** The subgraphs composed, and executed in this process. */
+export type Supergraph = Subgraphs & ExecutedSupergraph;
 
 export interface SupergraphOptions {
   /** SCHEMA_PREFIX */
@@ -24,40 +26,35 @@ export interface SupergraphOptions {
 /** The id of a person who does not exist, to whom the first review refers. The second has no author. */
 export const UNKNOWN_ID = 'nobody';
 
-export async function startSupergraph({
+export async function startSubgraphs({
   prefix = '',
   root = 'Query',
   pageInfo = '',
-}: SupergraphOptions = {}): Promise<Supergraph> {
+}: SupergraphOptions = {}): Promise<Subgraphs> {
   const recruiting = await startRecruiting({ prefix, root });
   const ids = recruiting.persons.map(({ id }) => id);
   const person = `${prefix}Person`;
   const payroll = await startPayroll(ids, person);
   const reviews = await startReviews([UNKNOWN_ID, null, ...ids], { person, pageInfo });
   const subgraphs = [recruiting, payroll, reviews];
-  const close = async () => {
-    for (const subgraph of subgraphs) await subgraph[Symbol.asyncDispose]();
+  return {
+    recruiting,
+    reviews,
+    payroll,
+    forget: () => {
+      for (const { received } of subgraphs) received.length = 0;
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const subgraph of subgraphs) await subgraph[Symbol.asyncDispose]();
+    },
   };
-  try {
-    const router = await startRouter({
-      supergraph: composed(subgraphs),
-      env: { RECRUITING_KEY: ROUTER_KEY },
-    });
-    return {
-      ...router,
-      recruiting,
-      reviews,
-      payroll,
-      forget: () => {
-        for (const { received } of subgraphs) received.length = 0;
-      },
-      [Symbol.asyncDispose]: async () => {
-        await router[Symbol.asyncDispose]();
-        await close();
-      },
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+}
+
+export async function startSupergraph(options: SupergraphOptions = {}): Promise<Supergraph> {
+  const subgraphs = await startSubgraphs(options);
+  const { recruiting, payroll, reviews } = subgraphs;
+  const executed = executedSupergraph([recruiting, payroll, reviews], {
+    recruiting: { 'x-api-key': ROUTER_KEY },
+  });
+  return { ...subgraphs, ...executed };
 }
