@@ -9,7 +9,7 @@ import { startUpstream } from '../services.ts';
 
 const ROUNDS = 5;
 const OPTIONS = { rounds: ROUNDS, ms: 2_000, warmUpMs: 3_000 };
-/** Keys in another order are read value by value: see docs/decisions.md. */
+/** Keys in another order are read value by value, because servers send them in the order of the selection. */
 const STYLES: readonly (readonly [style: JsonStyle, atLeast: number])[] = [
   ['pretty', 4],
   ['reversed keys', 1],

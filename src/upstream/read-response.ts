@@ -65,7 +65,7 @@ export const MAX_RESPONSE_BYTES = 64 * MEGABYTE;
  * Other answers are not, and their text is not passed on.
  *
  * @param facts `token`: the token that the request was sent with. It is removed from everything that is passed on to
- *   callers and to logs: see decisions.md about a token that is written with escapes.
+ *   callers and to logs. One that is written with JSON escapes is not recognized: access tokens need none.
  */
 export function* readResponse(
   { status, headers, body }: HttpAnswer,
