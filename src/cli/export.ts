@@ -1,14 +1,7 @@
-import { basename, dirname, join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { readConfig, readNamedSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
-import {
-  exportOperation,
-  ID_KEY,
-  PARENT_KEY,
-  type ExportOperation,
-} from '../export/export-operation.ts';
-import type { Json } from '../json.ts';
+import { exportOperation } from '../export/export-operation.ts';
 import { checkFolder, openExportFile, ReaderLeft, streamOutput } from '../export/export-output.ts';
 import { exportedPages } from '../export/exported-pages.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
@@ -27,7 +20,6 @@ interface ExportOptions {
   readonly format?: FormatName;
   readonly limit?: number;
   readonly output?: string;
-  readonly child: readonly string[];
   readonly gzip: boolean;
   readonly resume: boolean;
   readonly force: boolean;
@@ -50,11 +42,6 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
   const formatName = formatOf(options);
-  if (options.child.length > 0 && path === undefined) {
-    throw new OperatorMistake(
-      '--child writes more than one file. Name the first one with --output.',
-    );
-  }
   if (path !== undefined) checkFolder(path);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
@@ -66,7 +53,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
   const { field, fields, args } = options;
   const operation = await exportOperation(
-    { field, fields, args, children: options.child },
+    { field, fields, args },
     patientGateway(gateway, {
       clock: systemClock,
       onWait: ({ message }, seconds) => say(`${message} Trying again in ${seconds} s.`),
@@ -79,14 +66,14 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (operation.perhapsCut.length > 0) stderr.write(perhapsCut(operation.perhapsCut));
   const format = recordFormat(formatName, operation.keys);
   const { header } = format;
-  const below = childFiles(path, operation, formatName);
   const isGzip = options.gzip || path?.endsWith('.gz') === true;
   const output =
     path === undefined
       ? streamOutput(terminal.stdout, { header, isGzip, signal })
       : await openExportFile({
           ...options,
-          files: [{ path, header }, ...below],
+          path,
+          header,
           isGzip,
           begun: {
             operation: operation.text(limit),
@@ -132,7 +119,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     for await (const page of pages) {
       const records = state.newOf(page).slice(0, needed());
       const values = records.map(({ value }) => value);
-      await output.write([format.write(values), ...below.map(({ linesOf }) => linesOf(values))], {
+      await output.write(format.write(values), {
         ids: records.map(({ id }) => id),
         faults: page.faults.length,
         after: page.resumeAfter,
@@ -150,8 +137,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
   }
   const { records, faults, counted } = state.progress;
-  const where =
-    path === undefined ? '' : ` in ${[path, ...below.map((each) => each.path)].join(', ')}`;
+  const where = path === undefined ? '' : ` in ${path}`;
   say(`${count(records, 'record')}${where}. ${progress.end(state.progress)}`);
   if (hasFewer()) stderr.write(fewerThan(counted!, options.allowFewer));
   if (faults > 0) {
@@ -172,49 +158,6 @@ function perhapsCut(names: readonly string[]): string {
 /** Whether the export fails again until its operator has corrected something. */
 function isMistake(error: unknown): error is GatewayFailure {
   return error instanceof GatewayFailure && error.isMistake === true;
-}
-
-interface ChildFile {
-  readonly path: string;
-  readonly header: string;
-  /** The elements of the lists of these records. @throws OperatorMistake if it is not a list */
-  linesOf(records: readonly Json[]): string;
-}
-
-/** `persons.csv.gz` has its history in `persons.history.csv.gz`. */
-function childFiles(
-  path: string | undefined,
-  { children }: ExportOperation,
-  formatName: FormatName,
-): readonly ChildFile[] {
-  if (path === undefined) return [];
-  const folder = dirname(path);
-  const [, stem = '', ending = ''] =
-    /^(.+?)((?:\.(?:ndjson|jsonl|json|csv|txt))?(?:\.gz)?)$/i.exec(basename(path)) ?? [];
-  const names = children.map(({ name }) => name);
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined)
-    throw new OperatorMistake(`--child ${twice} is given twice. Remove one.`);
-  return children.map(({ name, key, keys }) => {
-    const format = recordFormat(formatName, [PARENT_KEY, ...keys]);
-    return {
-      path: join(folder, `${stem}.${name}${ending}`),
-      header: format.header,
-      linesOf: (records) =>
-        records
-          .map((record) => {
-            const list = record.get(key);
-            if (list === undefined || list.isNull) return '';
-            if (list.kind !== 'list')
-              throw new OperatorMistake(
-                `${name} is not a list. Give --child the name of its all… field.`,
-              );
-            const elements = Array.from(list.elements()).filter((each) => !each.isNull);
-            return format.writeBelow(record.get(ID_KEY)!, elements);
-          })
-          .join(''),
-    };
-  });
 }
 
 function fewerThan(counted: number, isAllowed: boolean): string {

@@ -102,12 +102,6 @@ const COMMANDS: Record<string, CommandEntry> = {
         'fields of a record, as in GraphQL (default: all plain fields)',
       ),
       option('--args <filters>', `filters of the list, as in GraphQL, such as 'status: OPEN'`),
-      option(
-        '--child <list>',
-        'write this list of each record to a file of its own, such as history; may be given more than once',
-      )
-        .argParser((list: string, before: readonly string[]) => [...before, list])
-        .default([], 'none'),
       choice(
         '--format <format>',
         'one record a line (default: as the name of the file ends, otherwise ndjson)',

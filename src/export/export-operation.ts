@@ -38,18 +38,6 @@ interface ExportSelection {
   readonly fields: string | undefined;
   /** The filters of the list, as in GraphQL, such as `status: OPEN`. */
   readonly args: string | undefined;
-  /** Lists below a record, as in GraphQL, such as `history { at stage }`, or only their names. */
-  readonly children?: readonly string[] | undefined;
-}
-
-/** A list below each record, which is exported to a separate file. */
-interface ExportedChild {
-  /** As the operator wrote it. */
-  readonly name: string;
-  /** The key of the list in each record. */
-  readonly key: string;
-  /** The response keys of its elements. */
-  readonly keys: readonly string[];
 }
 
 /** The operation that exports a list. */
@@ -65,7 +53,6 @@ export interface ExportOperation {
   window(first: number | undefined): string | undefined;
   /** The response keys of a record. */
   readonly keys: readonly string[];
-  readonly children: readonly ExportedChild[];
   /** Fields of which only the first page is exported if they are paged lists, which is not known without a schema. */
   readonly perhapsCut: readonly string[];
 }
@@ -74,13 +61,6 @@ export interface ExportOperation {
 export const LIST_KEY = 'records';
 /** The key of the id in each record, which is always selected. */
 export const ID_KEY = '_exportId';
-/** The keys of child lists begin with it. */
-const CHILD_KEY = '_exportChild';
-
-/** Whether the export has added this key to the fields that the operator selected. */
-export function isAddedKey(key: string): boolean {
-  return key === ID_KEY || key.startsWith(CHILD_KEY);
-}
 
 /**
  * Makes the operation from the gateway's schema. If introspection is off, as in production, `fields` is required.
@@ -88,7 +68,7 @@ export function isAddedKey(key: string): boolean {
  * @throws OperatorMistake, GatewayFailure
  */
 export async function exportOperation(
-  { field, fields, args, children = [] }: ExportSelection,
+  { field, fields, args }: ExportSelection,
   gateway: Gateway,
   signal: AbortSignal,
 ): Promise<ExportOperation> {
@@ -102,18 +82,14 @@ export async function exportOperation(
   const connection = list ? list.connection : usualConnection(field);
   const selection = selectionOf(name, fields ?? list!.selection, args, names);
   const hasId = list?.hasId ?? (await answersId(name, gateway, signal));
-  if (list) checkPagedLists('--fields', selection, list.record, list.schema);
-  const below = children.map((text, at) => childOf(text, `${CHILD_KEY}${at}`, list));
-  if (below.length > 0 && !hasId) throw new OperatorMistake(PARENT_WITHOUT_ID);
-  const added = [...(hasId ? [`${ID_KEY}: id`] : []), ...below.map(({ selected }) => selected)];
-  const record = print(selection).replace('{', `{ ${added.join(' ')}`);
+  if (list) checkPagedLists(selection, list.record, list.schema);
+  const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
   await checkValid(`${name}${args === undefined ? '' : `(${args})`}`, record, gateway, signal);
   const filters = args === undefined ? [] : [args];
   return {
     list: name,
     keys: keysOf(selection),
-    children: below,
-    perhapsCut: list ? [] : perhapsPaged(selection, ...below.map(({ selected }) => selected)),
+    perhapsCut: list ? [] : perhapsPaged(selection),
     text: (limit) => {
       const size = limit === undefined ? [] : [`${names.limit}: ${limit}`];
       return queryOf(
@@ -133,75 +109,6 @@ export async function exportOperation(
 
 function queryOf(list: string): string {
   return `query Export($after: String) { ${LIST_KEY}: ${list} }`;
-}
-
-const PARENT_WITHOUT_ID =
-  'The records of this list have no id, so their lists cannot be exported to files of their own. Remove --child, and ' +
-  'name the lists in --fields.';
-
-/** @param list undefined if the gateway does not show its schema @throws OperatorMistake */
-function childOf(
-  text: string,
-  key: string,
-  list: ExportableList | undefined,
-): ExportedChild & { readonly selected: string } {
-  const node = onlyField('--child', '{', text, '}', CHILD_FORM);
-  if (node.alias || node.directives?.length) throw new OperatorMistake(CHILD_NOT_PLAIN);
-  const name = node.name.value;
-  const field = list && listBelow(list.record, name);
-  const selectionSet =
-    node.selectionSet ??
-    (field && selectionOf(name, plainSelection(field.element, list.schema), undefined));
-  if (!selectionSet) {
-    throw new OperatorMistake(NO_SCHEMA.replace('--fields "id …"', `--child "${name} { … }"`));
-  }
-  if (field) checkPagedLists('--child', selectionSet, field.element, list.schema);
-  const keys = keysOf(selectionSet);
-  if (keys.includes(PARENT_KEY)) {
-    throw new OperatorMistake(
-      `${PARENT_KEY} is the column for the id of the record. Give the field of ${name} an alias: "other: ${PARENT_KEY}".`,
-    );
-  }
-  const selected = print({
-    ...node,
-    alias: { kind: Kind.NAME, value: key },
-    name: { kind: Kind.NAME, value: field?.name ?? name },
-    selectionSet,
-  });
-  return { name, key, keys, selected };
-}
-
-/** The key of the record's id in each element of a child list. */
-export const PARENT_KEY = 'parentId';
-
-const CHILD_FORM =
-  'It takes one list of a record, as in GraphQL: --child history, or --child "history { at stage }".';
-const CHILD_NOT_PLAIN = `--child takes a list without an alias or a directive. ${CHILD_FORM}`;
-
-/** A list below a record: the field itself, or the `all…` field of a paged one. @throws OperatorMistake */
-function listBelow(
-  record: GraphQLCompositeType,
-  name: string,
-): { readonly name: string; readonly element: GraphQLCompositeType } {
-  const fields = fieldsOf(record);
-  const listed = fields.flatMap((field) => {
-    const element = getNamedType(field.type);
-    const isList = isListType(getNullableType(field.type)) && isCompositeType(element);
-    return isList ? [{ name: field.name, element }] : [];
-  });
-  const isPaged = fields.some(
-    (field) => field.name === name && fieldType(getNamedType(field.type), 'items'),
-  );
-  const meant =
-    listed.find((field) => field.name === name) ??
-    listed.find((field) => isPaged && withoutAll(field.name) === name.toLowerCase());
-  if (meant) return meant;
-  const names = listed.map((field) => field.name).join(', ');
-  throw new OperatorMistake(
-    names === ''
-      ? `The records have no list of objects, such as ${name}, so --child cannot be used.`
-      : `${name} is not a list of objects in each record. Choose one of these for --child: ${names}.`,
-  );
 }
 
 const NO_SCHEMA =
@@ -289,13 +196,8 @@ function onlyField(
   return field;
 }
 
-/**
- * Refuses paged lists without a number of elements, of which only the first page would be exported.
- *
- * @param option the option with the selection @throws OperatorMistake
- */
+/** Refuses paged lists without a number of elements, of which only the first page would be exported. @throws OperatorMistake */
 function checkPagedLists(
-  option: string,
   selection: SelectionSetNode,
   record: GraphQLCompositeType,
   schema: GraphQLSchema,
@@ -309,11 +211,10 @@ function checkPagedLists(
     const complaint = around.at(-1);
     const isElements = type && isListType(getNullableType(type));
     if (isElements && parent && fieldType(parent, 'pageInfo') && complaint !== undefined) {
-      throw new OperatorMistake(`${option}: ${complaint}`);
+      throw new OperatorMistake(`--fields: ${complaint}`);
     }
     const hasSize = node.arguments?.some(({ name }) => SIZE.test(name.value));
-    const isOfRecord = option === '--fields' && around.length === 0;
-    around.push(hasSize ? undefined : onlyFirstPage(node.name.value, types, isOfRecord));
+    around.push(hasSize ? undefined : onlyFirstPage(node.name.value, types));
   };
   const leave = () => void around.pop();
   visit(selection, visitWithTypeInfo(types, { Field: { enter, leave } }));
@@ -321,8 +222,7 @@ function checkPagedLists(
 
 const SIZE = /^(?:first|last|limit)$|size$/i;
 
-/** @param isOfRecord whether it is a list of each exported record */
-function onlyFirstPage(name: string, types: TypeInfo, isOfRecord: boolean): string {
+function onlyFirstPage(name: string, types: TypeInfo): string {
   const parent = types.getParentType();
   const all =
     parent &&
@@ -331,7 +231,6 @@ function onlyFirstPage(name: string, types: TypeInfo, isOfRecord: boolean): stri
     );
   const size = types.getFieldDef()?.args.find((argument) => SIZE.test(argument.name));
   const ways = [
-    isOfRecord && all && `write all of it to a file of its own with --child ${name}`,
     all && `take all of it with ${all.name} { … }`,
     size && `say how many elements to take, such as ${name}(${size.name}: 50)`,
   ].filter((way) => typeof way === 'string');
@@ -340,7 +239,7 @@ function onlyFirstPage(name: string, types: TypeInfo, isOfRecord: boolean): stri
 }
 
 /** Guesses, without a schema, the names of paged lists without a number of elements. */
-function perhapsPaged(selection: SelectionSetNode, ...children: readonly string[]): string[] {
+function perhapsPaged(selection: SelectionSetNode): string[] {
   const names = new Set<string>();
   const Field = (field: FieldNode) => {
     const selected = field.selectionSet?.selections ?? [];
@@ -350,9 +249,7 @@ function perhapsPaged(selection: SelectionSetNode, ...children: readonly string[
     const hasSize = field.arguments?.some(({ name }) => SIZE.test(name.value));
     if (hasElements && !hasSize) names.add(field.name.value);
   };
-  for (const each of [selection, ...children.map((child) => parse(`{ ${child} }`))]) {
-    visit(each, { Field });
-  }
+  visit(selection, { Field });
   return [...names];
 }
 
@@ -372,10 +269,9 @@ async function checkValid(
     if (error.code !== 'BAD_USER_INPUT') throw error;
     const [, value] = /non-enum value: "(\w+)"/.exec(error.message) ?? [];
     const advice = value === undefined ? '' : ` Write ${value} without quotes.`;
-    const options = record.includes(CHILD_KEY)
-      ? '--fields, --args or --child'
-      : '--fields or --args';
-    throw new OperatorMistake(`${error.message}${advice} Correct ${options}.`, { cause: error });
+    throw new OperatorMistake(`${error.message}${advice} Correct --fields or --args.`, {
+      cause: error,
+    });
   }
 }
 

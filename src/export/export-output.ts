@@ -4,7 +4,6 @@ import {
   existsSync,
   lstatSync,
   realpathSync,
-  renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
@@ -32,7 +31,6 @@ import {
  *
  *     people.csv.part         what was written so far, then people.csv
  *     people.csv.part.state   for each page: the cursor behind it, its ids; for each commit: the length of the file
- *     people.history.csv.part the same for each list below the records; renamed before people.csv
  *
  * A page is appended to the file first, and to the state afterwards. Every second, or 2,000 records, the file is
  * flushed to the disk (fsync), and then the state is committed. So the file has everything that the state counts, at
@@ -51,8 +49,8 @@ import {
 export interface ExportOutput {
   /** What earlier runs and this one have written. */
   readonly state: Pick<ExportState, 'progress' | 'newOf'>;
-  /** Writes the lines of a page to each file. @throws OutputFailure */
-  write(lines: readonly string[], page: AddedPage): Promise<void>;
+  /** Writes the lines of a page. @throws OutputFailure */
+  write(lines: string, page: AddedPage): Promise<void>;
   /** Call it when everything is written. @throws OutputFailure */
   finish(): Promise<void>;
   /** Keeps what can be resumed. */
@@ -81,13 +79,11 @@ interface OutputFile {
   readonly header: string;
 }
 
-interface ExportFileOptions {
-  /** They are written, continued and replaced together. The state belongs to the first one. */
-  readonly files: readonly [OutputFile, ...OutputFile[]];
+interface ExportFileOptions extends OutputFile {
   readonly begun: Omit<Begun, 'replaces'>;
   readonly isGzip: boolean;
   readonly resume: boolean;
-  /** Whether existing files may be replaced. With `resume`: unless they can be continued. */
+  /** Whether an existing file may be replaced. With `resume`: unless they can be continued. */
   readonly force: boolean;
   readonly clock: Clock;
   /** Called if an export that was to be continued begins anew. @param reason a sentence */
@@ -123,45 +119,42 @@ export function checkFolder(path: string): void {
 
 /** @returns `whole` if nothing is left to resume @throws OperatorMistake, OutputFailure */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
-  const { resume, force } = options;
-  const files = options.files.map((file) => ({ ...file, path: targetOf(file.path) }));
-  const paths = files.map(({ path }) => path);
-  const path = paths[0]!;
+  const { header, resume, force } = options;
+  const path = targetOf(options.path);
+  const file = { path, header };
   const statePath = stateOf(path);
   const exists = existsSync(path);
-  const isBegun = [...paths.map(partOf), statePath].some(isTaken);
+  const isBegun = [partOf(path), statePath].some(isTaken);
   if (resume) {
     if (exists && !isBegun && !force) return 'whole';
     try {
-      if (isBegun) return await continued(files, options);
+      if (isBegun) return await continued(file, options);
     } catch (error) {
       if (!force || !(error instanceof NotResumable)) throw error;
       options.onBeginAnew(error.reason);
     }
   }
   if (isBusyState(statePath)) throw isBusyError(path);
-  const taken = isBegun ? path : paths.find((each) => existsSync(each));
-  if (!force && taken !== undefined) throw alreadyExists(taken, isBegun);
-  for (const each of [...paths.map(partOf), ...filesOf(statePath)]) removeFile(each);
-  return await openFiles(files, openState(path), options);
+  if (!force && (isBegun || exists)) throw alreadyExists(path, isBegun);
+  for (const each of [partOf(path), ...filesOf(statePath)]) removeFile(each);
+  return await openFile(file, openState(path), options);
 }
 
 /** Continues what an earlier run has left. @throws NotResumable, OperatorMistake, OutputFailure */
 async function continued(
-  files: readonly OutputFile[],
+  file: OutputFile,
   options: ExportFileOptions,
 ): Promise<ExportOutput | 'whole'> {
-  const { path } = files[0]!;
+  const { path } = file;
   try {
-    const parts = files.map((file) => partOf(file.path));
-    for (const file of [...parts, ...filesOf(stateOf(path))]) adoptFile(file);
+    for (const each of [partOf(path), ...filesOf(stateOf(path))]) adoptFile(each);
   } catch (error) {
     throw error instanceof NotOurs ? new NotResumable(error.message, BEGIN_ANEW) : error;
   }
   const state = openState(path);
   const isRenamed = state.isFinished && !existsSync(partOf(path));
   if (!isRenamed || !existsSync(path)) {
-    return await openFiles(files, state, options, isRenamed ? undefined : state.begun);
+    return await openFile(file, state, options, isRenamed ? undefined : state.begun);
   }
   state.close();
   rmSync(stateOf(path), { force: true });
@@ -172,60 +165,51 @@ async function continued(
 const BEGIN_ANEW = 'Begin anew with --force.';
 
 /** @param begun what an export that is continued was begun with. Closes the state if it fails */
-async function openFiles(
-  outputs: readonly OutputFile[],
+async function openFile(
+  output: OutputFile,
   state: ExportState,
   options: ExportFileOptions,
   begun?: Begun,
 ): Promise<ExportOutput> {
   const { isGzip, force, clock } = options;
-  const { path } = outputs[0]!;
+  const { path } = output;
   const statePath = stateOf(path);
-  const files: PartFile[] = [];
+  let file: PartFile;
   try {
     if (begun) checkSame(begun, options.begun, path);
     else state.begin({ ...options.begun, replaces: force });
-    for (const output of outputs) {
-      // The files of a whole export get their names one after the other, the first one at last.
-      const hasItsName = begun && state.isFinished && !isTaken(partOf(output.path));
-      if (hasItsName && existsSync(output.path)) renameSync(output.path, partOf(output.path));
-      const bytes = (begun && state.lengths[files.length]) ?? 0;
-      files.push(await PartFile.open(output, { bytes, isGzip }));
-    }
+    const bytes = (begun && state.lengths[0]) ?? 0;
+    file = await PartFile.open(output, { bytes, isGzip });
   } catch (error) {
     state.close();
-    for (const file of files) await file.close();
     throw failureOf(error, partOf(path));
   }
   let committedAt = clock.elapsed();
   let uncommitted = 0;
-  /** Whether some of the files have the lines of a page, and others do not. */
-  let isTorn = false;
 
   return {
     state,
     write: (lines, page) =>
       guarded(async () => {
-        await append(lines);
+        await file.append(lines);
         state.add(page);
         uncommitted += page.ids.length;
         const isDue =
           clock.elapsed() - committedAt >= COMMIT_MS ||
           uncommitted >= COMMIT_RECORDS ||
-          files.some((file) => file.unflushed >= COMMIT_CHARACTERS);
+          file.unflushed >= COMMIT_CHARACTERS;
         if (isDue) await commit();
       }),
     finish: () =>
       guarded(async () => {
         // An empty list has a header, too.
-        await append([]);
+        await file.append('');
         await commit();
         const isReplaceable = state.begun!.replaces || force;
-        const existing = files.find((file) => existsSync(file.path));
-        if (existing && !isReplaceable) throw appeared(existing.path);
-        for (const file of files) if (await file.isReplaced()) throw replaced(file.path);
-        state.finish(await flushed());
-        for (const file of files.toReversed()) await file.publish();
+        if (existsSync(path) && !isReplaceable) throw appeared(path);
+        if (await file.isReplaced()) throw replaced(path);
+        state.finish([await file.flush()]);
+        await file.publish();
         syncFolder(dirname(path));
         state.close();
         rmSync(statePath, { force: true });
@@ -233,33 +217,17 @@ async function openFiles(
     close: async () => {
       const isNothing = state.isOpen && state.progress.records === 0;
       // What was committed before can be resumed if this fails.
-      if (state.isOpen && !isTorn) await commit().catch(() => {});
+      if (state.isOpen) await commit().catch(() => {});
       if (state.isOpen) state.close();
-      for (const file of files) await file.close();
+      await file.close();
       // The files of an export that never began must not prevent the next one.
       if (!isNothing) return;
-      for (const left of [...files.map((file) => partOf(file.path)), statePath])
-        rmSync(left, { force: true });
+      for (const left of [partOf(path), statePath]) rmSync(left, { force: true });
     },
   };
 
-  async function append(lines: readonly string[]): Promise<void> {
-    for (const [at, file] of files.entries()) {
-      isTorn = at > 0;
-      await file.append(lines[at] ?? '');
-    }
-    isTorn = false;
-  }
-
-  /** @returns the lengths of the files */
-  async function flushed(): Promise<number[]> {
-    const lengths: number[] = [];
-    for (const file of files) lengths.push(await file.flush());
-    return lengths;
-  }
-
   async function commit(): Promise<void> {
-    state.commit(await flushed());
+    state.commit([await file.flush()]);
     committedAt = clock.elapsed();
     uncommitted = 0;
   }
@@ -523,7 +491,7 @@ export function streamOutput(
 
   return {
     state,
-    write: async ([lines], page) => {
+    write: async (lines, page) => {
       pending += lines;
       state.add(page);
       if (!isGzip || pending.length >= MEMBER_CHARACTERS) await send();

@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Json } from '../json.ts';
-import { isAddedKey, PARENT_KEY } from './export-operation.ts';
+import { ID_KEY } from './export-operation.ts';
 
 export type FormatName = 'ndjson' | 'csv';
 
@@ -10,8 +10,6 @@ interface RecordFormat {
   readonly header: string;
   /** @returns the lines of these records, each with its line break */
   write(records: readonly Json[]): string;
-  /** @param parent the id of the record whose list they are @returns their lines, with that id first */
-  writeBelow(parent: Json, records: readonly Json[]): string;
 }
 
 /** @param keys the response keys of a record, in the order of columns */
@@ -20,30 +18,25 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
     return {
       header: '',
       write: (records) => records.map((record) => `${jsonLine(record)}\n`).join(''),
-      writeBelow: (parent, records) =>
-        records.map((record) => `${jsonLine(record, parent)}\n`).join(''),
     };
   }
   const columns = new Set(keys);
-  const rows = (records: readonly Json[], parent?: Json) =>
-    records.map((record) => {
-      const members = record.members(columns);
-      return keys.map((key) => cell(parent && key === PARENT_KEY ? parent : members.get(key)));
-    });
+  const row = (record: Json) => {
+    const members = record.members(columns);
+    return keys.map((key) => cell(members.get(key)));
+  };
   return {
     header: csv([keys]),
-    write: (records) => csv(rows(records)),
-    writeBelow: (parent, records) => csv(rows(records, parent)),
+    write: (records) => csv(records.map(row)),
   };
 }
 
-/** The record as the service wrote it, without the keys that the export has added. */
-function jsonLine(record: Json, parent?: Json): string {
-  const members = Array.from(record.members()).filter(([key]) => !isAddedKey(key));
-  const all = parent ? [[PARENT_KEY, parent] as const, ...members] : members;
+/** The record as the service wrote it, without the id that the export has added. */
+function jsonLine(record: Json): string {
+  const members = Array.from(record.members()).filter(([key]) => key !== ID_KEY);
   const text =
     record.kind === 'object'
-      ? `{${all.map(([key, { raw }]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
+      ? `{${members.map(([key, { raw }]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
       : record.raw;
   // In JSON, a line break stands only between values: in strings it is escaped.
   return text.replaceAll(/[\r\n]+\s*/g, '');

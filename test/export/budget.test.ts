@@ -8,7 +8,7 @@ import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 
 const snapshot = readFileSync('schema/rich.graphql', 'utf8');
-const CHILD = 'candidates { id comments(first: 50) { items { text } } }';
+const FIELDS = 'id allCandidates { id comments(first: 50) { items { text } } }';
 
 /** Exports the vacancies with their candidates. Its waits end at once, and take their time on the clock. */
 async function exportWith(pagesPerMinute: number) {
@@ -19,7 +19,7 @@ async function exportWith(pagesPerMinute: number) {
   );
   const gateway = gatewayInside(inside.gateway.handler);
   const { signal } = new AbortController();
-  const selection = { field: 'vacancies', fields: 'id', args: undefined, children: [CHILD] };
+  const selection = { field: 'vacancies', fields: FIELDS, args: undefined };
   const operation = await exportOperation(selection, gateway, signal);
   const waits: number[] = [];
   const records: unknown[] = [];

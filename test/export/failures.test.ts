@@ -14,7 +14,6 @@ import { runInShell } from '../support/docs/shell.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
@@ -78,39 +77,6 @@ describe.skipIf(!canFillDisk)('a full disk', () => {
     );
   });
 });
-
-test.skipIf(!canFillDisk)(
-  'when only one of several files cannot grow, --resume writes no record of the others twice',
-  async () => {
-    const sdl = `
-      type Query { persons(first: Int, after: String): PersonPage! }
-      type PersonPage { items: [Person!]! pageInfo: PageInfo! }
-      type Person { id: ID! notes: [Note!]! }
-      type Note { text: String }
-      type PageInfo { hasNextPage: Boolean! endCursor: String }
-    `;
-    const persons = Array.from({ length: 500 }, (_, id) => ({
-      id: String(id),
-      notes: [{ text: String(id).padEnd(2_000, '.') }],
-    }));
-    const schema = makeExecutableSchema(sdl, {
-      Query: { persons: (_: unknown, args: PageArgs) => pageOf(persons, args) },
-    });
-    using folder = temporaryFolder();
-    await using gateway = await startGatewayOverSandbox({ schema }, { snapshot: sdl });
-    await using door = await listeningGateway(gateway);
-    const file = folder.file('persons.ndjson');
-    const args = ['export', 'persons', '--child', 'notes', '--output', file, '--url', door.url];
-    const ended = await exitOf('prlimit', ['--fsize=450000', process.execPath, MAIN, ...args]);
-    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining('the disk is full') });
-    const { code, stderr } = await runHere([...args, '--resume']);
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    const ids = persons.map(({ id }) => id);
-    expect(readFileSync(file, 'utf8').trimEnd().split('\n').map(idOf)).toEqual(ids);
-    const notes = readFileSync(folder.file('persons.notes.ndjson'), 'utf8').trimEnd().split('\n');
-    expect(notes.map((line) => (JSON.parse(line) as { parentId: string }).parentId)).toEqual(ids);
-  },
-);
 
 test('an export ends quietly when nobody reads its output any more', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
@@ -372,7 +338,6 @@ function pages(
     operation: {
       list: 'allPersons',
       keys: ['id'],
-      children: [],
       perhapsCut: [],
       text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
       window: (first) => `{ window: ${first} }`,
