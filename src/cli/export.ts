@@ -20,7 +20,6 @@ interface ExportOptions {
   readonly format?: FormatName;
   readonly limit?: number;
   readonly output?: string;
-  readonly gzip: boolean;
   readonly resume: boolean;
   readonly force: boolean;
   readonly allowFewer: boolean;
@@ -66,20 +65,14 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   if (operation.perhapsCut.length > 0) stderr.write(perhapsCut(operation.perhapsCut));
   const format = recordFormat(formatName, operation.keys);
   const { header } = format;
-  const isGzip = options.gzip || path?.endsWith('.gz') === true;
   const output =
     path === undefined
-      ? streamOutput(terminal.stdout, { header, isGzip, signal })
+      ? streamOutput(terminal.stdout, { header, signal })
       : await openExportFile({
           ...options,
           path,
           header,
-          isGzip,
-          begun: {
-            operation: operation.text(limit),
-            format: [formatName, ...(isGzip ? ['gzip'] : [])].join(' with '),
-            source,
-          },
+          begun: { operation: operation.text(limit), format: formatName, source },
           clock: systemClock,
           onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
         });
@@ -191,9 +184,13 @@ function written(records: number): string {
   return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
 }
 
+const NOT_COMPRESSED =
+  'An export does not compress its file. Give --output a name that does not end with .gz, and compress the file with gzip.';
+
 /** The format according to the file name or --format. @throws OperatorMistake if the two differ */
 function formatOf({ format, output = '' }: ExportOptions): FormatName {
-  const [, ending] = /\.(csv|ndjson|jsonl)(?:\.gz)?$/i.exec(output) ?? [];
+  if (/\.gz$/i.test(output)) throw new OperatorMistake(NOT_COMPRESSED);
+  const [, ending] = /\.(csv|ndjson|jsonl)$/i.exec(output) ?? [];
   const named = ending === undefined ? undefined : /csv/i.test(ending) ? 'csv' : 'ndjson';
   if (format !== undefined && named !== undefined && format !== named) {
     throw new OperatorMistake(

@@ -108,11 +108,7 @@ const COMMANDS: Record<string, CommandEntry> = {
         ['ndjson', 'csv'],
       ),
       number('--limit <n>', 'export this many records of the list at most', [1, 1_000_000_000]),
-      option(
-        '--output <file>',
-        'write to this file, compressed if its name ends with .gz; otherwise to the standard output',
-      ),
-      option('--gzip', 'compress, whatever the name of the file', false),
+      option('--output <file>', 'write to this file; otherwise to the standard output'),
       option('--resume', 'continue an export to this file that was interrupted', false),
       option(
         '--force',

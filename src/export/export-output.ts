@@ -9,8 +9,6 @@ import {
 } from 'node:fs';
 import { open, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
 import { syncFolder } from '../sync-folder.ts';
@@ -81,7 +79,6 @@ interface OutputFile {
 
 interface ExportFileOptions extends OutputFile {
   readonly begun: Omit<Begun, 'replaces'>;
-  readonly isGzip: boolean;
   readonly resume: boolean;
   /** Whether an existing file may be replaced. With `resume`: unless they can be continued. */
   readonly force: boolean;
@@ -92,8 +89,6 @@ interface ExportFileOptions extends OutputFile {
 
 const COMMIT_MS = 1_000;
 const COMMIT_RECORDS = 2_000;
-/** The length of text that was not flushed: for a compressed file, it is kept in memory. */
-const COMMIT_CHARACTERS = 8 * 1024 * 1024;
 
 /** Reports a folder in which nothing can be written, before the first request to the gateway. @throws OperatorMistake */
 export function checkFolder(path: string): void {
@@ -171,7 +166,7 @@ async function openFile(
   options: ExportFileOptions,
   begun?: Begun,
 ): Promise<ExportOutput> {
-  const { isGzip, force, clock } = options;
+  const { force, clock } = options;
   const { path } = output;
   const statePath = stateOf(path);
   let file: PartFile;
@@ -179,7 +174,7 @@ async function openFile(
     if (begun) checkSame(begun, options.begun, path);
     else state.begin({ ...options.begun, replaces: force });
     const bytes = (begun && state.lengths[0]) ?? 0;
-    file = await PartFile.open(output, { bytes, isGzip });
+    file = await PartFile.open(output, bytes);
   } catch (error) {
     state.close();
     throw failureOf(error, partOf(path));
@@ -194,10 +189,7 @@ async function openFile(
         await file.append(lines);
         state.add(page);
         uncommitted += page.ids.length;
-        const isDue =
-          clock.elapsed() - committedAt >= COMMIT_MS ||
-          uncommitted >= COMMIT_RECORDS ||
-          file.unflushed >= COMMIT_CHARACTERS;
+        const isDue = clock.elapsed() - committedAt >= COMMIT_MS || uncommitted >= COMMIT_RECORDS;
         if (isDue) await commit();
       }),
     finish: () =>
@@ -241,39 +233,25 @@ async function openFile(
   }
 }
 
-const compressed = promisify(gzip);
-
-/**
- * A file of an export. Its name ends with `.part` until the export is whole. A compressed file gets a gzip member with
- * each flush, so that it can be cut there and continued: gunzip reads members one after the other.
- */
+/** A file of an export. Its name ends with `.part` until the export is whole. */
 class PartFile {
   readonly path: string;
   readonly #file: FileHandle;
   readonly #header: string;
-  readonly #isGzip: boolean;
   /** Bytes. */
   #length: number;
   #hasHeader: boolean;
-  /** The text of the next gzip member. */
-  #member: string[] = [];
-  /** Characters that were appended since the last flush. */
-  unflushed = 0;
 
-  constructor({ path, header }: OutputFile, file: FileHandle, bytes: number, isGzip: boolean) {
+  constructor({ path, header }: OutputFile, file: FileHandle, bytes: number) {
     this.path = path;
     this.#file = file;
     this.#header = header;
-    this.#isGzip = isGzip;
     this.#length = bytes;
     this.#hasHeader = bytes > 0;
   }
 
   /** Opens a file, and cuts off what follows its first `bytes`. @throws NotResumable, OperatorMistake, OutputFailure */
-  static async open(
-    output: OutputFile,
-    { bytes, isGzip }: { readonly bytes: number; readonly isGzip: boolean },
-  ): Promise<PartFile> {
+  static async open(output: OutputFile, bytes: number): Promise<PartFile> {
     const part = partOf(output.path);
     let file: FileHandle | undefined;
     try {
@@ -281,7 +259,7 @@ class PartFile {
       file = await open(part, constants.O_RDWR | constants.O_NOFOLLOW);
       if ((await file.stat()).size < bytes) throw isShorter(output.path);
       await file.truncate(bytes);
-      return new PartFile(output, file, bytes, isGzip);
+      return new PartFile(output, file, bytes);
     } catch (error) {
       await file?.close();
       throw failureOf(error, part);
@@ -291,23 +269,13 @@ class PartFile {
   /** Writes behind the part that was kept, even if an earlier write failed beyond it. */
   async append(text: string): Promise<void> {
     const all = this.#hasHeader ? text : this.#header + text;
-    if (all !== '') {
-      this.unflushed += all.length;
-      if (this.#isGzip) this.#member.push(all);
-      else await this.#write(Buffer.from(all));
-    }
+    if (all !== '') await this.#write(Buffer.from(all));
     this.#hasHeader = true;
   }
 
   /** Flushes to the disk. @returns the length of the file, bytes */
   async flush(): Promise<number> {
-    // A file without any member is not a gzip file.
-    if (this.#isGzip && (this.#member.length > 0 || this.#length === 0)) {
-      await this.#write(await compressed(this.#member.join('')));
-      this.#member = [];
-    }
     await this.#file.sync();
-    this.unflushed = 0;
     return this.#length;
   }
 
@@ -478,26 +446,20 @@ export class ReaderLeft extends OutputFailure {
 /** Writes to a stream as fast as it is read. Another run cannot resume it. */
 export function streamOutput(
   stream: NodeJS.WritableStream,
-  {
-    header,
-    isGzip,
-    signal,
-  }: { readonly header: string; readonly isGzip: boolean; readonly signal: AbortSignal },
+  { header, signal }: { readonly header: string; readonly signal: AbortSignal },
 ): ExportOutput {
   const state = new ExportState(':memory:');
-  /** Text that is not yet sent: a gzip member should not be small. */
   let pending = header;
-  let isEmpty = true;
 
   return {
     state,
     write: async (lines, page) => {
       pending += lines;
       state.add(page);
-      if (!isGzip || pending.length >= MEMBER_CHARACTERS) await send();
+      await send();
     },
     finish: async () => {
-      if (pending !== '' || (isGzip && isEmpty)) await send();
+      if (pending !== '') await send();
     },
     close: async () => state.close(),
   };
@@ -506,12 +468,10 @@ export function streamOutput(
   async function send(): Promise<void> {
     const text = pending;
     pending = '';
-    isEmpty = false;
-    const content = isGzip ? await compressed(text) : text;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const stop = () => reject(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });
-    stream.write(content, (error) => (error ? reject(streamFailure(error)) : resolve()));
+    stream.write(text, (error) => (error ? reject(streamFailure(error)) : resolve()));
     try {
       await promise;
     } finally {
@@ -519,8 +479,6 @@ export function streamOutput(
     }
   }
 }
-
-const MEMBER_CHARACTERS = 256 * 1024;
 
 function streamFailure(error: NodeJS.ErrnoException): OutputFailure {
   const hasLeft = ['EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNRESET'].includes(error.code ?? '');
