@@ -22,7 +22,6 @@ interface ExportOptions {
   readonly output?: string;
   readonly resume: boolean;
   readonly force: boolean;
-  readonly allowFewer: boolean;
   readonly url?: string;
   readonly sandbox: boolean;
   readonly quiet: boolean;
@@ -132,12 +131,12 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const { records, faults, counted } = state.progress;
   const where = path === undefined ? '' : ` in ${path}`;
   say(`${count(records, 'record')}${where}. ${progress.end(state.progress)}`);
-  if (hasFewer()) stderr.write(fewerThan(counted!, options.allowFewer));
+  if (hasFewer()) stderr.write(fewerThan(counted!));
   if (faults > 0) {
     const why = fault === undefined ? '' : `: ${fault}`;
     stderr.write(unreadable(faults, why));
   }
-  if (hasFewer() && !options.allowFewer) return WITH_FEWER;
+  if (hasFewer()) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
 }
 
@@ -153,11 +152,11 @@ function isMistake(error: unknown): error is GatewayFailure {
   return error instanceof GatewayFailure && error.isMistake === true;
 }
 
-function fewerThan(counted: number, isAllowed: boolean): string {
-  const what = `The service counts ${count(counted)}, at the beginning and at the end of the export, but its pages ended before.`;
-  return isAllowed
-    ? `${what}\n`
-    : `${what} Export again; if it stays so, report it to the support of the service. With --allow-fewer, this is no failure.\n`;
+function fewerThan(counted: number): string {
+  return (
+    `The service counts ${count(counted)}, at the beginning and at the end of the export, but its pages ended before. ` +
+    'Export again; if it stays so, report it to the support of the service.\n'
+  );
 }
 
 function unreadable(values: number, why: string): string {

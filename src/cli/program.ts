@@ -115,11 +115,6 @@ const COMMANDS: Record<string, CommandEntry> = {
         'replace the file, or what an interrupted export has left of it; with --resume, only if it cannot be continued',
         false,
       ),
-      option(
-        '--allow-fewer',
-        'exit with 0 even if the service counts more records than it gave',
-        false,
-      ),
       option('--url <gateway>', 'read through this gateway, with the key in EXPORT_API_KEY'),
       option(
         '--sandbox',

@@ -217,16 +217,13 @@ describe('a walk', () => {
 });
 
 describe('export', () => {
-  test('of a list that ends before its count says so, and exits with 4 unless fewer are allowed', async () => {
+  test('of a list that ends before its count says so, and exits with 4', async () => {
     await using world = await startRows({ endsAt: 120 });
     await using door = await listeningGateway(world);
     const short = await runHere(['export', 'rows', '--url', door.url]);
     expect(short.code).toBe(4);
     expect(short.stdout.trimEnd().split('\n')).toHaveLength(120);
-    expect(short.stderr).toMatch(/\n120 records\. .*\nThe service counts 130, .*--allow-fewer/);
-    const allowed = await runHere(['export', 'rows', '--allow-fewer', '--url', door.url]);
-    expect(allowed.code).toBe(0);
-    expect(allowed.stderr).toMatch(/\n120 records\. .*\nThe service counts 130, /);
+    expect(short.stderr).toMatch(/\n120 records\. .*\nThe service counts 130, /);
   });
 
   test('of a whole list exits with 0', async () => {
