@@ -10,7 +10,6 @@ interface ProgressOptions {
   readonly clock: Clock;
   /** The progress of earlier runs. */
   readonly from: Progress;
-  readonly isQuiet: boolean;
 }
 
 const BETWEEN_MS = 200;
@@ -23,7 +22,7 @@ const CLEAR = '\r\u001b[K';
 /** Reports the progress of an export: as a line that changes on a terminal, as a few lines elsewhere. */
 export function exportProgress(
   stream: NodeJS.WritableStream & { readonly isTTY?: boolean },
-  { clock, from, isQuiet }: ProgressOptions,
+  { clock, from }: ProgressOptions,
 ) {
   const isTerminal = stream.isTTY === true;
   const start = clock.elapsed();
@@ -34,7 +33,7 @@ export function exportProgress(
     /** @param length the length of the list; undefined until it is known */
     show: ({ records, pages }: Progress, length: number | undefined): void => {
       const now = clock.elapsed();
-      if (isQuiet || now < nextAt) return;
+      if (now < nextAt) return;
       nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
       const rate = ((records - from.records) * 1000) / Math.max(1, now - start);
       const parts = [
@@ -49,7 +48,6 @@ export function exportProgress(
     },
     /** Prints a message above the line. */
     say: (message: string): void => {
-      if (isQuiet) return;
       stream.write(`${isTerminal && line !== '' ? CLEAR : ''}${message}\n`);
       if (isTerminal) stream.write(line);
     },

@@ -24,7 +24,6 @@ interface ExportOptions {
   readonly force: boolean;
   readonly url?: string;
   readonly sandbox: boolean;
-  readonly quiet: boolean;
 }
 
 const NOT_WHOLE = 1;
@@ -34,7 +33,7 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { output: path, resume, limit, quiet: isQuiet } = options;
+  const { output: path, resume, limit } = options;
   const { stop: signal, stderr } = terminal;
   if (resume && path === undefined) {
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
@@ -48,7 +47,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       ? await localGateway(options, terminal, closeAtEnd)
       : distantGateway(options.url, options, terminal);
   closeAtEnd(gateway);
-  const say = (message: string) => void (isQuiet || stderr.write(`${message}\n`));
+  const say = (message: string) => void stderr.write(`${message}\n`);
   const { field, fields, args } = options;
   const operation = await exportOperation(
     { field, fields, args },
@@ -88,7 +87,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       ? `Continuing the export of ${operation.list} from ${source} to ${target}: ${written(from.records)} before.`
       : `Exporting ${operation.list} from ${source} to ${target}.`,
   );
-  const progress = exportProgress(stderr, { clock: systemClock, from, isQuiet });
+  const progress = exportProgress(stderr, { clock: systemClock, from });
   const needed = () => (limit ?? Infinity) - state.progress.records;
   let fault: string | undefined;
   const hasFewer = () => {
@@ -244,7 +243,7 @@ function graphqlUrl(address: string): string {
  * A gateway that no other caller can reach, with the settings of `serve`. Other processes may use the same token store.
  */
 async function localGateway(
-  { sandbox, quiet }: ExportOptions,
+  { sandbox }: ExportOptions,
   terminal: Terminal,
   closeAtEnd: CloseAtEnd,
 ): Promise<Source> {
@@ -257,7 +256,7 @@ async function localGateway(
   }
   const log = await commandLog(config, terminal);
   const added = await loadedFor(config, terminal);
-  if (!hasService && !quiet) stderr.write(SANDBOX_NOTICE);
+  if (!hasService) stderr.write(SANDBOX_NOTICE);
   const setup = { config, added, machine: terminal, log, closeAtEnd, hasCallers: false };
   const upstream = await openUpstream(setup);
   const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });

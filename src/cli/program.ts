@@ -121,7 +121,6 @@ const COMMANDS: Record<string, CommandEntry> = {
         'export made-up people; otherwise a service or a gateway is needed',
         false,
       ),
-      option('--quiet', 'print only what went wrong', false),
     ],
     paths: ['output'],
     load: async () => (await import('./export.ts')).exportList,
