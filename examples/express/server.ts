@@ -7,7 +7,7 @@ const gateway = await createGateway({ settings: process.env });
 const app = express();
 app.get('/', (_request, response) => void response.send('Our application'));
 app.use('/graphql', gateway.handler);
-// Behind the gateway, which then reads its bodies itself, with all digits of their numbers.
+// Behind the gateway, which reads its bodies itself.
 app.use(express.json());
 
 const server = app.listen(Number(process.env['PORT'] ?? 4000), () => console.log(server.address()));

@@ -3,7 +3,7 @@ import process from 'node:process';
 import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
-import { codedError, type ErrorCode } from '../errors.ts';
+import { badRequest, codedError, type ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { CallVariables } from '../plans/call.ts';
 import {
@@ -45,12 +45,7 @@ export type Outcome = 'OK' | 'OTHER' | 'LEFT' | ErrorCode;
 
 /** A request over a socket, as Node and the frameworks on top of it pass it to their handlers. */
 export interface NodeMessages {
-  readonly req: IncomingMessage & {
-    /** In Express and its kin, the whole address; `url` is then what follows the path of the router. */
-    readonly originalUrl?: string;
-    /** Set by a framework that has read the body itself. */
-    readonly body?: unknown;
-  };
+  readonly req: IncomingMessage;
   readonly res: ServerResponse;
 }
 
@@ -79,8 +74,7 @@ export class Exchange {
       this.#leaveBy(from.signal);
       return;
     }
-    const { method = '' } = from.req;
-    const url = addressOf(from.req);
+    const { method = '', url = '' } = from.req;
     const mark = url.indexOf('?');
     this.method = method;
     this.path = mark < 0 ? url : url.slice(0, mark);
@@ -154,8 +148,8 @@ export class Exchange {
   readBody(limits: BodyLimits, takeTurn: TakeTurn): Promise<string> {
     if (!this.node) return this.#readFetched(limits, takeTurn);
     const { req } = this.node;
-    const read = bodyReadBefore(req);
-    if (read !== undefined) return withinLimits(read, limits, takeTurn);
+    // It would never end a second time.
+    if (req.readableEnded) return Promise.reject(badRequest(READ_BEFORE));
     return new Promise((resolve, reject) => {
       const parts = new BodyParts(limits);
       const stop = (reason: unknown) => {
@@ -353,34 +347,6 @@ export class Exchange {
   }
 }
 
-/** A router that is mounted at the path of GraphQL itself removes the path from `url`. */
-function addressOf({ url = '', originalUrl }: NodeMessages['req']): string {
-  return originalUrl !== undefined && (url === '/' || url.startsWith('/?')) ? originalUrl : url;
-}
-
-/** The body, if a framework has read it from the socket; undefined if it was not read yet. */
-function bodyReadBefore({ body }: NodeMessages['req']): string | Uint8Array | undefined {
-  if (body === undefined || body === null) return undefined;
-  if (typeof body === 'string' || body instanceof Uint8Array) return body;
-  // Some frameworks set an empty object if they have not read it.
-  return Object.keys(body).length > 0 ? JSON.stringify(body) : undefined;
-}
-
-async function withinLimits(
-  read: string | Uint8Array,
-  limits: BodyLimits,
-  takeTurn: TakeTurn,
-): Promise<string> {
-  const parts = new BodyParts(limits);
-  try {
-    parts.add(typeof read === 'string' ? Buffer.from(read) : read);
-    await takeTurn();
-    return textOf(parts.bytes());
-  } finally {
-    parts.drop();
-  }
-}
-
 /** Removes the byte order mark that some clients send before their JSON. */
 function textOf(bytes: Buffer): string {
   const text = bytes.toString();
@@ -392,6 +358,8 @@ const BYTES_OF_ANY = 14 * 1024;
 /** Overhead of a header's name or value: each pair is kept in a list and in an object. */
 const BYTES_OF_TEXT = 55;
 
+const READ_BEFORE =
+  'Something in front of the gateway has read the body of this request. Whoever runs it mounts the gateway before body parsers.';
 const UNREADABLE =
   'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
 

@@ -1,4 +1,4 @@
-import { IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';
 import { Writable } from 'node:stream';
 import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
@@ -11,74 +11,21 @@ import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { openExecutor, openGateway, openUpstream, type Setup } from '../setup/open-gateway.ts';
 
-/** What frameworks like Express add to a request. */
-interface Mounted extends IncomingMessage {
-  /** The path at which the handler is mounted, which `url` no longer has. */
-  readonly baseUrl?: string;
-  readonly originalUrl?: string;
-  /** The body, if a framework has read it. */
-  readonly body?: unknown;
-}
-
 /**
- * Returns a request as it would be without a framework around the handler: with its path from `/graphql` on, and with a
- * body that can be read. Numbers of a body that was parsed are those that JavaScript can hold.
+ * Returns a request without the path at which a framework like Express has mounted the handler: with an address that
+ * begins with `/graphql` or is below that path.
  */
-function asSent(request: IncomingMessage): IncomingMessage {
-  const { originalUrl } = request as Mounted;
-  return originalUrl === undefined && !request.readableEnded ? request : new RequestAgain(request);
-}
-
-class RequestAgain extends IncomingMessage {
-  readonly #first: IncomingMessage;
-
-  constructor(first: Mounted) {
-    super(first.socket);
-    this.#first = first;
-    this.httpVersion = first.httpVersion;
-    this.httpVersionMajor = first.httpVersionMajor;
-    this.httpVersionMinor = first.httpVersionMinor;
-    this.method = first.method;
-    this.url = urlOf(first);
-    this.rawHeaders = first.rawHeaders;
-    this.headers = first.headers;
-    if (first.readableEnded) this.#readAgain(bytesOf(first.body));
-    else this.#passOn();
-  }
-
-  #readAgain(body: Buffer): void {
-    // These headers describe the body that was sent, which may have been compressed.
-    const { 'content-encoding': _, 'transfer-encoding': __, ...headers } = this.headers;
-    this.headers = { ...headers, 'content-length': String(body.length) };
-    this.complete = true;
-    this.push(body);
-    this.push(null);
-  }
-
-  #passOn(): void {
-    this.#first
-      .on('data', (part) => this.push(part) || this.#first.pause())
-      .on('end', () => {
-        this.complete = this.#first.complete;
-        this.push(null);
-      })
-      .pause();
-  }
-
-  override _read(): void {
-    this.#first.resume();
-  }
-}
-
-function urlOf({ baseUrl = '', url = '/' }: Mounted): string {
-  if (!/\/graphql\/?$/.test(baseUrl)) return url;
-  return `/graphql${url.startsWith('/?') ? url.slice(1) : url.replace(/^\/$/, '')}`;
-}
-
-function bytesOf(body: unknown): Buffer {
-  if (body instanceof Uint8Array) return Buffer.from(body);
-  if (body === undefined || typeof body === 'string') return Buffer.from(body ?? '');
-  return Buffer.from(JSON.stringify(body));
+function unmounted(request: IncomingMessage): IncomingMessage {
+  const { originalUrl, url = '/' } = request as IncomingMessage & { readonly originalUrl?: string };
+  if (originalUrl === undefined) return request;
+  const isMountPath = url === '/' || url.startsWith('/?');
+  const isOfGraphql = isMountPath && /\/graphql\/?$/.test(originalUrl.split('?', 1)[0]!);
+  const address = isOfGraphql ? `/graphql${url.slice(1)}` : url;
+  // Not a change of the request, because the framework and its log read these too.
+  return new Proxy(request, {
+    get: (of, name): unknown =>
+      name === 'url' || name === 'originalUrl' ? address : Reflect.get(of, name),
+  });
 }
 
 export { defineConfig, type GatewayConfig };
@@ -131,7 +78,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const gateway = await openGateway(upstream, { ...setup, added });
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
-    handler: (request, response) => gateway.handler(asSent(request), response),
+    handler: (request, response) => gateway.handler(unmounted(request), response),
     schema: gateway.served.schema,
     executor: gateway.executor,
     close: closer(opening.move()),

@@ -1,7 +1,6 @@
 import { createServer, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import express from 'express';
 import { Hono } from 'hono';
@@ -26,14 +25,8 @@ const programs: Record<string, (gateway: Gateway) => [RequestListener, string]> 
   'node:http': ({ handler }) => [handler, '/graphql'],
   'Express at /graphql': ({ handler }) => [express().use('/graphql', handler), '/graphql'],
   'a route of Express': ({ handler }) => [express().all('/graphql', handler), '/graphql'],
-  'Express behind express.json()': ({ handler }) => [
-    express().use(express.json()).use('/graphql', handler),
-    '/graphql',
-  ],
-  'Express at a longer path, behind express.text()': ({ handler }) => [
-    express()
-      .use(express.text({ type: '*/*' }))
-      .use('/api/graphql', handler),
+  'Express at a longer path': ({ handler }) => [
+    express().use('/api/graphql', handler),
     '/api/graphql',
   ],
   'Express at a path above that of GraphQL': ({ handler }) => [
@@ -119,17 +112,6 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
     });
   });
 
-  test('a body that express.json() has unpacked is answered', async () => {
-    const url = await serve(programs['Express behind express.json()']!(gateway));
-    const { headers } = post({});
-    const answer = await fetch(url, {
-      method: 'POST',
-      headers: { ...headers, 'content-encoding': 'gzip' },
-      body: gzipSync(JSON.stringify({ query: '{ allPersons { id } }' })),
-    });
-    expect(await answer.json()).toEqual({ data: { allPersons: ids() } });
-  });
-
   test('a path above that of GraphQL has the probes too', async () => {
     const url = await serve([express().use('/api', gateway.handler), '/api']);
     const paths = ['/health', '/ready', '/nothing'];
@@ -137,14 +119,17 @@ describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
     expect(await Promise.all(statuses)).toEqual([200, 200, 404]);
   });
 
-  test('a body that something else has read is refused, and no request waits for it', async () => {
+  test('a body that something else has read is refused with what to do, and no request waits for it', async () => {
     const url = await serve([
-      express()
-        .use((request, _response, next) => void request.resume().on('end', next))
-        .use('/graphql', gateway.handler),
+      express().use(express.json()).use('/graphql', gateway.handler),
       '/graphql',
     ]);
-    expect((await fetch(url, post({ query: '{ allPersons { id } }' }))).status).toBe(400);
+    const answer = await fetch(url, post({ query: '{ allPersons { id } }' }));
+    const { errors } = (await answer.json()) as { errors: { message: string }[] };
+    expect([answer.status, errors[0]!.message]).toEqual([
+      400,
+      expect.stringContaining('before body parsers'),
+    ]);
   });
 });
 
