@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 
 /** What an error code means to the parts of the gateway. */
 type Meaning =
-  /** The request is wrong, or its caller can handle the error: its span is not a failure. */
+  /** The request is wrong, or its caller can handle the error: alerts do not count it. */
   | 'mistake'
   /** The code of a refused request. Refusals with any other code get `BAD_USER_INPUT` and its status. */
   | 'refusal'

@@ -88,7 +88,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const { proxyFor = () => undefined } = parts;
-  const telemetry = createTelemetry({ version: VERSION, baseUrl, log });
+  const telemetry = createTelemetry({ version: VERSION, log });
   // Parts that may throw are created first, so that nothing is running when one of them throws. They use `planner`,
   // `tokens`, `upstream` and `plans`, which are declared below, only once all of these exist.
   const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
@@ -318,7 +318,7 @@ export async function createManagedExecutor(
 ) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
-  const telemetry = createTelemetry({ version: VERSION, baseUrl, log });
+  const telemetry = createTelemetry({ version: VERSION, log });
   const tokens = await keepTokens(parts, telemetry);
   const upstreamTelemetry = telemetry.upstream(() => upstream.load);
   const upstream = createServiceExecutor({

@@ -1,22 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import {
-  context as contexts,
-  defaultTextMapGetter,
-  INVALID_SPAN_CONTEXT,
-  propagation,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-  type Attributes,
-  type Context,
-  type ProxyTracerProvider,
-  type Span,
-} from '@opentelemetry/api';
 import type { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import type { Cause } from '../cause.ts';
-import { knownCode, means } from '../errors.ts';
+import { knownCode } from '../errors.ts';
 import { isKnownPath } from '../http/addresses.ts';
 import {
   isProbe,
@@ -37,38 +23,24 @@ import { createMetricRegistry, type MetricRegistry, type Metrics } from './metri
 
 interface TelemetryParts {
   readonly version: string;
-  /** The URL of the service. */
-  readonly baseUrl: string;
   readonly log: Logger;
 }
 
 interface Reporting {
   readonly metrics: MetricRegistry;
-  readonly spans: Spans;
   readonly log: Logger;
-  /** Attributes that name the service. */
-  readonly server: Attributes;
 }
 
 export type Telemetry = ReturnType<typeof createTelemetry>;
 
 /**
- * The metrics of a process, and the interfaces through which its parts report to logs, metrics and spans. Each part
+ * The metrics of a process, and the interfaces through which its parts report to the log and to metrics. Each part
  * gets its interface once, at the start; its metrics exist only from then on. Reports contain no personal data and no
  * secrets, and callers cannot decide the number of series.
  */
-export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
+export function createTelemetry({ version, log }: TelemetryParts) {
   const metrics = createMetricRegistry();
-  const { hostname, port, protocol } = new URL(baseUrl);
-  const reporting: Reporting = {
-    metrics,
-    spans: createSpans(version),
-    log,
-    server: {
-      'server.address': hostname,
-      'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-    },
-  };
+  const reporting: Reporting = { metrics, log };
   metrics.gauge({
     name: 'recruiting_build_info',
     help: 'Always 1. The label is the version of the gateway.',
@@ -88,8 +60,6 @@ export function createTelemetry({ version, baseUrl, log }: TelemetryParts) {
 
 /** Identifies a caller's request in the telemetry of everything that is done for it. */
 interface RequestCause extends Cause {
-  /** Contains the span below which the next spans belong. */
-  readonly context: Context;
   readonly cost: {
     upstreamRequests: number;
     pages: number;
@@ -108,11 +78,11 @@ function requestCause(cause: Cause | undefined): RequestCause | undefined {
 }
 
 /**
- * Gives each request of a caller an id and a span, and reports it when its answer, or the last part of a stream, is
+ * Gives each request of a caller an id, and reports it when its answer, or the last part of a stream, is
  * sent. Probes are frequent, so they are logged only at the level debug, and not counted. Query strings, documents and
  * variables may name people, so they are never read.
  */
-function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry {
+function requestTelemetry({ metrics, log }: Reporting): ExchangeTelemetry {
   const requests = metrics.counter({
     name: 'recruiting_requests_total',
     // The names of other operations than trusted ones are empty.
@@ -137,12 +107,11 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
       const requestId = requestIdOf(exchange);
       exchange.requestId = requestId;
       exchange.replyHeaders['x-request-id'] = requestId;
-      const context = isProbe(exchange.path) ? ROOT_CONTEXT : spans.request(exchange);
       const cost = { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined };
       const client = clientOf(exchange);
-      const cause: RequestCause = { requestId, context, cost, begun, client };
+      const cause: RequestCause = { requestId, cost, begun, client };
       exchange.cause = cause;
-      return contexts.with(context, work);
+      return work();
     },
     ended: (exchange, status) => {
       const cause = requestCause(exchange.cause)!;
@@ -156,7 +125,6 @@ function requestTelemetry({ metrics, spans, log }: Reporting): ExchangeTelemetry
         requestsOfClients(1, clients(cause.client.name), exchange.trustedName);
       }
       duration(ms / 1000, exchange.operationType ?? 'none');
-      endRequestSpan(exchange, ended);
     },
   };
 }
@@ -243,30 +211,14 @@ function keyName(caller: string | undefined): string | undefined {
   return caller?.startsWith('key:') ? caller.slice('key:'.length) : undefined;
 }
 
-function endRequestSpan(
-  { operationType, trustedName, method }: Exchange,
-  { cause, status, outcome }: Ended,
-): void {
-  const span = spanOf(cause.context);
-  if (!span.isRecording()) return span.end();
-  span.updateName(operationType ? `${operationType} ${trustedName}`.trimEnd() : method);
-  span.setAttributes({
-    ...(status !== undefined && { 'http.response.status_code': status }),
-    ...(operationType && { 'graphql.operation.type': operationType }),
-    ...(trustedName && { 'graphql.operation.name': trustedName }),
-  });
-  const isFailure = outcome !== 'LEFT' && !means(outcome, 'mistake');
-  endSpan(span, outcome === 'OK' ? undefined : outcome, isFailure);
-}
-
 interface UpstreamLoad {
   readonly inFlight: number;
   readonly waiting: Readonly<Record<'interactive' | 'drain', number>>;
 }
 
-/** Reports requests to the service, except token exchanges. They carry the id and the trace of the caller's request. */
+/** Reports requests to the service, except token exchanges. They carry the id of the caller's request. */
 function upstreamTelemetry(
-  { metrics, spans, log, server }: Reporting,
+  { metrics, log }: Reporting,
   load: () => UpstreamLoad,
 ): UpstreamTelemetry {
   const requests = metrics.counter({
@@ -306,27 +258,21 @@ function upstreamTelemetry(
     help: '1 while the circuit breaker is open: the service is down, and requests are refused except for occasional probes.',
     collect: () => (isOpen ? 1 : 0),
   });
-  const attributes = { 'http.request.method': 'POST', ...server };
 
   class Sending implements ReportedRequest {
     readonly headers: Readonly<Record<string, string>>;
     readonly #begun = performance.now();
     readonly #cause: RequestCause | undefined;
-    readonly #span: Span;
     #requestId: string | undefined;
 
     constructor(cause: RequestCause | undefined) {
       this.#cause = cause;
-      const parent = cause?.context ?? ROOT_CONTEXT;
-      const context = spans.begin('POST', SpanKind.CLIENT, parent, attributes);
-      this.#span = spanOf(context);
-      this.headers = headersFor(cause, context);
+      this.headers = cause ? { 'x-request-id': cause.requestId } : {};
       if (cause) cause.cost.upstreamRequests += 1;
     }
 
-    answered(status: number, requestId: string | undefined): void {
+    answered(requestId: string | undefined): void {
       this.#requestId = requestId;
-      this.#span.setAttribute('http.response.status_code', status);
     }
 
     read(how: ReadAs): void {
@@ -338,7 +284,6 @@ function upstreamTelemetry(
       duration((performance.now() - this.#begun) / 1000);
       const hasFailed = outcome !== 'ok' && outcome !== 'left';
       if (hasFailed && this.#requestId !== undefined) this.#noteRequestId(this.#requestId);
-      endSpan(this.#span, hasFailed ? outcome : undefined);
       if (!error || !log.isLevelEnabled('debug')) return;
       log.debug(
         { requestId: this.#cause?.requestId, serviceRequestId: this.#requestId, err: error },
@@ -347,7 +292,6 @@ function upstreamTelemetry(
     }
 
     #noteRequestId(id: string): void {
-      this.#span.setAttribute(REQUEST_ID, [id]);
       if (this.#cause) this.#cause.cost.failedServiceRequest = id;
     }
   }
@@ -376,12 +320,6 @@ function upstreamTelemetry(
   };
 }
 
-function headersFor(cause: RequestCause | undefined, context: Context): Record<string, string> {
-  const headers = traceHeaders(context) ?? {};
-  if (cause) headers['x-request-id'] = cause.requestId;
-  return headers;
-}
-
 interface ReadingLoad {
   readonly drains: () => { readonly running: number; readonly waiting: number };
   readonly answers: () => { readonly bytes: number; readonly waiting: number };
@@ -390,7 +328,7 @@ interface ReadingLoad {
 
 /** Reports pages and walks. The requests of a walk belong to the caller's request that began it. */
 function readingTelemetry(
-  { metrics, spans, log }: Reporting,
+  { metrics, log }: Reporting,
   { drains, answers, requestBytes }: ReadingLoad,
 ): ReadingTelemetry {
   metrics.gauge({
@@ -459,21 +397,8 @@ function readingTelemetry(
       if (cost) cost.pages += 1;
     },
     resultFailed: (type, reason) => failedResults(1, type, reason),
-    walkBegun: (kind, list, of) => {
-      const cause = requestCause(of);
-      const attributes = { 'recruiting.list': list };
-      const parent = cause?.context ?? ROOT_CONTEXT;
-      const context = spans.begin(kind, SpanKind.INTERNAL, parent, attributes);
-      return {
-        cause: cause && (context === cause.context ? cause : { ...cause, context }),
-        ended: (outcome) => {
-          const isError = typeof outcome !== 'string';
-          const label = isError ? knownCode(outcome.code) : outcome;
-          walks(1, kind, label);
-          endSpan(spanOf(context), isError ? label : undefined);
-        },
-      };
-    },
+    walkEnded: (kind, outcome) =>
+      walks(1, kind, typeof outcome === 'string' ? outcome : knownCode(outcome.code)),
     walkPlanned: (hasIndex) => plans(1, hasIndex ? 'used' : 'unused'),
     tooBig: (list) => tooBig(1, list),
     sizeChanged: (list, size) =>
@@ -495,13 +420,9 @@ function readingTelemetry(
 /**
  * Reports the state of the token set, and the exchanges of its refresh token.
  *
- * @returns a function that reports an exchange: its outcome, the seconds from the claim to the saved pair, and the
- *   service's own id of a failed request
+ * @returns a function that reports an exchange: its outcome, and the seconds from the claim to the saved pair
  */
-function tokenTelemetry(
-  { metrics, spans, server }: Reporting,
-  health: () => TokenHealth | undefined,
-) {
+function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | undefined) {
   // Without tokens these are unknown, not 0.
   const gauge = (name: string, help: string, value: (of: TokenHealth) => number) => {
     const collect = () => {
@@ -555,13 +476,9 @@ function tokenTelemetry(
     help: 'Duration of exchanges, from the claim to the saved pair.',
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   });
-  const attributes = { 'http.request.method': 'POST', ...server };
-  return (outcome: string, seconds: number, requestId?: string): void => {
+  return (outcome: string, seconds: number): void => {
     exchanges(1, outcome);
     duration(seconds);
-    const error = outcome === 'rotated' ? undefined : outcome;
-    const id = requestId !== undefined && { [REQUEST_ID]: [requestId] };
-    spans.past('token exchange', seconds, { ...attributes, ...id }, error);
   };
 }
 
@@ -575,99 +492,4 @@ function schemaTelemetry({ metrics }: Reporting) {
     collect: () => Object.entries(drift).map(([kind, count]) => [count, kind]),
   });
   return (differences: typeof drift): void => void (drift = { ...differences });
-}
-
-type Spans = ReturnType<typeof createSpans>;
-
-interface TracedRequest {
-  readonly method: string;
-  header(name: string): string | undefined;
-}
-
-/** The attribute with the service's own id of a failed request, by which the service's support finds it. */
-const REQUEST_ID = 'http.response.header.x-request-id';
-
-/** The context of a request that is not traced. Its span records nothing. */
-const UNTRACED = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
-
-/**
- * Creates spans with the SDK that the operator has registered; without an SDK, spans and trace headers are neither
- * created, read nor forwarded. Parents are passed explicitly: shared work, and work that waited in a queue, does not
- * run in the context of its caller.
- */
-function createSpans(version: string) {
-  const name = 'recruiting-subgraph';
-  const tracer = trace.getTracer(name, version);
-  /** Checked each time, since an SDK may be registered after the start; takes about 20 ns. */
-  const isTracing = () => {
-    const provider: object = trace.getTracerProvider();
-    // A provider that is not a proxy was set by an SDK, through another copy or a later version of the API package.
-    const hasTracer = !isProxy(provider) || provider.getDelegateTracer(name, version) !== undefined;
-    // A propagator without an SDK forwards the trace context of callers.
-    return hasTracer || propagation.fields().length > 0;
-  };
-  /** Begins a span below that of the parent context. */
-  const begin = (of: string, kind: SpanKind, parent: Context, attributes: Attributes): Context => {
-    if (parent === UNTRACED || !isTracing()) return UNTRACED;
-    return trace.setSpan(parent, tracer.startSpan(of, { kind, attributes }, parent));
-  };
-  return {
-    begin,
-    /** Begins the span of a caller's request, below that of its `traceparent`. */
-    request: (of: TracedRequest): Context => {
-      if (!isTracing()) return UNTRACED;
-      const attributes = { 'http.request.method': of.method };
-      return begin('request', SpanKind.SERVER, callersContext(of), attributes);
-    },
-    /** Records a span that has ended and belongs to no request. @param error the code of the failure */
-    past: (of: string, seconds: number, attributes: Attributes, error?: string): void => {
-      const startTime = Date.now() - seconds * 1000;
-      const options = { kind: SpanKind.CLIENT, startTime, attributes };
-      endSpan(tracer.startSpan(of, options, ROOT_CONTEXT), error);
-    },
-  };
-}
-
-function spanOf(of: Context): Span {
-  return trace.getSpan(of)!;
-}
-
-/** @param error the code of the failure */
-function endSpan(span: Span, error?: string, isFailure = true): void {
-  if (error !== undefined) {
-    span.setAttribute('error.type', error);
-    if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR });
-  }
-  span.end();
-}
-
-/** Only the headers of W3C Trace Context: a caller's baggage is not for the service. */
-const TRACE_HEADERS = ['traceparent', 'tracestate'];
-
-function traceHeaders(of: Context): Record<string, string> | undefined {
-  if (of === UNTRACED) return undefined;
-  const headers: Record<string, string> = {};
-  propagation.inject(of, headers);
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => TRACE_HEADERS.includes(name)),
-  );
-}
-
-/**
- * Returns the active context if the operator has instrumented the server, otherwise the context in the caller's
- * headers.
- */
-function callersContext(request: TracedRequest): Context {
-  const active = contexts.active();
-  if (trace.getSpan(active)) return active;
-  const carrier: Record<string, string> = {};
-  for (const name of TRACE_HEADERS) {
-    const value = request.header(name);
-    if (value !== undefined) carrier[name] = value;
-  }
-  return propagation.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
-}
-
-function isProxy(provider: object): provider is ProxyTracerProvider {
-  return 'getDelegateTracer' in provider;
 }

@@ -515,7 +515,7 @@ export function createTokenRefresher(parts: RefresherParts, held: TokenSync) {
     outcome: Ending['outcome'],
   ): Promise<void> {
     const latencyMs = Math.round(clock.elapsed() - begunAt);
-    onExchange?.(outcome, latencyMs / 1000, requestId);
+    onExchange?.(outcome, latencyMs / 1000);
     if (outcome !== 'unsent') {
       log.warn({ generation, outcome, serviceRequestId: requestId }, NO_TOKENS);
     }

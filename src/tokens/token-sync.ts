@@ -65,12 +65,8 @@ export interface TokenSyncParts {
   replica: string;
   checkAccess: CheckAccess;
   random?: () => number;
-  /** Called after every exchange, even if nothing was sent. `requestId` is the service's, for one that failed. */
-  onExchange?: (
-    outcome: PairOutcome | Ending['outcome'],
-    seconds: number,
-    requestId?: string,
-  ) => void;
+  /** Called after every exchange, even if nothing was sent. */
+  onExchange?: (outcome: PairOutcome | Ending['outcome'], seconds: number) => void;
 }
 
 /**

@@ -52,7 +52,7 @@ export interface ReportedRequest {
   /** Headers to send with the request. */
   readonly headers: Readonly<Record<string, string>>;
   /** @param requestId the service's own id of the request */
-  answered(status: number, requestId: string | undefined): void;
+  answered(requestId: string | undefined): void;
   /** Called for each GraphQL answer, before `ended`. */
   read(how: ReadAs): void;
   /** @param error why the answer was missing or unusable; contains nothing that the service wrote */
@@ -136,7 +136,7 @@ export function openConnections(parts: ConnectionsParts) {
       this.#status = status;
       this.#headers = headers;
       this.#requestId = requestIdOfService(headers, this.#token);
-      this.#reported.answered(status, this.#requestId);
+      this.#reported.answered(this.#requestId);
       if (status === 429 || status >= 500) this.#sender.onPressure?.();
     }
 

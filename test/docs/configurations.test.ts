@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -156,44 +154,6 @@ test('the secret of docs/running.md has all that the manifest of Kubernetes requ
   const files = [...manifest.matchAll(/value: \/run\/secrets\/recruiting\/([a-z-]+)/g)];
   expect(new Set(keys)).toEqual(new Set(files.map(([, key]) => key)));
 });
-
-test.each<[string, Record<string, string>]>([
-  ['recruiting-subgraph', {}],
-  ['people', { OTEL_SERVICE_NAME: 'people' }],
-  ['staff', { OTEL_RESOURCE_ATTRIBUTES: 'service.name=staff' }],
-])(
-  'otel.mjs of docs/telemetry.md sends the spans of requests as the service %s',
-  async (name, env) => {
-    using folder = temporaryFolder();
-    const spans: string[] = [];
-    const collector = createServer((request, response) => {
-      request.on('data', (chunk: Buffer) => spans.push(chunk.toString('latin1')));
-      request.on('end', () => response.writeHead(200).end());
-    });
-    await new Promise<void>((done) => collector.listen(0, '127.0.0.1', done));
-    const { port } = collector.address() as AddressInfo;
-    // The file lies in a folder without packages.
-    const text = blockWith('docs/telemetry.md', 'provider.register()').replaceAll(
-      /'(@opentelemetry\/[^']+)'/g,
-      (_, module: string) => JSON.stringify(import.meta.resolve(module)),
-    );
-    writeFileSync(folder.file('otel.mjs'), text);
-    await using gateway = await startServe({
-      env: {
-        NODE_OPTIONS: `--import ${folder.file('otel.mjs')}`,
-        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-        ...env,
-      },
-    });
-    await askAt(gateway.url, '{ persons(first: 1) { items { id } } }');
-    expect((await gateway.stop()).code).toBe(0);
-    await new Promise((done) => collector.close(done));
-    expect(spans.join('')).toContain('graphql.operation.type');
-    // In protobuf, four bytes of types and lengths are between the name and the value.
-    const [, service] = /service\.name[^]{4}([\w:-]+)/.exec(spans.join(''))!;
-    expect(service).toBe(name);
-  },
-);
 
 test('issuer.mjs of docs/sandbox.md issues a token that the gateway accepts with the settings below it', async () => {
   using folder = temporaryFolder();

@@ -61,9 +61,6 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/configurations.test.ts: issuer.mjs of docs/sandbox.md': {
     'docs/sandbox.md': ['// issuer.mjs', 'AUTH_JWKS_URL=', 'sandbox --port 4300'],
   },
-  'test/docs/configurations.test.ts: otel.mjs of docs/telemetry.md': {
-    'docs/telemetry.md': ['// otel.mjs'],
-  },
   'test/docs/extending.test.ts: the field of the README': {
     'README.md': ["'extend type Person"],
   },
@@ -132,6 +129,8 @@ const NOT_RUN: Record<string, readonly string[]> = {
   'docs/running.md': ['docker build --tag', 'docker buildx'],
   // Packages that this project does not have. test/clients/examples.test.ts runs the options that it uses.
   'examples/README.md': ['useInfiniteQuery(peoplePages(client))'],
+  // The instrumentations of OpenTelemetry.
+  'docs/telemetry.md': ['auto-instrumentations-node/register'],
   // DuckDB.
   'docs/export.md': ['read_ndjson_objects('],
   // GraphQL Inspector's command line, which npx downloads.

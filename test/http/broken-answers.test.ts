@@ -224,7 +224,7 @@ function replying(
 function handling(stage: Stage, { log, logged }: ReturnType<typeof recordingLog>) {
   const handler = handlerOf([stage], {
     errors: createErrorPolicy({ clock: systemClock, memory: new RequestMemory(1e8), log }),
-    telemetry: createTelemetry({ version: '1', baseUrl: 'http://localhost', log }).requests(),
+    telemetry: createTelemetry({ version: '1', log }).requests(),
   });
   return { handler, logged };
 }

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Cause } from '../../cause.ts';
 import type { Clock } from '../../clock.ts';
 import { codeOf } from '../../errors.ts';
 import { ServiceCounts, Totals } from '../../paging/counts.ts';
@@ -94,10 +93,13 @@ export interface DrainParts {
   readonly tokenSet: () => string | undefined;
 }
 
-/** Receives what happens to walks. `cause` identifies the caller's request. */
+/** Receives what happens to walks. */
 export interface WalkTelemetry {
-  /** @param list the upstream's field */
-  walkBegun(kind: WalkKind, list: string, cause: Cause | undefined): ReportedWalk;
+  /**
+   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers left before; otherwise the
+   *   code of the error that ended it
+   */
+  walkEnded(kind: WalkKind, outcome: WalkOutcome): void;
   /** @param hasIndex whether a page index lets the walk read pages in parallel */
   walkPlanned(hasIndex: boolean): void;
   /** A whole walk found fewer records than the service counted, at its beginning and at its end. */
@@ -112,15 +114,7 @@ export interface WalkTelemetry {
  */
 type WalkKind = 'drain' | 'search' | 'count';
 
-interface ReportedWalk {
-  /** The cause to send the walk's requests with. */
-  readonly cause: Cause | undefined;
-  /**
-   * @param outcome `whole`: the walk reached the end of the list; `stopped`: its readers left before; otherwise the
-   *   code of the error that ended it
-   */
-  ended(outcome: 'whole' | 'stopped' | { readonly code: unknown }): void;
-}
+type WalkOutcome = 'whole' | 'stopped' | { readonly code: unknown };
 
 /** Runs the walks of all callers, and keeps their page indexes, totals and counts. */
 export function createDrains(
@@ -207,14 +201,14 @@ export function createDrains(
       forgetOtherSets();
       const indexesNow = indexes;
       const totalsNow = totals;
-      const { caller } = list.origin;
+      const { caller, cause } = list.origin;
       return {
         shared: {
           ...list,
           index: () => indexesNow.get(list.key),
           // Not in a drain slot: a caller waits for one record, and each list has only one such walk.
           begin: (position, readers, unfinished) =>
-            reportedWalk(telemetry, ['search', list.field, list.origin.cause], (cause) => {
+            reportedWalk(telemetry, 'search', () => {
               const requester = drainRequester(execute, pace, readers, { caller, cause });
               const fetchIdentities = list.identities(requester);
               const fetched = { fetchPage: fetchIdentities, fetchIdentities };
@@ -268,9 +262,9 @@ export function createDrains(
     }
     const walked = walkableNow(list);
     return (from, readers) =>
-      reportedWalk(telemetry, [kind, list.field, cause], (walkCause) => {
+      reportedWalk(telemetry, kind, () => {
         const { signal } = readers;
-        const requester = drainRequester(execute, pace, readers, { caller, cause: walkCause });
+        const requester = drainRequester(execute, pace, readers, { caller, cause });
         const fetchPage = list.fetcher(requester);
         return walkInTurn({ slots, owner: caller, operation, signal }, (takeSlot) => {
           const inTurn =
@@ -339,16 +333,15 @@ function drainRequester(
   };
 }
 
-/** Reports a walk, from when its first page is requested. @param list the upstream's field */
+/** Reports how a walk ended. */
 async function* reportedWalk<R>(
   telemetry: WalkTelemetry,
-  [kind, list, cause]: Parameters<WalkTelemetry['walkBegun']>,
-  begin: (cause: Cause | undefined) => WalkedPages<R>,
+  kind: WalkKind,
+  begin: () => WalkedPages<R>,
 ): WalkedPages<R> {
-  const reported = telemetry.walkBegun(kind, list, cause);
-  let outcome: Parameters<typeof reported.ended>[0] = 'stopped';
+  let outcome: WalkOutcome = 'stopped';
   try {
-    for await (const page of begin(reported.cause)) {
+    for await (const page of begin()) {
       outcome = page.hasNextPage ? 'stopped' : 'whole';
       yield page;
     }
@@ -358,6 +351,6 @@ async function* reportedWalk<R>(
     outcome = isAbort ? 'stopped' : { code: codeOf(error) };
     throw error;
   } finally {
-    reported.ended(outcome);
+    telemetry.walkEnded(kind, outcome);
   }
 }
