@@ -1,5 +1,10 @@
-import { readFileSync } from 'node:fs';
-import type { CodegenConfig } from '@graphql-codegen/cli';
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import process from 'node:process';
+import { preset } from '@graphql-codegen/client-preset';
+import { codegen } from '@graphql-codegen/core';
+import { printSchemaWithDirectives } from '@graphql-tools/utils';
+import { buildASTSchema, parse } from 'graphql';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
 import { readConfig } from './src/config.ts';
@@ -16,43 +21,48 @@ const snapshot = readFile(schemaPath);
 const served = servedOffline(snapshot, settings, overrides);
 const withNode = servedOffline(snapshot, { ...settings, nodeInterface: true }, overrides);
 
+const schema = buildASTSchema(parse(servedSdl(served)), { assumeValidSDL: true });
+await write('schema/served.graphql', printSchemaWithDirectives(schema));
+await write(
+  'schema/served-with-node.graphql',
+  printSchemaWithDirectives(buildASTSchema(parse(servedSdl(withNode)), { assumeValidSDL: true })),
+);
+await write('schema/subgraph.graphql', served.subgraphSdl());
+await writeTypes('typed-documents', { documentMode: 'string' });
+await writeTypes('apollo');
+await writeTypes('urql');
+await writeTypes('tanstack-query');
+
 /** The documents of an example, with the types of their variables and results. */
-function typesOf(example: string, config: object = {}): CodegenConfig['generates'] {
+async function writeTypes(example: string, options: object = {}): Promise<void> {
   const folder = `examples/${example}`;
-  return {
-    [`${folder}/generated/`]: {
-      schema: servedSdl(served),
-      documents: [`${folder}/*.ts`],
-      preset: 'client',
-      presetConfig: { fragmentMasking: false },
-      config: { useTypeImports: true, importExtension: '.ts', ...config },
-    },
-  };
+  const documents = globSync(`${folder}/*.ts`).flatMap((location) =>
+    Array.from(readFile(location).matchAll(/\bgraphql\(`([^`]*)`\)/g), ([, rawSDL = '']) => ({
+      location,
+      rawSDL,
+      document: parse(rawSDL),
+    })),
+  );
+  const files = await preset.buildGeneratesSection({
+    baseOutputDir: `${folder}/generated/`,
+    presetConfig: { fragmentMasking: false },
+    schema: parse(servedSdl(served)),
+    schemaAst: schema,
+    documents,
+    config: { useTypeImports: true, importExtension: '.ts', ...options },
+    plugins: [],
+    pluginMap: {},
+  });
+  for (const file of files) await write(file.filename, await codegen(file));
 }
 
-/** A plugin of our own. */
-const SUBGRAPH = 'subgraph-sdl';
-
-const config: CodegenConfig = {
-  pluginLoader: async (name) =>
-    name.endsWith(SUBGRAPH) ? { plugin: () => served.subgraphSdl() } : await import(name),
-  generates: {
-    'schema/served.graphql': {
-      schema: servedSdl(served),
-      plugins: ['schema-ast'],
-      config: { includeDirectives: true },
-    },
-    'schema/served-with-node.graphql': {
-      schema: servedSdl(withNode),
-      plugins: ['schema-ast'],
-      config: { includeDirectives: true },
-    },
-    'schema/subgraph.graphql': { schema: servedSdl(served), plugins: [SUBGRAPH] },
-    ...typesOf('typed-documents', { documentMode: 'string' }),
-    ...typesOf('apollo'),
-    ...typesOf('urql'),
-    ...typesOf('tanstack-query'),
-  },
-};
-
-export default config;
+async function write(path: string, content: string): Promise<void> {
+  if (process.argv.includes('--check')) {
+    if (existsSync(path) && readFile(path) === content) return;
+    console.error(`${path} is not up to date. Run npm run codegen, and commit the files.`);
+    process.exitCode = 1;
+    return;
+  }
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+}
