@@ -73,7 +73,7 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/docs/extending.test.ts: the service of docs/extending.md': {
     'docs/extending.md': ['subschemas: [\n', '# reviews.graphql'],
   },
-  'test/deploy/image.test.ts: the image of docs/extending.md': {
+  'test/deploy/image.nightly.test.ts: the image of docs/extending.md': {
     'docs/extending.md': ['FROM recruiting-subgraph'],
   },
   'test/export/failures.test.ts: the recipes of the README': {
@@ -122,7 +122,7 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
 
 /** Blocks that need a program, a package or an account that the tests do not have. */
 const NOT_RUN: Record<string, readonly string[]> = {
-  // Docker. test/deploy/image.test.ts builds and starts what the Dockerfile says, without it.
+  // Docker. test/deploy/image.nightly.test.ts builds and starts what the Dockerfile says, without it.
   'docs/running.md': [
     'docker build --tag',
     'docker buildx',
