@@ -200,9 +200,5 @@ function isApplicable(
   if (on === undefined || on === type.name) return true;
   const condition = schema.getType(on);
   if (isObjectType(condition)) return false;
-  // The type may be of another schema, and graphql 17 compares types by identity.
-  const sameType = schema.getType(type.name);
-  return (
-    isAbstractType(condition) && isObjectType(sameType) && schema.isSubType(condition, sameType)
-  );
+  return isAbstractType(condition) && isObjectType(type) && schema.isSubType(condition, type);
 }

@@ -115,11 +115,10 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       const { variableDefinitions = [] } = operation;
       if (variableDefinitions.length === 0) return undefined;
       const sent = (params['variables'] ?? {}) as Record<string, unknown>;
-      const result: Coercion = getVariableValues(schema, variableDefinitions, sent, coercion);
-      if (result.errors) throw new AggregateError(result.errors);
-      const values = (result.variableValues ?? result).coerced!;
+      const { errors, coerced } = getVariableValues(schema, variableDefinitions, sent, coercion);
+      if (!coerced) throw new AggregateError(errors);
       const written = writtenVariables;
-      const variables = new DeclaredVariables(values, variableDefinitions, { sent, written });
+      const variables = new DeclaredVariables(coerced, variableDefinitions, { sent, written });
       if (!exchange.hold(variables.bytes, memory)) return noMemory(exchange, memory);
       exchange.variables = variables;
       return undefined;
@@ -425,13 +424,6 @@ function notPersisted(code: 'PERSISTED_QUERY_NOT_FOUND' | 'PERSISTED_QUERY_NOT_S
   const message =
     code === 'PERSISTED_QUERY_NOT_FOUND' ? 'PersistedQueryNotFound' : 'PersistedQueryNotSupported';
   return codedError(code, message, { extensions: { http } });
-}
-
-interface Coercion {
-  readonly errors?: readonly GraphQLError[];
-  readonly coerced?: CallVariables['values'];
-  /** In graphql 17 they are here. */
-  readonly variableValues?: { readonly coerced: CallVariables['values'] };
 }
 
 const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);

@@ -37,9 +37,7 @@ export function validationErrors(
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
 
-/** Without the rules of graphql 17 for `@stream`, which also refuse it in mutations. */
-const SPECIFIED = specifiedRules.filter(({ name }) => !name.includes('StreamDirective'));
-const RULES = [...SPECIFIED, noReservedNames, streamRules];
+const RULES = [...specifiedRules, noReservedNames, streamRules];
 const CLOSED_RULES = [...RULES, NoSchemaIntrospectionCustomRule];
 
 /**

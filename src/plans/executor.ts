@@ -100,10 +100,9 @@ export function createPlansExecutor(parts: PlansExecutorParts): PlansExecutor {
       const invalid = operation.errors();
       if (invalid.length > 0) return refused(invalid);
       const { variableDefinitions = [] } = operation.operation;
-      const coerced: Coercion = getVariableValues(schema, variableDefinitions, variables);
-      if (coerced.errors) return refused(coerced.errors);
-      const values = (coerced.variableValues ?? coerced).coerced!;
-      const call = whole.delegate(new DelegatedVariables(values, variables));
+      const { errors, coerced } = getVariableValues(schema, variableDefinitions, variables);
+      if (!coerced) return refused(errors);
+      const call = whole.delegate(new DelegatedVariables(coerced, variables));
       const payloads = inParts && operation.isIncremental ? operation.plan.stream(call) : undefined;
       const answer = payloads ? NOTHING : await operation.plan.answer(call);
       return { answer, call, operation, mask, ...(payloads && { payloads }) };
@@ -158,13 +157,6 @@ function withoutCaller() {
     'UNAUTHENTICATED',
     'This operation has no caller. Pass the context of the request, which resolvers get as their third argument, to delegateToSchema or the executor.',
   );
-}
-
-interface Coercion {
-  readonly errors?: readonly GraphQLError[];
-  readonly coerced?: CallVariables['values'];
-  /** Where graphql 17 returns them. */
-  readonly variableValues?: { readonly coerced: CallVariables['values'] };
 }
 
 class DelegatedVariables implements CallVariables {

@@ -6,8 +6,6 @@ import {
   isLeafType,
   isObjectType,
   isRequiredArgument,
-  valueFromAST,
-  type ConstValueNode,
   type GraphQLAbstractType,
   type GraphQLArgument,
   type GraphQLCompositeType,
@@ -222,14 +220,3 @@ export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
     readonly name: string;
   } & DerivedKinds[Each];
 }[Kind];
-
-/** Returns the default of an argument, undefined without one: graphql 16 has the value, graphql 17 its literal. */
-export function defaultOf(argument: GraphQLArgument): unknown {
-  const { type, default: written, defaultValue } = argument as GraphQLArgument & GraphQL17Default;
-  if (!written) return defaultValue;
-  return written.literal ? valueFromAST(written.literal, type) : written.value;
-}
-
-interface GraphQL17Default {
-  readonly default?: { readonly value?: unknown; readonly literal?: ConstValueNode } | undefined;
-}

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import {
   buildClientSchema,
   buildSchema,
-  isObjectType,
-  versionInfo,
   type GraphQLSchema,
   type IntrospectionQuery,
 } from 'graphql';
@@ -20,22 +18,12 @@ export const publishedSchemas: readonly (readonly [name: string, load: () => Gra
 
 /** GitHub's schema defines some fields twice, in the same way. */
 function fromSdl(file: string): GraphQLSchema {
-  return accepted(buildSchema(textOf(file), { assumeValidSDL: true }));
+  return buildSchema(textOf(file), { assumeValidSDL: true });
 }
 
 function fromIntrospection(file: string): GraphQLSchema {
   const read = JSON.parse(textOf(file)) as IntrospectionQuery | { data: IntrospectionQuery };
-  return accepted(buildClientSchema('data' in read ? read.data : read));
-}
-
-/** graphql 17 refuses schemas in which a field is deprecated, but not the field of an interface that it implements. */
-function accepted(schema: GraphQLSchema): GraphQLSchema {
-  if (versionInfo.major < 17) return schema;
-  const fields = Object.values(schema.getTypeMap()).flatMap((type) =>
-    isObjectType(type) ? Object.values(type.getFields()) : [],
-  );
-  for (const field of fields) field.deprecationReason = undefined;
-  return schema;
+  return buildClientSchema('data' in read ? read.data : read);
 }
 
 /** Reads the file, since an `import` of the packages returns code, or nothing. */

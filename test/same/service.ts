@@ -21,7 +21,6 @@ import {
   type TypeNode,
   type ValueNode,
 } from 'graphql';
-import { withoutIncremental } from '../support/imitations/honest.ts';
 import { printExactly, readExactly, Verbatim } from './exact-json.ts';
 
 /** Answers one request with the text of a body. */
@@ -47,16 +46,15 @@ export interface ServiceOptions extends Pick<
 /** A service that answers with graphql-js, as its documentation shows, and writes numbers digit for digit. */
 export function serviceOf({ schema, amend = (result) => result, ...how }: ServiceOptions): Service {
   keepDigits(schema);
-  const executed = withoutIncremental(schema);
   return async (operation) => {
-    const answer = await answerTo(operation, { schema, executed }, how);
+    const answer = await answerTo(operation, schema, how);
     return printExactly(amend({ ...answer }, operation));
   };
 }
 
 async function answerTo(
   { query, variables, operationName }: ReceivedOperation,
-  { schema, executed }: { schema: GraphQLSchema; executed: GraphQLSchema },
+  schema: GraphQLSchema,
   how: Omit<ServiceOptions, 'schema' | 'amend'>,
 ): Promise<ExecutionResult> {
   let document: DocumentNode;
@@ -70,7 +68,7 @@ async function answerTo(
   const operation = operationOf(document, operationName);
   return execute({
     ...how,
-    schema: executed,
+    schema,
     document,
     variableValues: operation && variablesOf(operation, schema, variables ?? {}),
     operationName,

@@ -18,7 +18,6 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { expect, test } from 'vitest';
-import { defaultOf } from '../../src/schema/derived.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
@@ -59,7 +58,7 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
     .filter(({ name }) => name.startsWith('all') || name.endsWith('Connection'))
     .map(({ name, args, type }) => {
       const list = args.map((arg) => {
-        const defaultValue = defaultOf(arg);
+        const { defaultValue } = arg;
         const fallback = defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`;
         return `${arg.name}: ${String(arg.type)}${fallback}`;
       });

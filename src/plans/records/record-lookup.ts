@@ -24,7 +24,7 @@ import { lookUp, type LookedUp } from '../../paging/look-up.ts';
 import { PAGES_PER_OPERATION, type FetchPage } from '../../paging/page.ts';
 import { atOnce, type Pausable } from '../../pausable.ts';
 import { Slots } from '../../queue.ts';
-import { defaultOf, type Adapter, type ByIdField, type Entity } from '../../schema/derived.ts';
+import type { Adapter, ByIdField, Entity } from '../../schema/derived.ts';
 import type { Call, Requester, UpstreamRequest } from '../call.ts';
 import { walkKeys, type FieldParts } from '../lists/list-field.ts';
 import { holdPage, type ListRecord } from '../output.ts';
@@ -468,7 +468,7 @@ function orNothing(fetchPage: FetchPage<ListRecord>): FetchPage<ListRecord> {
 function defaultsOf({ filters }: Adapter): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     filters
-      .map((filter) => [filter.name, defaultOf(filter)] as const)
+      .map((filter) => [filter.name, filter.defaultValue] as const)
       .filter(([, value]) => value !== undefined),
   );
 }

@@ -37,7 +37,7 @@ import {
   type SelectionScope,
 } from '../../answers/collect-fields.ts';
 import { ASSUMED_LIST_LENGTH, TYPE_KEY, type ShapeScope } from '../../answers/shape.ts';
-import { defaultOf, LARGEST_PAGE, mayBePage } from '../../schema/derived.ts';
+import { LARGEST_PAGE, mayBePage } from '../../schema/derived.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
 import { fragmentsOf, walkFields, type FieldWalk, type Fragments } from '../../selections.ts';
 import { firstField } from '../../service/request.ts';
@@ -426,7 +426,7 @@ function isPlainList(field: Field, on: GraphQLCompositeType): boolean {
 /** The largest page if `first` has an unexpected form: the upstream refuses what it does not accept. */
 function sizeOf({ args }: Field, node: FieldNode): Part['size'] {
   const first = args.find(({ name }) => name === 'first');
-  const byDefault = within(first && defaultOf(first));
+  const byDefault = within(first?.defaultValue);
   const value = node.arguments?.find(({ name }) => name.value === 'first')?.value;
   if (value?.kind === Kind.VARIABLE) {
     const name = value.name.value;

@@ -10,7 +10,6 @@ import {
   type GraphQLInterfaceType,
 } from 'graphql';
 import {
-  defaultOf,
   idOf,
   objectTypesOf,
   typesWithFields,
@@ -147,7 +146,7 @@ function lookupOf(
         ? [`Other lists of it: ${others.map(({ name }) => `${root}.${name}`).join(', ')}.`]
         : []),
       ...adapter.filters
-        .filter((filter) => defaultOf(filter) !== undefined && defaultOf(filter) !== null)
+        .filter(({ defaultValue }) => defaultValue !== undefined && defaultValue !== null)
         .map(({ name }) => `Only records that match the default of its filter ${name} are found.`),
     ],
   };

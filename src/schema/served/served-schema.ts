@@ -9,7 +9,6 @@ import {
   type GraphQLSchema,
   GraphQLID,
   GraphQLNonNull,
-  visit,
   assertValidSchema,
   getNamedType,
 } from 'graphql';
@@ -31,13 +30,6 @@ import { INCREMENTAL } from '../incremental-directives.ts';
 import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
 import { subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
-
-function derivedTypes(...parts: Parameters<typeof derivedSdl>): DocumentNode {
-  // Stitching needs the list, which the parser of graphql 17 leaves out if it is empty.
-  return visit(parse(derivedSdl(...parts)), {
-    InterfaceTypeDefinition: (node) => ({ ...node, interfaces: node.interfaces ?? [] }),
-  });
-}
 
 /** Gives the `id` of these types the type and the meaning of a global id. */
 function withGlobalIds(schema: GraphQLSchema, { ids }: NodeInterface): GraphQLSchema {
@@ -168,7 +160,7 @@ export function serveSnapshot(
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
-      derivedTypes(derived, { ...settings, schema: upstream, pageInfo, nodes }),
+      parse(derivedSdl(derived, { ...settings, schema: upstream, pageInfo, nodes })),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,

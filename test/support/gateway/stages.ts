@@ -21,7 +21,6 @@ import type {
 import { createOperationStages } from '../../../src/http/operation.ts';
 import { RequestMemory } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
-import { withoutIncremental } from '../imitations/honest.ts';
 
 export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
 
@@ -71,7 +70,6 @@ export function handlerFor(
     contextOf?: (exchange: Exchange) => object;
   },
 ): Handler {
-  const executed = withoutIncremental(schema);
   const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100, maxBytes: 1e8 };
   const memory = new RequestMemory(1e8);
   const operation = createOperationStages({
@@ -93,7 +91,7 @@ export function handlerFor(
     const contextValue = contextOf(exchange);
     const operationName = name ?? null;
     const result = await execute({
-      schema: executed,
+      schema,
       document: withoutStream(document),
       operationName,
       variableValues: exchange.variables.values,

@@ -72,14 +72,6 @@ export function failure(message: string, extensions: Record<string, unknown> = {
   return new GraphQLError(message, { extensions });
 }
 
-/** Leaves out the definitions of `@defer` and `@stream`: graphql 17 executes nothing with a schema that has them. */
-export function withoutIncremental(schema: GraphQLSchema): GraphQLSchema {
-  const directives = schema.getDirectives().filter(({ name }) => !INCREMENTAL.includes(name));
-  return new GraphQLSchema({ ...schema.toConfig(), directives });
-}
-
-const INCREMENTAL = ['defer', 'stream'];
-
 /**
  * A schema that is richer than the documented one, as one pulled from the live service may be: Int ids, nullable items,
  * filters, enums, custom scalars, interfaces, unions, an input type with @oneOf, mutations, page limits that differ,
