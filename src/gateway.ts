@@ -170,7 +170,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     },
     isSandbox: parts.sandbox !== undefined,
     examples: examples(describeLists(served), {
-      isRouterOnly: config.auth?.routerCallers !== undefined,
+      isRouterOnly: config.auth !== undefined,
       knownId: parts.sandbox?.idOfPerson,
     }),
   });

@@ -15,11 +15,7 @@ const OPEN = { AUTH_API_KEYS: '', ALLOW_ANONYMOUS: 'true' };
 const NO_BUDGET = { PAGES_PER_MINUTE: '0' };
 const NO_LINES = { LOG_LEVEL: 'warn' };
 
-/** A key with the scope read, at a gateway where another key is the router's. */
-const SCOPES = {
-  AUTH_API_KEYS: `${keyWith('read')},gate:${'0'.repeat(64)}:read`,
-  ROUTER_CALLERS: 'key:gate',
-};
+const SCOPES = { AUTH_API_KEYS: keyWith('read') };
 
 /**
  * The checks that each gateway lacks or adds. Limits of sizes, host names and metrics cannot be switched off.
@@ -30,7 +26,7 @@ const variants = {
   'without a budget of pages': NO_BUDGET,
   'without a line of log for each request': NO_LINES,
   'without all three': { ...OPEN, ...NO_BUDGET, ...NO_LINES },
-  'with a key that may only read, and with ROUTER_CALLERS': SCOPES,
+  'with a key that may only read': SCOPES,
 } satisfies Record<string, Record<string, string>>;
 const TRUSTED = 'with trusted documents, asked for by id';
 const ORIGIN = 'with CORS, asked from an allowed origin';

@@ -81,7 +81,7 @@ const STATUSES = { 400: 400, 403: 403, 413: 413, 502: 502, 504: 504 } as const;
 /** The default scopes of `keys new`, and all that a caller can have. */
 const KEYS = [
   ['portal', 'read'],
-  ['admin', 'read+drain+write'],
+  ['admin', 'read+drain+write+router'],
 ] as const;
 
 function readState(path: string): SandboxState | undefined {

@@ -10,7 +10,7 @@ export const SCOPES = {
   read: 'queries that return up to 500 records of lists, and totalCount of any list',
   drain: 'queries that return more records, up to whole lists',
   write: 'mutations that MUTATIONS allows',
-  router: 'nothing by itself: marks a router, for ROUTER_CALLERS=scope:router',
+  router: 'with read: _entities and _service, which are for the router of a supergraph',
 };
 const SCOPE_NAMES = Object.keys(SCOPES);
 const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
@@ -18,47 +18,30 @@ const CREATES_ONE = `the command \`${KEYS_NEW}\` creates one`;
 const SEPARATOR = /\s*[,\n]\s*/;
 const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 
-// Scopes as OAuth writes them (RFC 6749, 3.3), without the comma.
-const ROUTER_CALLER = `(key:${API_KEY_NAME}|scope:[!#-+\\--[\\]-~]+)`;
-
 export const authVariables = {
   AUTH_API_KEYS: keyEntries().optional(),
   AUTH_JWKS_URL: secureUrl().optional(),
   AUTH_ISSUER: z.string().optional(),
   AUTH_AUDIENCE: z.string().optional(),
-  ROUTER_CALLERS: z
-    .string()
-    .regex(
-      new RegExp(`^${ROUTER_CALLER}(\\s*,\\s*${ROUTER_CALLER})*$`),
-      'must be key:<name of an API key> or scope:<scope>; several are separated by commas',
-    )
-    .transform((text): readonly string[] => text.split(/\s*,\s*/))
-    .optional(),
 };
 
-const variables = z.object(authVariables);
+type AuthSettings = z.output<z.ZodObject<typeof authVariables>>;
 
 const TOGETHER = ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const;
 
 /** Which callers are admitted, and what each may do; undefined: callers need no credential. */
-export function toAuth(settings: z.output<typeof variables>) {
+export function toAuth(settings: AuthSettings) {
   const { AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = settings;
-  const { AUTH_API_KEYS: apiKeys = [], ROUTER_CALLERS: routerCallers } = settings;
+  const { AUTH_API_KEYS: apiKeys = [] } = settings;
   const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
   if (apiKeys.length === 0 && !acceptsJwts) return undefined;
   /** The scopes of a token that have a meaning here. */
-  const scopes: readonly string[] = [...SCOPE_NAMES, ...scopesOf(routerCallers ?? [])];
+  const scopes: readonly string[] = SCOPE_NAMES;
   return {
     apiKeys,
     /** Undefined: bearer tokens are not accepted. */
     jwt: acceptsJwts ? { jwksUrl, issuer, audience, scopes } : undefined,
-    /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
-    routerCallers,
   };
-}
-
-function scopesOf(routerCallers: readonly string[]): string[] {
-  return routerCallers.flatMap((caller) => /^scope:(.+)$/.exec(caller)?.[1] ?? []);
 }
 
 /** Combinations that would admit or refuse every caller by mistake. */
@@ -84,36 +67,7 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
       `AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE must be set together. Set ${missing.join(' and ')} too.`,
     );
   }
-  if (isSet('ROUTER_CALLERS') && !isAuthSet) {
-    mistakes.push(
-      'ROUTER_CALLERS is set, but callers have no credentials that could identify a router. ' +
-        'Set AUTH_API_KEYS or AUTH_JWKS_URL, or remove ROUTER_CALLERS.',
-    );
-  }
-  return isAuthSet ? [...mistakes, ...unknownRouters(settings)] : mistakes;
-}
-
-/** Returns no mistakes if AUTH_API_KEYS or another of these settings is wrong, which must be corrected first. */
-function unknownRouters(settings: Readonly<Record<string, string>>): string[] {
-  const { success, data } = variables.safeParse(settings);
-  const isUnread = 'AUTH_API_KEYS_FILE' in settings && !('AUTH_API_KEYS' in settings);
-  if (!success || isUnread) return [];
-  const { AUTH_API_KEYS: keys = [], ROUTER_CALLERS: callers = [] } = data;
-  const names = keys.map(({ name }) => `key:${name}`);
-  const scopes = keys.flatMap((key) => key.scopes.map((scope) => `scope:${scope}`));
-  return callers.flatMap((caller, index) => {
-    const entry = `ROUTER_CALLERS entry ${index + 1} names`;
-    if (caller.startsWith('key:')) {
-      return names.includes(caller)
-        ? []
-        : [`${entry} an API key that is not in AUTH_API_KEYS. Correct the name, or add the key.`];
-    }
-    return data.AUTH_JWKS_URL !== undefined || scopes.includes(caller)
-      ? []
-      : [
-          `${entry} a scope that no caller can have: no API key has it, and AUTH_JWKS_URL is not set. Give it to a key, or remove the entry.`,
-        ];
-  });
+  return mistakes;
 }
 
 /** Reads entries that are separated by commas or, as in a file, by line breaks. */
@@ -169,10 +123,9 @@ export function withFieldScopes(
   fieldScopes: ReadonlySet<string>,
 ): ReturnType<typeof toAuth> {
   if (!auth) return undefined;
-  const { apiKeys, jwt, routerCallers = [] } = auth;
-  const known = [...fieldScopes, ...scopesOf(routerCallers)];
+  const { apiKeys, jwt } = auth;
   const mistakes = apiKeys.flatMap(({ name, scopes }, index) => {
-    const mistake = unknownScope(scopes, new Set(known));
+    const mistake = unknownScope(scopes, fieldScopes);
     if (mistake === undefined) return [];
     const entry = `entry ${index + 1}${canBeShown(name) ? ` (${name})` : ''}`;
     return [
@@ -180,7 +133,7 @@ export function withFieldScopes(
     ];
   });
   if (mistakes.length > 0) throw new OperatorMistakes('AUTH_API_KEYS', mistakes);
-  return { ...auth, jwt: jwt && { ...jwt, scopes: [...new Set([...jwt.scopes, ...known])] } };
+  return { ...auth, jwt: jwt && { ...jwt, scopes: [...jwt.scopes, ...fieldScopes] } };
 }
 
 /** Describes the mistakes in an entry; the subject of each sentence is the entry. They do not quote it. */

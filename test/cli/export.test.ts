@@ -199,7 +199,7 @@ describe('through a gateway in production, with keys', () => {
         config: {
           introspection: false,
           drainMaxItems: 700,
-          auth: { apiKeys, jwt: undefined, routerCallers: undefined },
+          auth: { apiKeys, jwt: undefined },
         },
       },
     );
@@ -249,7 +249,7 @@ describe('through a gateway in production, with keys', () => {
       entryFor('drainer', 'data', 'read', 'drain'),
       entryFor('reader', 'ui', 'read'),
     ];
-    const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+    const auth = { apiKeys, jwt: undefined };
     await using unread = await startGatewayOverSandbox({ persons: 1_000 }, { config: { auth } });
     await using doorOfUnread = await listeningGateway(unread);
     const file = newFile();

@@ -24,7 +24,6 @@ const credential = () => ({ 'x-api-key': KEY });
 const auth = {
   apiKeys: [entryFor(KEY, 'example', 'read', 'drain')],
   jwt: undefined,
-  routerCallers: undefined,
 };
 
 let gateway: Awaited<ReturnType<typeof startServed>>;

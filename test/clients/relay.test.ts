@@ -25,7 +25,7 @@ test('the artifacts of examples/relay are those that the compiler writes', () =>
 
 test('examples/relay pages through a list in both directions, and requests one person again', async () => {
   const apiKeys = [entryFor('key-of-the-page', 'page', 'read')];
-  const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+  const auth = { apiKeys, jwt: undefined };
   const credential = { 'x-api-key': 'key-of-the-page' };
   await using gateway = await startGatewayOverSandbox(
     { persons: 137 },

@@ -20,7 +20,6 @@ describe('the settings', () => {
         { name: 'Router-1.a', hash: Buffer.from(B, 'hex'), scopes: ['read', 'router'] },
       ],
       jwt: undefined,
-      routerCallers: undefined,
     });
   });
 
@@ -47,25 +46,9 @@ describe('the settings', () => {
         audience: 'recruiting',
         scopes: ['read', 'drain', 'write', 'router'],
       },
-      routerCallers: undefined,
     });
     const local = { ...JWT, AUTH_JWKS_URL: 'http://127.0.0.1:9999/keys' };
     expect(read(local)?.jwt?.jwksUrl).toBe('http://127.0.0.1:9999/keys');
-  });
-
-  test('both are read, together with the callers that are routers', () => {
-    const env = {
-      ...JWT,
-      AUTH_API_KEYS: `gate:${A}`,
-      ROUTER_CALLERS: 'key:gate , scope:graph/router',
-    };
-    expect(read(env)).toMatchObject({
-      apiKeys: [{ name: 'gate' }],
-      jwt: { scopes: ['read', 'drain', 'write', 'router', 'graph/router'] },
-      routerCallers: ['key:gate', 'scope:graph/router'],
-    });
-    const scope = { AUTH_API_KEYS: `gate:${A}:read+router`, ROUTER_CALLERS: 'scope:router' };
-    expect(read(scope)?.routerCallers).toEqual(['scope:router']);
   });
 
   test('commands that do not serve callers need none of these settings', () => {
@@ -157,14 +140,6 @@ describe('a mistake is refused', () => {
     [{ AUTH_JWKS_URL: 'http://login.example.com/keys' }, 'AUTH_JWKS_URL must begin with https://'],
     [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a complete URL'],
     [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true admits every caller'],
-    [{ ROUTER_CALLERS: 'router' }, 'ROUTER_CALLERS must be key:<name of an API key> or scope:'],
-    [{ ROUTER_CALLERS: 'key:' }, 'ROUTER_CALLERS must be'],
-    [{ ROUTER_CALLERS: 'scope:a b' }, 'ROUTER_CALLERS must be'],
-    [{ ROUTER_CALLERS: 'key:gate,' }, 'ROUTER_CALLERS must be'],
-    [
-      { ROUTER_CALLERS: 'key:gate,key:gone' },
-      'ROUTER_CALLERS entry 2 names an API key that is not',
-    ],
     [{ AUTH_ISSUER: '' }, 'must be set together. Set AUTH_ISSUER too.'],
     [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'Set AUTH_JWKS_URL and AUTH_ISSUER too.'],
   ])('%j together with keys and an issuer', (env, mistake) => {
@@ -172,32 +147,7 @@ describe('a mistake is refused', () => {
     expect(mistakesOf({ ...both, ...env })).toEqual([expect.stringContaining(mistake)]);
   });
 
-  test('a scope of routers that no caller can have', () => {
-    const keys = { AUTH_API_KEYS: `a:${A},b:${B}:read+router` };
-    expect(mistakesOf({ ...keys, ROUTER_CALLERS: 'scope:router,scope:graph' })).toEqual([
-      'ROUTER_CALLERS entry 2 names a scope that no caller can have: no API key has it, and AUTH_JWKS_URL is not set. Give it to a key, or remove the entry.',
-    ]);
-  });
-
-  test('routers, if callers have no credentials', () => {
-    const env = { ROUTER_CALLERS: 'key:gate', ALLOW_ANONYMOUS: 'true' };
-    expect(mistakesOf(env)).toEqual([
-      expect.stringContaining('ROUTER_CALLERS is set, but callers have no credentials'),
-    ]);
-  });
-
-  test('routers are checked together with other mistakes, but not against keys that are wrong themselves', () => {
-    const env = { AUTH_API_KEYS: `gate:${A}`, ROUTER_CALLERS: 'key:gone', PORT: 'x' };
-    expect(mistakesOf(env).map((mistake) => mistake.split(' ')[0])).toEqual([
-      'PORT',
-      'ROUTER_CALLERS',
-    ]);
-    expect(mistakesOf({ ...env, PORT: '', AUTH_API_KEYS: 'gate' })).toHaveLength(1);
-    const file = { AUTH_API_KEYS_FILE: '/run/nothing', ROUTER_CALLERS: 'key:gate' };
-    expect(mistakesOf(file)).toEqual([expect.stringContaining('AUTH_API_KEYS_FILE names a file')]);
-  });
-
-  test.each([...Object.keys(JWT), 'AUTH_API_KEYS', 'AUTH_API_KEYS_FILE', 'ROUTER_CALLERS'])(
+  test.each([...Object.keys(JWT), 'AUTH_API_KEYS', 'AUTH_API_KEYS_FILE'])(
     '%s for the sandbox, which admits every caller',
     (name) => {
       const files = { '/run/keys': `gate:${A}` };
@@ -205,7 +155,6 @@ describe('a mistake is refused', () => {
         ...JWT,
         AUTH_API_KEYS: `gate:${A}`,
         AUTH_API_KEYS_FILE: '/run/keys',
-        ROUTER_CALLERS: 'key:gate',
       };
       const env = { [name]: values[name]!, RECRUITING_URL: '' };
       expect(mistakesOf(env, files)).toEqual([

@@ -181,7 +181,7 @@ async function startDocumented() {
     },
   );
   const door = await listeningGateway(gateway);
-  const { stdout } = await runHere(['keys', 'new', 'router']);
+  const { stdout } = await runHere(['keys', 'new', 'router', '--scopes', 'read+drain+router']);
   const values: [string | RegExp, string][] = [
     ['RECRUITING_URL=https://recruiting.example.com', `RECRUITING_URL=${gateway.sandbox.url}`],
     [/https?:\/\/(localhost:4000|recruiting\.(internal|example\.com))/g, door.url],

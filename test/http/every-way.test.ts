@@ -16,9 +16,11 @@ const MAX_BODY = 2_000;
 
 const GUARDED: TestGatewayOptions['config'] = {
   auth: {
-    apiKeys: [entryFor(READER, 'reader', 'read'), entryFor(GATE, 'gate', 'read', 'write', 'drain')],
+    apiKeys: [
+      entryFor(READER, 'reader', 'read'),
+      entryFor(GATE, 'gate', 'read', 'write', 'drain', 'router'),
+    ],
     jwt: undefined,
-    routerCallers: ['key:gate'],
   },
   corsOrigins: [LISTED],
   maxBodyBytes: MAX_BODY,

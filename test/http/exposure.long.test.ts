@@ -182,7 +182,7 @@ describe('mutations', () => {
 
   test('other mutations are refused in every form, even to callers with the scope write', async () => {
     const apiKeys = [entryFor('writer', 'writer', 'write')];
-    const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+    const auth = { apiKeys, jwt: undefined };
     const { url, sent } = await start({ mutations: ['hire'], auth });
     for (const [way, query, operationName] of WAYS) {
       const request = post({ query, operationName }, { 'x-api-key': 'writer' });

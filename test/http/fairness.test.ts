@@ -82,7 +82,7 @@ async function startWorld(
   settings: Partial<Config>,
 ) {
   const apiKeys = [GREEDY, OTHER].map((key) => entryFor(key, key, 'read', 'write', 'drain'));
-  const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+  const auth = { apiKeys, jwt: undefined };
   const gateway = await startGatewayOverFake(service, {
     ...(snapshot !== undefined && { snapshot }),
     config: { ...settings, auth },

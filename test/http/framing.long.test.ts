@@ -9,7 +9,7 @@ const MAX = 2_000;
 let front: Front;
 beforeAll(async () => {
   const apiKeys = [entryFor(KEY, 'reader', 'read', 'drain')];
-  const auth = { apiKeys, jwt: undefined, routerCallers: undefined };
+  const auth = { apiKeys, jwt: undefined };
   const config = { auth, maxBodyBytes: MAX, graphiql: false, introspection: true };
   front = await startFront({ config });
 });

@@ -105,7 +105,7 @@ describe('GraphiQL in a browser', { timeout: patience }, () => {
     const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: undefined };
     await using gateway = await startGatewayOverSandbox(
       { persons: 2_345 },
-      { config: { auth: { ...auth, routerCallers: undefined }, pagesPerMinute: 6_000 } },
+      { config: { auth: { ...auth }, pagesPerMinute: 6_000 } },
     );
     await using server = await listen(gateway.gateway.handler);
     await page.goto(server.origin);

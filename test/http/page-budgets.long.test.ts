@@ -12,12 +12,11 @@ const DRAINER = 'the drainer';
 const OTHER = 'another drainer';
 const auth = {
   apiKeys: [
-    entryFor(READER, 'reader', 'read'),
-    entryFor(DRAINER, 'drainer', 'read', 'drain', 'write'),
-    entryFor(OTHER, 'other', 'read', 'drain'),
+    entryFor(READER, 'reader', 'read', 'router'),
+    entryFor(DRAINER, 'drainer', 'read', 'drain', 'write', 'router'),
+    entryFor(OTHER, 'other', 'read', 'drain', 'router'),
   ],
   jwt: undefined,
-  routerCallers: undefined,
 };
 
 /** The pages that an operation may use without the scope drain. */

@@ -194,7 +194,6 @@ async function startReplica(url: string, pagesPerMinute: number) {
         auth: {
           apiKeys: [entryFor(PORTAL, 'portal', 'read'), entryFor(OTHER, 'other', 'read')],
           jwt: undefined,
-          routerCallers: undefined,
         },
       },
     },

@@ -197,7 +197,7 @@ describe('a list whose full page costs too much', () => {
     const key = { 'x-api-key': 'a key of 32 characters, or longer' };
     const apiKeys = [entryFor(key['x-api-key'], 'app', 'read')];
     await using world = await startWorld({ persons: 600 }, 30, {
-      config: { auth: { apiKeys, jwt: undefined, routerCallers: undefined } },
+      config: { auth: { apiKeys, jwt: undefined } },
     });
     const { data, errors } = await world.ask<Edges>(
       '{ personsConnection(first: 500) { edges { cursor node { id a: firstName b: firstName } } } }',

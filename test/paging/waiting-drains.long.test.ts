@@ -16,7 +16,6 @@ const auth = {
     entryFor(MODEST, 'modest', 'read', 'drain'),
   ],
   jwt: undefined,
-  routerCallers: undefined,
 };
 
 /** Operations that may wait for each drain that may run. */

@@ -16,6 +16,7 @@ export interface TestRequest {
 }
 
 const KEY = 'rsk_of-the-portal-0123456789012345678901';
+const ROUTER = 'rsk_of-the-router-0123456789012345678901';
 /** Its owner may read nothing. */
 export const OTHER = 'rsk_of-the-other-01234567890123456789012';
 const ID = '8a57f600-1179-4434-a6be-16e91e375648';
@@ -23,9 +24,12 @@ const ID = '8a57f600-1179-4434-a6be-16e91e375648';
 /** Of a gateway whose callers have keys. */
 export const settings: NonNullable<TestGatewayOptions['config']> = {
   auth: {
-    apiKeys: [entryFor(KEY, 'portal', 'read', 'drain'), entryFor(OTHER, 'other', 'write')],
+    apiKeys: [
+      entryFor(KEY, 'portal', 'read', 'drain'),
+      entryFor(OTHER, 'other', 'write'),
+      entryFor(ROUTER, 'router', 'read', 'drain', 'router'),
+    ],
     jwt: undefined,
-    routerCallers: undefined,
   },
 };
 
@@ -61,8 +65,9 @@ export const WHOLE: readonly TestRequest[] = [
     name: 'references of a router',
     query: 'query ($of: [_Any!]!) { _entities(representations: $of) { ... on Person { id } } }',
     variables: { of: [{ __typename: 'Person', id: ID }] },
+    key: ROUTER,
   },
-  { name: 'what the gateway knows itself', query: '{ __typename _service { sdl } }' },
+  { name: 'what the gateway knows itself', query: '{ __typename _service { sdl } }', key: ROUTER },
   { name: 'introspection', query: '{ __type(name: "Person") { fields { name } } }' },
   {
     name: 'one of two operations, with a fragment and directives',

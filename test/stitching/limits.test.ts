@@ -86,7 +86,6 @@ const KEYS = {
     entryFor('o', 'only', 'write'),
   ],
   jwt: undefined,
-  routerCallers: ['key:gate'],
 };
 
 const writing: Additions = {

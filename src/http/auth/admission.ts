@@ -77,10 +77,12 @@ function bearerToken(authorization: string): string | undefined {
 
 /**
  * Combines a program that acts for a person, such as a router, with the person: it may do only what both of them may
- * do.
+ * do. A router remains one for each of its clients, whose tokens do not have its scope.
  */
 function onBehalf(program: Caller, person: Caller): Caller {
-  const scopes = [...program.scopes].filter((scope) => person.scopes.has(scope));
+  const scopes = [...program.scopes].filter(
+    (scope) => scope === ROUTER || person.scopes.has(scope),
+  );
   return { name: program.name, scopes: new Set(scopes) };
 }
 
@@ -182,8 +184,6 @@ export interface AdmissionSettings {
   readonly apiKeys: readonly ApiKey[];
   /** Undefined: bearer tokens are not accepted. */
   readonly jwt: TrustedIssuer | undefined;
-  /** Each `key:<name>` or `scope:<scope>`; undefined: every caller with the scope `read` may use the router fields. */
-  readonly routerCallers: readonly string[] | undefined;
 }
 
 export interface AdmissionParts {
@@ -197,7 +197,7 @@ export interface AdmissionParts {
 interface Admission {
   readonly authenticate?: Stage;
   readonly enforceScopes?: Stage;
-  /** Whether the caller is a router: one that ROUTER_CALLERS names. */
+  /** Whether the caller is the router of a supergraph. Callers without credentials are not. */
   readonly isRouter: (exchange: Exchange) => boolean;
 }
 
@@ -207,15 +207,14 @@ export async function createAdmission(
   parts: AdmissionParts,
 ): Promise<Admission> {
   if (!settings) return { isRouter: () => false };
-  const { apiKeys, jwt, routerCallers } = settings;
+  const { apiKeys, jwt } = settings;
   return {
     authenticate: authenticate({
       apiKeyOwner: apiKeys.length > 0 ? apiKeyOwners(apiKeys) : undefined,
       bearerTokenOwner: jwt && (await bearerTokens(jwt, parts)),
     }),
-    enforceScopes: enforceScopes(routerCallers),
-    isRouter: ({ caller }) =>
-      caller !== undefined && routerCallers !== undefined && isRouter(caller, routerCallers),
+    enforceScopes,
+    isRouter: ({ caller }) => caller?.scopes.has(ROUTER) === true,
   };
 }
 
@@ -236,15 +235,13 @@ async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: Adm
  * Refuses operations for which the caller lacks a scope. This comes before validation, whose errors would reveal the
  * schema.
  */
-function enforceScopes(routerCallers: readonly string[] | undefined): Stage {
-  return ({ caller, operation }) => {
-    if (!caller) throw codedError('UNAUTHENTICATED', NOT_AUTHENTICATED);
-    if (!operation) return undefined;
-    checkScope(caller, operation);
-    if (routerCallers && !isRouter(caller, routerCallers)) checkRouterFields(operation);
-    return undefined;
-  };
-}
+const enforceScopes: Stage = ({ caller, operation }) => {
+  if (!caller) throw codedError('UNAUTHENTICATED', NOT_AUTHENTICATED);
+  if (!operation) return undefined;
+  checkScope(caller, operation);
+  checkRouterFields(caller, operation);
+  return undefined;
+};
 
 const NOT_AUTHENTICATED = 'This request was not authenticated. Send it with a credential.';
 
@@ -258,16 +255,13 @@ function checkScope({ scopes }: Caller, { type }: CheckedOperation): void {
   );
 }
 
-function isRouter({ name, scopes }: Caller, routerCallers: readonly string[]): boolean {
-  return routerCallers.some((entry) =>
-    entry.startsWith('scope:') ? scopes.has(entry.slice('scope:'.length)) : entry === name,
-  );
-}
+/** The scope of the fields `_entities` and `_service`. */
+const ROUTER = 'router';
 
-function checkRouterFields({ routerFields: [field] }: CheckedOperation): void {
-  if (field === undefined) return;
+function checkRouterFields({ scopes }: Caller, { routerFields: [field] }: CheckedOperation): void {
+  if (field === undefined || scopes.has(ROUTER)) return;
   throw forbidden(
-    `The field ${field} is reserved for the router of the supergraph, and this credential is not a router's. ` +
-      'The operator of this gateway can add it to ROUTER_CALLERS.',
+    `The field ${field} is for the router of the supergraph. It needs the scope "${ROUTER}", which this credential does not ` +
+      'have. The operator of this gateway can grant it.',
   );
 }

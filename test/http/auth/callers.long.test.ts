@@ -396,9 +396,9 @@ function authOf({ jwt }: Issuer) {
   const apiKeys = [
     entryFor(KEY, 'portal', 'read'),
     entryFor(WRITER, 'writer', 'read', 'write'),
-    entryFor(ROUTER, 'gate', 'read'),
+    entryFor(ROUTER, 'gate', 'read', 'router'),
   ];
-  return { apiKeys, jwt, routerCallers: ['key:gate'] };
+  return { apiKeys, jwt };
 }
 
 function ask(headers: Record<string, string>): Promise<Response> {

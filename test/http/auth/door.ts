@@ -36,7 +36,7 @@ export function openDoor(
     { write: (line: string) => void logged.push(JSON.parse(line)) },
   );
   const admission = createAdmission(
-    { apiKeys: [], jwt: undefined, routerCallers: undefined, ...parts },
+    { apiKeys: [], jwt: undefined, ...parts },
     { proxyFor: () => undefined, clock: systemClock, log, ...parts },
   );
   let caller: Caller | undefined;

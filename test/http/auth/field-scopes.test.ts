@@ -7,10 +7,10 @@ import { startIssuer, type Issuer } from './issuer.ts';
 const { schema } = peopleService();
 const KEYS = {
   apiKeys: [
-    entryFor('router', 'router', 'read', 'drain', 'pii', 'pay'),
+    entryFor('router', 'router', 'read', 'drain', 'router', 'pii', 'pay'),
     entryFor('blind', 'blind', 'read', 'drain', 'router'),
+    entryFor('portal', 'portal', 'read', 'pii'),
   ],
-  routerCallers: ['key:router', 'scope:router'],
 };
 
 let issuer: Issuer;
@@ -34,8 +34,12 @@ afterAll(async () => {
 const ENTITY =
   '{ _entities(representations: [{ __typename: "Person", id: "p2" }]) { ... on Person { email } } }';
 
+async function bearer(scope: string) {
+  return `Bearer ${await issuer.token({ scope })}`;
+}
+
 async function withToken(scope: string) {
-  return { 'x-api-key': 'router', authorization: `Bearer ${await issuer.token({ scope })}` };
+  return { 'x-api-key': 'router', authorization: await bearer(scope) };
 }
 
 async function read(headers: Record<string, string>, query = '{ me { email } }') {
@@ -61,6 +65,17 @@ test.each([
   ['a router without it, for none', { 'x-api-key': 'blind' }, ['FORBIDDEN']],
 ])('entities are read by %s', async (_, headers, expected) => {
   expect(await read(headers, ENTITY)).toEqual(expected);
+});
+
+test('entities need the scope router of the key, or of a token that comes alone', async () => {
+  const withRouter = await bearer('read pii router');
+  expect(await read({ authorization: withRouter }, ENTITY)).toBe(true);
+  const without = await bearer('read pii');
+  expect(await read({ authorization: without }, ENTITY)).toEqual(['FORBIDDEN']);
+  expect(await read({ 'x-api-key': 'router', authorization: without }, ENTITY)).toBe(true);
+  const portal = { 'x-api-key': 'portal', authorization: withRouter };
+  expect(await read(portal, ENTITY)).toEqual(['FORBIDDEN']);
+  expect(await read(portal)).toBe(true);
 });
 
 test('a router that passes on the token of its client reads only what both of them may read', async () => {

@@ -49,10 +49,10 @@ const schema = makeExecutableSchema(
 const ROUTER = { 'x-api-key': 'of the router' };
 const OTHER = { 'x-api-key': 'of another one' };
 const apiKeys = [
-  entryFor(ROUTER['x-api-key'], 'gate', 'read', 'write'),
+  entryFor(ROUTER['x-api-key'], 'gate', 'read', 'write', 'router'),
   entryFor(OTHER['x-api-key'], 'portal', 'read', 'write'),
 ];
-const door = openDoor(schema, { apiKeys, routerCallers: ['key:gate'] });
+const door = openDoor(schema, { apiKeys });
 
 const READER = { 'x-api-key': 'of a reader' };
 const WRITER = { 'x-api-key': 'of a writer' };
@@ -138,7 +138,7 @@ describe('the router fields', () => {
     expect(errors).toEqual([
       {
         message: expect.stringMatching(
-          /^The field _(service|entities) is reserved for the router of the .* ROUTER_CALLERS/,
+          /^The field _(service|entities) is for the router .* needs the scope "router"/,
         ),
         extensions: { code: 'FORBIDDEN' },
       },
@@ -169,30 +169,9 @@ describe('the router fields', () => {
     expect((await door.ask('{ _service { sdl } }', OTHER)).status).toBe(200);
   });
 
-  test('without ROUTER_CALLERS they are answered to every caller with the scope read', async () => {
-    const open = openDoor(schema, { apiKeys });
-    expect((await open.ask('{ _service { sdl } }', OTHER)).errors).toBeUndefined();
-  });
-
-  test('they are answered to callers with a scope that ROUTER_CALLERS names, of a key or of a token', async () => {
-    const keys = [...apiKeys, entryFor('third', 'third', 'read', 'router')];
-    const byScope = openDoor(schema, {
-      apiKeys: keys,
-      routerCallers: ['scope:router', 'key:portal'],
-    });
-    const codes = async (key: string) =>
-      (await byScope.ask('{ _service { sdl } }', { 'x-api-key': key })).errors?.map(
-        ({ extensions }) => extensions.code,
-      );
-    expect(await codes('third')).toBeUndefined();
-    expect(await codes(OTHER['x-api-key'])).toBeUndefined();
-    expect(await codes(ROUTER['x-api-key'])).toEqual(['FORBIDDEN']);
-  });
-
   test('a router needs the scope read for them too', async () => {
     const writer = openDoor(schema, {
       apiKeys: [entryFor('writer', 'writer', 'write', 'router')],
-      routerCallers: ['key:writer'],
     });
     const { errors } = await writer.ask('{ _service { sdl } }', { 'x-api-key': 'writer' });
     expect(errors).toMatchObject([{ message: expect.stringContaining('the scope "read"') }]);

@@ -4,7 +4,7 @@ import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 
 const apiKeys = [
-  entryFor('gate', 'gate', 'read'),
+  entryFor('gate', 'gate', 'read', 'router'),
   entryFor('portal', 'portal', 'read'),
   entryFor('writer', 'writer', 'read', 'write'),
 ];
@@ -16,7 +16,7 @@ beforeAll(async () => {
       maxTokens: 400,
       maxDepth: 4,
       maxAliases: 10,
-      auth: { apiKeys, jwt: undefined, routerCallers: ['key:gate'] },
+      auth: { apiKeys, jwt: undefined },
     },
   });
 });

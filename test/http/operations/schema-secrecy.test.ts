@@ -9,8 +9,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 
-const apiKeys = [entryFor('gate', 'gate', 'read'), entryFor('portal', 'portal', 'read', 'write')];
-const auth = { apiKeys, jwt: undefined, routerCallers: ['key:gate'] };
+const apiKeys = [
+  entryFor('gate', 'gate', 'read', 'router'),
+  entryFor('portal', 'portal', 'read', 'write'),
+];
+const auth = { apiKeys, jwt: undefined };
 
 let closed: Front;
 let open: Front;

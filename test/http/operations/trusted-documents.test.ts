@@ -21,8 +21,11 @@ const APOLLO = {
 const ANSWER = { data: { candidate: { id: 7 } } };
 const byApollo = { persistedQuery: { version: 1, sha256Hash: HASH } };
 
-const apiKeys = [entryFor('gate', 'gate', 'read'), entryFor('portal', 'portal', 'read', 'write')];
-const auth = { apiKeys, jwt: undefined, routerCallers: ['key:gate'] };
+const apiKeys = [
+  entryFor('gate', 'gate', 'read', 'router'),
+  entryFor('portal', 'portal', 'read', 'write'),
+];
+const auth = { apiKeys, jwt: undefined };
 const config = { auth, mutations: 'all' as const };
 
 /** A gateway that accepts texts too. */

@@ -16,7 +16,7 @@ const PREFLIGHT: RequestInit = {
     'access-control-request-headers': 'content-type,x-api-key',
   },
 };
-const auth = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };
+const auth = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };
 
 let front: Front;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 
 const KEY = 'key-of-somebody';
-const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined, routerCallers: undefined };
+const AUTH = { apiKeys: [entryFor(KEY, 'a', 'read')], jwt: undefined };
 const OWN = [
   'localhost',
   'LocalHost:4000',

@@ -16,7 +16,7 @@ let server: Listening;
 beforeAll(async () => {
   issuer = await startIssuer();
   const apiKeys = [entryFor(KEY, 'portal', 'read')];
-  const auth = { apiKeys, jwt: issuer.jwt, routerCallers: undefined };
+  const auth = { apiKeys, jwt: issuer.jwt };
   gateway = await startGatewayOverFake({ persons: 260 }, { config: { auth } });
   server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
 });

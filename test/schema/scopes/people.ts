@@ -168,12 +168,11 @@ function emailOf(each: object): unknown {
 /** Callers with all scopes, with those of operations only, and with one of the two scopes of fields. */
 export const keys = {
   apiKeys: [
-    entryFor('all', 'all', 'read', 'drain', 'write', 'pii', 'pay'),
-    entryFor('few', 'few', 'read', 'drain', 'write'),
-    entryFor('pii', 'pii', 'read', 'drain', 'write', 'pii'),
+    entryFor('all', 'all', 'read', 'drain', 'write', 'router', 'pii', 'pay'),
+    entryFor('few', 'few', 'read', 'drain', 'write', 'router'),
+    entryFor('pii', 'pii', 'read', 'drain', 'write', 'router', 'pii'),
   ],
   jwt: undefined,
-  routerCallers: undefined,
 };
 
 export function as(key: 'all' | 'few' | 'pii') {

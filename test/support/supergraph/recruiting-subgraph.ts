@@ -50,11 +50,10 @@ export async function startRecruiting({
         schemaPrefix: prefix || undefined,
         auth: {
           apiKeys: [
-            entryFor(ROUTER_KEY, 'router', 'read', 'drain'),
+            entryFor(ROUTER_KEY, 'router', 'read', 'drain', 'router'),
             entryFor(READER_KEY, 'reader', 'read'),
           ],
           jwt: undefined,
-          routerCallers: ['key:router'],
         },
       },
     },
