@@ -191,11 +191,6 @@ const SETTINGS = {
         text === 'off' || text === 'all' ? text : text.split(/\s*,\s*/),
       ),
   ],
-  /** The result for a caller without the scope of a field: an error instead of an answer, or null with an error. */
-  fieldScopes: [
-    'FIELD_SCOPES',
-    z.enum(['reject', 'null'], choice('reject or null', 'reject')).default('reject'),
-  ],
   /** Whether records have global ids, which `node(id)` accepts. */
   nodeInterface: ['NODE_INTERFACE', onOrOff('on').default('off').transform(isOn)],
   upstreamConcurrency: ['UPSTREAM_CONCURRENCY', count(1, 1_000, 16)],

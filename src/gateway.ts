@@ -111,6 +111,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const callers = createCallerBudgets(config.pagesPerMinute, clock, parts.ledger);
   const planner = createPlanner({
     ...config,
+    fieldScopes: 'reject',
     served,
     offered,
     callers,
@@ -188,7 +189,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     grown: (bytes: number) => void,
   ) =>
     scopedPlan(document, {
-      onMissing: config.fieldScopes,
+      onMissing: 'reject',
       removesFields: false,
       compile: (planned) => stitchedPlan(additions, planner.admit, planned, grown),
     });

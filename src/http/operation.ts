@@ -12,7 +12,7 @@ import { tooComplex } from '../operations/limits.ts';
 import type { Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import type { CallVariables } from '../plans/call.ts';
-import { missingNeeds, missingScope, type OnMissingScope } from '../plans/planner.ts';
+import { missingNeeds, missingScope } from '../plans/planner.ts';
 import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
 import {
   type Exchange,
@@ -35,14 +35,12 @@ interface OperationParts<Plan> {
   /** Whether all other operations are refused, except for routers. */
   readonly trustedDocumentsOnly: boolean;
   readonly isRouter: (exchange: Exchange) => boolean;
-  /** The result for a caller without the scope of a field. */
-  readonly fieldScopes: OnMissingScope;
   readonly clock: Clock;
 }
 
 /** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
 export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
-  const { operations, schema, introspection, memory, isRouter, fieldScopes } = parts;
+  const { operations, schema, introspection, memory, isRouter } = parts;
   const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
     /** Reads the parameters of the request. */
@@ -100,7 +98,6 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
      * This comes before plugins, which may have kept an answer for another caller.
      */
     enforceFieldScopes: ({ caller, operation }) => {
-      if (fieldScopes !== 'reject') return undefined;
       const [missing] = missingNeeds(operation!.scopedUses, caller);
       if (missing) throw missingScope(missing);
       return undefined;

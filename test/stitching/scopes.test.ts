@@ -131,48 +131,44 @@ const DELEGATED: (typeof WAYS)[number] = [
   '{ mailOf(id: "p2") }',
 ];
 
-for (const fieldScopes of ['reject', 'null'] as const) {
-  for (const [lane, plugins] of [
-    ['', []],
-    [', with a plugin', [everyHook()]],
-  ] as const) {
-    const start = () =>
-      startGatewayOverFake(
-        { schema },
-        {
-          snapshot: peopleSdl,
-          overrides: scopes,
-          additions,
-          plugins: [...plugins],
-          config: { auth: keys, fieldScopes },
-        },
-      );
-
-    test.each([...WAYS, DELEGATED])(
-      `${fieldScopes}${lane}: a caller without the scope cannot read %s`,
-      async (way, query) => {
-        await using world = await start();
-        const all = await world.ask(query, {}, as('all'));
-        expect(all.errors).toBeUndefined();
-        if (way !== 'a filter') expect(JSON.stringify(all.data)).toContain(SECRET);
-        const before = world.upstream.received.length;
-        const few = await world.ask(query, {}, as('few'));
-        expect(JSON.stringify(few)).not.toContain(SECRET);
-        const sent = world.upstream.received.slice(before).map(({ body }) => body);
-        for (const body of sent) {
-          expect(body.replaceAll(/_rsRefused\w+/g, '')).not.toMatch(/email|phone|amount|SECRET/);
-        }
-        const codes = new Set((few.errors ?? []).map(({ extensions }) => extensions?.['code']));
-        if (fieldScopes === 'reject' && query !== DELEGATED[1]) {
-          expect(few.data).toBeUndefined();
-          expect(sent).toEqual([]);
-        }
-        if (fieldScopes === 'reject' || query !== DELEGATED[1]) {
-          expect(codes).toEqual(new Set(['FORBIDDEN']));
-        }
+for (const [lane, plugins] of [
+  ['', []],
+  [', with a plugin', [everyHook()]],
+] as const) {
+  const start = () =>
+    startGatewayOverFake(
+      { schema },
+      {
+        snapshot: peopleSdl,
+        overrides: scopes,
+        additions,
+        plugins: [...plugins],
+        config: { auth: keys },
       },
     );
-  }
+
+  test.each([...WAYS, DELEGATED])(
+    `a caller without the scope cannot read %s${lane}`,
+    async (way, query) => {
+      await using world = await start();
+      const all = await world.ask(query, {}, as('all'));
+      expect(all.errors).toBeUndefined();
+      if (way !== 'a filter') expect(JSON.stringify(all.data)).toContain(SECRET);
+      const before = world.upstream.received.length;
+      const few = await world.ask(query, {}, as('few'));
+      expect(JSON.stringify(few)).not.toContain(SECRET);
+      const sent = world.upstream.received.slice(before).map(({ body }) => body);
+      for (const body of sent) {
+        expect(body.replaceAll(/_rsRefused\w+/g, '')).not.toMatch(/email|phone|amount|SECRET/);
+      }
+      const codes = new Set((few.errors ?? []).map(({ extensions }) => extensions?.['code']));
+      if (query !== DELEGATED[1]) {
+        expect(few.data).toBeUndefined();
+        expect(sent).toEqual([]);
+        expect(codes).toEqual(new Set(['FORBIDDEN']));
+      }
+    },
+  );
 }
 
 test('an own field that requires nothing with a scope is answered', async () => {
@@ -182,7 +178,7 @@ test('an own field that requires nothing with a scope is answered', async () => 
       snapshot: peopleSdl,
       overrides: scopes,
       additions,
-      config: { auth: keys, fieldScopes: 'reject' },
+      config: { auth: keys },
     },
   );
   const answer = await world.ask('{ own me { initials room } }', {}, as('few'));
@@ -206,7 +202,7 @@ describe('what adapters.json says about additions', () => {
         snapshot: peopleSdl,
         overrides: { ...overrides, ...more },
         additions,
-        config: { auth: keys, fieldScopes: 'reject' },
+        config: { auth: keys },
       },
     );
 
@@ -285,7 +281,7 @@ describe('what adapters.json says about additions', () => {
             },
           },
         },
-        config: { auth: keys, fieldScopes: 'reject' },
+        config: { auth: keys },
       },
     );
     const { data } = await world.ask<{ _service: { sdl: string } }>(

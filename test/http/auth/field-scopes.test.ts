@@ -22,7 +22,7 @@ beforeAll(async () => {
     {
       snapshot: peopleSdl,
       overrides: scopes,
-      config: { auth: { ...KEYS, jwt: issuer.jwt }, fieldScopes: 'reject' },
+      config: { auth: { ...KEYS, jwt: issuer.jwt } },
     },
   );
 });

@@ -81,7 +81,6 @@ export function handlerFor(
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,
-    fieldScopes: 'reject',
     clock: systemClock,
   });
   const answer = async (exchange: Exchange): Promise<Reply | undefined> => {
