@@ -63,9 +63,6 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
-// RFC 9110, 5.6.2, without the asterisk, which would allow every header.
-const HEADER = /^[a-z0-9!#$%&'+.^_`|~-]+$/;
-
 /**
  * The settings that `Config` has under these names, each with its variable. The settings of callers are in
  * config/auth.ts.
@@ -147,14 +144,6 @@ const SETTINGS = {
     listOf(
       isOrigin,
       'must be origins separated by commas, for example https://people.example.com (no path, no *)',
-    ).default([]),
-  ],
-  /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
-  corsHeaders: [
-    'CORS_HEADERS',
-    listOf(
-      HEADER,
-      'must be names of request headers separated by commas, for example x-tenant,baggage (no *)',
     ).default([]),
   ],
   /** The host names of the gateway, in lower case and without ports; undefined: not set. */
@@ -401,11 +390,6 @@ function uselessWithoutOthers(settings: Readonly<Record<string, string>>): strin
   ) {
     mistakes.push(
       'TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS, which is not set. Set it to the path of the manifest.',
-    );
-  }
-  if (settings['CORS_HEADERS'] !== undefined && settings['CORS_ORIGINS'] === undefined) {
-    mistakes.push(
-      'CORS_HEADERS applies only to pages of CORS_ORIGINS, which is not set. Set CORS_ORIGINS, or remove CORS_HEADERS.',
     );
   }
   return mistakes;

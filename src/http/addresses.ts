@@ -147,8 +147,6 @@ function isOrigin(text: string): boolean {
 interface CorsSettings {
   /** The origins whose pages may read answers, as browsers write them. */
   readonly corsOrigins: readonly string[];
-  /** Request headers that these pages may send besides those that the gateway uses, in lower case. */
-  readonly corsHeaders: readonly string[];
 }
 
 /**
@@ -159,7 +157,7 @@ interface CorsSettings {
  * its credential in a header that it sets itself. Otherwise a browser would add what it stores for this host.
  */
 function cors(
-  { corsOrigins, isSandbox, corsHeaders: additional }: OriginSettings,
+  { corsOrigins, isSandbox }: OriginSettings,
   isListed: IsListed,
   log: Logger,
 ): {
@@ -169,7 +167,7 @@ function cors(
   readonly preflights: Stage;
 } {
   const report = reportOnce(log);
-  const allowed = allowedPreflight([...SENDABLE, ...additional]);
+  const allowed = allowedPreflight(SENDABLE);
   return {
     corsHeaders: (exchange) => {
       if (corsOrigins.length === 0 && !isSandbox) return undefined;
