@@ -57,8 +57,6 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 /** From 2.9 on, the SDL for supergraphs contains the costs of fields. */
 export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
 
-const LOG_FORMATS = ['readable', 'pino', 'json'] as const;
-
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
@@ -204,11 +202,6 @@ const SETTINGS = {
       /^[\x21-\x7e]+$/,
       `must be the key as \`${COMMAND_LINE} keys new\` printed it, without spaces`,
     ).optional(),
-  ],
-  /** The format of log lines. Default: pino in production, otherwise readable. */
-  logFormat: [
-    'LOG_FORMAT',
-    z.enum(LOG_FORMATS, choice('readable, pino or json', 'json')).optional(),
   ],
   logLevel: [
     'LOG_LEVEL',
@@ -408,11 +401,11 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
     graphiql: values.graphiql ?? !production,
     introspection: values.introspection ?? !production,
-    logFormat: values.logFormat ?? (production ? 'pino' : 'readable'),
     /** The memory for checked and planned operations, bytes. */
     operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
     /** The memory for everything that all requests together hold, bytes. */
     requestBytes: requestBytes(values.maxBodyBytes),
+    /** Whether NODE_ENV is `production`: the log is JSON, and what helps developers is off by default. */
     production,
   };
 }

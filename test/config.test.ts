@@ -64,7 +64,6 @@ describe('the settings', () => {
       graphiql: true,
       introspection: true,
       exportApiKey: undefined,
-      logFormat: 'readable',
       logLevel: 'info',
       production: false,
     });
@@ -113,7 +112,6 @@ describe('the settings', () => {
       GRAPHIQL: 'off',
       INTROSPECTION: 'off',
       EXPORT_API_KEY: 'key',
-      LOG_FORMAT: 'json',
       LOG_LEVEL: 'warn',
     });
     expect(config).toStrictEqual({
@@ -162,7 +160,6 @@ describe('the settings', () => {
       graphiql: false,
       introspection: false,
       exportApiKey: 'key',
-      logFormat: 'json',
       logLevel: 'warn',
       production: false,
     });
@@ -184,12 +181,6 @@ describe('the settings', () => {
         NODE_ENV: '',
       }),
     ).toEqual(read({}));
-  });
-
-  test('production logs JSON lines, unless another format is set', () => {
-    const production = { ...OVER_SERVICE, NODE_ENV: 'production' };
-    expect(read(production).logFormat).toBe('pino');
-    expect(read({ ...production, LOG_FORMAT: 'readable' }).logFormat).toBe('readable');
   });
 
   test('production turns GraphiQL and introspection off, unless they are set to on', () => {
@@ -516,7 +507,6 @@ describe('a mistake is refused', () => {
     [{ MUTATIONS: 'rename,' }, /^MUTATIONS must be off, all, or field names/],
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
     [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
-    [{ LOG_FORMAT: 'collector' }, /^LOG_FORMAT must be readable, pino or json, for example json/],
     [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be one of fatal, error, warn, info/],
     [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins separated by commas/],
     [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],

@@ -29,7 +29,7 @@ export async function serve(terminal: Terminal): Promise<void> {
   const config = readConfig(terminal.env, terminal.readFile);
   const log = await createLog({
     level: config.logLevel,
-    format: config.logFormat,
+    isJson: config.production,
     colors: terminal.stdout.isTTY === true,
     destination: terminal.stdout,
   });
@@ -76,8 +76,7 @@ function announce(
   { config, log, machine: { stdout } }: Process,
 ): void {
   const isSandbox = config.recruitingUrl === undefined;
-  if (config.logFormat !== 'readable') {
-    if (isSandbox) log.warn(`SANDBOX: ${MADE_UP}`);
+  if (config.production) {
     log.info({ url: `${url}/graphql`, upstream }, 'serving');
     return;
   }

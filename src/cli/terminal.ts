@@ -40,11 +40,11 @@ export function exitCodeOf(error: unknown): number {
 
 /** The log of a command that does not serve: on the standard error, and only if LOG_LEVEL is set. */
 export function commandLog(
-  { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
+  { logLevel, production }: Pick<Config, 'logLevel' | 'production'>,
   { env, stderr }: Terminal,
 ): Promise<Logger> {
   const level = env['LOG_LEVEL'] === undefined ? 'silent' : logLevel;
-  return createLog({ level, format: logFormat, colors: false, destination: stderr });
+  return createLog({ level, isJson: production, colors: false, destination: stderr });
 }
 
 export async function stopped(signal: AbortSignal): Promise<void> {

@@ -266,7 +266,7 @@ export function readTokenConfig(
     'TOKEN_STORE_KEY',
     'TOKEN_STORE_KEY_FILE',
     'TOKEN_RESCUE_DIR',
-    'LOG_FORMAT',
+    'NODE_ENV',
     'LOG_LEVEL',
   ] as const;
   return readNamedSettings(env, readFile, names, checks);

@@ -149,13 +149,13 @@ function textsOf(settings: Settings): Record<string, string> {
 
 /** Logs warnings and errors, unless a level is set. The standard output belongs to the program. */
 async function defaultLog(
-  { logLevel, logFormat }: Config,
+  { logLevel, production }: Config,
   levelSetting: string | undefined,
   opening: AsyncDisposableStack,
 ): Promise<Logger> {
   const log = await createLog({
     level: levelSetting ? logLevel : 'warn',
-    format: logFormat,
+    isJson: production,
     colors: false,
     // A separate stream, because each log adds listeners to it.
     destination: new Writable({

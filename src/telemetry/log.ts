@@ -2,19 +2,15 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 
 interface LogOptions {
   readonly level: string;
-  /**
-   * `readable`: lines for people; `pino`: JSON lines as pino writes them; `json`: JSON lines with level names, dates
-   * and flat causes.
-   */
-  readonly format: 'readable' | 'pino' | 'json';
+  /** Whether lines are JSON as pino writes them; otherwise they are for people. */
+  readonly isJson: boolean;
   readonly colors: boolean;
   readonly destination: DestinationStream & NodeJS.WritableStream;
 }
 
 export async function createLog(options: LogOptions): Promise<Logger> {
-  const { level, format, colors, destination } = options;
-  const json = format !== 'readable';
-  const stream = json
+  const { level, isJson, colors, destination } = options;
+  const stream = isJson
     ? destination
     : (await import('pino-pretty')).default({
         destination,
@@ -25,19 +21,9 @@ export async function createLog(options: LogOptions): Promise<Logger> {
         messageFormat: ({ msg }) => (typeof msg === 'string' ? escaped(msg, ALL_CONTROLS) : ''),
       });
   // JSON does not escape these, and a terminal that shows the log would obey some of them.
-  const write = (text: string) => void stream.write(escaped(text, CONTROLS_ABOVE_ASCII, json));
-  return pino(
-    { level, serializers: { err: describe }, ...(format === 'json' && FOR_COLLECTORS) },
-    json ? joining(write) : { write },
-  );
+  const write = (text: string) => void stream.write(escaped(text, CONTROLS_ABOVE_ASCII, isJson));
+  return pino({ level, serializers: { err: describe } }, isJson ? joining(write) : { write });
 }
-
-/** Levels as words, and times as RFC 3339 has them. */
-const FOR_COLLECTORS = {
-  formatters: { level: (label: string) => ({ level: label }) },
-  timestamp: pino.stdTimeFunctions.isoTime,
-  serializers: { err: describeFlat },
-};
 
 /** Returns a log of another program that describes errors like `createLog` does. */
 export function withoutDetails(log: Logger): Logger {
@@ -105,22 +91,6 @@ function describe(error: unknown, depth = 0): Described | string {
     stack: depth === 0 && !extensions ? framesOf(stack) : undefined,
     ...(cause !== undefined && depth < 4 && { cause: describe(cause, depth + 1) }),
   };
-}
-
-/** Describes an error like `describe`, but with all causes on one line: collectors index nested objects badly. */
-function describeFlat(error: unknown): unknown {
-  const described = describe(error);
-  if (typeof described === 'string') return described;
-  const { cause, ...rest } = described;
-  return cause === undefined ? rest : { ...rest, cause: inLine(cause) };
-}
-
-function inLine(cause: Described | string): string {
-  if (typeof cause === 'string') return cause.replace(/\s+/g, ' ');
-  const { type, message, code, cause: next } = cause;
-  const hasCode = typeof code === 'string' || typeof code === 'number';
-  const text = `${type}: ${message}${hasCode ? ` (${code})` : ''}`;
-  return `${text.replace(/\s+/g, ' ')}${next === undefined ? '' : `, caused by ${inLine(next)}`}`;
 }
 
 /** Returns the first frames. The message before them is left out: its lines could look like log lines. */

@@ -106,26 +106,6 @@ test('in production every line of the log is JSON, from the first one on', async
   expect(lines[2]).toMatchObject({ url: gateway.url, upstream: service.url });
 });
 
-test('with LOG_FORMAT=json, every line has a level in words and an RFC 3339 time', async () => {
-  await using gateway = await startServe({ env: { LOG_FORMAT: 'json' } });
-  await askAt(gateway.url, '{ __typename }');
-  await gateway.printed(/"msg":"request"/);
-  gateway.signal('SIGTERM');
-  const { stdout } = await gateway.ended;
-  const lines = stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-  expect(lines.map(({ msg }) => msg)).toEqual(expect.arrayContaining(['serving', 'request']));
-  expect(lines).toContainEqual(
-    expect.objectContaining({ level: 'warn', msg: expect.stringMatching(/^SANDBOX: .*made up/) }),
-  );
-  for (const { level, time } of lines) {
-    expect(level).toMatch(/^(info|warn)$/);
-    expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/);
-  }
-});
-
 test('with LOG_LEVEL=silent only the address is printed', async () => {
   await using gateway = await startServe({ env: { LOG_LEVEL: 'silent' } });
   await askAt(gateway.url, '{ __typename }');

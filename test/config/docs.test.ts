@@ -20,7 +20,6 @@ const DEPENDENT: Record<string, string> = {
   ALLOWED_HOSTS: 'the names of loopback, there',
   ANSWER_BYTES: 'a quarter of the heap',
   GATEWAY_CONFIG: '`gateway.config.ts`, if there',
-  LOG_FORMAT: '`readable`; production: `pino`',
   GRAPHIQL: '`on`, in production `off`',
   INTROSPECTION: '`on`, in production `off`',
 };

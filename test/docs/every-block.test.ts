@@ -112,9 +112,6 @@ const RUN: Record<string, Record<string, readonly string[]>> = {
   'test/simulate/simulate.test.ts: a seed gives the same history': {
     'docs/running.md': ['npm run simulate'],
   },
-  'test/log.test.ts: the line for a collector': {
-    'docs/telemetry.md': ['caused by'],
-  },
   'test/tokens/store/postgres-faults.test.ts: a role without the right to create tables': {
     'docs/tokens.md': ['GRANT USAGE'],
   },
