@@ -16,7 +16,6 @@ import { createOrigin, createPaths } from './http/addresses.ts';
 import { pipeline } from './http/pipeline.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
-import type { PageLedger } from './page-ledger.ts';
 import { createCallerBudgets } from './paging/page-budget.ts';
 import { createPlansExecutor, inProcess, type PlansExecutorParts } from './plans/executor.ts';
 import { createPlanner, scopedPlan, type ScopedDocument } from './plans/planner.ts';
@@ -59,8 +58,6 @@ export interface GatewayParts {
   readonly hasCallers?: boolean | undefined;
   /** Returns the proxy for a URL; undefined: no proxy. */
   readonly proxyFor?: (url: string) => string | undefined;
-  /** Counts the pages of callers across several processes; undefined: they are counted in this process. */
-  readonly ledger?: PageLedger | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -108,7 +105,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const offered = added ?? served;
   const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);
-  const callers = createCallerBudgets(config.pagesPerMinute, clock, parts.ledger);
+  const callers = createCallerBudgets(config.pagesPerMinute, clock);
   const planner = createPlanner({
     ...config,
     fieldScopes: 'reject',
@@ -297,7 +294,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     stopRefreshing: () => void tokens.stop(),
     /** Ends all upstream requests, after the token pair of a refresh in progress is saved and pages are reported. */
     close: async () => {
-      await Promise.all([schemaWatch.stop(), tokens.stop(), callers.close()]);
+      await Promise.all([schemaWatch.stop(), tokens.stop()]);
       planner.close();
       await upstream.close();
       await handler.dispose();

@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts';
-import type { PageLedger, PageReport } from '../page-ledger.ts';
 import { refusal, type PagesRefused } from './failures.ts';
 
 export interface BudgetOwner {
@@ -95,20 +94,10 @@ export type CallerBudgets = ReturnType<typeof createCallerBudgets>;
  * page was spent, all are available.
  *
  * @param perMinute 0: no limit
- * @param ledger undefined: only the pages of this process count
  */
-export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: PageLedger) {
+export function createCallerBudgets(perMinute: number, clock: Clock) {
   const buckets = new Map<string, Bucket>();
   let sweepAt = SWEEP_ABOVE;
-  const reports =
-    ledger && perMinute > 0
-      ? createPageReports({
-          ledger,
-          perMinute,
-          clock,
-          learn: (name, known) => bucketOf(name)?.learn(known),
-        })
-      : undefined;
 
   return {
     /**
@@ -116,21 +105,11 @@ export function createCallerBudgets(perMinute: number, clock: Clock, ledger?: Pa
      * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more pages than a whole minute
      *   has
      */
-    spend: (caller: string, pages: number, before = 0): void => {
-      bucketOf(caller)?.spend(pages, before);
-      reports?.add(caller, pages);
-    },
+    spend: (caller: string, pages: number, before = 0): void =>
+      bucketOf(caller)?.spend(pages, before),
     /** Checks without spending. @throws as `spend` */
     check: (caller: string, pages: number, before = 0): void =>
       bucketOf(caller)?.check(pages, before),
-    /** Takes the reports of other processes: this process is their ledger. */
-    take: async ({ spent, ago }: PageReport): Promise<number[]> =>
-      spent.map(({ caller, pages }) => {
-        reports?.add(caller, pages, ago);
-        return bucketOf(caller)?.take(pages, ago) ?? Infinity;
-      }),
-    /** Reports the pages that were not reported yet. */
-    close: async () => reports?.close(),
   };
 
   function bucketOf(name: string): Bucket | undefined {
@@ -159,8 +138,7 @@ function createBucket(perMinute: number, clock: Clock) {
   // Pages times the milliseconds of a minute: integers, so that rounding does not lose fractions of a page.
   const full = perMinute * MINUTE_MS;
   let level = full;
-  // A new bucket was always full, so pages that were spent in the past can be taken from it.
-  let levelAt = -Infinity;
+  let levelAt = clock.elapsed();
 
   return {
     isFull: () => levelOf(clock.elapsed()) >= full,
@@ -168,19 +146,6 @@ function createBucket(perMinute: number, clock: Clock) {
     spend: (pages: number, before: number): void => {
       const now = clock.elapsed();
       level = check(pages, before, now) - pages * MINUTE_MS;
-      levelAt = now;
-    },
-    /** Takes pages that were spent `ago` ms ago, even if they exceed the level. Returns the number left. */
-    take: (pages: number, ago: number) => {
-      const now = clock.elapsed();
-      level = levelOf(now - ago) - pages * MINUTE_MS;
-      levelAt = now - ago;
-      return levelOf(now) / MINUTE_MS;
-    },
-    learn: ({ left, at, spentSince }: KnownPages): void => {
-      const now = clock.elapsed();
-      const known = Math.ceil((left - spentSince) * MINUTE_MS) + (now - at) * perMinute;
-      level = Math.min(levelOf(now), known);
       levelAt = now;
     },
   };
@@ -236,122 +201,4 @@ function tooManyPages(cost: Cost) {
       'Request fewer records at a time, or have the operator raise PAGES_PER_MINUTE.',
     { ...cost },
   );
-}
-
-/*
- * How processes share the minute of a caller
- *
- *      process: 5,000 left                                 ledger: 4,800 left, because others reported 200 pages
- *      spends 300:  4,700 left  ──  take 300  ───────────>  4,500 left
- *      spends 20:   4,680 left                                 │
- *      learns:      4,480 left  <──  4,500, minus the 20   ────┘
- *
- * Each process keeps a bucket for each caller and decides by that bucket alone: no request waits for the ledger. Spent
- * pages are reported soon after. The answer contains the number of pages left, counting those of all processes, and the
- * bucket is lowered to it. All buckets refill at the same rate, so a bucket is lower than the true level only by the
- * refill during a report: callers are not refused pages that they have. A bucket may be higher until the next report.
- * Pages spent from the difference still count: the ledger goes below zero, and the caller waits until it has refilled.
- *
- * Only one report is in flight at a time, for all callers together. There is a second between two reports, unless a
- * caller has spent a twentieth of its minute since the last one. So a caller can exceed its minute by about a twentieth
- * in each process, and by the pages that it spends there during a report.
- *
- * While the ledger fails, the buckets continue without it. Pages whose report failed are not reported again, because
- * they may have been counted.
- */
-
-interface PageReportsParts {
-  readonly ledger: PageLedger;
-  readonly perMinute: number;
-  readonly clock: Clock;
-  readonly learn: (caller: string, known: KnownPages) => void;
-}
-
-/** What the ledger knew about a caller. */
-interface KnownPages {
-  readonly left: number;
-  /** When the report was sent, by `clock.elapsed()`; the answer may be later. */
-  readonly at: number;
-  /** Pages that were spent here after that. */
-  readonly spentSince: number;
-}
-
-const PAUSE_MS = 1_000;
-const PAUSE_AFTER_FAILURE_MS = 5_000;
-const LAST_REPORT_MS = 1_000;
-
-function createPageReports({ ledger, perMinute, clock, learn }: PageReportsParts) {
-  const enough = Math.ceil(perMinute / 20);
-  let unreported = new Map<string, number>();
-  /** When the first of them were spent, by `clock.elapsed()`. */
-  let since = Infinity;
-  let reporting: Promise<void> | undefined;
-  let nextAt = 0;
-  let isHurried = false;
-  /** Ends the pause before the next report. */
-  let pausing: AbortController | undefined;
-  let hasFailed = false;
-  let isClosing = false;
-
-  return {
-    /**
-     * Reports these pages soon.
-     *
-     * @param ago ms since they were spent
-     */
-    add: (caller: string, pages: number, ago = 0): void => {
-      since = Math.min(since, clock.elapsed() - ago);
-      const sum = (unreported.get(caller) ?? 0) + pages;
-      unreported.set(caller, sum);
-      reporting ??= reportAll();
-      if (sum >= enough && !hasFailed) hurry();
-    },
-    /** Reports the remaining pages, unless that takes too long. */
-    close: async (): Promise<void> => {
-      isClosing = true;
-      pausing?.abort();
-      if (reporting) await Promise.race([reporting, clock.sleep(LAST_REPORT_MS)]);
-    },
-  };
-
-  function hurry(): void {
-    isHurried = true;
-    pausing?.abort();
-  }
-
-  async function reportAll(): Promise<void> {
-    while (unreported.size > 0) {
-      await pause();
-      await report();
-    }
-    reporting = undefined;
-  }
-
-  async function pause(): Promise<void> {
-    const ms = nextAt - clock.elapsed();
-    if (ms <= 0 || isHurried || isClosing) return;
-    pausing = new AbortController();
-    await clock.sleep(ms, pausing.signal).catch(() => {});
-  }
-
-  async function report(): Promise<void> {
-    const at = clock.elapsed();
-    const spent = Array.from(unreported, ([caller, pages]) => ({ caller, pages }));
-    const ago = at - since;
-    unreported = new Map();
-    since = Infinity;
-    isHurried = false;
-    try {
-      const left = await ledger.take({ spent, ago });
-      spent.forEach(({ caller }, index) =>
-        learn(caller, { left: left[index]!, at, spentSince: unreported.get(caller) ?? 0 }),
-      );
-      hasFailed = false;
-    } catch {
-      // The process with the ledger logs the reason.
-      hasFailed = true;
-      isHurried = false;
-    }
-    nextAt = clock.elapsed() + (hasFailed ? PAUSE_AFTER_FAILURE_MS : PAUSE_MS);
-  }
 }

@@ -9,7 +9,6 @@ import {
   type GatewayParts,
 } from '../gateway.ts';
 import { OperatorMistake } from '../errors.ts';
-import type { PageLedger } from '../page-ledger.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
 import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
@@ -39,8 +38,6 @@ export interface UpstreamParts {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;
   readonly rescue?: Rescue;
-  /** Shared by replicas. Undefined with a SQLite store, which only this machine uses. */
-  readonly ledger?: PageLedger | undefined;
 }
 
 /** Opens the token store of the configured service, or starts a sandbox. */
@@ -50,13 +47,12 @@ export async function openUpstream({
   log,
   closeAtEnd,
 }: Setup): Promise<UpstreamParts> {
-  const { recruitingUrl, tokenLink, pagesPerMinute } = config;
+  const { recruitingUrl, tokenLink } = config;
   if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
   const store = closeAtEnd(openedStore(config));
   return {
     settings: { recruitingUrl, tokenLink },
     store,
-    ledger: store.ledger?.({ perMinute: pagesPerMinute, clock: systemClock, log }),
     rescue: closeAtEnd(openRescue(rescueFolder(config, machine.owner), log)),
   };
 }
@@ -89,13 +85,12 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
  */
 export async function openGateway(upstream: UpstreamParts, setup: Setup): Promise<Gateway> {
   const { config, machine, closeAtEnd } = setup;
-  const { settings, store, rescue, ledger } = upstream;
+  const { settings, store, rescue } = upstream;
   return closeAtEnd(
     await createGateway({
       ...gatewayParts({ ...config, ...settings }, setup),
       store,
       rescue,
-      ledger,
       replica: replicaOf(machine.owner),
     }),
   );

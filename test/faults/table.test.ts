@@ -119,11 +119,6 @@ const FAULTS: readonly (readonly [fault: string, file: string, title: string])[]
     '`tokens recover` waits for the length of a claim dated a year ahead, and then sends the refresh token once more',
   ],
   [
-    'a clock of the database server that had been a year ahead locked callers out for a year',
-    'test/http/shared-budgets.test.ts',
-    'a caller waits minutes, not years, after the clock of the database server was a year ahead',
-  ],
-  [
     'a pair that was saved while the clock of the store was far behind counted as ended, and nothing sent it again',
     'test/cli/tokens-recover.test.ts',
     'a refresh token that has ended by the clock only is sent once, because that clock may have been wrong at the save',

@@ -102,24 +102,6 @@ test('three replicas behind a balancer are restarted one after the other under l
   expect(exchanges()).toEqual(['answered', 'answered', 'answered']);
 });
 
-test('a caller has PAGES_PER_MINUTE in all replicas together', async () => {
-  const env = { PAGES_PER_MINUTE: '120', SHUTDOWN_DELAY_MS: '0' };
-  const few = await Promise.all([world.serve(env), world.serve(env)]);
-  const began = performance.now();
-  let served = 0;
-  for (let last = -1; last !== 0; served += last) {
-    const answers = Array.from({ length: 12 }, (_, at) =>
-      askAt(few[at % 2]!.url, '{ persons(first: 1) { items { id } } }'),
-    );
-    last = (await Promise.all(answers)).filter(({ errors }) => !errors).length;
-  }
-  const refilled = (performance.now() - began) / 500;
-  expect(served).toBeGreaterThanOrEqual(120);
-  // Each process is a little late. With a budget for each it would be 240.
-  expect(served).toBeLessThan(120 + refilled + 60);
-  for (const replica of few) expect(await replica.stop()).toMatchObject({ code: 0, stderr: '' });
-});
-
 test('while PostgreSQL is down all replicas serve with one alarm each, and refresh again after its return', async () => {
   const loads = loadOnAll();
   await world.postgres.stop();

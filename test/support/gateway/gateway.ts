@@ -3,7 +3,6 @@ import type { Plugin } from 'graphql-yoga';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
-import type { PageLedger } from '../../../src/page-ledger.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../../sandbox/sandbox.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import type { Additions } from '../../../src/stitching/additions.ts';
@@ -47,8 +46,6 @@ export interface TestGatewayOptions {
   clock?: Clock;
   store?: TokenStore;
   rescue?: Rescue;
-  /** Counts the pages of callers for several gateways. */
-  ledger?: PageLedger;
   plugins?: readonly Plugin[];
 }
 
@@ -65,7 +62,6 @@ export async function startGateway(
     clock = systemClock,
     store = openSqliteStore(':memory:'),
     rescue,
-    ledger,
     plugins = [],
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
@@ -89,7 +85,6 @@ export async function startGateway(
     trustedDocuments,
     store,
     rescue,
-    ledger,
     plugins,
     clock,
     log,

@@ -80,13 +80,9 @@ const STATEMENTS: Record<StatementName, Statement> = {
   readFirstFingerprints: notSimulated,
   dropFirstTables: notSimulated,
   renewLayout: notSimulated,
-  findPageTable: notSimulated,
-  createPageTable: notSimulated,
-  takePages: notSimulated,
-  dropFullBudgets: notSimulated,
 };
 
-/** Gateways count the pages of callers, and bring older stores to this layout; a history has only keepers. */
+/** Gateways bring older stores to this layout; a history has only keepers. */
 function notSimulated(): never {
   throw new Error('This is not simulated.');
 }

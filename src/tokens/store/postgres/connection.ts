@@ -225,19 +225,6 @@ const CREATING = 7_235_114;
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
-/** The same in all parts of a statement. */
-const STATEMENT_NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::float8';
-
-/**
- * The longest time until a caller's minute is full again. A longer one was caused by a clock that was ahead, not by
- * pages, and the caller would be refused until the clock has reached that time again.
- */
-const LONGEST_DEBT_MS = 600_000;
-
-// The name of a caller is a digest. A row whose minute is full means the same as a missing row.
-const CREATE_PAGE_TABLE = `
-    CREATE TABLE IF NOT EXISTS recruiting_page_budget (caller text PRIMARY KEY, full_at float8 NOT NULL)`;
-
 /**
  * Identifies this table on this run of its server: a failover, a restart, or a copy that replaces the table has another
  * era. (The row is written once, so its xmin changes only when it is written anew. A copy of the whole database has the
@@ -261,7 +248,7 @@ const STATEMENTS = {
   createTables: `
     CREATE TABLE IF NOT EXISTS recruiting_token_store (layout int PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS recruiting_token_document (
-      id int PRIMARY KEY CHECK (id = 1), document text NOT NULL);${CREATE_PAGE_TABLE}`,
+      id int PRIMARY KEY CHECK (id = 1), document text NOT NULL);`,
 
   insertLayout: `INSERT INTO recruiting_token_store VALUES (${LAYOUT})`,
   // Their indexes and sequences keep their names; PostgreSQL chooses other names for the new ones.
@@ -296,22 +283,6 @@ const STATEMENTS = {
   dropFirstTables: `DROP TABLE ${FIRST_TABLES.join(', ')}`,
   renewLayout: `UPDATE recruiting_token_store SET layout = ${LAYOUT}`,
 
-  findPageTable: `
-    SELECT tablename FROM pg_catalog.pg_tables
-    WHERE tablename = 'recruiting_page_budget' AND schemaname = ANY (current_schemas(false))`,
-  createPageTable: CREATE_PAGE_TABLE,
-  // Sorted by caller: statements that lock the same rows in different orders would deadlock.
-  takePages: `
-    INSERT INTO recruiting_page_budget AS budget (caller, full_at)
-    SELECT caller, ${STATEMENT_NOW} - $4::float8 + pages * 60000 / $3::float8
-    FROM unnest($1::text[], $2::float8[]) AS spent (caller, pages) ORDER BY caller
-    ON CONFLICT (caller) DO UPDATE
-      SET full_at = excluded.full_at
-        + least(${LONGEST_DEBT_MS}, greatest(0, budget.full_at - ${STATEMENT_NOW} + $4::float8))
-    RETURNING caller, $3::float8 * (1 - (full_at - ${STATEMENT_NOW}) / 60000) AS pages_left`,
-  dropFullBudgets: `
-    DELETE FROM recruiting_page_budget WHERE caller IN (
-      SELECT caller FROM recruiting_page_budget WHERE full_at < ${STATEMENT_NOW} FOR UPDATE SKIP LOCKED)`,
   /** Every listening process then reads the store, and saves a pair that the store lacks. */
   announce: `SELECT pg_notify('${CHANNEL}', '')`,
 } as const;

@@ -1,5 +1,4 @@
 import type { Clock } from '../../../clock.ts';
-import type { PageLedger } from '../../../page-ledger.ts';
 import { documentOf, OLD_PROCESS } from '../first-layout.ts';
 import { SealError, type Sealer } from '../seal.ts';
 import * as rules from '../token-document.ts';
@@ -25,11 +24,8 @@ import {
   type Database,
   type Run,
 } from './connection.ts';
-import { createPostgresLedger, type LedgerOptions } from './postgres-ledger.ts';
 
-/** The token store, and the page budgets of callers on the same connections. */
 export interface PostgresStore extends TokenStore {
-  ledger(options: LedgerOptions): PageLedger;
   /**
    * Creates what is missing: tables, the row with the layout, an empty document. Nothing is removed.
    *
@@ -115,7 +111,6 @@ export function openPostgresStore(
         change((document, present) => rules.moveIn(document, present, moved, description)),
       ),
     watch: (onChange) => database.listen(onChange),
-    ledger: (options) => createPostgresLedger(database, options),
     completeTables: () =>
       remake(async (run) => {
         const names = await tableNames(run);
