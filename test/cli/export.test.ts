@@ -112,13 +112,6 @@ describe('through a running gateway', () => {
       code: 2,
       stderr: expect.stringMatching(/was interrupted\. Continue it with --resume/),
     });
-    for (const other of [
-      ['--fields', 'id'],
-      ['--format', 'csv'],
-    ]) {
-      const mixed = await run('persons', '--output', file, '--resume', ...other);
-      expect(mixed).toMatchObject({ code: 2, stderr: expect.stringContaining('was begun') });
-    }
     const ofSandbox = await runHere([
       'export',
       'persons',

@@ -35,24 +35,19 @@ test('an export continues by itself when its gateway goes away and comes back', 
   );
 });
 
-test.each([502, 503, 504])(
-  'an export waits for a gateway behind a proxy that answers %d',
-  async (status) => {
-    await using gateway = await startGatewayOverSandbox({ persons: 60 });
-    let requests = 0;
-    const server = createServer((request, response) => {
-      requests += 1;
-      if (requests > 1) gateway.gateway.handler(request, response);
-      else response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Down</h1>');
-    });
-    await using url = await listening(server);
-    const { code, stderr } = await runHere(['export', 'persons', '--url', String(url)]);
-    expect(code).toBe(0);
-    expect(stderr).toMatch(
-      new RegExp(`^.*\\(HTTP ${status}\\).* Trying again in 1 s\\.\nExporting .*\n60 records\\.`),
-    );
-  },
-);
+test('an export waits for a gateway behind a proxy that answers 503', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 60 });
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests += 1;
+    if (requests > 1) gateway.gateway.handler(request, response);
+    else response.writeHead(503, { 'content-type': 'text/html' }).end('<h1>Down</h1>');
+  });
+  await using url = await listening(server);
+  const { code, stderr } = await runHere(['export', 'persons', '--url', String(url)]);
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting .*\n60 records\./);
+});
 
 describe.skipIf(!canFillDisk)('a full disk', () => {
   test('a full disk ends an export with what to do, and --resume continues it', async () => {
