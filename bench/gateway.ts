@@ -23,7 +23,7 @@ export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
   /** Loaded into the gateway; answers messages with reports. */
-  readonly reports?: 'processes/reports.ts' | 'processes/coverage.ts';
+  readonly reports?: 'processes/reports.ts';
 }
 
 const KEY = 'the-key-of-the-benchmark';

@@ -10,10 +10,8 @@ import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { served, startProcess, startProgram } from '../support/processes/process.ts';
+import { served, startProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-const SIMULATE = ['--import', './test/simulate/hooks.ts', 'test/simulate/run.ts'];
 
 test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
   using folder = temporaryFolder();
@@ -89,45 +87,6 @@ const OF_CURL = [
   ['docs/front-door.md', 'curl -G'],
   ['docs/operations.md', 'documentId'],
 ] as const;
-
-test('the benchmarks and the tests in commands of the documentation exist', async () => {
-  using folder = temporaryFolder();
-  const { calls } = await runWithoutNpm(
-    blockWith('docs/performance.md', 'npm run bench') + blockWith('docs/running.md', 'npm test --'),
-    folder.path,
-  );
-  const replay = calls.pop()!;
-  expect(replay.args.slice(0, 2)).toEqual(['test', '--']);
-  expect(existsSync(replay.args[2]!)).toBe(true);
-  const names = calls.flatMap(({ args }) => {
-    expect(args.slice(0, 2)).toEqual(['run', 'bench']);
-    return args.slice(3);
-  });
-  expect(names.length).toBeGreaterThan(2);
-  // An unknown name would measure nothing.
-  const { code, stderr } = await startProcess(['bench/run.ts', ...names, 'unknown']).ended;
-  expect(code).toBe(2);
-  expect(stderr).toMatch(/^There is no benchmark unknown\. /);
-});
-
-test.each([
-  [['bench/ways.ts', '--fils'], "Unknown option '--fils'. The options are: --files."],
-  [['bench/run.ts', '--svgs'], "Unknown option '--svgs'. The options are: --svg."],
-  [['test/fuzz/run.ts', '--minute', '1'], 'There is no option --minute. Was --minutes 30 meant?'],
-  [['test/fuzz/run.ts', '--minutes', 'abc'], '--minutes takes a number, such as --minutes 30.'],
-  [
-    [...SIMULATE, '--sedds', '1'],
-    "Unknown option '--sedds'. The options are: --seeds, --seed, --flaw.",
-  ],
-  [[...SIMULATE, '--seeds', 'x'], '--seeds takes a whole number from 1 on, not x.'],
-  [
-    ['test/tokens/model/run.ts', '--traces', 'x'],
-    '--traces takes a whole number from 1 on, not x.',
-  ],
-])('a command for developers answers a mistake with one line: %j', async (args, line) => {
-  const { code, stdout, stderr } = await startProcess(args).ended;
-  expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: `${line}\n` });
-});
 
 test('every command in a sentence or a table exists, with the options that are named beside it', async () => {
   const wrong: string[] = [];
