@@ -87,7 +87,7 @@ describe('a second request', () => {
     expect(text).not.toContain('"data"');
   });
 
-  test.each(STREAMED.slice(0, 2))('for $name has all records', async (request) => {
+  test.each(STREAMED.slice(0, 1))('for $name has all records', async (request) => {
     const other = { ...request, query: `# again\n${request.query}` };
     await got(cached, other);
     const before = requests();
