@@ -1,8 +1,9 @@
 import { createServer, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createServerAdapter } from '@whatwg-node/server';
+import { getRequestListener } from '@hono/node-server';
 import express from 'express';
+import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
@@ -36,8 +37,8 @@ const programs: Record<string, (gateway: Gateway) => [RequestListener, string]> 
     express().use('/api', express.Router().use('/graphql', handler)),
     '/api/graphql',
   ],
-  'a server of the Fetch standard': ({ fetch: answer }) => [
-    createServerAdapter((request: Request) => answer(request)),
+  Hono: ({ fetch: answer }) => [
+    getRequestListener(new Hono().all('/graphql', ({ req }) => answer(req.raw)).fetch),
     '/graphql',
   ],
 };
