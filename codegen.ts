@@ -4,10 +4,11 @@ import process from 'node:process';
 import { preset } from '@graphql-codegen/client-preset';
 import { codegen } from '@graphql-codegen/core';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { buildASTSchema, parse } from 'graphql';
+import { buildASTSchema, parse, type GraphQLSchema } from 'graphql';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
 import { readConfig } from './src/config.ts';
+import relay from './examples/relay/gateway.config.ts';
 
 /**
  * Writes the golden files of what callers and a supergraph get from the schema snapshot: a change of the snapshot becomes
@@ -19,14 +20,13 @@ const { schemaPath } = settings;
 const overrides = readAdaptersFile(schemaPath, { readFile });
 const snapshot = readFile(schemaPath);
 const served = servedOffline(snapshot, settings, overrides);
-const withNode = servedOffline(snapshot, { ...settings, nodeInterface: true }, overrides);
+const rich = servedOffline(readFile('schema/rich.graphql'), settings, undefined, relay);
 
-const schema = buildASTSchema(parse(servedSdl(served)), { assumeValidSDL: true });
+const [schema, richSchema] = [served, rich].map((each) =>
+  buildASTSchema(parse(servedSdl(each)), { assumeValidSDL: true }),
+) as [GraphQLSchema, GraphQLSchema];
 await write('schema/served.graphql', printSchemaWithDirectives(schema));
-await write(
-  'schema/served-with-node.graphql',
-  printSchemaWithDirectives(buildASTSchema(parse(servedSdl(withNode)), { assumeValidSDL: true })),
-);
+await write('examples/relay/schema.graphql', printSchemaWithDirectives(richSchema));
 await write('schema/subgraph.graphql', served.subgraphSdl());
 await writeTypes('typed-documents', { documentMode: 'string' });
 await writeTypes('apollo');

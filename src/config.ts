@@ -179,7 +179,6 @@ const SETTINGS = {
       ),
   ],
   /** Whether records have global ids, which `node(id)` accepts. */
-  nodeInterface: ['NODE_INTERFACE', onOrOff('on').default('off').transform(isOn)],
   upstreamConcurrency: ['UPSTREAM_CONCURRENCY', count(1, 1_000, 16)],
   upstreamTimeoutMs: ['UPSTREAM_TIMEOUT_MS', count(1, 600_000, 30_000)],
   drainMaxItems: ['DRAIN_MAX_ITEMS', count(1, 100_000_000, 100_000)],

@@ -16,5 +16,10 @@ export function createEnvironment(
     });
     return response.json();
   };
-  return new Environment({ network: Network.create(send), store: new Store(new RecordSource()) });
+  return new Environment({
+    network: Network.create(send),
+    store: new Store(new RecordSource()),
+    // Records of two types may have the same id.
+    getDataID: ({ id }: { id?: string | null }, type: string) => id && `${type}:${id}`,
+  });
 }

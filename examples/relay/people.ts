@@ -1,12 +1,6 @@
-import {
-  graphql,
-  useLazyLoadQuery,
-  usePaginationFragment,
-  useRefetchableFragment,
-} from 'react-relay';
+import { graphql, useLazyLoadQuery, usePaginationFragment } from 'react-relay';
 import type { peopleQuery } from './__generated__/peopleQuery.graphql.ts';
 import type { people_list$key } from './__generated__/people_list.graphql.ts';
-import type { people_person$key } from './__generated__/people_person.graphql.ts';
 
 /** All people, page by page: forward with `loadNext`, or backward with `last` and `loadPrevious`. */
 export function usePeople(variables: peopleQuery['variables']) {
@@ -33,24 +27,12 @@ export function usePeople(variables: peopleQuery['variables']) {
           edges {
             node {
               id
-              ...people_person
+              firstName
             }
           }
         }
       }
     `,
     query,
-  );
-}
-
-/** One person, with a function that requests the person again by its global id. */
-export function usePerson(person: people_person$key) {
-  return useRefetchableFragment(
-    graphql`
-      fragment people_person on Person @refetchable(queryName: "peoplePersonQuery") {
-        firstName
-      }
-    `,
-    person,
   );
 }

@@ -63,7 +63,6 @@ export function readSchemaConfig(terminal: Terminal): Config {
 const OF_SCHEMA = {
   schemaPath: 'RECRUITING_SCHEMA',
   schemaPrefix: 'SCHEMA_PREFIX',
-  nodeInterface: 'NODE_INTERFACE',
   federationVersion: 'FEDERATION_VERSION',
   connectionMax: 'CONNECTION_MAX',
   drainMaxItems: 'DRAIN_MAX_ITEMS',

@@ -28,7 +28,7 @@ import { shapeOfField, type ShapeScope } from '../answers/shape.ts';
 import type { Payload, WholeAnswer } from '../answers/write-answer.ts';
 import { codedError, forbidden } from '../errors.ts';
 import { argumentsOf } from '../schema/derived-fields.ts';
-import type { DerivedField, DerivedKind, Entity, NodeInterface } from '../schema/derived.ts';
+import type { DerivedField, DerivedKind, Entity } from '../schema/derived.ts';
 import { incrementalCheck } from '../schema/incremental-directives.ts';
 import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
 import {
@@ -69,7 +69,6 @@ import {
 import type { PageTelemetry } from './pages/page.ts';
 import {
   idReader,
-  nodeReader,
   recordField,
   recordsField,
   representationReader,
@@ -81,7 +80,6 @@ import {
   type AcceptedSizes,
   type SizeTelemetry,
 } from './requests/accepted-sizes.ts';
-import { nodeSelections } from './requests/node-selections.ts';
 import { pageCost, type RequestWriter, type WrittenOperation } from './requests/request-text.ts';
 
 /*
@@ -183,7 +181,7 @@ interface PlannerParts extends CallParts {
 
 export function createPlanner(parts: PlannerParts): Planner {
   const { served, offered, execute, telemetry, mutations, connectionMax, operationBytes } = parts;
-  const { schema, upstream, nested, entities, nodes, upstreamType, toUpstream } = served;
+  const { schema, upstream, nested, entities, upstreamType, toUpstream } = served;
   const drains = createDrains({ execute, telemetry, callers: parts.callers }, parts.drains);
   const root = schema.getQueryType()!.name;
   const [atRoot, below] = [true, false].map((isAtRoot) =>
@@ -199,10 +197,9 @@ export function createPlanner(parts: PlannerParts): Planner {
     ),
     mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
     entities,
-    nodes,
     upstreamType,
     inlining: createPageInlining({ upstream, adapters: nested, connectionMax }),
-    writer: { schema: upstream, withoutNode: nodes && nodeSelections(schema, nodes), toUpstream },
+    writer: { schema: upstream, toUpstream },
     snapshot: served.snapshot,
     drains,
     telemetry,
@@ -241,7 +238,7 @@ export function createPlanner(parts: PlannerParts): Planner {
   };
 }
 
-const ABSTRACT: ReadonlySet<DerivedKind> = new Set(['node', 'nodes', 'entities']);
+const ABSTRACT: ReadonlySet<DerivedKind> = new Set(['entities']);
 
 /** Returns the types that a derived field brings: of a connection also its edges and its `pageInfo`. */
 function derivedTypes(schema: GraphQLSchema, { kind, parent, name }: DerivedField): string[] {
@@ -349,10 +346,9 @@ interface PlanParts extends RootRules {
   /** Those of nested lists, as `Type.field`. */
   readonly derivedBelow: ReadonlyMap<string, DerivedField>;
   readonly entities: readonly Entity[];
-  readonly nodes: NodeInterface | undefined;
   readonly upstreamType: (servedType: string) => string;
   readonly inlining: PageInlining;
-  readonly writer: Pick<RequestWriter, 'schema' | 'withoutNode' | 'toUpstream'>;
+  readonly writer: Pick<RequestWriter, 'schema' | 'toUpstream'>;
   /** The upstream's schema, unchanged. */
   readonly snapshot: GraphQLSchema;
   readonly drains: Drains;
@@ -561,7 +557,6 @@ function planVariant(parts: PlanParts, variant: VariantScope): Variant {
     condition,
     defers,
     upstreamType: parts.upstreamType,
-    globalIds: parts.nodes,
     placeholderAt: (type, key, nodes) => placeholders.at(type, key, nodes),
   };
   grow(BYTES_OF_VARIANT);
@@ -741,14 +736,9 @@ const PLANS: {
     kind: 'list',
     list: listField(shared, field, collected),
   }),
-  record: (field, scope) =>
-    recordPlan(recordField, field, scope, idReader(field.entity, scope.parts.nodes)),
-  node: (field, scope) =>
-    recordPlan(recordField, field, scope, nodeReader(scope.parts.entities, field.nodes)),
-  nodes: (field, scope) =>
-    recordPlan(recordsField, field, scope, nodeReader(scope.parts.entities, field.nodes)),
+  record: (field, scope) => recordPlan(recordField, field, scope, idReader(field.entity)),
   entities: (field, scope) =>
-    recordPlan(recordsField, field, scope, representationReader(field.entities, scope.parts.nodes)),
+    recordPlan(recordsField, field, scope, representationReader(field.entities)),
   service: (_, { parts, shared, collected }) => ({
     kind: 'read',
     read: parts.local.plan(shared.scope, collected),

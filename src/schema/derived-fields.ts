@@ -1,15 +1,5 @@
 import { astFromArg, astFromType } from '@graphql-tools/utils';
-import {
-  getNullableType,
-  GraphQLFloat,
-  GraphQLInt,
-  GraphQLList,
-  GraphQLString,
-  isInterfaceType,
-  isNonNullType,
-  print,
-  type GraphQLSchema,
-} from 'graphql';
+import { getNullableType, GraphQLList, isNonNullType, print, type GraphQLSchema } from 'graphql';
 import { WALK_AGAIN_AFTER_MS } from '../paging/look-up.ts';
 import {
   LARGEST_PAGE,
@@ -17,7 +7,6 @@ import {
   type DerivedField,
   type DerivedKind,
   type Entity,
-  type NodeInterface,
 } from './derived.ts';
 
 interface DerivedParts {
@@ -26,11 +15,10 @@ interface DerivedParts {
   /** Of the root and of nested lists. */
   readonly adapters: readonly Adapter[];
   readonly entities: readonly Entity[];
-  readonly nodes: NodeInterface | undefined;
 }
 
 /** All fields that the gateway adds to the service's schema, in the order in which they are documented. */
-export function derivedFields({ root, adapters, entities, nodes }: DerivedParts): DerivedField[] {
+export function derivedFields({ root, adapters, entities }: DerivedParts): DerivedField[] {
   return [
     ...adapters.flatMap(fieldsOfList),
     { kind: 'service', parent: root, name: '_service' },
@@ -42,12 +30,6 @@ export function derivedFields({ root, adapters, entities, nodes }: DerivedParts)
         ? []
         : [{ kind: 'record', parent: root, name: entity.field, entity } as const],
     ),
-    ...(nodes
-      ? [
-          { kind: 'node', parent: root, name: nodes.field, nodes } as const,
-          { kind: 'nodes', parent: root, name: nodes.list, nodes } as const,
-        ]
-      : []),
   ];
 }
 
@@ -68,8 +50,6 @@ interface SdlScope {
   readonly schema: GraphQLSchema;
   /** The served name of Relay's `PageInfo`. */
   readonly pageInfo: string;
-  /** Undefined: ids are those of the service. */
-  readonly nodes: NodeInterface | undefined;
   readonly drainMaxItems: number;
   readonly connectionMax: number;
   readonly totalCountSeconds: number;
@@ -195,53 +175,18 @@ union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
   },
   record: {
     args: () => ['id'],
-    sdl: ({ name, entity }, { nodes }) => {
+    sdl: ({ name, entity }) => {
       const { type, idType, lookup } = entity;
-      const takesGlobalId = nodes && idType !== GraphQLFloat;
       const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
       return `
   """
   ${describeLookup(entity)}
   """
   ${name}(
-    """${takesGlobalId ? `The global \`id\`, or the \`${nodes.recordId}\`.` : 'The id, as the service returns it.'}"""
-    id: ${takesGlobalId && WRITTEN_AS_ID.has(idType) ? 'ID' : String(serviceId)}!
+    """The id, as the service returns it."""
+    id: ${String(serviceId)}!
   ): ${type.name}`;
     },
-  },
-  node: {
-    args: () => ['id'],
-    sdl: ({ name, nodes: { type } }) => `
-  """The record with this global id; null if it does not exist."""
-  ${name}(
-    """The \`id\` of a record."""
-    id: ID!
-  ): ${type}`,
-    types: ({ nodes: { type, recordId, ids, implementedBy } }, { schema }) => ({
-      [type]: `
-"""A record that can be fetched again by its \`id\`, whatever its type is."""
-interface ${type} {
-  """${GLOBAL_ID}"""
-  id: ID!
-}
-${Array.from(
-  ids,
-  ([name, serviceId]) => `
-extend ${isInterfaceType(schema.getType(name)) ? 'interface' : 'type'} ${name} ${implementedBy.has(name) ? `implements ${type} ` : ''}{
-  """The id in the service. Arguments of the service take this id, and not the global \`id\`."""
-  ${recordId}: ${String(serviceId)}
-}`,
-).join('\n')}`,
-    }),
-  },
-  nodes: {
-    args: () => ['ids'],
-    sdl: ({ name, nodes: { type } }) => `
-  """The records with these global ids, in their order; null for a record that does not exist."""
-  ${name}(
-    """The \`id\` of each record."""
-    ids: [ID!]!
-  ): [${type}]!`,
   },
 };
 
@@ -372,8 +317,3 @@ function describeLookup({ type: { name }, lookup }: Entity): string {
   reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else
   may not be found for up to ${seconds} seconds.`;
 }
-
-/** An argument of these types could not take a global id, and one of the type `ID` can take their values too. */
-const WRITTEN_AS_ID: ReadonlySet<unknown> = new Set([GraphQLInt, GraphQLString]);
-
-export const GLOBAL_ID = 'An opaque id that is unique among the records of all types.';

@@ -177,19 +177,6 @@ export interface Entity {
 
 export type EntityLookup = ByIdField | { readonly kind: 'list'; readonly adapter: Adapter };
 
-/** Relay's Node, and the types with a global `id`. */
-export interface NodeInterface {
-  readonly type: string;
-  /** The fields of Query that return one record, or several, by global ids. */
-  readonly field: string;
-  readonly list: string;
-  /** The field with the service's own id. */
-  readonly recordId: string;
-  /** The types with a global `id`, interfaces included, and the type of the service's own id. */
-  readonly ids: ReadonlyMap<string, GraphQLOutputType>;
-  readonly implementedBy: ReadonlySet<string>;
-}
-
 /** The kinds of fields that the gateway adds to those of the service, with what each is derived from. */
 interface DerivedKinds {
   /** `allPersons`: a paged field as one list. */
@@ -198,9 +185,6 @@ interface DerivedKinds {
   readonly connection: { readonly adapter: Adapter };
   /** `person(id)`: a record by its id. */
   readonly record: { readonly entity: Entity };
-  /** `node(id)`, `nodes(ids)`: records by their global ids. */
-  readonly node: { readonly nodes: NodeInterface };
-  readonly nodes: { readonly nodes: NodeInterface };
   /** `_entities`, `_service`: for routers. */
   readonly entities: { readonly entities: readonly Entity[] };
   readonly service: unknown;

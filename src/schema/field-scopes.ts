@@ -73,20 +73,8 @@ export function fieldScopes({ guards, schema, root, derived }: ScopeParts): Fiel
       case 'entities':
         for (const entity of field.entities) add(place, at(...sourcesOfLookup(root, entity)));
         break;
-      case 'node':
-      case 'nodes':
-        for (const [type] of field.nodes.ids) {
-          add(`${type}.${field.nodes.recordId}`, at(`${type}.id`));
-        }
-        break;
       case 'service':
     }
-  }
-  // `node`, `nodes` and `_entities` look up the same records.
-  const entities = derived.find(({ kind }) => kind === 'entities');
-  const ofEntities = entities && marks.get(`${entities.parent}.${entities.name}`);
-  for (const { kind, parent, name } of derived) {
-    if (ofEntities && (kind === 'node' || kind === 'nodes')) add(`${parent}.${name}`, ofEntities);
   }
   return { names: scopeNames(marks), marks };
 }

@@ -20,7 +20,6 @@ test('schema print prints only the schema that callers see', async () => {
 const VARIED: Record<keyof Omit<SnapshotSettings, 'mutations'>, Record<string, string>> = {
   schemaPath: { RECRUITING_SCHEMA: 'schema/rich.graphql' },
   schemaPrefix: { SCHEMA_PREFIX: 'Ats' },
-  nodeInterface: { NODE_INTERFACE: 'on' },
   federationVersion: { FEDERATION_VERSION: '2.9' },
   connectionMax: { CONNECTION_MAX: '77' },
   drainMaxItems: { DRAIN_MAX_ITEMS: '777' },

@@ -1,17 +1,24 @@
 import { readFileSync } from 'node:fs';
-import { printSchema } from 'graphql';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import fetchable from '../../examples/relay/gateway.config.ts';
 import { listen } from '../../src/http/listen.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { openBrowser } from '../support/clients/browser.ts';
-import { bundleRelayPage, compileRelay, compileRelayApp } from '../support/clients/relay-app.ts';
+import { bundleRelayPage, compileRelay } from '../support/clients/relay-app.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 
 /** The origin of the application: the test itself answers with its page. */
 const ORIGIN = 'http://localhost:3000';
-const config = { nodeInterface: true, corsOrigins: [ORIGIN] };
+const KEY = 'key-of-the-page';
+const credential = { 'x-api-key': KEY };
+const config = {
+  corsOrigins: [ORIGIN],
+  auth: {
+    apiKeys: [entryFor(KEY, 'page', 'read', 'drain')],
+    jwt: undefined,
+  },
+};
 
 let browser: Browser;
 beforeAll(async () => {
@@ -23,88 +30,81 @@ test('the artifacts of examples/relay are those that the compiler writes', () =>
   expect(() => compileRelay('examples/relay', ['--validate'])).not.toThrow();
 });
 
-test('examples/relay pages through a list in both directions, and requests one person again', async () => {
-  const apiKeys = [entryFor('key-of-the-page', 'page', 'read')];
-  const auth = { apiKeys, jwt: undefined };
-  const credential = { 'x-api-key': 'key-of-the-page' };
-  await using gateway = await startGatewayOverSandbox(
-    { persons: 137 },
-    { config: { ...config, auth } },
-  );
+test('examples/relay pages through a list in both directions', async () => {
+  await using gateway = await startGatewayOverSandbox({ persons: 137 }, { config });
   const bundle = await bundleRelayPage('test/clients/relay/people-page.js');
   const names = gateway.sandbox.persons.all().map(({ firstName }) => firstName);
 
-  await using forward = await open(bundle, gateway, { credential, size: { first: 60 } });
+  await using forward = await open(bundle, gateway, { first: 60 });
   for (const count of [60, 120]) await loadMore(forward.page, { list: 0, from: count, by: 60 });
   expect(await shown(forward.page, 137)).toEqual(names);
 
-  await using backward = await open(bundle, gateway, { credential, size: { last: 60 } });
+  await using backward = await open(bundle, gateway, { last: 60 });
   for (const count of [60, 120])
     await loadMore(backward.page, { list: 0, from: count, by: 60, backward: true });
   expect(await shown(backward.page, 137)).toEqual(names);
+});
 
+test('examples/relay pages through the candidates of each vacancy in both directions, by fetch__Vacancy', async () => {
+  await using gateway = await startVacancies();
+  const bundle = await bundleRelayPage('test/clients/relay/vacancies-page.js');
+  const { data } = await gateway.ask<{ allVacancies: Vacancy[] }>(
+    '{ allVacancies(limit: 2) { id allCandidates { id person { firstName } } } }',
+    {},
+    { headers: credential },
+  );
+  const [first, second] = data.allVacancies.map(({ id, allCandidates }) =>
+    allCandidates.map((candidate) => `${id} ${candidate.id} ${candidate.person.firstName}`),
+  );
+  expect([first!.length, second!.length]).toEqual([120, 26]);
+
+  await using forward = await open(bundle, gateway, { first: 20 });
+  await shown(forward.page, 40);
   const [response] = await Promise.all([
-    backward.page.waitForResponse((reply) => reply.request().method() === 'POST'),
-    backward.page.locator('li').nth(4).click(),
+    forward.page.waitForResponse((reply) => reply.request().method() === 'POST'),
+    loadMore(forward.page, { list: 0, from: 40, by: 100 }),
   ]);
   expect(await response.json()).toMatchObject({
-    data: { node: { __typename: 'Person', firstName: names[4] } },
+    data: { fetch__Vacancy: { id: '1', candidatesConnection: { edges: { length: 100 } } } },
   });
-  expect(await shown(backward.page, 137)).toEqual(names);
+  await loadMore(forward.page, { list: 1, from: 140, by: 6 });
+  expect(await shown(forward.page, 146)).toEqual([...first!, ...second!]);
+
+  await using backward = await open(bundle, gateway, { last: 20 });
+  await loadMore(backward.page, { list: 0, from: 40, by: 30, backward: true });
+  await loadMore(backward.page, { list: 1, from: 70, by: 6, backward: true });
+  expect(await shown(backward.page, 76)).toEqual([...first!.slice(-50), ...second!]);
 });
 
-test('lists below objects are paged in both directions, and records of two types with one id are kept apart', async () => {
-  const upstream = makeExecutableSchema(VACANCIES, {
-    Query: { vacancy: (_: unknown, { id }: { id: string }) => ({ id, name: `Vacancy ${id}` }) },
-    Vacancy: { candidates: (_: unknown, args: PageArgs) => pageOf(CANDIDATES, args, 3) },
-  });
-  await using gateway = await startGatewayOverSandbox(
-    { schema: upstream },
-    { config, snapshot: VACANCIES },
-  );
-  const component = readFileSync('test/clients/relay/vacancies-page.js', 'utf8');
-  const app = compileRelayApp(
-    { 'vacancies-page.js': component },
-    { schema: printSchema(gateway.gateway.served.schema), esModules: true },
-  );
-  const bundle = await bundleRelayPage('test/clients/relay/vacancies-page.js', app.artifacts);
-  app.remove();
-  await using opened = await open(bundle, gateway, {});
-  const { page } = opened;
-  await shown(page, 4);
-  expect(await page.locator('main').textContent()).toBe(
-    'Vacancy 1Candidate 1Candidate 2Vacancy 2Candidate 6Candidate 7',
-  );
-  await loadMore(page, { list: 0, from: 4, by: 3 });
-  await loadMore(page, { list: 0, from: 7, by: 3 });
-  await loadMore(page, { list: 1, from: 9, by: 5, backward: true });
-  const all = CANDIDATES.map(({ name }) => name);
-  expect(await shown(page, 14)).toEqual([...all, ...all]);
-  expect(await page.locator('b').allTextContents()).toEqual(['Vacancy 1', 'Vacancy 2']);
-});
+interface Vacancy {
+  readonly id: string;
+  readonly allCandidates: readonly {
+    readonly id: string;
+    readonly person: { firstName: string };
+  }[];
+}
 
-const VACANCIES = `
-  type Vacancy { id: ID! name: String! candidates(first: Int, after: String): CandidatePage! }
-  type Candidate { id: ID! name: String! }
-  type CandidatePage { items: [Candidate!]! pageInfo: PageInfo! }
-  type PageInfo { hasNextPage: Boolean! endCursor: String }
-  type Query { vacancy(id: ID!): Vacancy }
-`;
-const CANDIDATES = [1, 2, 3, 4, 5, 6, 7].map((id) => ({ id, name: `Candidate ${id}` }));
+/** A gateway with the own field of examples/relay, over a service with vacancies. */
+function startVacancies() {
+  return startGatewayOverSandbox(
+    { persons: 137, rich: true },
+    { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config, additions: fetchable },
+  );
+}
 
 interface Opened extends AsyncDisposable {
   readonly page: Page;
 }
 
 /** Opens a page, which sends its requests to the gateway over a socket. */
-async function open(bundle: string, gateway: TestGateway, parameters: object): Promise<Opened> {
+async function open(bundle: string, gateway: TestGateway, size: object): Promise<Opened> {
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   // Chromium asks its user before a page may connect to this machine.
   const page = await browser.newPage({ permissions: ['local-network-access'] });
   await page.route(`${ORIGIN}/`, (route) =>
     route.fulfill({ contentType: 'text/html', body: '<!doctype html><body></body>' }),
   );
-  const hash = JSON.stringify({ gateway: `${server.url}/graphql`, ...parameters });
+  const hash = JSON.stringify({ gateway: `${server.url}/graphql`, credential, size });
   await page.goto(`${ORIGIN}/#${encodeURIComponent(hash)}`);
   await page.addScriptTag({ content: bundle });
   return {

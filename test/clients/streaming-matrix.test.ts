@@ -50,8 +50,8 @@ test.each<[string, Stream]>([
   );
 });
 
-test('the command of docs/streaming.md streams every record', async () => {
-  const command = blockWith('docs/streaming.md', 'curl');
+test('the command of docs/callers.md streams every record', async () => {
+  const command = blockWith('docs/callers.md', 'curl');
   const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',

@@ -70,7 +70,6 @@ const OF_THE_GATEWAY = [
   ['docs/authentication.md', 'keys new router'],
   ['docs/export.md', 'made-up.csv'],
   ['docs/export.md', 'EXPORT_API_KEY=rsk'],
-  ['docs/relay.md', 'npm start'],
   ['docs/sandbox.md', 'schema explain'],
   ['docs/supergraph.md', 'keys new router'],
 ] as const;

@@ -30,7 +30,7 @@ test('every value of a setting in the documentation is one that the gateway acce
     ([name, value]) => !variables.safeParse({ [name]: value }).success,
   );
   expect(refused).toEqual([]);
-  expect(variables.safeParse({ NODE_INTERFACE: 'yes' }).success).toBe(false);
+  expect(variables.safeParse({ GRAPHIQL: 'yes' }).success).toBe(false);
 });
 
 test('the entries of keys in docs/authentication.md are read, once they have their hashes', () => {

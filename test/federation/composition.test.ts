@@ -124,20 +124,6 @@ test('an id that is an Int elsewhere does not compose, and the error says so', a
   expect(errors?.map(({ extensions }) => extensions['code'])).toEqual(['FIELD_TYPE_MISMATCH']);
 });
 
-test('with NODE_INTERFACE=on, others refer to a person by the id of the service', async () => {
-  const recruiting = await recruitingSdl(undefined, undefined, 'on');
-  const payroll = payrollSdl()
-    .replace('@key(fields: "id")', '@key(fields: "recordId")')
-    .replace('id: ID!', 'recordId: ID!');
-  const { errors, publicSdl } = composeAll({ recruiting, payroll });
-  expect(errors).toBeUndefined();
-  expect(publicSdl).toMatch(
-    /type Person implements Node \{[^}]*recordId: ID![^}]*salaryBand: String/,
-  );
-  const other = composeAll({ recruiting, other: 'type Query { node(id: ID!): Int }' });
-  expect(other.errors?.map(String).join()).toContain('"Query.node"');
-});
-
 function composeAll(sdls: Record<string, string>) {
   return compose(
     Object.entries(sdls).map(([name, sdl]): PublishedSubgraph => ({
@@ -149,15 +135,10 @@ function composeAll(sdls: Record<string, string>) {
 }
 
 /** The SDL that the platform team publishes. */
-async function recruitingSdl(
-  prefix?: string,
-  RECRUITING_SCHEMA?: string,
-  NODE_INTERFACE = 'off',
-): Promise<string> {
+async function recruitingSdl(prefix?: string, RECRUITING_SCHEMA?: string): Promise<string> {
   const { code, stdout } = await runHere(['schema', 'print', '--subgraph'], {
     ...(prefix && { SCHEMA_PREFIX: prefix }),
     ...(RECRUITING_SCHEMA && { RECRUITING_SCHEMA }),
-    NODE_INTERFACE,
   });
   expect(code).toBe(0);
   return stdout;

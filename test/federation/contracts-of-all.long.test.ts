@@ -20,11 +20,7 @@ const resultsSdl = readFileSync('schema/results.graphql', 'utf8');
 
 test.each<[string, string, Parameters<typeof servedOffline>[1]]>([
   ['of every feature', fullSdl, {}],
-  [
-    'of every feature, with SCHEMA_PREFIX and NODE_INTERFACE',
-    fullSdl,
-    { prefix: 'Hr', nodeInterface: true },
-  ],
+  ['of every feature, with SCHEMA_PREFIX', fullSdl, { prefix: 'Hr' }],
   ['of results', resultsSdl, {}],
 ])(
   'a contract composes, whichever type, field or argument of a schema %s has the tag that it excludes',

@@ -93,7 +93,7 @@ describe('the SDL of the subgraph', () => {
         'Note.id': { scope: 'pii' },
       },
     };
-    expect(marksIn(await subgraphSdl(overrides, { NODE_INTERFACE: 'on' }, snapshot))).toEqual({
+    expect(marksIn(await subgraphSdl(overrides, {}, snapshot))).toEqual({
       'PersonPage.total': scope('count'),
       'Query.peopleConnection': scope('count'),
       'Team.membersConnection': scope('count'),
@@ -101,10 +101,7 @@ describe('the SDL of the subgraph', () => {
       'Query.allSalaries': scope('pay'),
       'Query.salariesConnection': scope('pay'),
       'Query.salary': scope('pay'),
-      'Query.node': scope('pay'),
-      'Query.nodes': scope('pay'),
       'Note.id': PII,
-      'Note.recordId': PII,
       'Query.allSecrets': PII,
       'Query.secretsConnection': PII,
     });
@@ -113,7 +110,6 @@ describe('the SDL of the subgraph', () => {
   test.each([
     ['2.3', {}],
     ['2.9, with costs', { FEDERATION_VERSION: '2.9' }],
-    ['with a global id', { NODE_INTERFACE: 'on' }],
   ])('composes: %s', async (_, env) => {
     const sdl = await subgraphSdl(scopes, env);
     const { errors, supergraphSdl } = compose([

@@ -157,22 +157,6 @@ test('a public form of a record, and a record that does not exist, are null', as
   expect(data).toEqual({ open: { id: 1 }, other: null, none: null });
 });
 
-test('with NODE_INTERFACE=on a node is found through the result that has it', async () => {
-  await using nodes = await startGatewayOverSandbox(
-    { results: true, persons: 30 },
-    { snapshot, config: { nodeInterface: true } },
-  );
-  const { data } = await nodes.ask<{ allPersons: { id: string; recordId: number }[] }>(
-    '{ allPersons(limit: 3) { id recordId lastName } }',
-  );
-  const third = data.allPersons[2]!;
-  const again = await nodes.ask(
-    'query ($id: ID!, $ids: [ID!]!) { node(id: $id) { id ... on PersonItem { recordId lastName } } nodes(ids: $ids) { ... on PersonItem { recordId } } }',
-    { id: third.id, ids: [third.id] },
-  );
-  expect(again).toEqual({ data: { node: third, nodes: [{ recordId: third.recordId }] } });
-});
-
 const OUTCOMES = `
   interface Outcome { took: Int }
   type Teams implements Outcome { took: Int items: [Team!]! pageInfo: PageInfo! }

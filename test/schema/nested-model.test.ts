@@ -11,12 +11,10 @@ import {
   type GraphQLResolveInfo,
 } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import { codedError } from '../../src/errors.ts';
 import { checkedCount, checkedCounts } from '../../src/paging/connection.ts';
 import { decodeCursor } from '../../src/paging/cursor.ts';
 import {
-  nodeReader,
   representationReader,
   type RecordReference,
 } from '../../src/plans/records/record-fields.ts';
@@ -48,18 +46,12 @@ const { lists, records, resolvers: ofService } = service();
 type Nested = Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 
 let nested: Nested;
-let withNodes: Nested;
 let costly: GatewayOverFake;
 beforeAll(async () => {
-  [nested, withNodes, costly] = await Promise.all([
-    startNested(false),
-    startNested(true),
-    startCostly(),
-  ]);
+  [nested, costly] = await Promise.all([startNested(), startCostly()]);
 });
 afterAll(async () => {
   await nested[Symbol.asyncDispose]();
-  await withNodes[Symbol.asyncDispose]();
   await costly[Symbol.asyncDispose]();
 });
 
@@ -70,11 +62,11 @@ async function startCostly(): Promise<GatewayOverFake> {
   return startGatewayOverFake({ schema }, { snapshot, config: { ...limits, mutations: 'all' } });
 }
 
-async function startNested(nodeInterface: boolean): Promise<Nested> {
+async function startNested(): Promise<Nested> {
   const { schema, sdl: snapshot } = service();
   const gateway = await startGatewayOverSandbox(
     { schema },
-    { snapshot, config: { ...limits, mutations: 'all', nodeInterface } },
+    { snapshot, config: { ...limits, mutations: 'all' } },
   );
   await gateway.ask('{ viewer { __typename } }');
   return gateway;
@@ -82,10 +74,6 @@ async function startNested(nodeInterface: boolean): Promise<Nested> {
 
 test('derived lists at any depth answer like a server that has all records', async () => {
   await expectSameAnswers(nested, { operations: 150, pattern: / (all|\w+Connection)/ });
-}, 120_000);
-
-test('with NODE_INTERFACE=on, records at any depth answer like a server that has global ids', async () => {
-  await expectSameAnswers(withNodes, { operations: 200, pattern: /\bnodes?\(|on Node/ });
 }, 120_000);
 
 test('derived lists answer so too where the service refuses what is too big, by limits that change', async () => {
@@ -164,12 +152,10 @@ async function expectSameAnswers(
   const { served } = gateway.gateway;
   const { schema } = served;
   const model = makeExecutableSchema(printSchema(schema), modelResolvers(served));
-  const scalar = (name: string, g: GeneratorValue) =>
-    name === 'ID' && served.nodes ? g(fc.constantFrom, ...GLOBAL_IDS) : fullScalar(name, g);
   let matches = 0;
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
-      const { query, variables } = randomOperation(schema, g, { scalar });
+      const { query, variables } = randomOperation(schema, g, { scalar: fullScalar });
       const document = parse(query);
       fc.pre(isComparable(query, variables) && validate(model, document).length === 0);
       if (pattern.test(query)) matches += 1;
@@ -197,36 +183,9 @@ function hasTooManyDirectives({ message }: { message: string }): boolean {
   return /^The operation has \d+ directives/.test(message);
 }
 
-const GLOBAL_IDS = [
-  ...[1, 2, 5, 600].map((id) => ({ type: 'Vacancy', id: String(id) })),
-  ...[1, 4, 10].map((id) => ({ type: 'Candidate', id: String(id) })),
-  { type: 'Agency', id: 'a1' },
-  { type: 'Nobody', id: '1' },
-].map(encodeGlobalId);
-
 /** The fields that the gateway adds, answered from whole lists without pages. */
-function modelResolvers(served: ServedSchema): Resolvers {
-  const resolvers = derivedResolvers(served);
-  const { nodes, entities } = served;
-  if (!nodes) return resolvers;
-  for (const { type } of entities) {
-    resolvers[type.name] = {
-      ...resolvers[type.name],
-      id: ({ id }: FullRecord) => encodeGlobalId({ type: type.name, id: String(id) }),
-      [nodes.recordId]: ({ id }: FullRecord) => id,
-    };
-  }
-  const readId = nodeReader(entities, nodes);
-  resolvers['Query'] = {
-    ...resolvers['Query'],
-    node: (_: unknown, { id }: { id: string }) => recordOf(readId(id)),
-    nodes: (_: unknown, { ids }: { ids: string[] }) => ids.map((id) => recordOf(readId(id))),
-  };
-  return resolvers;
-}
-
-function derivedResolvers({ schema, subgraphSdl, entities, nodes }: ServedSchema): Resolvers {
-  const readRepresentation = representationReader(entities, nodes);
+function modelResolvers({ schema, subgraphSdl, entities }: ServedSchema): Resolvers {
+  const readRepresentation = representationReader(entities);
   const resolvers: Resolvers = {
     ...ofService,
     Query: {

@@ -225,20 +225,6 @@ test('with SCHEMA_PREFIX additions use the names that callers see', async () => 
   });
 });
 
-test('with NODE_INTERFACE=on records are merged by their global ids', async () => {
-  await using gateway = await start({ nodeInterface: true });
-  const { data: byId, errors } = await gateway.ask<Record<string, Fields>>(
-    '{ person(id: "2") { id name shout } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(byId['person']).toMatchObject({ name: 'Name 2', shout: 'Name 2!' });
-  const node = await gateway.ask<Record<string, Fields>>(
-    'query ($id: ID!) { node(id: $id) { id ... on Person { shout } } }',
-    { id: byId['person']!['id'] },
-  );
-  expect(node.data['node']).toEqual({ id: byId['person']!['id'], shout: 'Name 2!' });
-});
-
 test('introspection, the subgraph SDL and its entities show what was added', async () => {
   await using gateway = await startGatewayOverSandbox(
     { schema: service },

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { encodeGlobalId } from '../../src/answers/global-id.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { PERSONS, fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -221,9 +220,8 @@ describe.each([
       '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { __typename } }',
     ],
     ['_entities', `{ _entities(representations: [${CANDIDATES}]) { ... on Candidate { id } } }`],
-    ['node', `{ node(id: "${encodeGlobalId({ type: 'Candidate', id: '1' })}") { id } }`, true],
-  ])('is UPSTREAM_BAD_RESPONSE at %s: %s', async (field, query, nodeInterface = false) => {
-    await using gateway = await startRich({ nodeInterface });
+  ])('is UPSTREAM_BAD_RESPONSE at %s: %s', async (field, query) => {
+    await using gateway = await startRich();
     gateway.upstream.answer(json(answer));
     const { errors = [] } = await gateway.ask(query);
     expect(errors.length, query).toBeGreaterThan(0);

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { encodeGlobalId } from '../../src/answers/global-id.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -26,7 +25,6 @@ const CANDIDATE = {
   list: 'historyConnection(first: 1) { nodes { text at } }',
 };
 const PERSON = { type: 'Person', name: 'firstName', list: 'firstName' };
-const [ONE, OTHER] = ['3', '4'].map((id) => encodeGlobalId({ type: 'Candidate', id }));
 
 /** The fields of the root that the selections of records are in. */
 const FIELDS = [
@@ -54,12 +52,6 @@ const FIELDS = [
     root: 'vacancies(first: 5) { items { id allCandidates(limit: 2) RECORD } }',
   },
   { what: 'a field next to one that fails', root: 'candidate(id: 3) RECORD failing' },
-  { what: 'node', root: `node(id: "${ONE}") { ... on Candidate RECORD }`, needsNode: true },
-  {
-    what: 'nodes',
-    root: `nodes(ids: ["${ONE}", "${OTHER}"]) { id ... on Candidate RECORD }`,
-    needsNode: true,
-  },
   { what: 'a record that is looked up in a list', root: 'person(id: 3) RECORD', of: PERSON },
   {
     what: 'an introspection field',
@@ -68,75 +60,70 @@ const FIELDS = [
   },
 ];
 
-describe.each(['off', 'on'])('with NODE_INTERFACE=%s', (nodeInterface) => {
-  const isOn = nodeInterface === 'on';
-  let candidates: GatewayOverFake;
-  let persons: GatewayOverFake;
-  beforeAll(async () => {
-    const config = { nodeInterface: isOn };
-    [candidates, persons] = await Promise.all([
-      startGatewayOverFake(
-        { schema: fullService().schema },
-        {
-          snapshot: fullSdl,
-          overrides: { fields: { 'Candidate.history': { identity: ['at', 'text'] } } },
-          config,
-        },
-      ),
-      startGatewayOverFake({}, { snapshot: documentedSdl, config }),
-    ]);
-  });
-  afterAll(async () => {
-    await candidates[Symbol.asyncDispose]();
-    await persons[Symbol.asyncDispose]();
-  });
-
-  test.each(FIELDS.filter(({ needsNode = false }) => isOn || !needsNode))(
-    'whoever sends $what first, all callers get at the same time what they get alone',
-    async ({ root, of = CANDIDATE, isLocal = false }) => {
-      const gateway = of === PERSON ? persons : candidates;
-      const last = isLocal
-        ? undefined
-        : of === PERSON
-          ? '{ persons { items { id } } }'
-          : '{ allOpenings }';
-      const at = FIELDS.findIndex((field) => field.root === root);
-      for (const [what, selected] of someOf(Object.entries(RECORDS), at)) {
-        const record = selected.replaceAll('NAME', of.name).replaceAll('LIST', of.list);
-        const body = `{ ${root.replace('RECORD', record)} }`;
-        const fragment = body.includes('...Name')
-          ? `fragment Name on ${of.type} { named: ${of.name} }`
-          : '';
-        const isConditional = body.includes('$on');
-        const query = `query ${isConditional ? '($on: Boolean!) ' : ''}${body} ${fragment}`;
-        const values = isConditional ? [{ on: true }, { on: false }] : [{}];
-        const callers = ACCEPTED.flatMap((accept) =>
-          values.map((variables): Caller => ({ accept, variables })),
-        );
-        const answer = ({ accept, variables }: Caller) =>
-          joinedAnswer(gateway, { query, variables }, accept);
-        const alone: Awaited<ReturnType<typeof answer>>[] = [];
-        for (const caller of callers) alone.push(await answer(caller));
-        for (const [i, { data }] of alone.entries()) {
-          const { variables } = callers[i]!;
-          const whole = callers.findIndex((caller) => caller.variables === variables);
-          expect(data, query).toEqual(alone[whole]!.data);
-        }
-        for (const first of callers) {
-          const others = callers.filter((caller) => caller !== first);
-          const together = await atOnce(
-            gateway,
-            [first, ...others].map((caller) => () => answer(caller)),
-            last,
-          );
-          expect(together, `${what}: ${query}, first ${JSON.stringify(first)}`).toEqual(
-            [first, ...others].map((caller) => alone[callers.indexOf(caller)]),
-          );
-        }
-      }
-    },
-  );
+let candidates: GatewayOverFake;
+let persons: GatewayOverFake;
+beforeAll(async () => {
+  [candidates, persons] = await Promise.all([
+    startGatewayOverFake(
+      { schema: fullService().schema },
+      {
+        snapshot: fullSdl,
+        overrides: { fields: { 'Candidate.history': { identity: ['at', 'text'] } } },
+      },
+    ),
+    startGatewayOverFake({}, { snapshot: documentedSdl }),
+  ]);
 });
+afterAll(async () => {
+  await candidates[Symbol.asyncDispose]();
+  await persons[Symbol.asyncDispose]();
+});
+
+test.each(FIELDS)(
+  'whoever sends $what first, all callers get at the same time what they get alone',
+  async ({ root, of = CANDIDATE, isLocal = false }) => {
+    const gateway = of === PERSON ? persons : candidates;
+    const last = isLocal
+      ? undefined
+      : of === PERSON
+        ? '{ persons { items { id } } }'
+        : '{ allOpenings }';
+    const at = FIELDS.findIndex((field) => field.root === root);
+    for (const [what, selected] of someOf(Object.entries(RECORDS), at)) {
+      const record = selected.replaceAll('NAME', of.name).replaceAll('LIST', of.list);
+      const body = `{ ${root.replace('RECORD', record)} }`;
+      const fragment = body.includes('...Name')
+        ? `fragment Name on ${of.type} { named: ${of.name} }`
+        : '';
+      const isConditional = body.includes('$on');
+      const query = `query ${isConditional ? '($on: Boolean!) ' : ''}${body} ${fragment}`;
+      const values = isConditional ? [{ on: true }, { on: false }] : [{}];
+      const callers = ACCEPTED.flatMap((accept) =>
+        values.map((variables): Caller => ({ accept, variables })),
+      );
+      const answer = ({ accept, variables }: Caller) =>
+        joinedAnswer(gateway, { query, variables }, accept);
+      const alone: Awaited<ReturnType<typeof answer>>[] = [];
+      for (const caller of callers) alone.push(await answer(caller));
+      for (const [i, { data }] of alone.entries()) {
+        const { variables } = callers[i]!;
+        const whole = callers.findIndex((caller) => caller.variables === variables);
+        expect(data, query).toEqual(alone[whole]!.data);
+      }
+      for (const first of callers) {
+        const others = callers.filter((caller) => caller !== first);
+        const together = await atOnce(
+          gateway,
+          [first, ...others].map((caller) => () => answer(caller)),
+          last,
+        );
+        expect(together, `${what}: ${query}, first ${JSON.stringify(first)}`).toEqual(
+          [first, ...others].map((caller) => alone[callers.indexOf(caller)]),
+        );
+      }
+    }
+  },
+);
 
 /**
  * Holds the service back until the first caller's request has arrived, and then those of all others.

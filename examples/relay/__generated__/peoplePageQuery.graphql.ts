@@ -1,5 +1,5 @@
 /**
- * @generated SignedSource<<af49ed34637cd9c6c37cbbc4eca536a3>>
+ * @generated SignedSource<<8b7cbb20bedcc56e2a79d3b6ac219007>>
  * @lightSyntaxTransform
  */
 
@@ -202,16 +202,16 @@ return {
     ]
   },
   "params": {
-    "cacheID": "cb60c4955c26d0ce07fe7a8b59d63ead",
+    "cacheID": "97a0e31a8995ab11863c244cabee3f6e",
     "id": null,
     "metadata": {},
     "name": "peoplePageQuery",
     "operationKind": "query",
-    "text": "query peoplePageQuery(\n  $after: String\n  $before: String\n  $first: Int\n  $last: Int\n) {\n  ...people_list_pbnwq\n}\n\nfragment people_list_pbnwq on Query {\n  personsConnection(first: $first, after: $after, last: $last, before: $before) {\n    edges {\n      node {\n        id\n        ...people_person\n        __typename\n      }\n      cursor\n    }\n    pageInfo {\n      endCursor\n      hasNextPage\n      hasPreviousPage\n      startCursor\n    }\n  }\n}\n\nfragment people_person on Person {\n  firstName\n  id\n}\n"
+    "text": "query peoplePageQuery(\n  $after: String\n  $before: String\n  $first: Int\n  $last: Int\n) {\n  ...people_list_pbnwq\n}\n\nfragment people_list_pbnwq on Query {\n  personsConnection(first: $first, after: $after, last: $last, before: $before) {\n    edges {\n      node {\n        id\n        firstName\n        __typename\n      }\n      cursor\n    }\n    pageInfo {\n      endCursor\n      hasNextPage\n      hasPreviousPage\n      startCursor\n    }\n  }\n}\n"
   }
 };
 })();
 
-(node as any).hash = "f533d2925ae7a24566416d1eb8d22c64";
+(node as any).hash = "3e11a144e704ecb086dd420aef325493";
 
 export default node;

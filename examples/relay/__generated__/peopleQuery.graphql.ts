@@ -1,5 +1,5 @@
 /**
- * @generated SignedSource<<b4a0c4a707a76d6227d989f3c093083e>>
+ * @generated SignedSource<<94b29487412d49bb1562475bcfb860c2>>
  * @lightSyntaxTransform
  */
 
@@ -180,12 +180,12 @@ return {
     ]
   },
   "params": {
-    "cacheID": "e206f69cde6fb7ab85eee1ed0c2f3504",
+    "cacheID": "b88eb0925da364e54ad0607ed120f527",
     "id": null,
     "metadata": {},
     "name": "peopleQuery",
     "operationKind": "query",
-    "text": "query peopleQuery(\n  $first: Int\n  $last: Int\n) {\n  ...people_list_2pIUTM\n}\n\nfragment people_list_2pIUTM on Query {\n  personsConnection(first: $first, last: $last) {\n    edges {\n      node {\n        id\n        ...people_person\n        __typename\n      }\n      cursor\n    }\n    pageInfo {\n      endCursor\n      hasNextPage\n      hasPreviousPage\n      startCursor\n    }\n  }\n}\n\nfragment people_person on Person {\n  firstName\n  id\n}\n"
+    "text": "query peopleQuery(\n  $first: Int\n  $last: Int\n) {\n  ...people_list_2pIUTM\n}\n\nfragment people_list_2pIUTM on Query {\n  personsConnection(first: $first, last: $last) {\n    edges {\n      node {\n        id\n        firstName\n        __typename\n      }\n      cursor\n    }\n    pageInfo {\n      endCursor\n      hasNextPage\n      hasPreviousPage\n      startCursor\n    }\n  }\n}\n"
   }
 };
 })();

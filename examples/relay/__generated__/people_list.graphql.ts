@@ -1,5 +1,5 @@
 /**
- * @generated SignedSource<<1f41b6a9130aaa66bc82197145077d78>>
+ * @generated SignedSource<<7b16d90185a2ce194b688756bd9e6132>>
  * @lightSyntaxTransform
  */
 
@@ -13,8 +13,8 @@ export type people_list$data = {
   readonly personsConnection: {
     readonly edges: ReadonlyArray<{
       readonly node: {
+        readonly firstName: string | null | undefined;
         readonly id: string;
-        readonly " $fragmentSpreads": FragmentRefs<"people_person">;
       };
     }>;
   } | null | undefined;
@@ -114,9 +114,11 @@ return {
                   "storageKey": null
                 },
                 {
+                  "alias": null,
                   "args": null,
-                  "kind": "FragmentSpread",
-                  "name": "people_person"
+                  "kind": "ScalarField",
+                  "name": "firstName",
+                  "storageKey": null
                 },
                 {
                   "alias": null,
@@ -186,6 +188,6 @@ return {
 };
 })();
 
-(node as any).hash = "f533d2925ae7a24566416d1eb8d22c64";
+(node as any).hash = "3e11a144e704ecb086dd420aef325493";
 
 export default node;

@@ -17,10 +17,9 @@ import {
 } from 'graphql';
 import { gatewayError, type Path } from '../../answers/answer-errors.ts';
 import { collectFields } from '../../answers/collect-fields.ts';
-import { decodeGlobalId, type GlobalId } from '../../answers/global-id.ts';
 import { codedError } from '../../errors.ts';
 import { Json, parseJson } from '../../json.ts';
-import type { Entity, NodeInterface } from '../../schema/derived.ts';
+import type { Entity } from '../../schema/derived.ts';
 import { selectionsOf } from '../../selections.ts';
 import type { Call, CallVariables } from '../call.ts';
 import type { FieldParts } from '../lists/list-field.ts';
@@ -292,39 +291,13 @@ export type RecordReference = { readonly entity: Entity; readonly id: RecordId }
  */
 export type ReadReference = (reference: unknown) => RecordReference;
 
-/** Reads the id that `person(id)` takes: the service's own, or a global one if there are such ids. */
-export function idReader(entity: Entity, nodes: NodeInterface | undefined): ReadReference {
-  return (value) => {
-    const global = nodes && typeof value === 'string' ? decodeGlobalId(value) : undefined;
-    return global ? readGlobal(global, entity) : readServiceId(value, entity);
-  };
-}
-
-/** Reads the global id that `node(id)` takes. */
-export function nodeReader(
-  entities: readonly Entity[],
-  { recordId, implementedBy }: NodeInterface,
-): ReadReference {
-  const byName = new Map(
-    entities
-      .filter(({ type }) => implementedBy.has(type.name))
-      .map((entity) => [entity.type.name, entity]),
-  );
-  return (value) => {
-    const global = typeof value === 'string' ? decodeGlobalId(value) : undefined;
-    const entity = global && byName.get(global.type);
-    if (entity) return readGlobal(global, entity);
-    return global
-      ? 'No record of this type can be found by its id here. Request it through the field that returned it.'
-      : `This is not a global id. Pass the \`id\` of a record; the field for its type, if there is one, takes its \`${recordId}\` too.`;
-  };
+/** Reads the id that `person(id)` takes. */
+export function idReader(entity: Entity): ReadReference {
+  return (value) => readServiceId(value, entity);
 }
 
 /** Reads a representation of an entity (Federation, `_Any`). */
-export function representationReader(
-  entities: readonly Entity[],
-  nodes: NodeInterface | undefined,
-): ReadReference {
+export function representationReader(entities: readonly Entity[]): ReadReference {
   const byName = new Map(entities.map((entity) => [entity.type.name, entity]));
   return (representation) => {
     if (
@@ -346,37 +319,16 @@ export function representationReader(
     if (!entity.lookup) {
       return `No ${type} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
     }
-    const recordId = nodes && keys[nodes.recordId];
-    if (recordId !== undefined && recordId !== null) return readServiceId(recordId, entity);
     const { id } = keys;
     if (id === undefined || id === null) {
       return `This representation of a ${type} has no \`id\`, which is its key.`;
     }
-    return idReader(entity, nodes)(id);
+    return readServiceId(id, entity);
   };
 }
 
 /** A GraphQL name that is short enough to be repeated in a message. */
 const NAME = /^[_A-Za-z]\w{0,99}$/;
-
-function readGlobal({ type, id }: GlobalId, entity: Entity): RecordReference {
-  if (type !== entity.type.name) {
-    return `This is the global id of another type. Pass the id of a ${entity.type.name}.`;
-  }
-  return readServiceId(isWrittenAsText(entity.idType) ? id : jsonValue(id), entity);
-}
-
-/** As in `globalIdJson`. */
-function isWrittenAsText(type: GraphQLOutputType): boolean {
-  return (
-    [GraphQLID, GraphQLString, GraphQLInt].some((scalar) => scalar === type) || isEnumType(type)
-  );
-}
-
-function jsonValue(text: string): unknown {
-  const json = parseJson(text);
-  return json instanceof Json ? json.value : undefined;
-}
 
 function readServiceId(value: unknown, entity: Entity): RecordReference {
   const { lookup, idType } = entity;

@@ -75,8 +75,6 @@ export interface RequestWriter {
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** Replaces derived fields of nested lists by the first pages of these lists. */
   readonly inlinePages: (document: DocumentNode, pages: PagesToInline) => DocumentNode;
-  /** Removes what only Relay's Node has: see nodeSelections. Undefined without Node. */
-  readonly withoutNode?: ((document: DocumentNode) => DocumentNode) | undefined;
   /** Called for a request that is kept: one with all inlined pages. */
   readonly onWritten: (characters: number) => void;
   /** Returns the cost in pages for the values of the variables. */
@@ -116,8 +114,7 @@ export function writeRequest(
     selectionSet: { kind: Kind.SELECTION_SET, selections },
   };
   const selected = onlyReached(whole, fragments);
-  const inlined = writer.inlinePages(selected, pages);
-  const rewritten = writer.withoutNode?.(inlined) ?? inlined;
+  const rewritten = writer.inlinePages(selected, pages);
   const reached =
     rewritten === selected
       ? selected
@@ -136,7 +133,7 @@ export function writeRequest(
     body: (variables, added = NONE) => `${open}${members(used, variables, added)}}}`,
     key,
     selection: () => (selection ??= hash('sha256', withoutName(open, name?.value), 'base64')),
-    hasInlinedPages: inlined !== selected,
+    hasInlinedPages: rewritten !== selected,
     name: (variables) => `${open}${members(used, variables, NONE)}${key(variables)}`,
     pages: ({ values }, added = NONE) => cost({ ...values, ...added }),
   };
@@ -229,8 +226,7 @@ function onlyDefined(document: DocumentNode, used: ReadonlySet<string>): Documen
 
 /*
  * Callers who send the same request at the same time share its answer as it was read for one of them. Two requests can
- * have the same body and still be read in different ways: `@defer` is not sent, `id` and `recordId` are sent as the same
- * field, and derived fields of nested lists as the same page. The key of a request therefore has what is read, too.
+ * have the same body and still be read in different ways: derived fields of nested lists are sent as the same page. The key of a request therefore has what is read, too.
  */
 
 /**

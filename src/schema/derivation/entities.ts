@@ -5,9 +5,6 @@ import {
   isRequiredArgument,
   type GraphQLObjectType,
   type GraphQLSchema,
-  isInterfaceType,
-  isNonNullType,
-  type GraphQLInterfaceType,
 } from 'graphql';
 import {
   idOf,
@@ -16,7 +13,6 @@ import {
   type Adapter,
   type Entity,
   type EntityLookup,
-  type NodeInterface,
 } from '../derived.ts';
 import { fieldsOfList } from '../derived-fields.ts';
 import { fieldName, type RootNames } from '../names.ts';
@@ -36,8 +32,6 @@ export interface EntityReport {
 
 interface EntityPlan {
   readonly entities: readonly Entity[];
-  /** Undefined if ids are those of the service. */
-  readonly nodes: NodeInterface | undefined;
   readonly reports: readonly EntityReport[];
   /** Why something was not derived, for warnings at the start. */
   readonly warnings: readonly string[];
@@ -48,8 +42,6 @@ interface Derived {
   readonly adapters: readonly Adapter[];
   readonly overrides: TypeOverrides;
   readonly names: RootNames;
-  /** Whether ids are global, if the schema allows it. */
-  readonly nodeInterface: boolean;
 }
 
 /**
@@ -89,10 +81,7 @@ export function planEntities(schema: GraphQLSchema, derived: Derived): EntityPla
   });
   const entities = planned.map(({ entity }) => entity);
   const reports = planned.map(({ report }) => report);
-  const nodes = derived.nodeInterface ? planNodes(schema, names, entities, taken) : undefined;
-  return typeof nodes === 'string'
-    ? { entities, nodes: undefined, reports, warnings: [...warnings, nodes] }
-    : { entities, nodes, reports: nodes ? withNodes(reports, nodes) : reports, warnings };
+  return { entities, reports, warnings };
 }
 
 /** A key may not have arguments (Federation, KEY_FIELDS_HAS_ARGS), and a Boolean cannot identify a record. */
@@ -191,98 +180,4 @@ function reportOf(
 
 function rootOf(schema: GraphQLSchema): string {
   return schema.getQueryType()!.name;
-}
-
-/**
- * Decides which types implement Relay's Node (Relay, global object identification).
- *
- * The `id` of every entity becomes a global id: a client that stores records by `id` would otherwise confuse records of
- * two types. The service's own id moves to `recordId`. The entities that can be found by an id that is never
- * null implement Node. Interfaces with an `id` follow their implementations, if all of these are entities.
- *
- * @param taken the names of all other fields of the query root
- * @returns a warning, as text, if the schema does not allow it
- */
-function planNodes(
-  schema: GraphQLSchema,
-  names: RootNames,
-  entities: readonly Entity[],
-  taken: ReadonlySet<string>,
-): NodeInterface | string {
-  const type = names.type('Node');
-  const [field, list] = [names.derived('node'), names.derived('nodes')];
-  const obstacles = [
-    ...(schema.getType(type) ? [`a type ${type} already exists`] : []),
-    ...[field, list]
-      .filter((name) => taken.has(name))
-      .map((name) => `a field ${rootOf(schema)}.${name} already exists`),
-    ...mixed(schema, entities),
-  ];
-  if (obstacles.length > 0) {
-    return `NODE_INTERFACE=on has no effect: ${obstacles.join(', and ')}. Set NODE_INTERFACE=off.`;
-  }
-  const types = [
-    ...entities.map((entity) => entity.type),
-    ...interfacesWithId(schema).filter((each) => outsiders(schema, each, entities).length === 0),
-  ];
-  let recordId = 'recordId';
-  while (types.some((each) => each.getFields()[recordId])) recordId += '_';
-  return {
-    type,
-    field,
-    list,
-    recordId,
-    ids: new Map(types.map((each) => [each.name, each.getFields()['id']!.type])),
-    implementedBy: new Set(
-      entities
-        .filter((entity) => entity.lookup && isNonNullType(idOf(entity.type)!.type))
-        .map((entity) => entity.type.name),
-    ),
-  };
-}
-
-/** Adds to the reports of entities what `schema explain` says about Node. */
-function withNodes(
-  reports: readonly EntityReport[],
-  { type, field, recordId, implementedBy }: NodeInterface,
-): EntityReport[] {
-  return reports.map((report) => {
-    const obstacle =
-      report.foundBy === null
-        ? 'it cannot be found by its id'
-        : 'the service may return null as id';
-    const node = implementedBy.has(report.type)
-      ? `${field}(id: …) returns it.`
-      : `it does not implement ${type}: ${obstacle}.`;
-    const why = `Its id is global, and the service's own id is ${recordId}; ${node}`;
-    return { ...report, why: [...report.why, why] };
-  });
-}
-
-/** Finds interfaces whose `id` would be an `ID` in one implementation and something else in another. */
-function mixed(schema: GraphQLSchema, entities: readonly Entity[]): string[] {
-  return interfacesWithId(schema).flatMap((shared) => {
-    const others = outsiders(schema, shared, entities);
-    const { objects } = schema.getImplementations(shared);
-    const isId = String(getNullableType(shared.getFields()['id']!.type)) === 'ID';
-    if (isId || others.length === 0 || others.length === objects.length) return [];
-    return [`${others[0]} implements ${shared.name}, but its id cannot be global`];
-  });
-}
-
-function interfacesWithId(schema: GraphQLSchema): GraphQLInterfaceType[] {
-  return typesWithFields(schema)
-    .filter((type) => isInterfaceType(type))
-    .filter((type) => type.getFields()['id'] !== undefined);
-}
-
-/** The implementations that are not entities. */
-function outsiders(
-  schema: GraphQLSchema,
-  type: GraphQLInterfaceType,
-  entities: readonly Entity[],
-): string[] {
-  const known = new Set(entities.map((entity) => entity.type));
-  const { objects } = schema.getImplementations(type);
-  return objects.filter((object) => !known.has(object)).map(({ name }) => name);
 }

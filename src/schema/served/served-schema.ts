@@ -3,12 +3,9 @@ import { stitchSchemas } from '@graphql-tools/stitch';
 import { MapperKind, mapSchema, type Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
-  isNonNullType,
   parse,
   type DocumentNode,
   type GraphQLSchema,
-  GraphQLID,
-  GraphQLNonNull,
   assertValidSchema,
   getNamedType,
 } from 'graphql';
@@ -22,26 +19,13 @@ import {
   type DerivedField,
   type Entity,
   type NestedAdapter,
-  type NodeInterface,
 } from '../derived.ts';
-import { derivedFields, derivedSdl, GLOBAL_ID } from '../derived-fields.ts';
+import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
 import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
 import { subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
-
-/** Gives the `id` of these types the type and the meaning of a global id. */
-function withGlobalIds(schema: GraphQLSchema, { ids }: NodeInterface): GraphQLSchema {
-  return mapSchema(schema, {
-    [MapperKind.COMPOSITE_FIELD]: (field, name, typeName) => {
-      const serviceId = name === 'id' ? ids.get(typeName) : undefined;
-      if (!serviceId) return field;
-      const type = isNonNullType(serviceId) ? new GraphQLNonNull(GraphQLID) : GraphQLID;
-      return { ...field, type, description: GLOBAL_ID };
-    },
-  });
-}
 
 /** Removes the directive of a service that has it: its answers are read whole. */
 function withoutDefer(schema: GraphQLSchema): GraphQLSchema {
@@ -71,8 +55,6 @@ export interface ServedSchema {
   readonly nested: readonly NestedAdapter[];
   /** The types whose records other subgraphs can refer to. */
   readonly entities: readonly Entity[];
-  /** Undefined: ids are those of the service. */
-  readonly nodes: NodeInterface | undefined;
   /** All fields that the gateway adds to the service's schema. */
   readonly derived: readonly DerivedField[];
   /** The scopes that fields need, and their tags. */
@@ -104,8 +86,6 @@ export interface SnapshotSettings {
   readonly drainMaxItems: number;
   /** See `Config`. Used only in descriptions. */
   readonly totalCountSeconds: number;
-  /** Whether records have global ids, by which they can be fetched. */
-  readonly nodeInterface: boolean;
   /** Used only for the SDL from which a supergraph is composed. */
   readonly federationVersion: FederationVersion;
 }
@@ -149,10 +129,9 @@ export function serveSnapshot(
     withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
   const { adapters, nested, guardsOfAdditions } = plan;
   const root = snapshot.getQueryType()!.name;
-  const { nodeInterface } = settings;
-  const planned = planEntities(upstream, { adapters, names, overrides: plan.types, nodeInterface });
-  const { entities, nodes } = planned;
-  const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities, nodes });
+  const planned = planEntities(upstream, { adapters, names, overrides: plan.types });
+  const { entities } = planned;
+  const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities });
   const guards = [plan.types, plan.fields];
   const scopes = fieldScopes({ guards, schema: upstream, root, derived });
   const pageInfo = names.type(RELAY_PAGE_INFO);
@@ -160,13 +139,12 @@ export function serveSnapshot(
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
-      parse(derivedSdl(derived, { ...settings, schema: upstream, pageInfo, nodes })),
+      parse(derivedSdl(derived, { ...settings, schema: upstream, pageInfo })),
       ...(adapters.length + nested.length > 0 ? [INCREMENTAL] : []),
     ],
     assumeValidSDL: true,
   });
-  const withDirectives = withoutDefer(stitched);
-  const schema = nodes ? withGlobalIds(withDirectives, nodes) : withDirectives;
+  const schema = withoutDefer(stitched);
   schema.description = snapshot.description;
   assertValidSchema(schema);
   const version = settings.federationVersion;
@@ -180,12 +158,11 @@ export function serveSnapshot(
     adapters,
     nested,
     entities,
-    nodes,
     derived,
     scopes,
     guardsOfAdditions,
     subgraphSdl: (offered = { schema, scopes }) =>
-      subgraphSdl(offered, { entities, nodes, derived, pageInfo, version }),
+      subgraphSdl(offered, { entities, derived, pageInfo, version }),
     reports: [...plan.reports, ...planned.reports],
     warnings: [
       ...plan.warnings,

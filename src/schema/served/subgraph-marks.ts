@@ -187,8 +187,6 @@ function wrappersIn(
           lookup?.kind === 'id' ? ofResult(lookup) : [],
         );
       case 'record':
-      case 'node':
-      case 'nodes':
       case 'service':
         return [];
     }

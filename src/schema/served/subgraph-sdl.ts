@@ -28,7 +28,6 @@ import {
   type Adapter,
   type DerivedField,
   type Entity,
-  type NodeInterface,
   type TypeWithFields,
 } from '../derived.ts';
 import { sizeOf, type ListSize } from '../derived-fields.ts';
@@ -192,7 +191,6 @@ export type FederationVersion = '2.3' | '2.9';
 
 interface SubgraphParts {
   readonly entities: readonly Entity[];
-  readonly nodes: NodeInterface | undefined;
   readonly derived: readonly DerivedField[];
   readonly pageInfo: string;
   readonly version: FederationVersion;
@@ -206,14 +204,12 @@ interface SubgraphParts {
  */
 export function subgraphSdl(
   { schema, scopes }: { readonly schema: GraphQLSchema; readonly scopes: FieldScopes },
-  { entities, nodes, derived, pageInfo, version }: SubgraphParts,
+  { entities, derived, pageInfo, version }: SubgraphParts,
 ): string {
-  // Subgraphs that know only the service's ids refer to records by them.
-  const ids = nodes ? ['id', nodes.recordId] : ['id'];
   const keys: Directives = new Map(
     entities.map(({ type, lookup }) => {
       const resolvable = lookup ? undefined : false;
-      return [type.name, ids.map((fields) => directive('key', { fields, resolvable }))];
+      return [type.name, [directive('key', { fields: 'id', resolvable })]];
     }),
   );
   const costs: Directives =

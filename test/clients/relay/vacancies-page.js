@@ -1,64 +1,30 @@
 import { createElement as h } from 'react';
-import { graphql, useLazyLoadQuery, usePaginationFragment } from 'react-relay';
 import { createEnvironment } from '../../../examples/relay/environment.ts';
+import { useCandidates, useVacancies } from '../../../examples/relay/vacancies.ts';
 import { show } from './show.js';
 
-/** Lists below vacancies: those of the first vacancy from their start, those of the second from their end. */
-function Vacancies() {
-  const { forward, backward } = useLazyLoadQuery(
-    graphql`
-      query vacanciesPageQuery {
-        forward: vacancy(id: "1") {
-          ...vacanciesPage_candidates @arguments(first: 2)
-        }
-        backward: vacancy(id: "2") {
-          ...vacanciesPage_candidates @arguments(last: 2)
-        }
-      }
-    `,
-    {},
-  );
+/** The vacancies of examples/relay, with their candidates from the end that the page's address names. */
+function Vacancies({ variables }) {
+  const vacancies = useVacancies(variables);
   globalThis.lists = [];
-  return [forward, backward].map((vacancy, index) => h(Vacancy, { key: index, index, vacancy }));
+  return vacancies.map((vacancy, index) => h(Vacancy, { key: vacancy.id, index, vacancy }));
 }
 
 function Vacancy({ index, vacancy }) {
-  const list = usePaginationFragment(
-    graphql`
-      fragment vacanciesPage_candidates on Vacancy
-      @refetchable(queryName: "vacanciesPageCandidatesQuery")
-      @argumentDefinitions(
-        first: { type: "Int" }
-        after: { type: "String" }
-        last: { type: "Int" }
-        before: { type: "String" }
-      ) {
-        name
-        candidatesConnection(first: $first, after: $after, last: $last, before: $before)
-          @connection(key: "vacanciesPage_candidatesConnection") {
-          edges {
-            node {
-              id
-              name
-            }
-          }
-        }
-      }
-    `,
-    vacancy,
-  );
+  const list = useCandidates(vacancy);
   globalThis.lists[index] = list;
-  const { name, candidatesConnection } = list.data;
   return h(
     'ul',
     {},
-    h('b', {}, name),
-    candidatesConnection.edges.map(({ node }) => h('li', { key: node.id }, node.name)),
+    h('b', {}, vacancy.title),
+    list.data.candidatesConnection.edges.map(({ node }) =>
+      h('li', { key: node.id }, `${vacancy.id} ${node.id} ${node.person.firstName}`),
+    ),
   );
 }
 
-const { gateway } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+const { gateway, credential, size } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
 show(
-  createEnvironment(gateway, () => ({})),
-  h(Vacancies),
+  createEnvironment(gateway, () => credential),
+  h(Vacancies, { variables: size }),
 );

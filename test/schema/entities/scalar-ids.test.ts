@@ -12,27 +12,6 @@ const SDL = `
   type Query { jobs(first: Int, after: String): JobPage! }
 `;
 
-test('the global id of a custom scalar finds its record, whether the service has a number or a string', async () => {
-  const items = [{ id: 12 }, { id: '{"a":1}' }];
-  const schema = makeExecutableSchema(SDL, {
-    Query: { jobs: () => ({ items, pageInfo: { hasNextPage: false } }) },
-  });
-  await using gateway = await startGatewayOverFake(
-    { schema },
-    { snapshot: SDL, config: { nodeInterface: true } },
-  );
-  const { data } = await gateway.ask<{ allJobs: { id: string; recordId: unknown }[] }>(
-    '{ allJobs { id recordId } }',
-  );
-  const ids = data.allJobs.map(({ id }) => id);
-  expect(data.allJobs.map(({ recordId }) => recordId)).toEqual(items.map(({ id }) => id));
-  const answer = await gateway.ask(
-    'query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Job { recordId } } }',
-    { ids },
-  );
-  expect(answer.data).toEqual({ nodes: data.allJobs });
-});
-
 test('an id of a custom scalar finds its record as a number and as a string, even in one request', async () => {
   const schema = makeExecutableSchema(SDL, {
     Query: { jobs: () => ({ items: [{ id: 12 }], pageInfo: { hasNextPage: false } }) },
@@ -131,23 +110,6 @@ describe('a number with more digits than JavaScript can hold is the id with thes
       }
     },
   );
-
-  test('a global id of a custom scalar finds the record with these digits', async () => {
-    const items = ['12345678901234567000', LARGE].map((id) => ({ id: new Verbatim(id) }));
-    const { through } = await sideBySide({
-      schema: makeExecutableSchema(SDL, {
-        Query: { jobs: () => ({ items, pageInfo: { hasNextPage: false } }) },
-      }),
-      config: { nodeInterface: true },
-    });
-    const { data } = await through({ query: '{ allJobs { id recordId } }' });
-    const { allJobs } = JSON.parse(data!) as { allJobs: { id: string }[] };
-    const answer = await through({
-      query: 'query ($id: ID!) { node(id: $id) { ... on Job { recordId } } }',
-      variables: { id: allJobs[1]!.id },
-    });
-    expect(answer.data).toBe(`{"node":{"recordId":${LARGE}}}`);
-  });
 
   test('it is refused beside values so deep that numbers are not kept exactly', async () => {
     const schema = makeExecutableSchema(`${PERSONS} type Person { id: ID! }`, {

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { encodeGlobalId } from '../../../src/answers/global-id.ts';
 import { serviceOf, type ReceivedOperation } from '../../same/service.ts';
 import { failure, makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
@@ -64,9 +63,7 @@ const service = serviceOf({ schema });
 
 const settings = [
   ['as the service has them', {}, ''],
-  ['with global ids', { nodeInterface: true }, ''],
   ['with other type names', { schemaPrefix: 'Recruiting' }, 'Recruiting'],
-  ['with both', { schemaPrefix: 'Recruiting', nodeInterface: true }, 'Recruiting'],
 ] as const;
 
 describe.each(settings)('records %s', (_, config, prefix) => {
@@ -137,37 +134,6 @@ describe.each(settings)('records %s', (_, config, prefix) => {
       expect(data._entities[14]).toMatchObject({ age: 14 + 1 });
     },
   );
-});
-
-test('nodes and node are taken as bytes, and a record that does not exist is null without an error', async () => {
-  await using gateway = await startGatewayOverFake(
-    { persons: 0 },
-    { snapshot: SDL, config: { nodeInterface: true } },
-  );
-  const ids = [
-    { type: 'Person', id: '1' },
-    { type: 'Job', id: '2' },
-    { type: 'Person', id: '7' },
-  ].map(encodeGlobalId);
-  const query = `query ($ids: [ID!]!, $id: ID!) {
-    nodes(ids: $ids) { id ... on Person { name recordId } ... on Job { title number: recordId } }
-    node(id: $id) { id ... on Job { title } }
-  }`;
-  serve(gateway, (text) => text);
-  const before = await waysOfReading(gateway.gateway);
-  const { data, errors } = await gateway.ask(query, { ids, id: ids[0]! });
-  expect(errors).toBeUndefined();
-  expect(data).toEqual({
-    nodes: [
-      { id: ids[0], name: '"é\\ 1 😀', recordId: '1' },
-      { id: ids[1], title: 'Job 2', number: 2 },
-      null,
-    ],
-    node: { id: ids[0] },
-  });
-  const after = await waysOfReading(gateway.gateway);
-  // The two persons, the job, and the person that is selected in another way.
-  expect(after).toEqual({ ...before, scanned: before.scanned + 3 });
 });
 
 interface Entities {

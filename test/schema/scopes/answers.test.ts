@@ -140,21 +140,6 @@ test('callers that need no credential read everything, and the log warns of it',
   );
 });
 
-describe('with NODE_INTERFACE', () => {
-  test.each([
-    ['node', 'query ($id: ID!) { node(id: $id) { ... on Person { email } } }'],
-    ['nodes', 'query ($id: ID!) { nodes(ids: [$id]) { ... on Person { email } } }'],
-    ['a fragment', 'query ($id: ID!) { node(id: $id) { ...F } } fragment F on Named { nick }'],
-  ])('%s needs the scopes of the fields', async (_, query) => {
-    const config = { nodeInterface: true };
-    await using reject = await start({ config });
-    const { data } = await reject.ask<{ me: { id: string } }>('{ me { id } }', {}, as('all'));
-    const { id } = data.me;
-    expect(JSON.stringify(await reject.ask(query, { id }, as('all')))).toContain(SECRET);
-    expect((await reject.ask(query, { id }, FEW)).data).toBeUndefined();
-  });
-});
-
 test('a prefix changes nothing', async () => {
   const overrides = {
     fields: { 'RecruitingPerson.email': { scope: 'pii' } },

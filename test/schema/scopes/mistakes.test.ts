@@ -213,9 +213,9 @@ test('keys new says why it cannot read adapters.json, if it does not know a scop
   const { code, stderr } = await runHere(KEYS_NEW, env);
   expect(code).toBe(2);
   expect(stderr).toContain(`${folder.file('adapters.json')} is not JSON`);
-  const settings = await runHere(KEYS_NEW, { ...env, NODE_INTERFACE: 'maybe' });
+  const settings = await runHere(KEYS_NEW, { ...env, CONNECTION_MAX: 'many' });
   expect(settings.code).toBe(2);
-  expect(settings.stderr).toContain('NODE_INTERFACE');
+  expect(settings.stderr).toContain('CONNECTION_MAX');
 });
 
 function refused(known: string): string {

@@ -3,14 +3,10 @@ import { serveSnapshot } from '../../../src/schema/served/served-schema.ts';
 interface OfflineParts {
   readonly prefix?: string;
   readonly overrides?: unknown;
-  readonly nodeInterface?: boolean;
 }
 
 /** The schema that is served for a schema of the service, without a gateway. */
-export function servedOffline(
-  sdl: string,
-  { prefix, overrides, nodeInterface = false }: OfflineParts = {},
-) {
+export function servedOffline(sdl: string, { prefix, overrides }: OfflineParts = {}) {
   const settings = {
     schemaPath: 'upstream.graphql',
     schemaPrefix: prefix,
@@ -18,7 +14,6 @@ export function servedOffline(
     connectionMax: 500,
     drainMaxItems: 1_000,
     totalCountSeconds: 300,
-    nodeInterface,
     federationVersion: '2.3',
   } as const;
   return serveSnapshot(sdl, settings, { overrides });

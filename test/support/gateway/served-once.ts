@@ -15,14 +15,13 @@ export function servedOnce(
   overrides: unknown,
   hasAdditions = false,
 ): ServedSchema {
-  const { schemaPath, schemaPrefix, mutations, nodeInterface } = settings;
+  const { schemaPath, schemaPrefix, mutations } = settings;
   const { connectionMax, drainMaxItems, totalCountSeconds, federationVersion } = settings;
   // The schema depends only on these settings, which are the key.
   const keyed: SnapshotSettings = {
     schemaPath,
     schemaPrefix,
     mutations,
-    nodeInterface,
     connectionMax,
     drainMaxItems,
     totalCountSeconds,
