@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { end, messageOf, start, tell, temporaryFolder } from './child-processes.ts';
-import type { SandboxOptions } from '../sandbox/sandbox.ts';
+import type { ServiceOptions } from '../test/service/service.ts';
 import type { SandboxAddress, SandboxCommand, SandboxState } from './processes/sandbox-process.ts';
 import type {
   UpstreamCommand,
@@ -28,7 +28,7 @@ export interface Upstream extends Service, AsyncDisposable {
 }
 
 /** The sandbox in a process of its own, whose persons can be changed by commands. */
-export async function startBenchSandbox(options: SandboxOptions): Promise<BenchSandbox> {
+export async function startBenchSandbox(options: ServiceOptions): Promise<BenchSandbox> {
   const service = await startService<SandboxState>('processes/sandbox-process.ts', options);
   // All gateways in front of it share a store, because the token link works only for the first one.
   const store = service.tokenStore();

@@ -22,28 +22,6 @@ export interface PagedList<T> {
   positionOf(record: number): number | undefined;
 }
 
-/** A list of records in the order of their sort keys. */
-export function sortedList<T>(
-  records: readonly T[],
-  numberOf: (record: T) => number,
-  keyOf: (record: T) => string,
-): PagedList<T> {
-  return {
-    length: records.length,
-    slice: (start, end) => records.slice(start, end),
-    recordAt: (position) => numberOf(records[position]!),
-    keyAt: (position) => keyOf(records[position]!),
-    positionAfterKey: (key) => {
-      const position = records.findIndex((record) => keyOf(record) > key);
-      return position < 0 ? records.length : position;
-    },
-    positionOf: (number) => {
-      const position = records.findIndex((record) => numberOf(record) === number);
-      return position < 0 ? undefined : position;
-    },
-  };
-}
-
 export interface PageArguments {
   first?: number | null;
   after?: string | null;

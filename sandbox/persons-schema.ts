@@ -1,26 +1,13 @@
-import { buildASTSchema, parse } from 'graphql';
-import type { GraphQLSchema } from 'graphql';
+import { buildSchema, type GraphQLSchema } from 'graphql';
 import { pageOf, type CursorBehaviour, type PageArguments } from './cursors.ts';
 import type { PersonList } from './person-list.ts';
 
 /** The published part of the interface: one list of persons. */
 export function personsSchema(list: PersonList, behaviour: CursorBehaviour): GraphQLSchema {
-  const schema = buildASTSchema(document, { assumeValidSDL: true });
-  resolveWith(schema.getQueryType(), {
-    persons: (args: PageArguments) => pageOf(list, args, behaviour),
-  });
+  const schema = buildSchema(personsSdl);
+  schema.getQueryType()!.getFields()['persons']!.resolve = (_root, args: PageArguments) =>
+    pageOf(list, args, behaviour);
   return schema;
-}
-
-/** Gives root fields of a schema their resolvers, which get the arguments alone. */
-export function resolveWith(
-  type: ReturnType<GraphQLSchema['getQueryType']>,
-  resolvers: Record<string, (args: never) => unknown>,
-): void {
-  const fields = type?.getFields() ?? {};
-  for (const [name, resolve] of Object.entries(resolvers)) {
-    fields[name]!.resolve = (_root: unknown, args: unknown) => resolve(args as never);
-  }
 }
 
 export const personsSdl = /* GraphQL */ `
@@ -53,5 +40,3 @@ export const personsSdl = /* GraphQL */ `
     endCursor: String
   }
 `;
-
-const document = parse(personsSdl, { noLocation: true });

@@ -342,7 +342,7 @@ function contradictions(
   const list = new Intl.ListFormat('en', { style: 'long' }).format(ofService);
   return [
     `${list} ${ofService.length > 1 ? 'are' : 'is'} set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. ` +
-      `Set RECRUITING_URL, or remove ${list}. To try API keys with made-up people, run \`${COMMAND_LINE} sandbox --keys\`, which prints the settings for it; for users' tokens, see docs/sandbox.md.`,
+      `Set RECRUITING_URL, or remove ${list}. To try them with made-up people, run \`${COMMAND_LINE} sandbox\`, which prints a RECRUITING_URL.`,
   ];
 }
 

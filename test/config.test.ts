@@ -562,8 +562,7 @@ describe('a mistake is refused', () => {
     expect(mistakesOf(env)).toEqual([
       'TOKEN_LINK, TOKEN_STORE, and AUTH_ISSUER are set, but RECRUITING_URL is not: the sandbox would be served instead of the real service. ' +
         'Set RECRUITING_URL, or remove TOKEN_LINK, TOKEN_STORE, and AUTH_ISSUER. ' +
-        'To try API keys with made-up people, run `npm start -- sandbox --keys`, which prints the settings for it; ' +
-        "for users' tokens, see docs/sandbox.md.",
+        'To try them with made-up people, run `npm start -- sandbox`, which prints a RECRUITING_URL.',
     ]);
   });
 

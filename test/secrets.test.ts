@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../sandbox/sandbox.ts';
+import { startService } from './service/service.ts';
 import { secretsIn } from './support/gateway/written.ts';
 
 test('every token and link of the test services is detected, wherever it is written', async () => {
-  const sandbox = await startSandbox();
+  const sandbox = await startService();
   onTestFinished(() => sandbox.close());
   const link = sandbox.tokenLink;
   const set = (await (await fetch(link)).json()) as Record<string, unknown>;

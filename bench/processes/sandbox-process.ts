@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import process from 'node:process';
-import { startSandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
+import { startService, type ServiceOptions } from '../../test/service/service.ts';
 
 /** Commands of the benchmark to its sandbox, besides HTTP. */
 export type SandboxCommand =
@@ -28,8 +28,8 @@ export interface SandboxAddress {
 }
 
 let passed = 0;
-const sandbox = await startSandbox({
-  ...(JSON.parse(process.argv[2]!) as SandboxOptions),
+const sandbox = await startService({
+  ...(JSON.parse(process.argv[2]!) as ServiceOptions),
   now: () => Date.now() + passed * 1_000,
 });
 const { persons, stats, url, tokenLink } = sandbox;

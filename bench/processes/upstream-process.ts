@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import process from 'node:process';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../../test/service/service.ts';
 import { messageReader } from '../http-messages.ts';
 
 export interface UpstreamOptions {
@@ -30,7 +30,7 @@ export interface UpstreamState {
 }
 
 interface List {
-  readonly sandbox: Sandbox;
+  readonly sandbox: Service;
   readonly token: string;
   readonly prepared: Map<string, Buffer>;
 }
@@ -162,7 +162,7 @@ function message(json: string): Buffer {
 async function listOf(name: string, count: number): Promise<List> {
   const known = lists.get(name);
   if (known) return known;
-  const sandbox = await startSandbox({ persons: count });
+  const sandbox = await startService({ persons: count });
   for (let time = 0; time < lists.size; time += 1) {
     sandbox.persons.remove(0, count);
     sandbox.persons.insert(0, count);

@@ -22,7 +22,7 @@ describe.each([
 ])('an answer with extensions, %s', (what, query) => {
   let gateway: GatewayOverFake;
   beforeAll(async () => {
-    gateway = await startGatewayOverFake({ persons: 120, rich: true }, { snapshot: richSdl });
+    gateway = await startGatewayOverFake({ persons: 120, schema: 'rich' }, { snapshot: richSdl });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 

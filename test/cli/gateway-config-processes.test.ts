@@ -1,14 +1,14 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
-let sandbox: Sandbox;
+let sandbox: Service;
 beforeAll(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startService();
 });
 afterAll(async () => {
   await sandbox.close();

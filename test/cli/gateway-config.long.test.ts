@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -286,7 +286,7 @@ describe('an own field', () => {
 
   test('an own field is a column of an export, also of a list with more records than one operation may have', async () => {
     write('initial.ts', INITIAL);
-    const sandbox = await startSandbox({ persons: 5_600 });
+    const sandbox = await startService({ persons: 5_600 });
     const { code, stdout, stderr } = await runHere(['export', 'persons', '--format', 'csv'], {
       RECRUITING_URL: sandbox.url,
       TOKEN_LINK: sandbox.tokenLink,
@@ -329,7 +329,7 @@ test.each([
 });
 
 test('commands for tokens and keys never load the file', async () => {
-  const sandbox = await startSandbox();
+  const sandbox = await startService();
   const marker = folder.file('marker');
   write(
     'marking.ts',

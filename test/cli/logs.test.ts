@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -19,7 +19,7 @@ test.each([
   ['production', { NODE_ENV: 'production' }],
   ['a terminal', {}],
 ])('logs of %s contain one line for each request, and no secret', async (_, env) => {
-  await using service = await startService();
+  await using service = await startedService();
   const [accessToken, refreshToken] = await tokensOf(service.tokenLink);
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -84,7 +84,7 @@ test.each([
 });
 
 test('in production every line of the log is JSON, from the first one on', async () => {
-  await using service = await startService();
+  await using service = await startedService();
   const folder = temporaryFolder('disk');
   onTestFinished(() => folder[Symbol.dispose]());
   await using gateway = await startServe({
@@ -115,8 +115,8 @@ test('with LOG_LEVEL=silent only the address is printed', async () => {
   expect(stdout).not.toMatch(/INFO|request/);
 });
 
-async function startService() {
-  const service = await startSandbox();
+async function startedService() {
+  const service = await startService();
   return Object.assign(service, { [Symbol.asyncDispose]: () => service.close() });
 }
 
@@ -128,7 +128,7 @@ async function tokensOf(link: string): Promise<[string, string]> {
 test.each(['the reader of its log leaves', 'its terminal is closed'])(
   'when %s, the gateway goes on or stops cleanly',
   async (what) => {
-    await using service = await startService();
+    await using service = await startedService();
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
     const child = spawn(process.execPath, [resolve('src/main.ts')], {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { runProgram, startServe, type Program } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { wrote } from '../support/gateway/written.ts';
@@ -66,11 +66,11 @@ test('a configured ADMIN_PORT that is taken prevents the start, and the error sa
 });
 
 async function serve(
-  options: Parameters<typeof startSandbox>[0] = {},
-  prepare: (sandbox: Awaited<ReturnType<typeof startSandbox>>) => void = () => {},
+  options: Parameters<typeof startService>[0] = {},
+  prepare: (sandbox: Awaited<ReturnType<typeof startService>>) => void = () => {},
   env: Record<string, string> = {},
 ) {
-  const sandbox = await startSandbox(options);
+  const sandbox = await startService(options);
   onTestFinished(() => sandbox.close());
   prepare(sandbox);
   const folder = temporaryFolder();

@@ -1,7 +1,6 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Habits } from '../../sandbox/habits.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -11,16 +10,16 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-describe.each(['open', 'strict'] as const)('with a sandbox whose introspection is %s', (manner) => {
+describe('over a service whose fields return results', () => {
   test('schema check accepts its snapshot', async () => {
-    const { run } = await operator({ introspection: manner });
+    const { run } = await operator();
     const { code, stdout, stderr } = await run('check');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/is that of the/);
   });
 
   test('schema check lists what the sandbox does not have', async () => {
-    const { run, path, put } = await operator({ introspection: manner });
+    const { run, path, put } = await operator();
     put(path, (sdl) =>
       sdl
         .replace(/type PersonItem( \w+ \w+)? \{/, '$& shoeSize: Int')
@@ -38,7 +37,7 @@ describe.each(['open', 'strict'] as const)('with a sandbox whose introspection i
   });
 
   test('schema pull writes its schema', async () => {
-    const { run, path, put } = await operator({ introspection: manner });
+    const { run, path, put } = await operator();
     put(path, (sdl) => sdl.replace(/type PersonItem( \w+ \w+)? \{/, '$& shoeSize: Int'));
     const { code, stdout, stderr } = await run('pull');
     expect([code, stderr]).toEqual([0, '']);
@@ -47,15 +46,10 @@ describe.each(['open', 'strict'] as const)('with a sandbox whose introspection i
   });
 });
 
-async function operator(habits: Habits) {
+async function operator() {
   const folder = temporaryFolder();
   closing.push(() => folder[Symbol.dispose]());
-  const sandbox = await startSandbox({
-    ...habits,
-    results: true,
-    requireUserAgent: true,
-    costExtension: true,
-  });
+  const sandbox = await startService({ schema: 'results' });
   closing.push(() => sandbox.close());
   const path = folder.file('upstream.graphql');
   copyFileSync(RESULTS, path);

@@ -1,7 +1,7 @@
 import { Agent, get } from 'node:http';
 import { buildSchema } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import {
   canMakeContainers,
@@ -102,7 +102,7 @@ async function serveOverSlowService<P extends Program>(
     await answered.promise;
     return { items: [], pageInfo: { first: 50, hasNextPage: false } };
   };
-  const service = await startSandbox({ schema });
+  const service = await startService({ schema });
   onTestFinished(() => service.close());
   const program = start({
     env: {

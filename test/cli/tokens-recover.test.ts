@@ -5,7 +5,7 @@ import { createSealer } from '../../src/tokens/store/seal.ts';
 import type { TokenStore } from '../../src/tokens/store/token-store.ts';
 import { YEAR } from '../support/random/manual-clock.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
-import type { TokenFault } from '../../sandbox/token-answers.ts';
+import type { TokenFault } from '../service/token-answers.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { pairOf, reply, sentAgain } from '../support/tokens/tokens.ts';
 import { beginExchange, startWithTokens, type Operator } from './tokens-operator.ts';

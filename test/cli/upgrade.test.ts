@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
@@ -67,14 +67,14 @@ test('docs/running.md and CHANGELOG.md name the layout that this version writes'
 });
 
 interface World extends AsyncDisposable {
-  readonly sandbox: Sandbox;
+  readonly sandbox: Service;
   readonly env: Record<string, string>;
   /** A SQLite store of layout 1 with the tokens of the sandbox. */
   readonly path: string;
 }
 
 async function startWorld(): Promise<World> {
-  const sandbox = await startSandbox({ persons: 3 });
+  const sandbox = await startService({ persons: 3 });
   const folder = temporaryFolder();
   const path = folder.file('tokens.db');
   writeFileSync(path, gunzipSync(readFileSync('test/tokens/store/first-layout/plain.db.gz')), {
@@ -93,7 +93,7 @@ async function startWorld(): Promise<World> {
 }
 
 /** Puts the tokens of the sandbox in the place of the newest pair, as the version before wrote them. */
-async function putTokens(path: string, sandbox: Sandbox): Promise<void> {
+async function putTokens(path: string, sandbox: Service): Promise<void> {
   const link = (await (await fetch(sandbox.tokenLink)).json()) as Record<string, string | number>;
   const database = new DatabaseSync(path);
   const key = String(database.prepare('SELECT key FROM ring').get()!['key']);

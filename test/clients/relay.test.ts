@@ -87,7 +87,7 @@ interface Vacancy {
 /** A gateway with the own field of examples/relay, over a service with vacancies. */
 function startVacancies() {
   return startGatewayOverSandbox(
-    { persons: 137, rich: true },
+    { persons: 137, schema: 'rich' },
     { snapshot: readFileSync('schema/rich.graphql', 'utf8'), config, additions: fetchable },
   );
 }

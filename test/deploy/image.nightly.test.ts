@@ -17,7 +17,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../../src/config.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { instructions, lastStage } from '../support/deploy/dockerfile.ts';
@@ -304,6 +304,6 @@ async function servedAt(stdout: NodeJS.ReadableStream): Promise<string> {
 }
 
 async function startedSandbox() {
-  const sandbox = await startSandbox();
+  const sandbox = await startService();
   return { ...sandbox, tokenLink: sandbox.tokenLink, [Symbol.asyncDispose]: sandbox.close };
 }

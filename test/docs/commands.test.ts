@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { variables } from '../../src/config.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
 import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
@@ -24,7 +23,7 @@ test('the first command of the README starts the sandbox, and prints the address
 
 test('the commands of the README lead from a token link to a gateway that serves known callers', async () => {
   using folder = temporaryFolder();
-  const service = await startSandbox();
+  const service = await startService();
   const commands = blockWith('README.md', 'export RECRUITING_URL')
     .replace('https://recruiting.example.com/…', service.tokenLink)
     .replaceAll('https://recruiting.example.com', service.url);
@@ -70,7 +69,6 @@ const OF_THE_GATEWAY = [
   ['docs/authentication.md', 'keys new router'],
   ['docs/export.md', 'made-up.csv'],
   ['docs/export.md', 'EXPORT_API_KEY=rsk'],
-  ['docs/sandbox.md', 'schema explain'],
   ['docs/supergraph.md', 'keys new router'],
 ] as const;
 
@@ -147,7 +145,6 @@ async function startDocumented() {
     ['rsk_…', 'rsk_made-up'],
     ['$KEY', 'rsk_made-up'],
     ['<id>', 'abc'],
-    ['schema/rich.graphql', resolve('schema/rich.graphql')],
     ['--output ', `--output ${folder.path}/`],
   ];
   return {

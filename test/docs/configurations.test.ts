@@ -1,17 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readConfig, variables } from '../../src/config.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
-import { askAt } from '../support/gateway/ask-at.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
-import { startSandboxProgram, startServe } from '../support/processes/process.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { refusingAddress } from '../support/test-server.ts';
 
 test('every value of a setting in the documentation is one that the gateway accepts', () => {
   const shell = DOCUMENTS.flatMap(blocksOf).filter(({ language }) => language === 'sh');
@@ -155,37 +148,4 @@ test('the secret of docs/running.md has all that the manifest of Kubernetes requ
   expect(manifest).toContain(`secretName: ${name}`);
   const files = [...manifest.matchAll(/value: \/run\/secrets\/recruiting\/([a-z-]+)/g)];
   expect(new Set(keys)).toEqual(new Set(files.map(([, key]) => key)));
-});
-
-test('issuer.mjs of docs/sandbox.md issues a token that the gateway accepts with the settings below it', async () => {
-  using folder = temporaryFolder();
-  symlinkSync(resolve('node_modules'), folder.file('node_modules'));
-  const ownAddress = await refusingAddress();
-  const here = (text: string) => text.replaceAll('4301', new URL(ownAddress).port);
-  writeFileSync(folder.file('issuer.mjs'), here(blockWith('docs/sandbox.md', '// issuer.mjs')));
-  // Not as a `Program`: what those print must have no secret in it.
-  const issuer = spawn(process.execPath, [folder.file('issuer.mjs')]);
-  onTestFinished(() => void issuer.kill());
-  const [line] = (await once(issuer.stdout, 'data')) as [Buffer];
-  const token = line.toString().trim();
-
-  const settings = here(blockWith('docs/sandbox.md', 'AUTH_JWKS_URL=')).matchAll(
-    /\b((?:AUTH|CORS)_\w+)=(\S+)/g,
-  );
-  const [, args] = /start -- sandbox (.*)\n/.exec(blockWith('docs/sandbox.md', '--port 4300'))!;
-  await using sandbox = await startSandboxProgram(args!.replace('4300', '0').split(' '));
-  const env = Object.fromEntries(Array.from(settings, ([, name, value]) => [name!, value!]));
-  await using gateway = await startServe({
-    env: {
-      ...env,
-      RECRUITING_URL: sandbox.baseUrl,
-      TOKEN_STORE: `sqlite:${folder.file('tokens.db')}`,
-      TOKEN_LINK: sandbox.tokenLink,
-    },
-  });
-  const ask = (sent: string) =>
-    askAt(gateway.url, '{ allPersons { id } }', {}, { authorization: `Bearer ${sent}` });
-  expect((await ask(token)).data!['allPersons']).toHaveLength(137);
-  expect((await ask('ey.other.token')).errors![0]!.extensions['code']).toBe('UNAUTHENTICATED');
-  expect((await gateway.stop()).code).toBe(0);
 });

@@ -1,6 +1,6 @@
 import { parse } from 'graphql';
 import { expect, test } from 'vitest';
-import type { SandboxOptions } from '../../sandbox/sandbox.ts';
+import type { ServiceOptions } from '../service/service.ts';
 import { blocksOf, blockWith, DOCUMENTS, inlineCode } from '../support/docs/documents.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { compose } from '../support/supergraph/composition.ts';
@@ -8,18 +8,6 @@ import { runHere } from '../support/gateway/run-here.ts';
 
 test('the operations of the README are answered by the sandbox, with records', async () => {
   expect(await answersOfReadme({})).toEqual(RECORDS);
-});
-
-test('a sandbox with habits of other services answers the operations of the README', async () => {
-  const answers = await answersOfReadme({
-    allHabits: true,
-    results: false,
-    // A full page of the README's records costs more.
-    maxCost: 150,
-    // TOKEN_LINK cannot be a page for people.
-    linkPage: false,
-  });
-  expect(answers).toEqual(RECORDS);
 });
 
 const RECORDS = [
@@ -38,7 +26,7 @@ const RECORDS = [
   { data: { person: { firstName: expect.any(String) } } },
 ];
 
-async function answersOfReadme(options: SandboxOptions): Promise<unknown[]> {
+async function answersOfReadme(options: ServiceOptions): Promise<unknown[]> {
   await using gateway = await startGatewayOverSandbox(options);
   const answers = [];
   for (const { language, text } of blocksOf('README.md')) {
@@ -56,7 +44,6 @@ const INLINE: Record<string, object> = {
     allPersons: Array.from({ length: 137 }, () => ({})),
   },
   '_service { sdl }': { _service: { sdl: expect.stringContaining('type Person @key') } },
-  '{ __typename }': { __typename: 'Query' },
 };
 
 test('each operation in a sentence is answered', async () => {

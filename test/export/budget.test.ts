@@ -14,7 +14,7 @@ const FIELDS = 'id allCandidates { id comments(first: 50) { items { text } } }';
 async function exportWith(pagesPerMinute: number) {
   const clock = new ManualClock();
   await using inside = await startGatewayOverSandbox(
-    { rich: true },
+    { schema: 'rich' },
     { snapshot, clock, config: { pagesPerMinute } },
   );
   const gateway = gatewayInside(inside.gateway.handler);

@@ -10,7 +10,7 @@ const snapshot = readFileSync('schema/rich.graphql', 'utf8');
 let gateway: TestGateway;
 let door: ListeningGateway;
 beforeAll(async () => {
-  gateway = await startGatewayOverSandbox({ rich: true }, { snapshot });
+  gateway = await startGatewayOverSandbox({ schema: 'rich' }, { snapshot });
   door = await listeningGateway(gateway);
 });
 afterAll(async () => {
@@ -59,7 +59,7 @@ test.each([
 
 test('without a schema, a warning says what may be cut', async () => {
   await using hidden = await startGatewayOverSandbox(
-    { rich: true },
+    { schema: 'rich' },
     { snapshot, config: { introspection: false } },
   );
   await using hiddenDoor = await listeningGateway(hidden);

@@ -11,7 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Service } from '../service/service.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
@@ -28,7 +28,7 @@ const SUFFIXES = ['.part', '.part.state', '.part.state-wal'];
 
 describe.each(KINDS)('over %s cursors', (cursors) => {
   let folder: ReturnType<typeof temporaryFolder>;
-  let gateway: TestGateway & { sandbox: Sandbox };
+  let gateway: TestGateway & { sandbox: Service };
   let door: ListeningGateway;
   /** The files that a kill leaves at several moments of an export. */
   const moments: string[] = [];

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { exportProgress } from '../../src/cli/export-progress.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Service } from '../service/service.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const PERSONS = 1_200;
 const folder = temporaryFolder();
-let gateway: TestGateway & { sandbox: Sandbox };
+let gateway: TestGateway & { sandbox: Service };
 let door: ListeningGateway;
 let whole: string;
 beforeAll(async () => {

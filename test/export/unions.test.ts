@@ -40,7 +40,7 @@ test('a list whose records are a union is exported with the plain fields of all 
 
 test('a list behind a result is among those that can be exported', async () => {
   await using world = await startGatewayOverSandbox(
-    { results: true },
+    { schema: 'results' },
     { snapshot: readFileSync('schema/results.graphql', 'utf8') },
   );
   await using door = await listeningGateway(world);

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { listen } from '../../src/http/listen.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { lookAtHeld } from '../soak/held.ts';
 import { startFaultyLine } from '../support/imitations/hostile-sockets.ts';
@@ -59,7 +59,7 @@ async function settled() {
 async function start() {
   const ends = new AsyncDisposableStack();
   onTestFinished(() => ends.disposeAsync());
-  const sandbox = ends.adopt(await startSandbox({ expiresIn: 3 }), (it) => it.close());
+  const sandbox = ends.adopt(await startService({ expiresIn: 3 }), (it) => it.close());
   const line = ends.use(
     await startFaultyLine(sandbox, { outageEvery: 600, outageMs: 100, hangMs: 100 }),
   );

@@ -26,7 +26,10 @@ const BADGES = parse(/* GraphQL */ `
 `);
 
 test('pages and records of another subgraph are read through results', async () => {
-  await using world = await startGatewayOverSandbox({ results: true, persons: 30 }, { snapshot });
+  await using world = await startGatewayOverSandbox(
+    { schema: 'results', persons: 30 },
+    { snapshot },
+  );
   await using recruiting = await serveRecorded((request) => world.gateway.handler.fetch(request));
   const badges = createYoga({
     logging: false,

@@ -1,5 +1,5 @@
 import { listen } from '../../src/http/listen.ts';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import {
   startGateway,
   type TestGateway,
@@ -11,14 +11,14 @@ import { fullSdl, fullService } from '../support/imitations/honest.ts';
 export interface Front extends AsyncDisposable {
   readonly url: string;
   readonly gateway: TestGateway;
-  readonly service: Sandbox;
+  readonly service: Service;
   /** What the mutations of the upstream have done. */
   readonly sent: { renames: number };
 }
 
 export async function startFront(options: TestGatewayOptions = {}): Promise<Front> {
   const { schema, sent } = fullService();
-  const service = await startSandbox({ schema });
+  const service = await startService({ schema });
   const gateway = await startGateway(service, { snapshot: fullSdl, ...options });
   const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
   return {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
+import { startService, type ServiceOptions } from '../service/service.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 
@@ -71,10 +71,10 @@ async function start({
   store = openSqliteStore(':memory:'),
 }: {
   withLink?: boolean;
-  options?: SandboxOptions;
+  options?: ServiceOptions;
   store?: ReturnType<typeof openSqliteStore>;
 } = {}) {
-  const service = await startSandbox(options);
+  const service = await startService(options);
   const { url, tokenLink } = service;
   const gateway = await startGateway({ url, ...(withLink && { tokenLink }) }, { store });
   onTestFinished(async () => {

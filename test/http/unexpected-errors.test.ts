@@ -4,7 +4,7 @@ import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
 import { ask } from '../support/clients/multipart.ts';
@@ -19,7 +19,7 @@ const ELSEWHERE = 'https://internal.example.test';
 test('a store that becomes the store of another service is reported by an id, which is logged with the cause', async () => {
   let now = Date.now();
   let broken = false;
-  const service = await startSandbox({ now: () => now });
+  const service = await startService({ now: () => now });
   const store = openSqliteStore(':memory:');
   const gateway = await startGateway(service, {
     store: {

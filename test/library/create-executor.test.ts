@@ -8,14 +8,14 @@ import {
   type ServiceExecutor,
   type Settings,
 } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-let sandbox: Sandbox;
+let sandbox: Service;
 let folder: ReturnType<typeof temporaryFolder>;
 let settings: Settings;
 beforeEach(async () => {
-  sandbox = await startSandbox({ persons: 3 });
+  sandbox = await startService({ persons: 3 });
   folder = temporaryFolder();
   // No keys for callers: the program is the only caller.
   settings = {

@@ -4,15 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { printSchema } from 'graphql';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createGateway, type Gateway, type Settings } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-let sandbox: Sandbox;
+let sandbox: Service;
 let folder: ReturnType<typeof temporaryFolder>;
 let settings: Settings;
 beforeEach(async () => {
-  sandbox = await startSandbox({ persons: 3 });
+  sandbox = await startService({ persons: 3 });
   folder = temporaryFolder('disk');
   settings = {
     RECRUITING_URL: sandbox.url,

@@ -4,14 +4,14 @@ import ownField from '../../examples/own-field/gateway.config.ts';
 import plugin from '../../examples/plugin/gateway.config.ts';
 import { yoga as reviews } from '../../examples/second-service/reviews.ts';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { startServer } from '../support/test-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-let sandbox: Sandbox;
+let sandbox: Service;
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(async () => {
-  sandbox = await startSandbox({ persons: 3 });
+  sandbox = await startService({ persons: 3 });
   folder = temporaryFolder();
 });
 afterEach(() => vi.unstubAllEnvs());

@@ -6,11 +6,11 @@ import express from 'express';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type GatewayConfig } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
+import { startService, type Service, type ServiceOptions } from '../service/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type Opened = Awaited<ReturnType<typeof open>>;
-let sandbox: Sandbox;
+let sandbox: Service;
 let gateway: Gateway;
 let slow: Opened;
 
@@ -137,9 +137,9 @@ function ids(): { id: string }[] {
   return sandbox.persons.all().map(({ id }) => ({ id }));
 }
 
-async function open(options: SandboxOptions, config: GatewayConfig) {
+async function open(options: ServiceOptions, config: GatewayConfig) {
   const folder = temporaryFolder();
-  const started = await startSandbox(options);
+  const started = await startService(options);
   const opened = await createGateway({
     settings: {
       RECRUITING_URL: started.url,

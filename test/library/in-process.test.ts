@@ -4,11 +4,11 @@ import { parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type Settings } from '../../src/library/index.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
+import { startService, type Service, type ServiceOptions } from '../service/service.ts';
 import { newApiKey } from '../../src/cli/keys-new.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-let sandbox: Sandbox;
+let sandbox: Service;
 let gateway: Gateway;
 let close: () => Promise<void>;
 const { key, entry } = newApiKey('portal', 'read+drain');
@@ -95,9 +95,9 @@ function ids(): { id: string }[] {
   return sandbox.persons.all().map(({ id }) => ({ id }));
 }
 
-async function open(options: SandboxOptions, settings: Settings) {
+async function open(options: ServiceOptions, settings: Settings) {
   const folder = temporaryFolder();
-  const started = await startSandbox(options);
+  const started = await startService(options);
   const opened = await createGateway({
     settings: {
       RECRUITING_URL: started.url,

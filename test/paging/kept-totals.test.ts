@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Service } from '../service/service.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -363,7 +363,7 @@ interface Total {
 
 interface Kept extends GatewayOverFake {
   readonly clock: ManualClock;
-  readonly sandbox: Sandbox;
+  readonly sandbox: Service;
   /** Holds back all answers, but the first few, until it is resolved. */
   hold(answered?: number): PromiseWithResolvers<void>;
 }

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { startGatewayOverFake, impatientClock } from '../support/gateway/over-fake.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   altered,
   honest,
@@ -14,8 +13,7 @@ import {
   costOf,
 } from '../support/imitations/scripted.ts';
 import { startTeams } from '../support/gateway/teams.ts';
-import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
-import type { SandboxOptions } from '../../sandbox/sandbox.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
@@ -427,28 +425,6 @@ test('records by id are requested as many at a time as the service accepts', asy
 function nodes({ edges }: Edges['personsConnection']): string[] {
   return edges.map(({ node }) => node.id);
 }
-
-test.each(['error', 413, 502, 504] as const)(
-  'lists of a service that refuses what costs too much are read whole: %s',
-  async (tooCostly) => {
-    const snapshot = readFileSync('schema/rich.graphql', 'utf8');
-    const query = `{
-      allPersons { id firstName }
-      allVacancies { id title allCandidates { id } }
-    }`;
-    const read = async (habits: SandboxOptions) => {
-      await using world = await startGatewayOverSandbox(
-        { rich: true, persons: 120, ...habits },
-        { snapshot, clock: impatientClock() },
-      );
-      const { data, errors } = await world.ask(query);
-      expect(errors).toBeUndefined();
-      return data;
-    };
-    expect(await read({ maxCost: 60, tooCostly })).toEqual(await read({}));
-  },
-  20_000,
-);
 
 interface Teams {
   allTeams: { allMembers: { id: string }[] }[];

@@ -111,7 +111,7 @@ describe('totalCount', () => {
 
   test('of every list of the sandbox with results is one request', async () => {
     await using world = await startGatewayOverSandbox(
-      { persons: 150, results: true },
+      { persons: 150, schema: 'results' },
       { snapshot: readFileSync('schema/results.graphql', 'utf8') },
     );
     const before = world.sandbox.stats.requests.graphql;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { askAt, type GraphqlAnswer } from '../support/gateway/ask-at.ts';
 import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
 import { startServe, type Program, type Served } from '../support/processes/process.ts';
@@ -23,7 +23,7 @@ const SDL = `
 const READER = 'key-of-a-reader';
 const WRITER = 'key-of-a-writer';
 const folder = temporaryFolder();
-let sandbox: Sandbox;
+let sandbox: Service;
 let gateway: Program & Served;
 beforeAll(async () => {
   const dictionary = {
@@ -31,7 +31,7 @@ beforeAll(async () => {
     entries: [{ key: 'new', label: 'New', secret: 'x' }],
     owner: { id: 'p1' },
   };
-  sandbox = await startSandbox({
+  sandbox = await startService({
     schema: makeExecutableSchema(SDL, {
       Query: { persons: personPages(['p1', 'p2']), dictionaries: () => [dictionary] },
       Mutation: { rename: () => true },

@@ -1,6 +1,6 @@
 import { useResponseCache } from '@graphql-yoga/plugin-response-cache';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Service } from '../service/service.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import {
   ALL,
@@ -15,7 +15,7 @@ import {
 } from './requests.ts';
 
 let plain: TestGateway;
-let cached: TestGateway & { sandbox: Sandbox };
+let cached: TestGateway & { sandbox: Service };
 beforeAll(async () => {
   plain = await startGatewayOverSandbox({}, { config: settings });
   cached = await startGatewayOverSandbox(

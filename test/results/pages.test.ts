@@ -33,7 +33,7 @@ interface Connection {
 
 let world: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
 beforeEach(async () => {
-  world = await startGatewayOverSandbox({ results: true, persons: 30 }, { snapshot });
+  world = await startGatewayOverSandbox({ schema: 'results', persons: 30 }, { snapshot });
   onTestFinished(() => world[Symbol.asyncDispose]());
 });
 

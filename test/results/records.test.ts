@@ -30,7 +30,7 @@ describe.each([
 ])('names %s', (_, config, named) => {
   let world: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
   beforeAll(async () => {
-    world = await startGatewayOverSandbox({ results: true }, { snapshot, config });
+    world = await startGatewayOverSandbox({ schema: 'results' }, { snapshot, config });
   });
   afterAll(() => world[Symbol.asyncDispose]());
   const failed = (path: readonly (string | number)[]) => ({

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { startSandbox } from '../../sandbox/sandbox.ts';
-import type { Sandbox, SandboxOptions } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
+import type { Service, ServiceOptions } from '../service/service.ts';
 
 export interface TokenSet {
   name: string;
@@ -23,8 +23,8 @@ export interface GraphqlBody<Data> {
 }
 
 /** A sandbox that lives as long as the test. */
-export async function start(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox(options);
+export async function start(options: ServiceOptions = {}): Promise<Service> {
+  const sandbox = await startService(options);
   onTestFinished(() => sandbox.close());
   return sandbox;
 }
@@ -42,61 +42,62 @@ export class Clock {
 export const second = 1000;
 export const day = 86_400 * second;
 
-export async function openLink(sandbox: Sandbox): Promise<TokenSet> {
-  return (await (await fetch(sandbox.tokenLink)).json()) as TokenSet;
+export async function openLink({ tokenLink }: { tokenLink: string }): Promise<TokenSet> {
+  return (await (await fetch(tokenLink)).json()) as TokenSet;
 }
 
-export function check(sandbox: Sandbox, accessToken: string): Promise<Response> {
-  return fetch(`${sandbox.url}/auth_check`, { headers: bearer(accessToken) });
+interface Address {
+  readonly url: string;
 }
 
-export function grant(sandbox: Sandbox, fields: Record<string, string>): Promise<Response> {
-  return fetch(`${sandbox.url}/oauth/token`, {
+/** Returns why an access token is refused; undefined if it is valid. */
+export async function check({ url }: Address, token: string): Promise<string | undefined> {
+  const response = await fetch(`${url}/auth_check`, { headers: bearer(token) });
+  if (response.status === 204) return undefined;
+  return ((await response.json()) as { detail: string }).detail;
+}
+
+export function exchange({ url }: Address, refreshToken: string): Promise<Response> {
+  return fetch(`${url}/oauth/token`, {
     method: 'POST',
-    body: new URLSearchParams(fields),
+    body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken }),
   });
 }
 
-export function exchange(sandbox: Sandbox, refreshToken: string): Promise<Response> {
-  return grant(sandbox, { grant_type: 'refresh_token', refresh_token: refreshToken });
-}
-
-export async function refresh(sandbox: Sandbox, refreshToken: string): Promise<TokenSet> {
+export async function refresh(sandbox: Address, refreshToken: string): Promise<TokenSet> {
   return (await (await exchange(sandbox, refreshToken)).json()) as TokenSet;
 }
 
-export function post(
-  sandbox: Sandbox,
-  accessToken: string,
-  body: string,
-  init: { headers?: Record<string, string>; signal?: AbortSignal } = {},
-): Promise<Response> {
-  return fetch(`${sandbox.url}/graphql`, {
-    ...init,
+export async function ask<Data>(
+  { url }: Address,
+  token: string,
+  asked: string,
+  variables: object = {},
+): Promise<GraphqlBody<Data>> {
+  const response = await fetch(`${url}/graphql`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...bearer(accessToken), ...init.headers },
-    body,
+    headers: { 'content-type': 'application/json', ...bearer(token) },
+    body: JSON.stringify({ query: asked, variables }),
   });
+  return (await response.json()) as GraphqlBody<Data>;
 }
 
 /** A client with a valid token that requests pages of persons. */
-export async function reader(sandbox: Sandbox): Promise<{
-  ask: (variables: Record<string, unknown>) => Promise<GraphqlBody<{ persons: Page }>>;
-  page: (variables?: Record<string, unknown>) => Promise<Page>;
+export async function reader(sandbox: Service): Promise<{
+  ask: (variables: object) => Promise<GraphqlBody<{ persons: Page }>>;
+  page: (variables?: object) => Promise<Page>;
 }> {
   const { access_token } = await openLink(sandbox);
-  const ask = async (
-    variables: Record<string, unknown>,
-  ): Promise<GraphqlBody<{ persons: Page }>> => {
-    const answer = await post(sandbox, access_token, JSON.stringify({ query, variables }));
-    return (await answer.json()) as GraphqlBody<{ persons: Page }>;
+  const askPage = (variables: object) =>
+    ask<{ persons: Page }>(sandbox, access_token, query, variables);
+  return {
+    ask: askPage,
+    page: async (variables = {}) => {
+      const body = await askPage(variables);
+      if (!body.data) throw new Error(JSON.stringify(body.errors));
+      return body.data.persons;
+    },
   };
-  const page = async (variables: Record<string, unknown> = {}): Promise<Page> => {
-    const body = await ask(variables);
-    if (!body.data) throw new Error(JSON.stringify(body.errors));
-    return body.data.persons;
-  };
-  return { ask, page };
 }
 
 const query = /* GraphQL */ `

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startSandbox, type Sandbox } from '../../sandbox/sandbox.ts';
+import { startService, type Service } from '../service/service.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { json } from '../support/imitations/scripted.ts';
 import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
@@ -64,11 +64,11 @@ const prefixed: [string, string][] = [
 ];
 
 describe('the path of an error is the path of its null in the answer', () => {
-  const services: Sandbox[] = [];
+  const services: Service[] = [];
   const gateways: TestGateway[] = [];
   beforeAll(async () => {
     for (const schemaPrefix of ['', 'Hr']) {
-      const service = await startSandbox({ schema: fullService().schema });
+      const service = await startService({ schema: fullService().schema });
       services.push(service);
       const config = { schemaPrefix, mutations: 'all' as const };
       gateways.push(await startGateway(service, { snapshot: fullSdl, config }));

@@ -26,7 +26,7 @@ const QUERY = `query ($first: Int, $after: String, $last: Int, $before: String) 
 describe('without adapters.json', () => {
   let world: Awaited<ReturnType<typeof startGatewayOverSandbox>>;
   beforeAll(async () => {
-    world = await startGatewayOverSandbox({ persons: 150, results: true }, { snapshot });
+    world = await startGatewayOverSandbox({ persons: 150, schema: 'results' }, { snapshot });
   });
   afterAll(() => world[Symbol.asyncDispose]());
 
@@ -58,7 +58,7 @@ describe('with an identity in adapters.json', () => {
   let urls: readonly string[];
   beforeAll(async () => {
     world = await startGatewayOverSandbox(
-      { persons: 150, results: true },
+      { persons: 150, schema: 'results' },
       { snapshot, overrides: { fields: IDENTITY } },
     );
     const { data } = await world.ask<{ allResponses: Response[] }>('{ allResponses { url } }');

@@ -1,7 +1,7 @@
 /** The service and the line to it, in a process of their own. Messages to it decide what goes wrong next. */
 import process from 'node:process';
-import { startSandbox } from '../../sandbox/sandbox.ts';
-import type { Held, HoldPoint, TokenFault } from '../../sandbox/token-answers.ts';
+import { startService } from '../service/service.ts';
+import type { Held, HoldPoint, TokenFault } from '../service/token-answers.ts';
 import {
   CARRIED_PAIRS,
   namedInError,
@@ -46,7 +46,7 @@ if (process.send) await main();
 async function main(): Promise<void> {
   let ahead = 0;
   let held: Held | undefined;
-  const sandbox = await startSandbox({
+  const sandbox = await startService({
     expiresIn: LIFE_S,
     persons: 137,
     // An access token that was replaced serves no caller.

@@ -125,7 +125,7 @@ function served(info: {
 
 test('a resolver cannot do for a caller what the scopes of the caller do not allow', async () => {
   await using gateway = await startGatewayOverSandbox(
-    { rich: true },
+    { schema: 'rich' },
     { snapshot: richSdl, additions: writing, config: { auth: KEYS, mutations: 'all' } as never },
   );
   const reader = await gateway.ask('{ sneaky { text } }', {}, { headers: { 'x-api-key': 'r' } });
@@ -152,7 +152,7 @@ test('a resolver cannot do for a caller what the scopes of the caller do not all
 
 test('a mutation that is switched off stays so for resolvers', async () => {
   await using gateway = await startGatewayOverSandbox(
-    { rich: true },
+    { schema: 'rich' },
     { snapshot: richSdl, additions: writing },
   );
   const { errors } = await gateway.ask('{ sneaky { text } }');
@@ -167,7 +167,7 @@ test('a mutation that is switched off stays so for resolvers', async () => {
 
 test('a delegation without the context of a request is refused', async () => {
   await using gateway = await startGatewayOverSandbox(
-    { rich: true },
+    { schema: 'rich' },
     { snapshot: richSdl, additions: writing },
   );
   const { errors } = await gateway.ask('{ orphan { items { id } } }');

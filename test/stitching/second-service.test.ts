@@ -14,7 +14,7 @@ async function start() {
   const people: string[] = [];
   const service = reviews({ people });
   const gateway = await startGatewayOverSandbox(
-    { persons: 60, rich: true },
+    { persons: 60, schema: 'rich' },
     { snapshot: richSdl, additions: { subschemas: [service] } },
   );
   const { data } = await gateway.ask<{ allPersons: Named[] }>('{ allPersons { id firstName } }');

@@ -4,7 +4,7 @@ import { DAY, HOUR, ManualClock, MINUTE, SECOND } from '../support/random/manual
 import type { TokenDocument } from '../../src/tokens/store/token-document.ts';
 import { timedDatabase } from '../support/tokens/timed-store.ts';
 import { honest, refusal, text } from '../support/imitations/scripted.ts';
-import type { TokenFault } from '../../sandbox/token-answers.ts';
+import type { TokenFault } from '../service/token-answers.ts';
 import { startKept, startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
 import {
   codesOf,

@@ -29,7 +29,9 @@ test('a token of an answer that is not believed is not passed on as the id of it
 });
 
 test('an exchange that gives tokens is not logged as one that failed', async () => {
-  const { clock, logged, store } = await startKeptOverSandbox({ requestIds: true });
+  const { clock, logged, sandbox, store } = await startKeptOverSandbox();
+  const headers = { 'x-request-id': 'svc-1' };
+  sandbox.tokenAnswers.every(1, (body) => ({ status: 200, body, headers }));
   await clock.pass(0.7 * DAY);
   expect(await store.read()).toMatchObject({ generation: 3 });
   expect(logged.filter(isFailure)).toEqual([]);

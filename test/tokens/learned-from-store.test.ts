@@ -1,6 +1,6 @@
 /** How a gateway learns from its store what commands and other gateways do to the set. */
 import { expect, test } from 'vitest';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Service } from '../service/service.ts';
 import { readTokenSet } from '../../src/tokens/token-set.ts';
 import { DAY, MINUTE } from '../support/random/manual-clock.ts';
 import { startKeptOverSandbox, type Kept } from '../support/tokens/kept.ts';
@@ -98,7 +98,7 @@ test('a refresh that waits for another process sends nothing if that exchange be
   expect(sandbox.stats.requests.oauthToken).toBe(1);
 });
 
-async function exchanged(sandbox: Sandbox, refreshToken: string): Promise<unknown> {
+async function exchanged(sandbox: Service, refreshToken: string): Promise<unknown> {
   const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
   return (await fetch(`${sandbox.url}/oauth/token`, { method: 'POST', body })).json();
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import type { GraphQLError } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../sandbox/sandbox.ts';
-import type { Answer } from '../../sandbox/route-requests.ts';
-import type { TokenFault } from '../../sandbox/token-answers.ts';
+import { startService } from '../service/service.ts';
+import type { TokenFault } from '../service/token-answers.ts';
 import type { Rescue } from '../../src/tokens/store/rescue.ts';
 import { reserveFile } from '../../src/tokens/store/sealed-file.ts';
 import { tokenEndpoint } from '../../src/tokens/service/exchange.ts';
@@ -273,10 +273,14 @@ describe('a token endpoint that cannot be reached', () => {
   });
 
   test('a token endpoint that is available only over IPv6 is reached', async ({ skip }) => {
-    const sandbox = await startSandbox({ host: '::1' }).catch(() => undefined);
-    if (!sandbox) return skip('no IPv6 here');
+    const sandbox = await startService();
     onTestFinished(() => sandbox.close());
-    const { ask, clock } = await startKept(sandbox);
+    const server = createHttpServer((request, response) => void sandbox.answer(request, response));
+    const port = await listenForTest(server, '::1').catch(() => undefined);
+    if (port === undefined) return skip('no IPv6 here');
+    const url = `http://[::1]:${port}`;
+    const tokenLink = url + new URL(sandbox.tokenLink).pathname;
+    const { ask, clock } = await startKept({ url, tokenLink });
     await clock.asleep();
     expect(sandbox.stats.refreshes).toBe(1);
     expect(codesOf(await ask(PERSON))).toEqual([]);
@@ -377,7 +381,7 @@ function pairWith(fields: object): TokenFault {
   return (pair) => ({ status: 200, body: JSON.stringify({ ...JSON.parse(pair), ...fields }) });
 }
 
-function writing(write: NonNullable<Answer['write']>): TokenFault {
+function writing(write: (response: ServerResponse) => void | Promise<void>): TokenFault {
   return { status: 0, write };
 }
 

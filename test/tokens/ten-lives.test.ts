@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import { startSandbox } from '../../sandbox/sandbox.ts';
+import { startService } from '../service/service.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { codesOf } from '../support/tokens/tokens.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
@@ -16,7 +16,7 @@ test(
     const clock = tenTimesAsFast();
     const { now } = clock;
     const options = { expiresIn: LIFE_S, revokeOnRefresh: true, persons: 3, now };
-    const sandbox = await startSandbox(options);
+    const sandbox = await startService(options);
     onTestFinished(() => sandbox.close());
     sandbox.tokenAnswers.every(3, 'drop-before');
     await using gateway = await startGateway(sandbox, { clock });

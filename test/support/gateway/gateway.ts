@@ -3,7 +3,7 @@ import type { Plugin } from 'graphql-yoga';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../../sandbox/sandbox.ts';
+import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import type { Additions } from '../../../src/stitching/additions.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
@@ -120,10 +120,10 @@ export async function startGateway(
 
 /** A gateway over a sandbox of its own. */
 export async function startGatewayOverSandbox(
-  sandboxOptions: SandboxOptions = {},
+  sandboxOptions: ServiceOptions = {},
   options: TestGatewayOptions = {},
-): Promise<TestGateway & { sandbox: Sandbox }> {
-  const sandbox = await startSandbox(sandboxOptions);
+): Promise<TestGateway & { sandbox: Service }> {
+  const sandbox = await startService(sandboxOptions);
   const started = await startGateway(sandbox, options);
   return {
     ...started,

@@ -1,7 +1,7 @@
 import * as zlib from 'node:zlib';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { TokenFault } from '../../../sandbox/token-answers.ts';
+import type { TokenFault } from '../../service/token-answers.ts';
 import { WIRES } from './hostile-sockets.ts';
 import type { Received, Reply } from './scripted.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Agent, createServer, request as send, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import type { Sandbox } from '../../../sandbox/sandbox.ts';
+import type { Service } from '../../service/service.ts';
 import { type Reply, json, text } from './scripted.ts';
 
 /** The connection breaks before a byte of the answer. */
@@ -129,7 +129,7 @@ const FAULTS: Record<number, (response: ServerResponse) => void> = {
 const HANGS = 500;
 
 export async function startFaultyLine(
-  sandbox: Sandbox,
+  sandbox: Service,
   { outageEvery, outageMs, hangMs }: FaultyLineOptions,
 ): Promise<FaultyLine> {
   const agent = new Agent({ keepAlive: true });

@@ -17,7 +17,7 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../../sandbox/sandbox.ts';
+import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
 
 /** One request to /graphql or /auth_check, as it arrived. */
 export interface Received {
@@ -47,7 +47,7 @@ export interface AnsweredPage {
 export type Reply = (
   response: ServerResponse,
   received: Received,
-  sandbox: Sandbox,
+  sandbox: Service,
 ) => void | Promise<void>;
 
 /**
@@ -57,9 +57,9 @@ export type Reply = (
 export interface FakeUpstream
   extends
     AsyncDisposable,
-    Pick<Sandbox, 'url' | 'tokenLink' | 'exchanges' | 'tokenAnswers' | 'makeNewSet'> {
+    Pick<Service, 'url' | 'tokenLink' | 'exchanges' | 'tokenAnswers' | 'makeNewSet'> {
   /** Issues the tokens, and makes the honest answers. */
-  readonly sandbox: Sandbox;
+  readonly sandbox: Service;
   /** Requests to /graphql, in the order of their arrival. */
   readonly received: readonly Received[];
   /** `User-Agent` and `Api-User-Agent` of every request to anything else. */
@@ -79,7 +79,7 @@ export interface FakeUpstream
   arrived(count: number): Promise<void>;
 }
 
-export interface FakeUpstreamOptions extends SandboxOptions {
+export interface FakeUpstreamOptions extends ServiceOptions {
   /** The path of the service. */
   base?: string;
 }
@@ -91,7 +91,7 @@ export async function startFakeUpstream({
 }: FakeUpstreamOptions = {}): Promise<FakeUpstream> {
   const { now = Date.now, expiresIn = 86_400 } = options;
   let ahead = 0;
-  const sandbox = await startSandbox({ ...options, now: () => now() + ahead });
+  const sandbox = await startService({ ...options, now: () => now() + ahead });
   const received: Received[] = [];
   const otherAgents: unknown[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { expect } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { startSandbox } from '../../../sandbox/sandbox.ts';
+import { startService } from '../../service/service.ts';
 import { authCheck } from '../../../src/tokens/service/auth-check.ts';
 import { tokenEndpoint } from '../../../src/tokens/service/exchange.ts';
 import { openPostgresStore } from '../../../src/tokens/store/postgres/postgres-store.ts';
@@ -47,7 +47,7 @@ const sealer = createSealer([KEY]);
  */
 export async function startDamagedWorld(server: PostgresServer, address?: string) {
   const ends = new AsyncDisposableStack();
-  const sandbox = ends.adopt(await startSandbox({ persons: 1 }), (it) => it.close());
+  const sandbox = ends.adopt(await startService({ persons: 1 }), (it) => it.close());
   const folder = ends.use(temporaryFolder());
   const url = address ?? (await server.emptyStore());
   const said: string[] = [];

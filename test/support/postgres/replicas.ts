@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { startSandbox } from '../../../sandbox/sandbox.ts';
+import { startService } from '../../service/service.ts';
 import { askAt } from '../gateway/ask-at.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 import { bundled } from '../processes/bundled.ts';
@@ -23,7 +23,7 @@ export async function startReplicaWorld() {
   const postgres = ends.adopt(await startPostgres(), (it) => it.close());
   const service = { ahead: 0 };
   const sandbox = ends.adopt(
-    await startSandbox({ now: () => Date.now() + service.ahead, persons: 3 }),
+    await startService({ now: () => Date.now() + service.ahead, persons: 3 }),
     (it) => it.close(),
   );
   const folder = ends.use(temporaryFolder());

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
-import { startSandbox, type Sandbox } from '../../../sandbox/sandbox.ts';
+import { startService, type Service } from '../../service/service.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import type { HistoryEntry, StoredTokens } from '../../../src/tokens/store/token-store.ts';
@@ -54,7 +54,7 @@ export async function startFaultWorld({
   const program = await bundled('src/process.ts');
   const hangingProgram = await bundled('test/support/tokens/hanging-gateway.ts');
   const service = { ahead: 0 };
-  const sandbox = await startSandbox({
+  const sandbox = await startService({
     now: () => Date.now() + service.ahead,
     revokeOnRefresh: revoke,
     refuseEarlyRefresh,
@@ -77,7 +77,7 @@ export async function startFaultWorld({
   const processes: Program[] = [];
   const said: string[] = [];
   /** Exchanges that the test itself made. */
-  const ours = new Set<Sandbox['exchanges'][number]>();
+  const ours = new Set<Service['exchanges'][number]>();
   const secrets = new Set([new URL(sandbox.tokenLink).pathname]);
   const learn = ({ accessToken, refreshToken }: TokenPair) =>
     secrets.add(accessToken).add(refreshToken);

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Config } from '../../../src/config.ts';
-import { startSandbox, type Sandbox, type SandboxOptions } from '../../../sandbox/sandbox.ts';
+import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
 import type { Rescue } from '../../../src/tokens/store/rescue.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
 import { secretsIn } from '../gateway/written.ts';
@@ -61,20 +61,20 @@ export async function startKept(
 
 /** The service's time is the gateway's, plus `ahead`. */
 export interface KeptOverSandbox extends Kept {
-  readonly sandbox: Sandbox;
+  readonly sandbox: Service;
   readonly service: { ahead: number };
   /** The bearer of the latest request. */
   lastBearer(): string;
 }
 
 export async function startKeptOverSandbox(
-  options: SandboxOptions & KeptOptions = {},
+  options: ServiceOptions & KeptOptions = {},
 ): Promise<KeptOverSandbox> {
   const clock = options.clock ?? new ManualClock();
   const start = clock.now() - clock.elapsed();
   const service = { ahead: 0 };
   const now = () => start + clock.elapsed() + service.ahead;
-  const sandbox = await startSandbox({ now, persons: 3, ...options });
+  const sandbox = await startService({ now, persons: 3, ...options });
   onTestFinished(() => sandbox.close());
   const kept = await startKept(sandbox, { ...options, clock });
   const lastBearer = () => String(sandbox.stats.lastHeaders?.authorization).replace(/^Bearer /, '');

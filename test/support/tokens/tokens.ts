@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { GraphQLError } from 'graphql';
 import pino from 'pino';
 import { onTestFinished } from 'vitest';
-import type { SandboxOptions } from '../../../sandbox/sandbox.ts';
-import type { Exchange, TokenFault } from '../../../sandbox/token-answers.ts';
+import type { ServiceOptions } from '../../service/service.ts';
+import type { Exchange, TokenFault } from '../../service/token-answers.ts';
 import { openRescue } from '../../../src/tokens/store/rescue.ts';
 import { createSealer } from '../../../src/tokens/store/seal.ts';
 import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
@@ -160,7 +160,7 @@ function rescuedIn(folder: string): string {
 }
 
 /** A service that is closed after the test. */
-export async function startScripted(options: SandboxOptions = {}): Promise<FakeUpstream> {
+export async function startScripted(options: ServiceOptions = {}): Promise<FakeUpstream> {
   const service = await startFakeUpstream({ persons: 3, ...options });
   onTestFinished(() => service[Symbol.asyncDispose]());
   return service;

@@ -1,35 +1,28 @@
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
-import { pageOf, type CursorBehaviour, type Page, type PageArguments } from './cursors.ts';
-import type { PersonList } from './person-list.ts';
-import { personsSdl, resolveWith } from './persons-schema.ts';
 import {
+  pageOf,
+  type CursorBehaviour,
+  type Page,
+  type PageArguments,
+} from '../../sandbox/cursors.ts';
+import type { PersonList } from '../../sandbox/person-list.ts';
+import { personsSdl } from '../../sandbox/persons-schema.ts';
+import { resolveWith } from './resolve-with.ts';
+import {
+  madeUpApplications,
+  madeUpVacancies,
   numberedList,
-  type Applications,
   type Candidate,
   type Comment,
   type Vacancy,
 } from './vacancies.ts';
 
-interface RichRecords {
-  readonly persons: PersonList;
-  readonly vacancies: readonly Vacancy[];
-  /** Changed by mutations. */
-  readonly applications: Applications;
-}
-
-/**
- * The published persons, and invented lists to explore a gateway with: filters, lists below records, enums, mutations.
- *
- * @param onChange called after each mutation
- */
-export function richSchema(
-  { persons, vacancies, applications }: RichRecords,
-  behaviour: CursorBehaviour,
-  onChange: () => void,
-): GraphQLSchema {
+/** The published persons, and invented lists: filters, lists below records, enums, mutations. */
+export function richSchema(persons: PersonList, behaviour: CursorBehaviour): GraphQLSchema {
   const schema = buildSchema(personsSdl + sdl);
   const people = persons.all();
-  const { candidates, comments } = applications;
+  const vacancies = madeUpVacancies();
+  const { candidates, comments } = madeUpApplications(vacancies, persons.length);
 
   resolveWith(schema.getQueryType(), {
     persons: (args: PageArguments) => pageOf(persons, args, behaviour),
@@ -53,20 +46,17 @@ export function richSchema(
         stage: input.stage,
       };
       candidates.push(candidate);
-      onChange();
       return candidateOf(candidate);
     },
     moveCandidate: ({ id, stage }: { id: string; stage: Candidate['stage'] }) => {
       const candidate = required(byId(candidates, id), 'candidate', id);
       candidate.stage = stage;
-      onChange();
       return candidateOf(candidate);
     },
     addComment: ({ candidateId, text }: { candidateId: string; text: string }) => {
       const { number } = required(byId(candidates, candidateId), 'candidate', candidateId);
       const comment = { number: comments.length + 1, candidate: number, text };
       comments.push(comment);
-      onChange();
       return commentOf(comment);
     },
   });
@@ -85,8 +75,7 @@ export function richSchema(
     return {
       id: String(number),
       stage,
-      // There may be fewer of them than when the candidate was saved.
-      person: people[person % people.length],
+      person: people[person],
       vacancy: () => optional(byId(vacancies, vacancy), vacancyOf),
       comments: (args: PageArguments) =>
         page(comments, args, commentOf, ({ candidate }) => candidate === number, COMMENTS_LIMIT),

@@ -1,20 +1,14 @@
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import {
   pageOf,
-  sortedList,
   type CursorBehaviour,
   type Page,
   type PageArguments,
   type PagedList,
-} from './cursors.ts';
-import { personOf, type PersonList } from './person-list.ts';
-import { resolveWith } from './persons-schema.ts';
-import { numberedList, type Vacancy } from './vacancies.ts';
-
-interface ResultRecords {
-  readonly persons: PersonList;
-  readonly vacancies: readonly Vacancy[];
-}
+} from '../../sandbox/cursors.ts';
+import { personOf, type PersonList } from '../../sandbox/person-list.ts';
+import { resolveWith } from './resolve-with.ts';
+import { madeUpVacancies, numberedList, sortedList, type Vacancy } from './vacancies.ts';
 
 /** What the administrator of the tokens may see, as the service decides it for each request. */
 export interface Rights {
@@ -27,11 +21,12 @@ export interface Rights {
  * the cursor's argument.
  */
 export function resultsSchema(
-  { persons, vacancies }: ResultRecords,
+  persons: PersonList,
   behaviour: CursorBehaviour,
   rights: Readonly<Rights>,
 ): GraphQLSchema {
   const schema = buildSchema(sdl);
+  const vacancies = madeUpVacancies();
   const responses = madeUpResponses(persons.length, vacancies.length);
 
   resolveWith(schema.getQueryType(), {

@@ -1,13 +1,6 @@
-import { setTimeout as wait } from 'node:timers/promises';
-import {
-  contentType,
-  problem,
-  readBody,
-  type Answer,
-  type Route,
-  type Stats,
-} from './route-requests.ts';
-import type { TokenOffice } from './token-office.ts';
+import type { ServerResponse } from 'node:http';
+import type { Answer, Listener } from '../../sandbox/http.ts';
+import { answerGrant, formOf, type TokenOffice } from '../../sandbox/tokens.ts';
 
 /** A request to /oauth/token, and its outcome so far. */
 export interface Exchange {
@@ -24,103 +17,111 @@ export interface Exchange {
 }
 
 interface ExchangeParts {
-  tokens: TokenOffice;
-  stats: Stats;
-  faults: TokenFaults;
+  readonly tokens: TokenOffice;
+  readonly faults: TokenFaults;
   /** Each request is added to it. */
-  exchanges: Exchange[];
-  /** Milliseconds. */
-  latency: number;
-  /** The status of the refusal of an early refresh. */
-  earlyStatus: 400 | 403;
+  readonly exchanges: Exchange[];
+  /** Whether a refresh ends the access token before it; otherwise that one lives on until it expires. */
+  readonly revokeOnRefresh: boolean;
+  /** The status of the refusal of a refresh before the access token has expired; the refresh token stays valid. */
+  readonly refuseEarlyRefresh: 400 | 403 | undefined;
 }
 
 /** POST /oauth/token */
-export function oauthTokenEndpoint(parts: ExchangeParts): Route['answer'] {
-  return async (request, gone) => {
-    const text = await readBody(request, maxBytes);
-    if (text === undefined) return problem(413, `The body is larger than ${maxBytes} bytes.`);
+export function tokenEndpoint(parts: ExchangeParts): Listener {
+  return async (request, response) => {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    try {
+      const form = await formOf(request);
+      const exchange: Recorded = {
+        refreshToken: form.get('refresh_token') ?? '',
+        outcome: 'not-processed',
+      };
+      parts.exchanges.push(exchange);
+      const { fault, hold } = parts.faults.take();
 
-    // Only a form has fields: any other body is treated as one without a grant_type.
-    const form = new URLSearchParams(contentType(request) === formType ? text : '');
-    const exchange: Recorded = {
-      refreshToken: form.get('refresh_token') ?? '',
-      outcome: 'not-processed',
-    };
-    parts.exchanges.push(exchange);
-    const { fault, hold } = parts.faults.take();
-
-    if (hold?.when === 'before') await hold.pass(gone);
-    const answer = skipsProcessing(fault) ? undefined : process(form, exchange, parts);
-    if (hold?.when === 'after') await hold.pass(gone);
-    if (parts.latency > 0) await wait(parts.latency, undefined, { signal: gone });
-    return spoil(answer, fault);
+      if (hold?.when === 'before') await hold.pass(gone.signal);
+      const answer = isInstead(fault) ? undefined : process(form, exchange, parts);
+      if (hold?.when === 'after') await hold.pass(gone.signal);
+      await spoil(response, exchange, answer, fault);
+    } catch (error) {
+      if (!gone.signal.aborted && !request.socket.destroyed) response.destroy(error as Error);
+    }
   };
 }
 
-const maxBytes = 16 * 1024;
-const formType = 'application/x-www-form-urlencoded';
-
 type Recorded = { -readonly [Key in keyof Exchange]: Exchange[Key] };
 
-function process(form: URLSearchParams, exchange: Recorded, parts: ExchangeParts): Answer {
-  if (form.get('grant_type') !== 'refresh_token') return unsupportedGrantType;
-
-  const set = parts.tokens.exchange(exchange.refreshToken);
-  if (set === 'early') {
+function process(
+  form: URLSearchParams,
+  exchange: Recorded,
+  { tokens, revokeOnRefresh, refuseEarlyRefresh }: ExchangeParts,
+): Answer {
+  const isAccepted =
+    form.get('grant_type') === 'refresh_token' && tokens.accepts(exchange.refreshToken);
+  if (isAccepted && refuseEarlyRefresh !== undefined && tokens.isCurrentValid) {
     exchange.outcome = 'too-early';
-    return { ...tokenNotExpired, status: parts.earlyStatus };
+    return {
+      status: refuseEarlyRefresh,
+      body: { error: 'invalid_grant', error_description: 'token not expired' },
+    };
   }
-  if (set === 'invalid') {
-    exchange.outcome = 'invalid-grant';
-    return invalidGrant;
-  }
-  parts.stats.refreshes += 1;
-  exchange.outcome = 'spent-in-silence';
-  return { status: 200, body: set, whenSent: () => (exchange.outcome = 'answered') };
+  if (isAccepted && revokeOnRefresh) tokens.revokeAccessTokens();
+  const answer = answerGrant(form, tokens);
+  exchange.outcome = answer.status === 200 ? 'spent-in-silence' : 'invalid-grant';
+  return answer;
 }
 
-function skipsProcessing(fault: TokenFault | undefined): boolean {
+/** Whether the fault takes the place of an exchange. */
+function isInstead(
+  fault: TokenFault | undefined,
+): fault is 'drop-before' | Exclude<TokenFault, string | Function> {
   return fault === 'drop-before' || typeof fault === 'object';
 }
 
-function spoil(answer: Answer | undefined, fault: TokenFault | undefined): Answer | undefined {
-  if (fault === 'drop-before' || fault === 'drop-after') return undefined;
-  if (fault === 'cut-body') return answer && { ...answer, halved: true };
-  if (fault === undefined) return answer;
-  if (typeof fault === 'function')
-    return answer?.status === 200 ? rewritten(answer, fault) : answer;
-  const { body, ...head } = fault;
-  return body === undefined ? head : { ...head, text: body };
+async function spoil(
+  response: ServerResponse,
+  exchange: Recorded,
+  answer: Answer | undefined,
+  fault: TokenFault | undefined,
+): Promise<void> {
+  if (fault === 'drop-before' || fault === 'drop-after') return void response.destroy();
+  if (typeof fault === 'object' && fault.write) return fault.write(response);
+  const json = JSON.stringify(answer?.body);
+  const isSpent = answer?.status === 200;
+  const honest = { status: answer?.status ?? 500, body: json };
+  const sent: RawAnswer =
+    typeof fault === 'object'
+      ? fault
+      : typeof fault === 'function' && isSpent
+        ? fault(json)
+        : honest;
+  const bytes = Buffer.from(sent.body ?? '');
+  if (sent.body !== undefined) {
+    response.setHeader('content-type', 'application/json; charset=utf-8');
+    response.setHeader('content-length', bytes.length);
+  }
+  for (const [name, value] of Object.entries(sent.headers ?? {})) response.setHeader(name, value);
+  response.writeHead(sent.status);
+  if (fault === 'cut-body') {
+    const half = bytes.subarray(0, Math.floor(bytes.length / 2));
+    response.write(half, () => response.destroy());
+    return;
+  }
+  if (bytes.length > 0) {
+    response.write(bytes, (error) => {
+      if (!error && isSpent) exchange.outcome = 'answered';
+    });
+  }
+  response.end();
 }
 
-function rewritten(
-  answer: Answer,
-  rewrite: Extract<TokenFault, (json: string) => unknown>,
-): Answer {
-  const { body, ...head } = rewrite(JSON.stringify(answer.body));
-  return { ...head, text: body, ...(answer.whenSent && { whenSent: answer.whenSent }) };
+interface RawAnswer {
+  readonly status: number;
+  readonly body?: string | Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
 }
-
-const unsupportedGrantType: Answer = {
-  status: 400,
-  body: {
-    error: 'unsupported_grant_type',
-    error_description: 'The authorization grant type is not supported by the authorization server.',
-  },
-};
-
-const invalidGrant: Answer = {
-  status: 400,
-  body: {
-    error: 'invalid_grant',
-    error_description: 'Refresh token is invalid, expired or revoked.',
-  },
-};
-
-const tokenNotExpired = {
-  body: { error: 'invalid_grant', error_description: 'token not expired' },
-};
 
 /**
  * What goes wrong with an answer of /oauth/token.
@@ -136,12 +137,8 @@ export type TokenFault =
   | 'drop-before'
   | 'drop-after'
   | 'cut-body'
-  | ({ status: number; body?: string } & Pick<Answer, 'headers' | 'write'>)
-  | ((json: string) => {
-      status: number;
-      body: string | Uint8Array;
-      headers?: Record<string, string>;
-    });
+  | (RawAnswer & { readonly write?: (response: ServerResponse) => void | Promise<void> })
+  | ((json: string) => RawAnswer);
 
 /** Before or after the request is processed. */
 export type HoldPoint = 'before' | 'after';

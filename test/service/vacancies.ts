@@ -1,4 +1,4 @@
-import { sortedList, type PagedList } from './cursors.ts';
+import type { PagedList } from '../../sandbox/cursors.ts';
 
 /** A record of the rich schema. Its number grows with each new record, and is its id and its sort key. */
 interface Numbered {
@@ -72,6 +72,28 @@ export function madeUpApplications(vacancies: readonly Vacancy[], persons: numbe
     }
   }
   return { candidates, comments };
+}
+
+/** A list of records in the order of their sort keys. */
+export function sortedList<T>(
+  records: readonly T[],
+  numberOf: (record: T) => number,
+  keyOf: (record: T) => string,
+): PagedList<T> {
+  return {
+    length: records.length,
+    slice: (start, end) => records.slice(start, end),
+    recordAt: (position) => numberOf(records[position]!),
+    keyAt: (position) => keyOf(records[position]!),
+    positionAfterKey: (key) => {
+      const position = records.findIndex((record) => keyOf(record) > key);
+      return position < 0 ? records.length : position;
+    },
+    positionOf: (number) => {
+      const position = records.findIndex((record) => numberOf(record) === number);
+      return position < 0 ? undefined : position;
+    },
+  };
 }
 
 /** @param records in the order of their numbers */

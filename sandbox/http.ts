@@ -1,0 +1,101 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Answer {
+  readonly status: number;
+  /** Sent as JSON. Without it and without a text, the answer has no body. */
+  readonly body?: unknown;
+  /** Plain text, sent instead of `body`. */
+  readonly text?: string;
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST';
+  /** @param gone aborted when the client has left, and once the answer is sent */
+  readonly answer: (request: IncomingMessage, gone: AbortSignal) => Answer | Promise<Answer>;
+}
+
+export type Listener = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+export interface Listening {
+  /** Without a slash at the end. */
+  readonly url: string;
+  /** Stops listening and ends open connections too. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * The value of common proxies. With Node's 5 s, a client may send on a connection that is just being closed, and a
+ * mutation is not sent again.
+ */
+const KEEP_ALIVE_MS = 75_000;
+
+/** @param port 0 takes any free port */
+export async function listen(listener: Listener, port: number): Promise<Listening> {
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE_MS },
+    (request, response) => void listener(request, response),
+  );
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      await new Promise<void>((resolve) => {
+        // The callback's only error is that the server is closed already, which is fine.
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    },
+  };
+}
+
+export async function respond(
+  route: Route | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  try {
+    if (route === undefined)
+      return send(response, problem(404, 'There is nothing at this address.'));
+    if (request.method !== route.method) {
+      response.setHeader('allow', route.method);
+      return send(response, problem(405, `Only ${route.method} is answered here.`));
+    }
+    const answer = await route.answer(request, gone.signal);
+    if (!gone.signal.aborted) send(response, answer);
+  } catch (error) {
+    // The client has left: an interrupted wait or upload is not a failure.
+    if (gone.signal.aborted || request.socket.destroyed) return;
+    send(response, problem(500, error instanceof Error ? error.message : String(error)));
+  }
+}
+
+function send(response: ServerResponse, { status, body, text }: Answer): void {
+  const content = text ?? (body === undefined ? '' : JSON.stringify(body));
+  const type = text === undefined ? 'application/json' : 'text/plain';
+  if (content !== '') response.setHeader('content-type', `${type}; charset=utf-8`);
+  response.writeHead(status).end(content);
+}
+
+/** The path of a request, without its query. */
+export function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0]!;
+}
+
+/** The media type that the request declares, without its parameters. */
+export function contentType({ headers }: IncomingMessage): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+}
+
+/** A failure whose body the interface does not show. It has the shape of a GraphQL error, on every path. */
+export function problem(status: number, message: string): Answer {
+  return { status, body: { errors: [{ message }] } };
+}
