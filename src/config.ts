@@ -96,16 +96,6 @@ const SETTINGS = {
     'FEDERATION_VERSION',
     z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
   ],
-  /** The time between two checks of the live schema; undefined: it is not checked. */
-  schemaPollSeconds: [
-    'SCHEMA_POLL',
-    matching(
-      /^(off|[1-9]\d{1,5})$/,
-      'must be off, or a number of seconds from 10 to 999999, for example 3600',
-    )
-      .default('off')
-      .transform((text) => (text === 'off' ? undefined : Number(text))),
-  ],
   tokenLink: ['TOKEN_LINK', secureUrl().optional()],
   /** The origin of the token links, if it differs from the service's origin. */
   tokenLinkOrigin: [

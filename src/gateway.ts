@@ -22,7 +22,6 @@ import { createPlanner, scopedPlan, type ScopedDocument } from './plans/planner.
 import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
-import { watchLiveSchema } from './schema/live/compare-live.ts';
 import { RequestMemory } from './memory/byte-limit.ts';
 import type { ServiceExecutor } from './service/request.ts';
 import type { Additions } from './stitching/additions.ts';
@@ -144,14 +143,6 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     memory,
     clock,
     telemetry: upstreamTelemetry,
-  });
-  const schemaWatch = watchLiveSchema({
-    everySeconds: config.schemaPollSeconds,
-    snapshot,
-    execute,
-    clock,
-    log,
-    onChecked: telemetry.schemaWatch(),
   });
   for (const warning of served.warnings) log.warn(warning);
   if (!auth && offered.scopes.names.size > 0 && parts.hasCallers !== false) {
@@ -294,7 +285,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     stopRefreshing: () => void tokens.stop(),
     /** Ends all upstream requests, after the token pair of a refresh in progress is saved and pages are reported. */
     close: async () => {
-      await Promise.all([schemaWatch.stop(), tokens.stop()]);
+      await tokens.stop();
       planner.close();
       await upstream.close();
       await handler.dispose();

@@ -288,7 +288,6 @@ const ONLY_CALLER = {
   introspection: true,
   graphiql: false,
   mutations: 'off',
-  schemaPollSeconds: undefined,
   pagesPerMinute: 0,
   drainMaxItems: 100_000_000,
   maxAliases: 1_000,

@@ -13,7 +13,6 @@ import {
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import { compareLive } from '../schema/live/compare-live.ts';
 import {
   type ChangeKind,
   compareSchemas,
@@ -48,8 +47,8 @@ export async function schemaCheck(
     const { schemaPath, upstreamTimeoutMs } = config;
     const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
     const report = await askService(terminal, upstreamTimeoutMs, async (execute, service) => {
-      const { difference } = await compareLive({ snapshot, execute, signal: terminal.stop });
-      return { service, snapshot: schemaPath, ...difference };
+      const live = await introspect(execute, terminal.stop);
+      return { service, snapshot: schemaPath, ...(await compareSchemas(snapshot, live)) };
     });
     terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
     return report.breaking.length + report.dangerous.length > 0 ? 1 : 0;

@@ -49,7 +49,6 @@ export function createTelemetry({ version, log }: TelemetryParts) {
   });
   return {
     metrics: metrics as Metrics,
-    schemaWatch: () => schemaTelemetry(reporting),
     requests: () => requestTelemetry(reporting),
     upstream: (load: () => UpstreamLoad) => upstreamTelemetry(reporting, load),
     reading: (load: ReadingLoad) => readingTelemetry(reporting, load),
@@ -480,16 +479,4 @@ function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | unde
     exchanges(1, outcome);
     duration(seconds);
   };
-}
-
-/** @returns a function that reports the number of differences of each kind between the live schema and the snapshot */
-function schemaTelemetry({ metrics }: Reporting) {
-  let drift: Readonly<Record<string, number>> = {};
-  metrics.gauge({
-    name: 'recruiting_schema_drift',
-    help: 'Differences of the live schema from the snapshot when they were last compared.',
-    labelNames: ['kind'],
-    collect: () => Object.entries(drift).map(([kind, count]) => [count, kind]),
-  });
-  return (differences: typeof drift): void => void (drift = { ...differences });
 }
