@@ -54,9 +54,6 @@ function heapLimit(): number {
 
 const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 
-/** From 2.9 on, the SDL for supergraphs contains the costs of fields. */
-export const FEDERATION_VERSIONS = ['2.3', '2.9'] as const;
-
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
@@ -90,11 +87,6 @@ const SETTINGS = {
       /^[A-Za-z]\w{0,49}$/,
       'must be letters, digits and _, beginning with a letter, for example Recruiting',
     ).optional(),
-  ],
-  /** The Federation version of the SDL from which a supergraph is composed. */
-  federationVersion: [
-    'FEDERATION_VERSION',
-    z.enum(FEDERATION_VERSIONS, choice('2.3 or 2.9', '2.9')).default('2.3'),
   ],
   tokenLink: ['TOKEN_LINK', secureUrl().optional()],
   /** The origin of the token links, if it differs from the service's origin. */

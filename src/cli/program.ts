@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { FEDERATION_VERSIONS, VERSION } from '../config.ts';
+import { VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
 import { COMMAND_LINE } from '../config/command-line.ts';
 import { nearestWord } from '../words.ts';
@@ -135,14 +135,7 @@ const COMMANDS: Record<string, CommandEntry> = {
   },
   'schema print': {
     about: 'print what callers see, as SDL',
-    options: [
-      option('--subgraph', 'print the SDL from which a supergraph is composed', false),
-      choice(
-        '--federation <version>',
-        'version that --subgraph prints; FEDERATION_VERSION, or 2.3',
-        FEDERATION_VERSIONS,
-      ),
-    ],
+    options: [option('--subgraph', 'print the SDL from which a supergraph is composed', false)],
     load: async () => (await import('./schema-served.ts')).schemaPrint,
   },
   'schema explain': {

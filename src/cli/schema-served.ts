@@ -1,7 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { readNamedSettings, type Config, type SettingName } from '../config.ts';
-import { COMMAND_LINE } from '../config/command-line.ts';
-import { OperatorMistake } from '../errors.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
 import type { ListReport } from '../schema/derivation/adapters.ts';
 import {
@@ -17,19 +15,12 @@ import type { Terminal } from './terminal.ts';
 
 /** Prints what callers see, or the SDL from which a supergraph is composed. */
 export async function schemaPrint(
-  { subgraph, federation }: { subgraph: boolean; federation?: Config['federationVersion'] },
+  { subgraph }: { subgraph: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  if (federation !== undefined && !subgraph) {
-    throw new OperatorMistake(
-      'The schema that callers see has no version of Federation. ' +
-        `Type \`${COMMAND_LINE} schema print --subgraph --federation ${federation}\` for the schema of the subgraph.`,
-    );
-  }
   const { snapshot, config, overrides } = schemaSettings(terminal);
-  const federationVersion = federation ?? config.federationVersion;
   const added = await loadedFor(config, terminal);
-  const served = servedOffline(snapshot, { ...config, federationVersion }, overrides, added);
+  const served = servedOffline(snapshot, config, overrides, added);
   terminal.stdout.write(subgraph ? served.subgraphSdl() : servedSdl(served));
 }
 
@@ -63,7 +54,6 @@ export function readSchemaConfig(terminal: Terminal): Config {
 const OF_SCHEMA = {
   schemaPath: 'RECRUITING_SCHEMA',
   schemaPrefix: 'SCHEMA_PREFIX',
-  federationVersion: 'FEDERATION_VERSION',
   connectionMax: 'CONNECTION_MAX',
   drainMaxItems: 'DRAIN_MAX_ITEMS',
   totalCountSeconds: 'TOTAL_COUNT_SECONDS',

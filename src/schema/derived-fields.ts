@@ -1,13 +1,7 @@
 import { astFromArg, astFromType } from '@graphql-tools/utils';
 import { getNullableType, GraphQLList, isNonNullType, print, type GraphQLSchema } from 'graphql';
 import { WALK_AGAIN_AFTER_MS } from '../paging/look-up.ts';
-import {
-  LARGEST_PAGE,
-  type Adapter,
-  type DerivedField,
-  type DerivedKind,
-  type Entity,
-} from './derived.ts';
+import { type Adapter, type DerivedField, type DerivedKind, type Entity } from './derived.ts';
 
 interface DerivedParts {
   /** The name of the query root. */
@@ -57,14 +51,6 @@ interface SdlScope {
   readonly counted: ReadonlySet<string | undefined>;
 }
 
-/** Arguments of `@listSize`. */
-export interface ListSize {
-  /** The length where no slicing argument is given; undefined: the router's own default. */
-  readonly assumedSize: number | undefined;
-  readonly slicingArguments?: readonly string[];
-  readonly sizedFields?: readonly string[];
-}
-
 /** What a kind of derived field means for the schema. */
 interface Meaning<Field> {
   /** The gateway's arguments, without the filters of the service. */
@@ -73,8 +59,6 @@ interface Meaning<Field> {
   readonly sdl: (field: Field, scope: SdlScope) => string;
   /** The types that it needs beside those of the service, by name. Default: none. */
   readonly types?: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
-  /** The size from which a router estimates its cost. Default: as for any other field of its type. */
-  readonly size?: (field: Field) => ListSize;
 }
 
 const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
@@ -95,7 +79,6 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     ${filtersOf(adapter, schema)}
   ): ${print(astFromType(new GraphQLList(adapter.recordType)))}`;
     },
-    size: ({ adapter: { all, size } }) => ({ assumedSize: size, slicingArguments: [all!.limit] }),
   },
   connection: {
     args: ({ adapter: { connection } }) => [
@@ -134,11 +117,6 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
         ),
       };
     },
-    size: ({ adapter: { connection } }) => ({
-      assumedSize: LARGEST_PAGE,
-      slicingArguments: ['first', connection!.last],
-      sizedFields: ['edges', 'nodes'],
-    }),
   },
   service: {
     args: () => [],
@@ -193,10 +171,6 @@ union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
 /** The names of the gateway's arguments of a derived field, in the order of its definition. */
 export function argumentsOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
   return KINDS[field.kind].args(field);
-}
-
-export function sizeOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
-  return KINDS[field.kind].size?.(field);
 }
 
 /** The type definitions of all derived fields, and of the types that they need. */

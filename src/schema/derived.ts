@@ -127,8 +127,6 @@ export interface Adapter extends PagedField {
         readonly before: string;
       }
     | undefined;
-  /** The number of records that adapters.json expects it to have. */
-  readonly size: number | undefined;
   /** The page size to begin with, from adapters.json. */
   readonly page: number | undefined;
 }
@@ -194,7 +192,7 @@ export type DerivedKind = keyof DerivedKinds;
 
 /**
  * A derived field. What its kind means is in tables with a row for each kind, so that a new kind does not compile until
- * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments, cost) and `PLANS` in
+ * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments) and `PLANS` in
  * `planner.ts` (answer).
  */
 export type DerivedField<Kind extends DerivedKind = DerivedKind> = {

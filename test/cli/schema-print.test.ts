@@ -20,7 +20,6 @@ test('schema print prints only the schema that callers see', async () => {
 const VARIED: Record<keyof Omit<SnapshotSettings, 'mutations'>, Record<string, string>> = {
   schemaPath: { RECRUITING_SCHEMA: 'schema/rich.graphql' },
   schemaPrefix: { SCHEMA_PREFIX: 'Ats' },
-  federationVersion: { FEDERATION_VERSION: '2.9' },
   connectionMax: { CONNECTION_MAX: '77' },
   drainMaxItems: { DRAIN_MAX_ITEMS: '777' },
   totalCountSeconds: { TOTAL_COUNT_SECONDS: '7' },
@@ -37,18 +36,5 @@ test.each(Object.values(VARIED))(
     const { data } = await world.ask('{ _service { sdl } }');
     expect(data).toEqual({ _service: { sdl: printed.stdout } });
     expect(printed.stdout).not.toBe(usual.stdout);
-  },
-);
-
-test.each(['2.3', '2.9'])(
-  'schema print --federation %s without --subgraph is refused with the command to type',
-  async (version) => {
-    expect(await runHere(['schema', 'print', '--federation', version])).toEqual({
-      code: 2,
-      stdout: '',
-      stderr:
-        'The schema that callers see has no version of Federation. ' +
-        `Type \`npm start -- schema print --subgraph --federation ${version}\` for the schema of the subgraph.\n`,
-    });
   },
 );

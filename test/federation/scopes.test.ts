@@ -107,11 +107,8 @@ describe('the SDL of the subgraph', () => {
     });
   });
 
-  test.each([
-    ['2.3', {}],
-    ['2.9, with costs', { FEDERATION_VERSION: '2.9' }],
-  ])('composes: %s', async (_, env) => {
-    const sdl = await subgraphSdl(scopes, env);
+  test('composes', async () => {
+    const sdl = await subgraphSdl(scopes);
     const { errors, supergraphSdl } = compose([
       { name: 'recruiting', sdl, url: 'http://localhost/graphql' },
     ]);

@@ -85,7 +85,6 @@ function derivedNames(
       parent,
       all: hasAll ? all : undefined,
       connection,
-      size: override.size,
       page: override.page,
     };
     return { adapter, why: [...(named?.why ?? []), ...taken] };

@@ -51,7 +51,6 @@ const FIELD = z.strictObject({
   skip: z.boolean().optional(),
   all: NAME.optional(),
   connection: NAME.optional(),
-  size: z.int().positive().optional(),
   page: z.int().positive().optional(),
   identity: z.array(PATH).min(1).optional(),
   /** Null: no field of the page has the number of records of all pages. */

@@ -25,7 +25,7 @@ import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
 import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
-import { subgraphSdl, type FederationVersion } from './subgraph-sdl.ts';
+import { subgraphSdl } from './subgraph-sdl.ts';
 
 /** Removes the directive of a service that has it: its answers are read whole. */
 function withoutDefer(schema: GraphQLSchema): GraphQLSchema {
@@ -86,8 +86,6 @@ export interface SnapshotSettings {
   readonly drainMaxItems: number;
   /** See `Config`. Used only in descriptions. */
   readonly totalCountSeconds: number;
-  /** Used only for the SDL from which a supergraph is composed. */
-  readonly federationVersion: FederationVersion;
 }
 
 interface SnapshotParts {
@@ -147,7 +145,6 @@ export function serveSnapshot(
   const schema = withoutDefer(stitched);
   schema.description = snapshot.description;
   assertValidSchema(schema);
-  const version = settings.federationVersion;
   return {
     schema,
     upstream,
@@ -162,7 +159,7 @@ export function serveSnapshot(
     scopes,
     guardsOfAdditions,
     subgraphSdl: (offered = { schema, scopes }) =>
-      subgraphSdl(offered, { entities, derived, pageInfo, version }),
+      subgraphSdl(offered, { entities, derived, pageInfo }),
     reports: [...plan.reports, ...planned.reports],
     warnings: [
       ...plan.warnings,

@@ -80,7 +80,7 @@ test.each<[string, object, string]>([
   [
     'a misspelled key',
     { fields: { 'Person.email': { scop: 'pii' } } },
-    'fields.Person.email: "scop" is unknown. Write "skip", "all", "connection", "size", "page", "identity", "count", "member", "after", "scope" and "tags".',
+    'fields.Person.email: "scop" is unknown. Write "skip", "all", "connection", "page", "identity", "count", "member", "after", "scope" and "tags".',
   ],
   [
     'a scope with a space',

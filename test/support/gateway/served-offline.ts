@@ -14,7 +14,6 @@ export function servedOffline(sdl: string, { prefix, overrides }: OfflineParts =
     connectionMax: 500,
     drainMaxItems: 1_000,
     totalCountSeconds: 300,
-    federationVersion: '2.3',
   } as const;
   return serveSnapshot(sdl, settings, { overrides });
 }

@@ -16,7 +16,7 @@ export function servedOnce(
   hasAdditions = false,
 ): ServedSchema {
   const { schemaPath, schemaPrefix, mutations } = settings;
-  const { connectionMax, drainMaxItems, totalCountSeconds, federationVersion } = settings;
+  const { connectionMax, drainMaxItems, totalCountSeconds } = settings;
   // The schema depends only on these settings, which are the key.
   const keyed: SnapshotSettings = {
     schemaPath,
@@ -25,7 +25,6 @@ export function servedOnce(
     connectionMax,
     drainMaxItems,
     totalCountSeconds,
-    federationVersion,
   };
   const key = JSON.stringify({ sdl, keyed, overrides, hasAdditions });
   const served = made.get(key) ?? serveSnapshot(sdl, keyed, { overrides, hasAdditions });
