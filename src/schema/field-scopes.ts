@@ -19,22 +19,19 @@ import {
   type FieldPath,
 } from './derived.ts';
 
-/** The scopes and tags of a type, a field or an argument. */
-export interface Marks {
-  readonly scopes: readonly string[];
-  readonly tags: readonly string[];
-}
+/** Scopes by the name of a type, or the coordinate of a field. */
+export type ScopesByPlace = ReadonlyMap<string, readonly string[]>;
 
 /** The scopes that fields need, those of derived fields included. */
 export interface FieldScopes {
   /** Every scope that something needs. */
   readonly names: ReadonlySet<string>;
-  /** By the name of a type, or the coordinate of a field or argument. What follows from a type is not repeated. */
-  readonly marks: ReadonlyMap<string, Marks>;
+  /** What follows from the scopes of a type is not repeated. */
+  readonly places: ScopesByPlace;
 }
 
 interface ScopeParts {
-  /** What adapters.json says, by the names of types and the coordinates of fields and arguments (`Query.persons(email:)`). */
+  /** What adapters.json says, by the names of types and the coordinates of fields. */
   readonly guards: readonly ReadonlyMap<string, Guard>[];
   /** The service's own schema, under served names. */
   readonly schema: GraphQLSchema;
@@ -43,15 +40,15 @@ interface ScopeParts {
   readonly derived: readonly DerivedField[];
 }
 
-/** Gives derived fields the scopes and tags of what they are derived from. */
+/** Gives derived fields the scopes of what they are derived from. */
 export function fieldScopes({ guards, schema, root, derived }: ScopeParts): FieldScopes {
-  const marks = new Map<string, Marks>();
-  const add = (place: string, more: Marks) => void addMarks(marks, place, more);
-  for (const [place, guard] of guards.flatMap((map) => [...map])) add(place, marksOf(guard));
-  if (marks.size === 0) return { names: new Set(), marks };
-  const written = new Map(marks);
-  const at = (...places: readonly string[]): Marks =>
-    merged(places.map((place) => written.get(place)));
+  const places = new Map<string, readonly string[]>();
+  const add = (place: string, scopes: readonly string[]) => void addScopes(places, place, scopes);
+  for (const [place, guard] of guards.flatMap((map) => [...map])) add(place, scopesOf(guard));
+  if (places.size === 0) return { names: new Set(), places };
+  const written = new Map(places);
+  const at = (...sources: readonly string[]) =>
+    sources.flatMap((source) => written.get(source) ?? []);
   for (const field of derived) {
     const place = `${field.parent}.${field.name}`;
     switch (field.kind) {
@@ -61,9 +58,6 @@ export function fieldScopes({ guards, schema, root, derived }: ScopeParts): Fiel
         add(place, at(...sourcesOfList(adapter), ...sourcesOfRecords(schema, adapter)));
         if (field.kind === 'connection' && adapter.count !== undefined) {
           add(place, at(`${adapter.pageType.name}.${adapter.count}`));
-        }
-        for (const { name } of adapter.filters) {
-          add(`${place}(${name}:)`, at(`${adapter.parent}.${adapter.name}(${name}:)`));
         }
         break;
       }
@@ -76,48 +70,38 @@ export function fieldScopes({ guards, schema, root, derived }: ScopeParts): Fiel
       case 'service':
     }
   }
-  return { names: scopeNames(marks), marks };
+  return { names: scopeNames(places), places };
 }
 
-/** Every scope in these marks. */
-export function scopeNames(marks: FieldScopes['marks']): ReadonlySet<string> {
-  return new Set([...marks.values()].flatMap(({ scopes }) => scopes));
+/** Every scope of these places. */
+export function scopeNames(places: ScopesByPlace): ReadonlySet<string> {
+  return new Set([...places.values()].flat());
 }
 
-/** Adds to the marks of a place. @returns whether any of them was new */
-export function addMarks(marks: Map<string, Marks>, place: string, more: Marks): boolean {
-  if (more.scopes.length + more.tags.length === 0) return false;
-  const known = marks.get(place) ?? NO_MARKS;
-  const scopes = [...new Set([...known.scopes, ...more.scopes])];
-  const tags = [...new Set([...known.tags, ...more.tags])];
-  const isMore = scopes.length + tags.length > known.scopes.length + known.tags.length;
-  if (isMore) marks.set(place, { scopes, tags });
-  return isMore;
+/** Adds to the scopes of a place. @returns whether any of them was new */
+export function addScopes(
+  places: Map<string, readonly string[]>,
+  place: string,
+  scopes: readonly string[],
+): boolean {
+  const known = places.get(place) ?? [];
+  const all = [...new Set([...known, ...scopes])];
+  if (all.length === known.length) return false;
+  places.set(place, all);
+  return true;
 }
-
-export const NO_MARKS: Marks = { scopes: [], tags: [] };
 
 /** What adapters.json says about one place. */
-export function marksOf({ scope, tags = [] }: Guard): Marks {
-  return { scopes: scope === undefined ? [] : [scope], tags };
-}
-
-function merged(marks: readonly (Marks | undefined)[]): Marks {
-  return {
-    scopes: marks.flatMap((each) => each?.scopes ?? []),
-    tags: marks.flatMap((each) => each?.tags ?? []),
-  };
+export function scopesOf({ scope }: Guard): readonly string[] {
+  return scope === undefined ? [] : [scope];
 }
 
 /**
- * The places that reading a list uses: its field, the arguments for paging, and the types and the field of its pages.
+ * The places that reading a list uses: its field, and the types and the field of its pages.
  */
-function sourcesOfList({ parent, name, first, after, result, pageType }: Adapter): string[] {
-  const field = `${parent}.${name}`;
+function sourcesOfList({ parent, name, result, pageType }: Adapter): string[] {
   return [
-    field,
-    `${field}(${first.name}:)`,
-    `${field}(${after.name}:)`,
+    `${parent}.${name}`,
     ...(result ? [result.success.name] : []),
     pageType.name,
     `${pageType.name}.items`,
@@ -142,8 +126,7 @@ function fieldsOn(type: GraphQLNamedType, [name, ...further]: FieldPath): string
 function sourcesOfLookup(root: string, { lookup }: Entity): string[] {
   if (!lookup) return [];
   if (lookup.kind === 'list') return sourcesOfList(lookup.adapter);
-  const field = `${root}.${lookup.field}`;
-  return [field, `${field}(${lookup.argument.name}:)`];
+  return [`${root}.${lookup.field}`];
 }
 
 /**
@@ -170,10 +153,10 @@ export function scopedUsesIn(
 
 const NO_USES: readonly ScopedUse[] = [];
 
-/** Makes the function that returns what a field needs: by its parent, its type, itself and its arguments. */
+/** Makes the function that returns what a field needs: by its parent, its type and itself. */
 export function needsIn(
   schema: GraphQLSchema,
-  { marks }: FieldScopes,
+  { places }: FieldScopes,
 ): (parent: GraphQLCompositeType, node: FieldNode) => readonly Need[] {
   const known = new Map<string, readonly Need[]>();
   return (parent, node) => {
@@ -182,13 +165,12 @@ export function needsIn(
       const field = `${type}.${node.name.value}`;
       const ofField = known.get(field) ?? placesOf(schema, type, node).flatMap(needsAt);
       known.set(field, ofField);
-      const ofArguments = placesOfArguments(field, node).flatMap(needsAt);
-      return ofArguments.length > 0 ? [...ofField, ...ofArguments] : ofField;
+      return ofField;
     });
   };
 
   function needsAt(place: string): readonly Need[] {
-    const scopes = marks.get(place)?.scopes ?? [];
+    const scopes = places.get(place) ?? [];
     return scopes.map((scope) => ({ scope, subject: `The ${kindOf(place)} ${place}` }));
   }
 }
@@ -196,7 +178,6 @@ export function needsIn(
 const NO_NEEDS: readonly Need[] = [];
 
 function kindOf(place: string): string {
-  if (place.endsWith(')')) return 'argument';
   return place.includes('.') ? 'field' : 'type';
 }
 
@@ -207,23 +188,17 @@ function placesOf(schema: GraphQLSchema, type: string, { name }: FieldNode): str
   return [...new Set([`${type}.${field.name}`, type, getNamedType(field.type).name])];
 }
 
-function placesOfArguments(field: string, { arguments: args = [] }: FieldNode): string[] {
-  return args.map(({ name }) => `${field}(${name.value}:)`);
-}
-
-/** Returns the scopes and tags of everything that a fragment reads. */
-export function marksOfFragment(
+/** Returns the scopes of everything that a fragment reads. */
+export function scopesOfFragment(
   schema: GraphQLSchema,
-  marks: FieldScopes['marks'],
+  places: ScopesByPlace,
   fragment: DocumentNode,
-): Marks {
-  const places: string[] = [];
+): readonly string[] {
+  const scopes: string[] = [];
   visitFields(schema, fragment, (node, parent) => {
-    // An interface may have tags that its types do not have.
-    for (const { name: type } of new Set([parent, ...objectTypesOf(schema, parent)])) {
-      places.push(...placesOf(schema, type, node));
-      places.push(...placesOfArguments(`${type}.${node.name.value}`, node));
+    for (const { name: type } of objectTypesOf(schema, parent)) {
+      scopes.push(...placesOf(schema, type, node).flatMap((place) => places.get(place) ?? []));
     }
   });
-  return merged(places.map((place) => marks.get(place)));
+  return scopes;
 }

@@ -160,9 +160,9 @@ function mistakesOfDefinition(
   }
   visit(definition, {
     Directive: ({ name: { value } }) => {
-      if (!MARKS.includes(value)) return;
+      if (value !== 'requiresScopes') return;
       mistakes.push(
-        `typeDefs has @${value} in ${name}. Write scopes and tags of added fields and types into adapters.json, beside the schema snapshot.`,
+        `typeDefs has @${value} in ${name}. Write scopes of added fields and types into adapters.json, beside the schema snapshot.`,
       );
     },
     NamedType: ({ name: { value } }) => {
@@ -174,9 +174,6 @@ function mistakesOfDefinition(
   });
   return mistakes;
 }
-
-/** Directives of Federation that would have no effect here. */
-const MARKS: readonly string[] = ['tag', 'requiresScopes'];
 
 /** Whether this is a special key of a resolver map, such as `__resolveType`, and not a field. */
 function isSpecial(field: string): boolean {

@@ -28,15 +28,14 @@ import { fieldAt, type Entity } from '../schema/derived.ts';
 import { guardMistakes, isMissing } from '../schema/derivation/check-overrides.ts';
 import { OverridesError } from '../schema/derivation/overrides.ts';
 import {
-  addMarks,
-  marksOf,
-  marksOfFragment,
+  addScopes,
   needsIn,
   scopeNames,
+  scopesOf,
+  scopesOfFragment,
   type FieldScopes,
 } from '../schema/field-scopes.ts';
 import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
-import { subgraphMarks } from '../schema/served/subgraph-marks.ts';
 import { onlyOperation } from '../selections.ts';
 import {
   documentsOf,
@@ -170,17 +169,17 @@ function isIterableObject(value: unknown): value is Iterable<unknown> {
 }
 
 /**
- * Gives added types and fields the scopes and tags that adapters.json has for them. Added fields also get those of the
+ * Gives added types and fields the scopes that adapters.json has for them. Added fields also get those of the
  * fields that they require, because their values are made of these.
  */
-function withMarksOfAdditions(
+function withScopesOfAdditions(
   schema: GraphQLSchema,
   served: ServedSchema,
   added: AddedParts,
 ): FieldScopes {
-  const marks = new Map(served.scopes.marks);
-  for (const entry of served.guardsOfAdditions) addMarks(marks, entry.place, marksOf(entry));
-  if (marks.size === 0) return served.scopes;
+  const places = new Map(served.scopes.places);
+  for (const entry of served.guardsOfAdditions) addScopes(places, entry.place, scopesOf(entry));
+  if (places.size === 0) return served.scopes;
   const required = requirements(added).flatMap(({ type, field, selectionSet }) => {
     if (field === undefined) return [];
     const parent = schema.getType(type);
@@ -194,12 +193,11 @@ function withMarksOfAdditions(
   let grows = true;
   while (grows) {
     grows = false;
-    const known = subgraphMarks(schema, served.derived, marks);
     for (const { place, fragment } of required) {
-      grows = addMarks(marks, place, marksOfFragment(schema, known, fragment)) || grows;
+      grows = addScopes(places, place, scopesOfFragment(schema, places, fragment)) || grows;
     }
   }
-  return { names: scopeNames(marks), marks };
+  return { names: scopeNames(places), places };
 }
 
 /** @throws OverridesError */
@@ -230,7 +228,7 @@ function guardFields(
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
-      if (needsOf(type, withEveryArgument(field)).length === 0) continue;
+      if (needsOf(type, nodeOf(field)).length === 0) continue;
       const { resolve = defaultFieldResolver } = field;
       field.resolve = (parent, args, context, info) => {
         const uses = info.fieldNodes.map((node) => ({ node, needs: needsOf(type, node) }));
@@ -242,13 +240,8 @@ function guardFields(
   }
 }
 
-function withEveryArgument({ name, args }: GraphQLField<unknown, unknown>): FieldNode {
-  const nulls = args.map((argument) => ({
-    kind: Kind.ARGUMENT as const,
-    name: { kind: Kind.NAME as const, value: argument.name },
-    value: { kind: Kind.NULL as const },
-  }));
-  return { kind: Kind.FIELD, name: { kind: Kind.NAME, value: name }, arguments: nulls };
+function nodeOf({ name }: GraphQLField<unknown, unknown>): FieldNode {
+  return { kind: Kind.FIELD, name: { kind: Kind.NAME, value: name } };
 }
 
 /** What operations are executed with. */
@@ -296,7 +289,7 @@ export function withAdditions(
   checkGuards(served, schema);
   const fields = fieldsOf(added);
   limitLists(schema, fields);
-  const scopes = withMarksOfAdditions(schema, served, added);
+  const scopes = withScopesOfAdditions(schema, served, added);
   guardFields(schema, scopes, callerOf);
   const replaced = new Set([...fields].filter((field) => isServed(served.schema, field)));
   return {

@@ -34,7 +34,7 @@ test('schema explain does not check what adapters.json says about added fields',
   const env = { RECRUITING_SCHEMA: other.file('upstream.graphql') };
   writeFileSync(env.RECRUITING_SCHEMA, fullSdl);
   const plain = await runHere(['schema', 'explain'], env);
-  const overrides = { fields: { 'Vacancy.added': { tags: ['pii'] } } };
+  const overrides = { fields: { 'Vacancy.added': { scope: 'pii' } } };
   writeFileSync(other.file('adapters.json'), JSON.stringify(overrides));
   expect(await runHere(['schema', 'explain'], env)).toEqual(plain);
   const { code, stderr } = await runHere(['schema', 'print'], env);

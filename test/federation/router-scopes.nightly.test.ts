@@ -30,7 +30,7 @@ const overrides = {
   fields: {
     ...scopes.fields,
     'Query.payday': { scope: 'pay' },
-    'Person.badge': { scope: 'pii', tags: ['pii'] },
+    'Person.badge': { scope: 'pii' },
   },
 };
 

@@ -12,15 +12,15 @@ function subgraphSdl(overrides: object, env: Record<string, string> = {}, snapsh
   return printedSubgraph({ snapshot, overrides, env });
 }
 
-/** Every directive of scopes and tags, by the coordinate where it is. */
-function marksIn(sdl: string): Record<string, string> {
-  const marks: Record<string, string> = {};
+/** Every @requiresScopes, by the coordinate where it is. */
+function scopesIn(sdl: string): Record<string, string> {
+  const found: Record<string, string> = {};
   const note = (
     place: string,
     { directives = [] }: Pick<ObjectTypeDefinitionNode, 'directives'>,
   ) => {
-    const kept = directives.filter(({ name }) => ['requiresScopes', 'tag'].includes(name.value));
-    if (kept.length > 0) marks[place] = kept.map((node) => print(node)).join(' ');
+    const kept = directives.filter(({ name }) => name.value === 'requiresScopes');
+    if (kept.length > 0) found[place] = kept.map((node) => print(node)).join(' ');
   };
   for (const definition of parse(sdl).definitions) {
     if (!('name' in definition) || !definition.name) continue;
@@ -28,54 +28,42 @@ function marksIn(sdl: string): Record<string, string> {
     note(type, definition as ObjectTypeDefinitionNode);
     for (const field of (definition as ObjectTypeDefinitionNode).fields ?? []) {
       note(`${type}.${field.name.value}`, field);
-      for (const argument of field.arguments ?? []) {
-        note(`${type}.${field.name.value}(${argument.name.value}:)`, argument);
-      }
     }
   }
-  return marks;
+  return found;
 }
 
 const scope = (name: string) => `@requiresScopes(scopes: [["${name}"]])`;
 const PII = scope('pii');
-const PAY = `${scope('pay')} @tag(name: "pay")`;
+const PAY = scope('pay');
 
 describe('the SDL of the subgraph', () => {
-  test('has the scopes and tags of fields, and derived fields have those of what they are derived from', async () => {
+  test('has the scopes of fields, and derived fields have those of what they are derived from', async () => {
     const sdl = await subgraphSdl(scopes);
     expect(sdl).toContain(
-      '@link(\n    url: "https://specs.apollo.dev/federation/v2.5"\n    import: ["@key", "@shareable", "@requiresScopes", "@tag"]',
+      '@link(\n    url: "https://specs.apollo.dev/federation/v2.5"\n    import: ["@key", "@shareable", "@requiresScopes"]',
     );
-    expect(marksIn(sdl)).toEqual({
-      'Person.email': `${PII} @tag(name: "pii")`,
-      'Person.phone': `${PII} @tag(name: "pii") @tag(name: "contact")`,
+    expect(scopesIn(sdl)).toEqual({
+      'Person.email': PII,
+      'Person.phone': PII,
       'Person.contacts': PII,
       'Person.nick': PII,
-      // Arguments have no scopes in Federation.
-      'Query.people(email:)': '@tag(name: "pii")',
-      'Query.allPeople(email:)': '@tag(name: "pii")',
-      'Query.peopleConnection(email:)': '@tag(name: "pii")',
       'Mutation.mail': PII,
-      // A type has them wherever it is returned. Without it, its pages would be empty.
+      // A type has them wherever it is returned.
       Salary: PAY,
       'Query.allSalaries': PAY,
       'Query.salariesConnection': PAY,
       'Query.salary': PAY,
       'Person.salary': PAY,
       'Mutation.raise': PAY,
-      'Query.salaries': '@tag(name: "pay")',
-      SalaryPage: '@tag(name: "pay")',
       'SalaryPage.items': PAY,
-      SalaryConnection: '@tag(name: "pay")',
-      'SalaryConnection.edges': '@tag(name: "pay")',
       'SalaryConnection.nodes': PAY,
-      SalaryEdge: '@tag(name: "pay")',
       'SalaryEdge.node': PAY,
     });
   });
 
   test('has the scope of a list at everything that is read through it', async () => {
-    expect(marksIn(await subgraphSdl(scopesOfList))).toEqual({
+    expect(scopesIn(await subgraphSdl(scopesOfList))).toEqual({
       'Team.nick': '@requiresScopes(scopes: [["pay"]])',
       'Query.secrets': PII,
       'Query.allSecrets': PII,
@@ -93,7 +81,7 @@ describe('the SDL of the subgraph', () => {
         'Note.id': { scope: 'pii' },
       },
     };
-    expect(marksIn(await subgraphSdl(overrides, {}, snapshot))).toEqual({
+    expect(scopesIn(await subgraphSdl(overrides, {}, snapshot))).toEqual({
       'PersonPage.total': scope('count'),
       'Query.peopleConnection': scope('count'),
       'Team.membersConnection': scope('count'),
@@ -117,9 +105,7 @@ describe('the SDL of the subgraph', () => {
       assumeValid: true,
     }).getTypeMap();
     const person = print(type!.astNode!);
-    expect(person).toMatch(
-      /email: String.*@requiresScopes\(scopes: \[\["pii"\]\]\).*@tag\(name: "pii"\)|email: String.*@tag\(name: "pii"\).*@requiresScopes/,
-    );
+    expect(person).toMatch(/email: String.*@requiresScopes\(scopes: \[\["pii"\]\]\)/);
   });
 
   test('uses served names with a prefix, in adapters.json too', async () => {
@@ -129,35 +115,14 @@ describe('the SDL of the subgraph', () => {
         'Query.recruitingPeople': { scope: 'pii' },
       },
     };
-    const marks = marksIn(await subgraphSdl(overrides, { SCHEMA_PREFIX: 'Recruiting' }));
-    expect(marks).toEqual({
+    const found = scopesIn(await subgraphSdl(overrides, { SCHEMA_PREFIX: 'Recruiting' }));
+    expect(found).toEqual({
       'RecruitingPerson.email': PII,
       'Query.recruitingPeople': PII,
       'Query.recruitingAllPeople': PII,
       'Query.recruitingPeopleConnection': PII,
       'Query.recruitingPerson': PII,
     });
-  });
-
-  test('has only tags, and the version of Federation that was set, without scopes', async () => {
-    const overrides = {
-      fields: { 'Person.email': { tags: ['pii'] }, 'Named.nick': { tags: ['pii'] } },
-      types: { Named: { tags: ['public'] }, Anything: { tags: ['public'] } },
-    };
-    const sdl = await subgraphSdl(overrides);
-    expect(sdl).toContain(
-      'url: "https://specs.apollo.dev/federation/v2.3"\n    import: ["@key", "@shareable", "@tag"]',
-    );
-    expect(marksIn(sdl)).toEqual({
-      'Person.email': '@tag(name: "pii")',
-      'Named.nick': '@tag(name: "pii")',
-      Named: '@tag(name: "public")',
-      'Query.named': '@tag(name: "public")',
-      Anything: '@tag(name: "public")',
-      'Query.anything': '@tag(name: "public")',
-    });
-    const { errors } = compose([{ name: 'recruiting', sdl, url: 'http://localhost/graphql' }]);
-    expect(errors).toBeUndefined();
   });
 });
 

@@ -264,7 +264,7 @@ test.each([
   [{ fields: { 'Query.named': { all: '_rsX' } } }, /begins neither with __ nor _rs/],
   [
     { fields: { 'Query.named': { skipp: true } } },
-    /"skipp" is unknown\. Write "skip", "all", "connection", "page", "identity", "count", "member", "after", "scope" and "tags"/,
+    /"skipp" is unknown\. Write "skip", "all", "connection", "page", "identity", "count", "member", "after" and "scope"/,
   ],
   [{ types: { Vacancy: { by: 1 } } }, /types\.Vacancy: "by" is unknown\. Write "byId"/],
 ])('a file of another shape is refused: %j', (json, message) => {

@@ -54,12 +54,12 @@ test.each<[string, Additions, string]>([
     'typeDefs adds Person.id, which the gateway already has.',
   ],
   [
-    'a tag in SDL',
+    'a scope in SDL',
     {
-      typeDefs: 'extend type Person { fullName: String @tag(name: "pii") }',
+      typeDefs: 'extend type Person { fullName: String @requiresScopes(scopes: [["pii"]]) }',
       resolvers: { Person: { fullName: resolve } },
     },
-    'typeDefs has @tag in Person. Write scopes and tags of added fields and types into adapters.json',
+    'typeDefs has @requiresScopes in Person. Write scopes of added fields and types into adapters.json',
   ],
   ['a scalar that is there', { typeDefs: 'scalar _Any' }, 'typeDefs changes _Any'],
   [

@@ -233,9 +233,9 @@ export interface AdapterPlan {
   readonly reports: readonly ListReport[];
   /** What adapters.json decides about types. */
   readonly types: TypeOverrides;
-  /** What adapters.json says about fields and arguments, by their coordinates. */
+  /** What adapters.json says about fields, by their coordinates. */
   readonly fields: ReadonlyMap<string, FieldOverride>;
-  /** What adapters.json says about types, fields and arguments that the service does not have. */
+  /** What adapters.json says about types and fields that the service does not have. */
   readonly guardsOfAdditions: readonly GuardEntry[];
 }
 
@@ -300,7 +300,7 @@ function guardsOfMissing({ fields, types }: Overrides, schema: GraphQLSchema): G
   return entries.flatMap(([section, overrides]) =>
     Array.from(overrides, ([place, override]) => ({ section, place, override }))
       .filter((entry) => isGuardOnly(entry.override) && isMissing(schema, entry))
-      .map(({ place, override: { scope, tags } }) => ({ section, place, scope, tags })),
+      .map(({ place, override: { scope } }) => ({ section, place, scope })),
   );
 }
 

@@ -20,8 +20,6 @@ import {
 } from '../derived.ts';
 import { identityMistake, identityToWrite, isCount, type FoundList } from './lists.ts';
 import {
-  GUARD_KEYS,
-  hasGuard,
   isGuardOnly,
   type FieldOverride,
   type GuardEntry,
@@ -77,7 +75,9 @@ export function checkOverrides(
   }
 
   function mistakesOfGuard(entry: GuardEntry): string[] {
-    return hasGuard(entry) && !mayBeAdded(entry) ? guardMistakes(schema, entry, 'the service') : [];
+    return entry.scope !== undefined && !mayBeAdded(entry)
+      ? guardMistakes(schema, entry, 'the service')
+      : [];
   }
 
   function unknownList(entry: GuardEntry): string {
@@ -92,7 +92,7 @@ export function checkOverrides(
         ? `Write one of ${paged.join(', ')}.`
         : 'This schema has no paged field: remove it.';
     return mayBeAdded(entry)
-      ? `fields.${key}: the service has no such list, and an added field takes only ${GUARD_KEYS}. ${instead}`
+      ? `fields.${key}: the service has no such list, and an added field takes only "scope". ${instead}`
       : `fields.${key}: there is no such list. ${instead}`;
   }
 
@@ -136,7 +136,7 @@ export function checkOverrides(
     }
     if (!isObjectType(type)) {
       const reason = mayBeAdded(entry)
-        ? `the service has no type of that name, and an added type takes only ${GUARD_KEYS}`
+        ? `the service has no type of that name, and an added type takes only "scope"`
         : 'there is no object type of that name';
       return [`types.${name}: ${reason}. Remove it, or correct the name.`];
     }
@@ -243,7 +243,7 @@ export function isMissing(schema: GraphQLSchema, { section, place }: GuardEntry)
 }
 
 /** A schema coordinate, as the GraphQL specification writes it. */
-const COORDINATE = /^(?<type>\w+)\.(?<field>\w+)(\((?<argument>\w+):\))?$/;
+const COORDINATE = /^(?<type>\w+)\.(?<field>\w+)$/;
 
 /**
  * Finds the mistakes of an entry that says who may read something.
@@ -258,46 +258,37 @@ export function guardMistakes(schema: GraphQLSchema, entry: GuardEntry, owner: s
 
 function guardMistakesOfField(
   schema: GraphQLSchema,
-  { place: coordinate, scope }: GuardEntry,
+  { place: coordinate }: GuardEntry,
   owner: string,
 ): string[] {
   const place = `fields.${coordinate}`;
   const parts = COORDINATE.exec(coordinate)?.groups;
   if (!parts) {
-    return [
-      `${place}: this is not a field. Write Type.field, or Type.field(argument:) for an argument.`,
-    ];
+    return [`${place}: this is not a field. Write Type.field.`];
   }
-  const { type: typeName = '', field: fieldName = '', argument } = parts;
+  const { type: typeName = '', field: fieldName = '' } = parts;
   const type = schema.getType(typeName);
   if (!hasFields(type)) {
     const known = typesWithFields(schema).map(({ name }) => name);
     return [`${place}: there is no type ${typeName} with fields. ${suggestion(typeName, known)}`];
   }
-  if (scope !== undefined && isInterfaceType(type)) {
+  if (isInterfaceType(type)) {
     const fields = schema.getPossibleTypes(type).map(({ name }) => `${name}.${fieldName}`);
     return [
       `${place}.scope: ${typeName} is an interface. Write the scope at the fields of its types: ${fields.join(', ')}.`,
     ];
   }
   const fields = type.getFields();
-  const field = fields[fieldName];
-  if (!field) {
-    return [
-      `${place}: ${owner} has no field ${typeName}.${fieldName}. ${suggestion(fieldName, Object.keys(fields))} ` +
-        'Fields that the gateway derives have the scopes of the field that they are derived from.',
-    ];
-  }
-  const known = field.args.map(({ name }) => name);
-  if (argument === undefined || known.includes(argument)) return [];
+  if (fields[fieldName]) return [];
   return [
-    `${place}: ${typeName}.${fieldName} has no argument ${argument}. ${suggestion(argument, known)}`,
+    `${place}: ${owner} has no field ${typeName}.${fieldName}. ${suggestion(fieldName, Object.keys(fields))} ` +
+      'Fields that the gateway derives have the scopes of the field that they are derived from.',
   ];
 }
 
 function guardMistakesOfType(
   schema: GraphQLSchema,
-  { place: name, scope }: GuardEntry,
+  { place: name }: GuardEntry,
   owner: string,
 ): string[] {
   const type = schema.getType(name);
@@ -305,10 +296,10 @@ function guardMistakesOfType(
     const known = Object.keys(schema.getTypeMap()).filter((other) => !other.startsWith('__'));
     return [`types.${name}: ${owner} has no such type. ${suggestion(name, known)}`];
   }
-  if (scope === undefined || isObjectType(type)) return [];
+  if (isObjectType(type)) return [];
   const instead = isAbstractType(type)
     ? `Write it at its types: ${schema.getPossibleTypes(type).join(', ')}.`
-    : 'Write it at the fields or arguments that have this type.';
+    : 'Write it at the fields that have this type.';
   return [`types.${name}.scope: only object types and fields have scopes. ${instead}`];
 }
 

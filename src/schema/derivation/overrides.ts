@@ -26,24 +26,12 @@ const SCOPE = z
     'must be a scope: printable ASCII without space, comma, +, " and \\',
   );
 
-/** Who may read a type, a field or an argument. */
+/** Who may read a type or a field. */
 const GUARD = {
   scope: SCOPE.refine((scope) => !OPERATION_SCOPES.has(scope), {
     message:
       'must not be read, drain, write or router, which say what operations a caller may send',
   }).optional(),
-  /** For contracts of a supergraph: they decide nothing here. */
-  tags: z
-    .array(
-      z
-        .string()
-        .regex(
-          /^[_A-Za-z][\w/-]{0,127}$/,
-          'must be letters, digits, _, - and /, beginning with a letter',
-        ),
-    )
-    .min(1)
-    .optional(),
 };
 
 /** What is decided about one field. Everything except the guard is for paged fields. */
@@ -87,7 +75,7 @@ export type Guard = Pick<FieldOverride, keyof typeof GUARD>;
 /** An entry that says who may read something. */
 export interface GuardEntry extends Guard {
   readonly section: 'types' | 'fields';
-  /** The name of a type, or the coordinate of a field or argument. */
+  /** The name of a type, or the coordinate of a field. */
   readonly place: string;
 }
 
@@ -117,7 +105,7 @@ export function readOverrides(json: unknown): Overrides {
   return { fields: entriesOf(fields, FIELD), types: entriesOf(types, TYPE), mistakes };
 }
 
-/** The scopes that adapters.json gives to types, fields and arguments, whatever the schema. */
+/** The scopes that adapters.json gives to types and fields, whatever the schema. */
 export function scopesIn(json: unknown): readonly string[] {
   const { fields, types } = readOverrides(json);
   const scopes = [...fields.values(), ...types.values()].map(({ scope }) => scope);
@@ -141,23 +129,15 @@ const KEYS: Readonly<Record<string, string>> = {
   types: listed(TYPE.shape),
 };
 
-/** The keys that an entry for an added type, field or argument may have. */
-export const GUARD_KEYS = listed(GUARD);
-
 function listed(shape: object): string {
   const keys = Object.keys(shape).map((key) => `"${key}"`);
   return `${keys.slice(0, -1).join(', ')} and ${keys.at(-1)}`;
 }
 
-export function hasGuard({ scope, tags }: Guard): boolean {
-  return scope !== undefined || tags !== undefined;
-}
-
 /** Whether an entry says only who may read something. */
-export function isGuardOnly({ scope, tags, ...others }: FieldOverride | TypeOverride): boolean {
+export function isGuardOnly({ scope, ...others }: FieldOverride | TypeOverride): boolean {
   return (
-    hasGuard({ scope, tags }) &&
-    Object.values(others).every((value: unknown) => value === undefined)
+    scope !== undefined && Object.values(others).every((value: unknown) => value === undefined)
   );
 }
 

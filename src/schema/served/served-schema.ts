@@ -57,7 +57,7 @@ export interface ServedSchema {
   readonly entities: readonly Entity[];
   /** All fields that the gateway adds to the service's schema. */
   readonly derived: readonly DerivedField[];
-  /** The scopes that fields need, and their tags. */
+  /** The scopes that fields need. */
   readonly scopes: FieldScopes;
   /** What adapters.json says about what the service does not have. Checked where a company's additions are merged. */
   readonly guardsOfAdditions: readonly GuardEntry[];
@@ -158,8 +158,7 @@ export function serveSnapshot(
     derived,
     scopes,
     guardsOfAdditions,
-    subgraphSdl: (offered = { schema, scopes }) =>
-      subgraphSdl(offered, { entities, derived, pageInfo }),
+    subgraphSdl: (offered = { schema, scopes }) => subgraphSdl(offered, { entities, pageInfo }),
     reports: [...plan.reports, ...planned.reports],
     warnings: [
       ...plan.warnings,

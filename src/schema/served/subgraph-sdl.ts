@@ -1,5 +1,8 @@
 import {
+  getNamedType,
   isInputObjectType,
+  isIntrospectionType,
+  isObjectType,
   isTypeDefinitionNode,
   Kind,
   lexicographicSortSchema,
@@ -12,10 +15,9 @@ import {
   type GraphQLSchema,
   type TypeDefinitionNode,
 } from 'graphql';
-import type { DerivedField, Entity } from '../derived.ts';
-import { NO_MARKS, type FieldScopes } from '../field-scopes.ts';
+import type { Entity } from '../derived.ts';
+import { addScopes, type FieldScopes, type ScopesByPlace } from '../field-scopes.ts';
 import { isRouterField, ROUTER_TYPES } from '../names.ts';
-import { subgraphMarks } from './subgraph-marks.ts';
 
 /** By the names of types, and the coordinates of fields. */
 type Directives = ReadonlyMap<string, readonly ConstDirectiveNode[]>;
@@ -36,7 +38,6 @@ function directive(name: string, args: Readonly<Record<string, unknown>> = {}): 
 
 interface SubgraphParts {
   readonly entities: readonly Entity[];
-  readonly derived: readonly DerivedField[];
   readonly pageInfo: string;
 }
 
@@ -48,7 +49,7 @@ interface SubgraphParts {
  */
 export function subgraphSdl(
   { schema, scopes }: { readonly schema: GraphQLSchema; readonly scopes: FieldScopes },
-  { entities, derived, pageInfo }: SubgraphParts,
+  { entities, pageInfo }: SubgraphParts,
 ): string {
   const keys: Directives = new Map(
     entities.map(({ type, lookup }) => {
@@ -56,7 +57,7 @@ export function subgraphSdl(
       return [type.name, [directive('key', { fields: 'id', resolvable })]];
     }),
   );
-  const marks = subgraphMarks(schema, derived, scopes.marks);
+  const required = scopesForRouters(schema, scopes.places);
   const root = schema.getQueryType()?.name;
   const document = parse(printSchema(lexicographicSortSchema(schema)));
   const definitions = document.definitions.flatMap((node): DefinitionNode[] => {
@@ -67,7 +68,7 @@ export function subgraphSdl(
   const hasOneOf = Object.values(schema.getTypeMap()).some(
     (type) => isInputObjectType(type) && type.isOneOf,
   );
-  const link = linkOf(marks);
+  const link = linkOf(required.size > 0);
   return `${hasOneOf ? `${link}\n${ONE_OF}` : link}\n${print({ ...document, definitions })}\n`;
 
   function marked(node: TypeDefinitionNode): TypeDefinitionNode {
@@ -76,15 +77,7 @@ export function subgraphSdl(
     const served = (node.fields ?? []).filter(
       ({ name }) => type !== root || !isRouterField(name.value),
     );
-    const fields = served.map((field) => {
-      const place = `${type}.${field.name.value}`;
-      const described = withDirectives(field, place);
-      if (!('arguments' in field)) return described;
-      const args = (field.arguments ?? []).map((argument) =>
-        withDirectives(argument, `${place}(${argument.name.value}:)`),
-      );
-      return { ...described, arguments: args };
-    });
+    const fields = served.map((field) => withDirectives(field, `${type}.${field.name.value}`));
     return { ...withDirectives(node, type), fields } as TypeDefinitionNode;
   }
 
@@ -92,31 +85,41 @@ export function subgraphSdl(
     node: Node,
     place: string,
   ): Node {
-    const { scopes: required, tags } = marks.get(place) ?? NO_MARKS;
-    // The directive is for fields and types.
-    const hasScopes = required.length > 0 && !place.endsWith(')');
+    const needed = required.get(place);
     return {
       ...node,
       directives: [
         ...(node.directives ?? []),
         ...(keys.get(place) ?? []),
         ...(place === pageInfo ? [directive('shareable')] : []),
-        ...(hasScopes ? [directive('requiresScopes', { scopes: [required] })] : []),
-        ...tags.map((name) => directive('tag', { name })),
+        ...(needed ? [directive('requiresScopes', { scopes: [needed] })] : []),
       ],
     };
   }
 }
 
-function linkOf(marks: FieldScopes['marks']): string {
-  const used = [...marks.values()];
-  const hasScopes = used.some(({ scopes }) => scopes.length > 0);
-  const imports = [
-    '@key',
-    '@shareable',
-    ...(hasScopes ? ['@requiresScopes'] : []),
-    ...(used.some(({ tags }) => tags.length > 0) ? ['@tag'] : []),
-  ].map((name) => `"${name}"`);
+/**
+ * The gateway knows what a type needs wherever it is returned. A router looks only at a field and its parent, so the
+ * scopes of a type are also at each field that returns it. Not at fields of interfaces: composition refuses scopes
+ * there, and copies those of their types.
+ */
+function scopesForRouters(schema: GraphQLSchema, places: ScopesByPlace): ScopesByPlace {
+  const all = new Map(places);
+  if (places.size === 0) return all;
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type) || isIntrospectionType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      const ofType = places.get(getNamedType(field.type).name) ?? [];
+      addScopes(all, `${type.name}.${field.name}`, ofType);
+    }
+  }
+  return all;
+}
+
+function linkOf(hasScopes: boolean): string {
+  const imports = ['@key', '@shareable', ...(hasScopes ? ['@requiresScopes'] : [])].map(
+    (name) => `"${name}"`,
+  );
   // The first version that has @requiresScopes.
   const url = `https://specs.apollo.dev/federation/v${hasScopes ? '2.5' : '2.3'}`;
   return imports.length === 2

@@ -33,13 +33,8 @@ test.each<[string, object, string]>([
     'fields.Person.emial: the service has no field Person.emial. Was email meant?',
   ],
   [
-    'a misspelled argument',
-    { fields: { 'Query.people(emall:)': PII } },
-    'fields.Query.people(emall:): Query.people has no argument emall. Was email meant?',
-  ],
-  [
     'a name that is like no other',
-    { fields: { 'Contacts.zip': { tags: ['pii'] } } },
+    { fields: { 'Contacts.zip': PII } },
     'fields.Contacts.zip: the service has no field Contacts.zip. Write one of address, city.',
   ],
   [
@@ -50,12 +45,12 @@ test.each<[string, object, string]>([
   [
     'something that is not a field',
     { fields: { email: PII } },
-    'fields.email: this is not a field. Write Type.field, or Type.field(argument:) for an argument.',
+    'fields.email: this is not a field. Write Type.field.',
   ],
   [
-    'an argument without its colon',
-    { fields: { 'Query.people(email)': PII } },
-    'fields.Query.people(email): this is not a field.',
+    'an argument',
+    { fields: { 'Query.people(email:)': PII } },
+    'fields.Query.people(email:): this is not a field. Write Type.field.',
   ],
   [
     'a field of an interface',
@@ -80,7 +75,7 @@ test.each<[string, object, string]>([
   [
     'a misspelled key',
     { fields: { 'Person.email': { scop: 'pii' } } },
-    'fields.Person.email: "scop" is unknown. Write "skip", "all", "connection", "page", "identity", "count", "member", "after", "scope" and "tags".',
+    'fields.Person.email: "scop" is unknown. Write "skip", "all", "connection", "page", "identity", "count", "member", "after" and "scope".',
   ],
   [
     'a scope with a space',
@@ -92,16 +87,10 @@ test.each<[string, object, string]>([
     { fields: { 'Person.email': { scope: 'read' } } },
     'fields.Person.email.scope: must not be read, drain, write or router',
   ],
-  ['no tag', { types: { Person: { tags: [] } } }, 'types.Person.tags: '],
   [
     'settings of lists at another field',
     { fields: { 'Person.email': { scope: 'pii', all: 'mails' } } },
     'fields.Person.email: there is no such list. Write one of Query.people,',
-  ],
-  [
-    'settings of lists at an argument',
-    { fields: { 'Query.people(email:)': { scope: 'pii', skip: true } } },
-    'fields.Query.people(email:): there is no such list.',
   ],
 ])('%s is refused at the start, with what to write instead', async (_, overrides, mistake) => {
   const { code, stdout, stderr } = await run(['schema', 'print'], overrides);
@@ -111,9 +100,9 @@ test.each<[string, object, string]>([
 
 test.each<[string, object, string]>([
   [
-    'a tag with a space at an added type',
-    { types: { Review: { tags: ['a b'] } } },
-    'types.Review.tags.0: must be letters',
+    'a scope with a space at an added type',
+    { types: { Review: { scope: 'a b' } } },
+    'types.Review.scope: must be a scope',
   ],
   [
     'a misspelled key at an added field',
@@ -127,23 +116,23 @@ test.each<[string, object, string]>([
   ],
   [
     'a setting of lists at an added field',
-    { fields: { 'Person.greeting': { size: 3 } } },
-    'fields.Person.greeting: the service has no such list, and an added field takes only "scope" and "tags". Write one of Query.people,',
+    { fields: { 'Person.greeting': { page: 3 } } },
+    'fields.Person.greeting: the service has no such list, and an added field takes only "scope". Write one of Query.people,',
   ],
   [
     'a setting of lists beside the scope of an added field',
-    { fields: { 'Person.greeting': { scope: 'ids', size: 3 } } },
-    'fields.Person.greeting: the service has no such list, and an added field takes only "scope" and "tags".',
+    { fields: { 'Person.greeting': { scope: 'ids', page: 3 } } },
+    'fields.Person.greeting: the service has no such list, and an added field takes only "scope".',
   ],
   [
     'a setting of types at an added type',
     { types: { Review: { byId: null } } },
-    'types.Review: the service has no type of that name, and an added type takes only "scope" and "tags".',
+    'types.Review: the service has no type of that name, and an added type takes only "scope".',
   ],
   [
-    'a setting of types beside the tags of an added type',
-    { types: { Review: { tags: ['a'], byId: null } } },
-    'types.Review: the service has no type of that name, and an added type takes only "scope" and "tags".',
+    'a setting of types beside the scope of an added type',
+    { types: { Review: { scope: 'ids', byId: null } } },
+    'types.Review: the service has no type of that name, and an added type takes only "scope".',
   ],
 ])('%s is refused with one line', async (_, overrides, mistake) => {
   const { code, stderr } = await run(['schema', 'print'], overrides, ADDED);
@@ -151,7 +140,7 @@ test.each<[string, object, string]>([
   expect(stderr).toContain(`has a mistake:\n- ${mistake}`);
 });
 
-test.each([[{ fields: { 'Person.greeting': PII } }], [{ types: { Review: { tags: ['pii'] } } }]])(
+test.each([[{ fields: { 'Person.greeting': PII } }], [{ types: { Review: PII } }]])(
   '%j for an added name is refused without gateway.config.ts, with how to load it',
   async (overrides) => {
     const ADVICE =
@@ -174,7 +163,7 @@ test('all mistakes are reported together', async () => {
   expect(stderr).toMatch(/adapters\.json, beside the schema snapshot, has 4 mistakes:/);
 });
 
-test('the schema that callers see does not change with scopes and tags', async () => {
+test('the schema that callers see does not change with scopes', async () => {
   const [withScopes, without] = await Promise.all([
     run(['schema', 'print'], scopes),
     run(['schema', 'print'], {}),
