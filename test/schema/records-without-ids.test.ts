@@ -116,6 +116,70 @@ function urlsOf({ edges }: Connection): string[] {
   return edges.map(({ node }) => node.url);
 }
 
+const NESTED = /* GraphQL */ `
+  type Query {
+    box(id: ID!): Box
+    boxes(first: Int, after: String): BoxPage!
+    settings: Settings
+  }
+  type Box {
+    id: ID!
+    notes(first: Int, after: String): NotePage!
+  }
+  type Settings {
+    notes(first: Int, after: String): NotePage!
+  }
+  type BoxPage {
+    items: [Box!]!
+    pageInfo: PageInfo!
+  }
+  type Note {
+    text: String!
+  }
+  type NotePage {
+    items: [Note!]!
+    pageInfo: PageInfo!
+  }
+  type PageInfo {
+    hasNextPage: Boolean!
+    endCursor: String
+  }
+`;
+
+/** Most have the same text, so that only their position distinguishes them. */
+function notes(of: string) {
+  return Array.from({ length: 120 }, (_, index) => ({ text: `${of} ${Math.floor(index / 60)}` }));
+}
+
+test('nested lists of records without ids get a list that is read whole, and no connection', async () => {
+  const box = (id: string) => ({ id, notes: (args: PageArgs) => pageOf(notes(`box ${id}`), args) });
+  const schema = makeExecutableSchema(NESTED, {
+    Query: {
+      box: (_: unknown, { id }: { id: string }) => box(id),
+      boxes: (_: unknown, args: PageArgs) => pageOf(['1', '2', '3'].map(box), args),
+      settings: () => ({ notes: (args: PageArgs) => pageOf(notes('settings'), args) }),
+    },
+  });
+  await using world = await startGatewayOverFake({ schema }, { snapshot: NESTED });
+  const { data, errors } = await world.ask(`{
+    box(id: "7") { allNotes { text } }
+    allBoxes { id allNotes { text } few: allNotes(limit: 61) { text } }
+    settings { allNotes { text } }
+  }`);
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    box: { allNotes: notes('box 7') },
+    allBoxes: ['1', '2', '3'].map((id) => ({
+      id,
+      allNotes: notes(`box ${id}`),
+      few: notes(`box ${id}`).slice(0, 61),
+    })),
+    settings: { allNotes: notes('settings') },
+  });
+  const refused = await world.ask('{ box(id: "7") { notesConnection { totalCount } } }');
+  expect(refused.errors![0]!.message).toMatch(/Cannot query field "notesConnection"/);
+});
+
 const ROWS = /* GraphQL */ `
   type Query {
     rows(first: Int, after: String): RowPage!
