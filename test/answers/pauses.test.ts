@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 /** Readers of large answers that would be easy to write without a pause. */
 import { expect, test } from 'vitest';
 import {

@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import { GraphQLError } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import type { AnswerError } from '../../src/answers/answer-errors.ts';

@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import { expect, test } from 'vitest';
 import { readEnvelope } from '../../src/answers/envelope.ts';
 import { parseJson, type Json } from '../../src/json.ts';

@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import { systemClock } from '../../src/clock.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type {

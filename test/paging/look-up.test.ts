@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';

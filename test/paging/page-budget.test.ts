@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createWalkSlots, type WalkSlot } from '../../src/paging/walk-slots.ts';

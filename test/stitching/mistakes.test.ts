@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { buildSchema } from 'graphql';
 import { expect, test } from 'vitest';

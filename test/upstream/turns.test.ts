@@ -1,3 +1,4 @@
+// Imports the engine's insides, and goes when the engine is replaced.
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { WALK_AGAIN_AFTER_MS } from '../../../src/paging/look-up.ts';
 import { idOf } from '../../../sandbox/person-list.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
 import {
@@ -11,6 +10,9 @@ import {
 } from '../../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../../support/gateway/gateway.ts';
 import { ManualClock } from '../../support/random/manual-clock.ts';
+
+/** How long a record that was not found is not looked for again. */
+const WALK_AGAIN_AFTER_MS = 30_000;
 
 const ENTITIES = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) { __typename ... on Person { id firstName } }
