@@ -1,0 +1,217 @@
+import { GraphQLError, type ValueNode } from 'graphql';
+import { makeExecutableSchema } from '../support/imitations/honest.ts';
+import { sameAnswers } from './side-by-side.ts';
+
+/* Cases of graphql-js about variables and abstract types. */
+
+const OBJECT = 'query ($in: TestInput) { object(in: $in) }';
+
+sameAnswers('input objects', echoing, [
+  ['written out', 'data', '{ object(in: { a: "foo", b: ["bar"], c: "baz" }) }'],
+  ['one value for a list', 'data', '{ object(in: { a: "foo", b: "bar", c: "baz" }) }'],
+  [
+    'a scalar that the service refuses',
+    'refused',
+    '{ object(in: { c: "foo", d: "FaultyValue" }) }',
+  ],
+  [
+    'variables in fields',
+    'data',
+    'query ($a: String, $c: String!, $b: [String]) { object(in: { a: $a, b: $b, c: $c }) }',
+    { variables: { c: 'C', a: null } },
+  ],
+  ['a variable', 'data', OBJECT, { variables: { in: { a: 'foo', b: ['bar'], c: 'baz' } } }],
+  ['a variable that is null', 'data', OBJECT, { variables: { in: null } }],
+  [
+    'a default that is used',
+    'data',
+    'query ($in: TestInput = { a: "foo", b: ["bar"], c: "baz" }) { object(in: $in) }',
+  ],
+  [
+    'null instead of the default',
+    'data',
+    'query ($in: TestInput = { c: "no" }) { object(in: $in) }',
+    { variables: { in: null } },
+  ],
+  [
+    'defaults of the fields of a variable',
+    'data',
+    'query ($in: Defaults) { defaults(in: $in) }',
+    { variables: { in: { b: 3 } } },
+  ],
+  ['a faulty scalar', 'refused', OBJECT, { variables: { in: { c: 'foo', d: 'FaultyValue' } } }],
+  ['a field that is missing', 'refused', OBJECT, { variables: { in: { a: 'foo', b: 'bar' } } }],
+  [
+    'several mistakes at once, deep inside',
+    'refused',
+    'query ($in: Nested) { nested(in: $in) }',
+    { variables: { in: { na: { a: 'foo', c: 7 } } } },
+  ],
+]);
+
+sameAnswers('enums', echoing, [
+  [
+    'as variables',
+    'data',
+    'query ($a: Colour, $b: [Colour!] = RED) { enum(in: $a) enums(in: $b) }',
+    { variables: { a: 'BLUE' } },
+  ],
+  [
+    'that do not exist',
+    'refused',
+    'query ($a: Colour) { enum(in: $a) }',
+    { variables: { a: 'PINK' } },
+  ],
+]);
+
+sameAnswers('scalars that may not be null', echoing, [
+  [
+    'a default of the argument, a variable that is left out',
+    'data',
+    'query ($v: String) { withDefault(in: $v) }',
+  ],
+  [
+    'a strict argument with a default, and null',
+    'errors',
+    'query ($v: String) { strictDefault(in: $v) text }',
+    { variables: { v: null } },
+  ],
+  [
+    'null in a variable',
+    'refused',
+    'query ($v: String!) { strict(in: $v) }',
+    { variables: { v: null } },
+  ],
+  [
+    'numbers and texts for an ID',
+    'data',
+    'query ($v: ID, $w: ID) { id(in: $v) b: id(in: $w) c: id(in: 7) d: id(in: "7") }',
+    { variables: { v: 7, w: '7' } },
+  ],
+  [
+    'a fraction for an Int',
+    'refused',
+    'query ($v: Int) { int(in: $v) }',
+    { variables: { v: 1.5 } },
+  ],
+]);
+
+sameAnswers('lists', echoing, [
+  [
+    'a list of lists',
+    'data',
+    'query ($v: [[Int]]) { lists(in: $v) }',
+    { variables: { v: [[1, 2], null, []] } },
+  ],
+  [
+    'a null in it',
+    'refused',
+    'query ($v: [String!]) { texts(in: $v) }',
+    { variables: { v: ['A', null] } },
+  ],
+  ['one value', 'data', 'query ($v: [String!]) { texts(in: $v) }', { variables: { v: 'A' } }],
+]);
+
+sameAnswers('interfaces and unions', zoo, [
+  [
+    'union: inline fragments',
+    'data',
+    '{ either { ... on Dog { name barks } ... on Cat { name meows } } }',
+  ],
+  [
+    'interface: named fragments, several on one type',
+    'data',
+    `{ pets { ...D ...C ...All ...D } } fragment D on Dog { barks friends { ...All } }
+     fragment C on Cat { meows } fragment All on Pet { name __typename }`,
+  ],
+  [
+    'a condition that is a union',
+    'data',
+    '{ pets { name ... on Either { __typename ... on Cat { meows } } } }',
+  ],
+  [
+    'interfaces of an interface',
+    'data',
+    '{ lives { kingdom ... on Mammal { legs } ... on Dog { mother { ...M ... on Dog { barks } } } } } fragment M on Mammal { legs mother { kingdom } }',
+  ],
+  [
+    'the same key with another field in each type',
+    'data',
+    '{ pets { ... on Dog { x: barks } ... on Cat { x: meows } } }',
+  ],
+  [
+    '__typename only in a fragment',
+    'data',
+    '{ pets { ... on Dog { __typename } } either { ... on Pet { t: __typename } } }',
+  ],
+  [
+    'fields of an abstract type that fail',
+    'errors',
+    '{ pets { name ... on Dog { fails } ... on Cat { strict: fails } } }',
+  ],
+  ['a type that is unknown', 'errors', '{ unknown { name } pets { name } }'],
+]);
+
+const echo = (_: unknown, args: object) => JSON.stringify(args);
+
+function echoing() {
+  const schema = makeExecutableSchema(
+    `scalar Complex
+     enum Colour { RED BLUE }
+     input TestInput { a: String b: [String] c: String! d: Complex }
+     input Nested { na: TestInput! nb: String! }
+     input Defaults { a: String = "A" b: Int! = 2 list: [Colour!] = [RED] }
+     type Query {
+       object(in: TestInput): String nested(in: Nested): String defaults(in: Defaults = { a: "whole" }): String
+       enum(in: Colour): String enums(in: [Colour!]): String text(in: String): String strict(in: String!): String
+       withDefault(in: String = "Hello"): String strictDefault(in: String! = "Hello"): String
+       id(in: ID): String int(in: Int): String lists(in: [[Int]]): String texts(in: [String!]): String
+     }`,
+    {},
+  );
+  for (const field of Object.values(schema.getQueryType()!.getFields())) field.resolve = echo;
+  Object.assign(schema.getType('Complex')!, {
+    parseValue,
+    parseLiteral: (node: ValueNode) => parseValue('value' in node && node.value),
+  });
+  return { schema };
+}
+
+function parseValue(value: unknown): string {
+  if (value === 'SerializedValue') return 'DeserializedValue';
+  throw new GraphQLError('Only one value is right.', { extensions: { code: 'FAULTY' } });
+}
+
+function zoo() {
+  const dog = { __typename: 'Dog', name: 'Odie', barks: true, kingdom: 'animals', legs: 4 };
+  const cat = { __typename: 'Cat', name: 'Garfield', meows: false, kingdom: 'animals', legs: 4 };
+  const mother = () => dog;
+  const schema = makeExecutableSchema(
+    `interface Life { kingdom: String }
+     interface Mammal implements Life { kingdom: String legs: Int mother: Mammal }
+     interface Pet { name: String friends: [Pet] }
+     type Dog implements Pet & Life & Mammal {
+       name: String barks: Boolean kingdom: String legs: Int mother: Mammal friends: [Pet] fails: String
+     }
+     type Cat implements Pet & Life & Mammal {
+       name: String meows: Boolean kingdom: String legs: Int mother: Mammal friends: [Pet] fails: String!
+     }
+     union Either = Dog | Cat
+     type Query { pets: [Pet] either: [Either] lives: [Life] unknown: Pet }`,
+    {
+      Query: {
+        pets: () => [dog, cat, null, dog],
+        either: () => [cat, Promise.resolve(dog)],
+        lives: () => [dog, cat],
+        unknown: () => ({ name: 'nobody knows' }),
+      },
+      Dog: { friends: () => [cat, dog], mother, fails },
+      Cat: { friends: () => [dog], mother, fails },
+    },
+  );
+  return { schema };
+}
+
+function fails(): never {
+  throw new Error('It has run away.');
+}
