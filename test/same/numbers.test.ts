@@ -1,14 +1,7 @@
-import fc from 'fast-check';
 import { buildSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  makeExecutableSchema,
-  pageOf,
-  PERSONS,
-  type PageArgs,
-} from '../support/imitations/honest.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
-import { canonical, Verbatim } from './exact-json.ts';
+import { makeExecutableSchema } from '../support/imitations/honest.ts';
+import { canonical } from './exact-json.ts';
 import { startSideBySide, type SideBySide } from './side-by-side.ts';
 
 /** JavaScript would write each of them differently, or as another number. */
@@ -76,105 +69,6 @@ describe('a number of an answer is passed on digit for digit', () => {
   );
 });
 
-describe('a number of a variable reaches the service digit for digit', () => {
-  test.each(SPELLINGS)('%s', async (number) => {
-    const value = new Verbatim(number);
-    const { through } = await echoing.expectSame({
-      query: 'query ($value: Any) { echo(value: $value) }',
-      variables: { value },
-    });
-    expect(through.data).toBe(`{"echo":${number}}`);
-    await echoing.expectSame({
-      query: 'query ($value: [Any!], $in: In) { echoes(values: $value) echoIn(in: $in) }',
-      variables: { value: [value, 1, value], in: { any: { b: [value], a: value }, list: [value] } },
-    });
-    await echoing.expectSame({
-      query: 'query ($value: Any) { echoIn(in: { any: [$value, 1], list: [1, $value] }) }',
-      variables: { value },
-    });
-  });
-
-  test.each(SPELLINGS.filter((text) => !text.includes('e400')))('%s, a Float', async (number) => {
-    const { sentText } = await echoing.both({
-      query: 'query ($float: Float) { float(value: $float) }',
-      variables: { float: new Verbatim(number) },
-    });
-    expect(sentText.map(canonical)).toEqual([expect.stringMatching(after(number))]);
-  });
-});
-
-test('any number of a variable reaches the service digit for digit', async () => {
-  const number = fc.stringMatching(/^-?(0|[1-9]\d{0,19})(\.\d{1,19})?([eE][+-]?\d{1,2})?$/);
-  await fc.assert(
-    fc.asyncProperty(number, async (text) => {
-      const { data } = await echoing.through({
-        query: 'query ($value: Any) { echo(value: $value) }',
-        variables: { value: new Verbatim(text) },
-      });
-      expect(data).toBe(`{"echo":${text}}`);
-    }),
-    { numRuns: randomRuns(300) },
-  );
-});
-
-describe('a number of a variable is found in the body of its request', () => {
-  const query =
-    '"query":"query ($value: Any, $other: Any) { echo(value: $value) other: echo(value: $other) }"';
-  test.each([
-    [
-      'behind other variables with brackets and quotes',
-      '"variables":{"x":["]}",{"\\"":"\\\\"}],"value":1.50}',
-    ],
-    [
-      'behind another one of 1,000 levels',
-      `"variables":{"x":${'['.repeat(1_000)}${']'.repeat(1_000)},"value":1.50}`,
-    ],
-    ['behind an earlier value of its name', '"variables":{"value":"a","value" : 1.50 }'],
-    ['behind earlier variables', '"variables":{"value":2},"variables":{"value":1.50}'],
-    ['under a name with escapes', '"\\u0076ariables":{"v\\u0061lue":1.50}'],
-  ])('%s', async (_, variables) => {
-    const { gateway } = echoing;
-    await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: ` { ${query} , ${variables} } `,
-    });
-    expect(gateway.upstream.received.at(-1)!.body).toContain('"variables":{"value":1.50}');
-  });
-
-  test.each(['null', '{}', '{"other":null}'])('where the variables are %s', async (variables) => {
-    const { gateway } = echoing;
-    const response = await gateway.fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: `{${query},"extensions":{"cost":1.50},"variables":${variables}}`,
-    });
-    expect(await response.json()).toEqual({ data: { echo: null, other: null } });
-  });
-});
-
-describe('filters that JavaScript cannot tell apart are of two lists', () => {
-  test.each([
-    ['1e400', '1e500'],
-    ['1e-400', '0'],
-    ['12345678.123456789', '12345678.1234567891'],
-    ['0.1', '0.1000000000000000055511151231257827021181583404541015625'],
-  ])('%s and %s', async (left, right) => {
-    await using persons = await startSideBySide({ schema: filteredSchema() });
-    const ask = async (min: string, position: string | null) => {
-      const { data, errors } = await persons.through({
-        query:
-          'query ($min: Any, $after: String) { personsConnection(first: 1, min: $min, after: $after) { edges { cursor } } }',
-        variables: { min: new Verbatim(min), after: position },
-      });
-      return { cursor: /"cursor":"([^"]+)"/.exec(data ?? '')?.[1], errors };
-    };
-    const { cursor } = await ask(left, null);
-    expect((await ask(left, cursor!)).errors).toBeUndefined();
-    expect((await ask(right, cursor!)).errors?.join()).toContain('CURSOR_INVALID');
-  });
-});
-
 describe('a literal number in an operation reaches the service digit for digit', () => {
   test.each(SPELLINGS.filter((text) => text !== '-0'))('%s', async (number) => {
     const { through } = await echoing.expectSame({ query: `{ echo(value: ${number}) }` });
@@ -191,23 +85,6 @@ test('the keys of a custom scalar keep their order, numeric keys included', asyn
   await answersSame('{"list":[{"any":{"z":1,"10":2,"2":3}}]}', '{ list { any } }');
 });
 
-test.each(['{"b":1,"1":2}', '{"b":1,"\\u0031":2}', '{"b":{"a":1,"1\\u00302":2}}'])(
-  'the keys of a variable keep their order, numeric keys included: %s',
-  async (text) => {
-    const { sentText } = await echoing.both({
-      query: 'query ($value: Any) { echo(value: $value) }',
-      variables: { value: new Verbatim(text) },
-    });
-    expect(sentText.map(canonical)).toEqual([
-      expect.stringContaining(`"variables":{"value":${canonical(text)}}`),
-    ]);
-  },
-);
-
-function after(number: string): RegExp {
-  return new RegExp(`:${number.replaceAll(/[.+]/g, '\\$&')}[,}]`);
-}
-
 async function answersSame(data: string, query = '{ any }'): Promise<void> {
   answer = `{"data":${data}}`;
   const { through } = await canned.expectSame({ query });
@@ -223,12 +100,4 @@ function echoSchema() {
      type Query { echo(value: Any): Any echoes(values: [Any!]): Any echoIn(in: In): Any float(value: Float): Float }`,
     { Query: { echo, echoes: echo, echoIn: echo, float: echo } },
   );
-}
-
-function filteredSchema() {
-  const persons = Array.from({ length: 3 }, (_, at) => ({ id: String(at) }));
-  const sdl = PERSONS.replace('persons(', 'persons(min: Any, ');
-  return makeExecutableSchema(`scalar Any type Person { id: ID! } ${sdl}`, {
-    Query: { persons: (_: unknown, args: PageArgs) => pageOf(persons, args) },
-  });
 }
