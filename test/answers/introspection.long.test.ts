@@ -6,11 +6,9 @@ import {
   executeSync,
   getIntrospectionQuery,
   parse,
-  printSchema,
   type IntrospectionQuery,
 } from 'graphql';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
-import { publishedSchemas } from '../same/published-schemas.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 
@@ -35,7 +33,6 @@ test('introspection is answered as graphql-js executes it', async () => {
     const expected = executeSync({ schema, document: parse(query), variableValues: variables });
     const answer = await gateway.ask(query, variables);
     expect(answer, query).toEqual(JSON.parse(JSON.stringify(expected)));
-    // The second answer comes from the pieces that are kept.
     expect(await gateway.ask(query, variables)).toEqual(answer);
   }
 });
@@ -86,14 +83,6 @@ test('answers to introspection are not kept beyond a few megabytes', async () =>
   expect((await memory()) - before).toBeLessThan(20 * MEGABYTE);
 });
 
-test('the SDL of the subgraph is kept once, however it is requested', async () => {
-  const gateway = await large();
-  expect(await sizeOf(gateway, '{ _service { sdl } }')).toBeGreaterThan(MEGABYTE / 2);
-  const before = await memory();
-  for (let i = 1; i <= 40; i += 1) await sizeOf(gateway, `{ a${i}: _service { sdl } }`);
-  expect((await memory()) - before).toBeLessThan(12 * MEGABYTE);
-});
-
 test('answers to introspection count against the memory for answers', async () => {
   const gateway = await start({ config: { answerBytes: 200_000 } });
   const { data, errors } = await gateway.ask(repeated(aliasesFrom('a')));
@@ -103,43 +92,6 @@ test('answers to introspection count against the memory for answers', async () =
     data: { __schema: { queryType: { name: 'Query' } } },
   });
 });
-
-test('callers who ask for the same at the same time share one value', async () => {
-  const snapshot = printSchema(publishedSchemas[0]![1]());
-  const gateway = await start({ snapshot, config: { answerBytes: 5 * MEGABYTE } });
-  const ask = () => sizeOf(gateway, repeated(['a', 'b']));
-  const sizes = new Set(await Promise.all(Array.from({ length: 10 }, ask)));
-  expect(sizes.size).toBe(1);
-  expect([...sizes][0]).toBeGreaterThan(MEGABYTE);
-});
-
-test('other callers are answered while a large schema is written', async () => {
-  const gateway = await large();
-  const writing = { isOver: false };
-  const answer = sizeOf(gateway, repeated(['a', 'b', 'c'])).finally(() => (writing.isOver = true));
-  let others = 0;
-  while (!writing.isOver) {
-    await gateway.ask('{ __typename }');
-    others += 1;
-    // Answered in a separate turn, as over a socket.
-    await setImmediate();
-  }
-  expect(await answer).toBeGreaterThan(MEGABYTE);
-  // It has more than a hundred pieces.
-  expect(others).toBeGreaterThan(10);
-});
-
-let started: Promise<TestGateway> | undefined;
-afterAll(async () => (await started)?.[Symbol.asyncDispose]());
-
-/** A gateway over a large schema, for several tests: its start takes a second. */
-function large(): Promise<TestGateway> {
-  started ??= startGatewayOverFake(
-    { persons: 0 },
-    { snapshot: printSchema(publishedSchemas[0]![1]()) },
-  );
-  return started;
-}
 
 function aliasesFrom(prefix: string): readonly string[] {
   return Array.from({ length: 25 }, (_, at) => `${prefix}${at}`);
