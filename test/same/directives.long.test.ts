@@ -168,32 +168,6 @@ test.each([
   expect(world.gateway.upstream.received).toEqual([]);
 });
 
-test('custom directives above and below a list that the gateway adds are not refused', async () => {
-  const world = await sideBySide({ schema: shopWithPersons() });
-  const query = `query ($yes: Boolean = true) @inContext(country: "FR") {
-      ...F ... @tag(name: "a") { ... { seen team(id: "1") @tag(name: "b") { ...T @include(if: $yes) } } }
-      person(id: "1") { ... @tag(name: "g") { id @tag(name: "h") } }
-      _entities(representations: [{ __typename: "Person", id: "1" }]) { ... on Person { id @tag(name: "i") } }
-    }
-    fragment F on Query { allPersons @skip(if: false) { id @tag(name: "c") ... @tag(name: "d") { id } } }
-    fragment T on Team { allMembers { ...P @tag(name: "e") } }
-    fragment P on Person @tag(name: "f") { id }`;
-  const { data, errors } = await world.through({ query });
-  expect(errors).toBeUndefined();
-  expect(JSON.parse(data!)).toMatchObject({
-    allPersons: [{ id: '1' }, { id: '2' }],
-    team: { allMembers: { length: 120 } },
-    person: { id: '1' },
-    _entities: [{ id: '1' }],
-  });
-  const sent = world.gateway.upstream.received.map(({ body }) => body);
-  expect(sent.length).toBeGreaterThan(3);
-  for (const body of sent) expect(body).toContain('@inContext(country');
-  const drains = sent.filter((body) => body.includes('persons('));
-  const written = drains.join().replaceAll('\\"', '"');
-  for (const name of ['c', 'd', 'g', 'h', 'i']) expect(written).toContain(`@tag(name: "${name}")`);
-});
-
 test('@skip and @include decide about every field of a connection', async () => {
   const world = await sideBySide({ schema: shopWithPersons() });
   const query = `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) {
