@@ -9,7 +9,6 @@ import { growth } from './benchmarks/growth.ts';
 import { interactive } from './benchmarks/interactive.ts';
 import { latency } from './benchmarks/latency.ts';
 import { pages } from './benchmarks/pages.ts';
-import { spellings } from './benchmarks/spellings.ts';
 import { start } from './benchmarks/start.ts';
 import { streaming } from './benchmarks/streaming.ts';
 import { wholeLists } from './benchmarks/whole-lists.ts';
@@ -19,7 +18,6 @@ import { printRows, verdict, type Benchmark, type Row } from './report.ts';
 const benchmarks: Record<string, Benchmark> = {
   pages,
   additions,
-  spellings,
   latency,
   'whole-lists': wholeLists,
   drains,

@@ -13,7 +13,7 @@ export interface UpstreamOptions {
   readonly latency?: number;
 }
 
-export type JsonStyle = 'compact' | 'pretty' | 'reversed keys' | 'with extensions';
+export type JsonStyle = 'compact' | 'pretty' | 'reversed keys';
 
 export type UpstreamCommand =
   /** Serves this many persons from now on. Each list keeps the answers that were prepared for it. */
@@ -130,19 +130,9 @@ function largePage({
 
 function styled(json: string, jsonStyle: JsonStyle): string {
   if (jsonStyle === 'compact') return json;
-  if (jsonStyle === 'with extensions') return `${json.slice(0, -1)},"extensions":${COST}}`;
   if (jsonStyle === 'pretty') return JSON.stringify(JSON.parse(json), null, 2);
   return JSON.stringify(withKeysReversed(JSON.parse(json)));
 }
-
-/** The cost of a request, in the form of Shopify's services. */
-const COST = JSON.stringify({
-  cost: {
-    requestedQueryCost: 52,
-    actualQueryCost: 52,
-    throttleStatus: { maximumAvailable: 1_000, currentlyAvailable: 948, restoreRate: 50 },
-  },
-});
 
 function withKeysReversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withKeysReversed);
