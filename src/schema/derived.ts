@@ -101,7 +101,7 @@ export interface PagedField {
   readonly nodeType: GraphQLCompositeType;
   /** What identifies a record together: `id`, unless adapters.json says otherwise. Empty if nothing does. */
   readonly identity: readonly FieldPath[];
-  /** The field of a page with the number of records of all pages, as the service counts them; undefined without one. */
+  /** The page's field with the number of records of all pages, which adapters.json names; undefined without one. */
   readonly count: string | undefined;
 }
 

@@ -76,6 +76,8 @@ describe('the SDL of the subgraph', () => {
     const snapshot = peopleSdl.replace('type PersonPage {', 'type PersonPage {\n    total: Int!');
     const overrides = {
       fields: {
+        'Query.people': { count: 'total' },
+        'Team.members': { count: 'total' },
         'PersonPage.total': { scope: 'count' },
         'SalaryPage.items': { scope: 'pay' },
         'Note.id': { scope: 'pii' },

@@ -26,7 +26,6 @@ const SDL = /* GraphQL */ `
     items: [Row!]!
     pageInfo: PageInfo!
     total: Int
-    size: Int
   }
   type Group {
     id: Int!
@@ -44,14 +43,18 @@ const SDL = /* GraphQL */ `
 
 /** How a list differs from one that is honest. */
 interface Habits {
-  /** The total of a page, by the number of records of the list and of the page. Default: that of the list. */
-  total?: (all: number, page: number) => unknown;
+  /** The total that a page reports. Default: the number of records of the list. */
+  total?: () => unknown;
   /** The list ends there, although it has more records. */
   endsAt?: number;
   records?: number;
 }
 
-async function startRows(habits: Habits = {}, overrides?: object): Promise<GatewayOverFake> {
+const COUNTED = {
+  fields: { 'Query.rows': { count: 'total' }, 'Group.rows': { count: 'total' } },
+};
+
+async function startRows(habits: Habits = {}, overrides: object = COUNTED) {
   const rows = Array.from({ length: habits.records ?? 130 }, (_, index) => ({ id: index + 1 }));
   const page = (args: PageArgs & { kind?: number | null }) => {
     const kept = rows.filter(({ id }) => args.kind == null || id % 2 === args.kind);
@@ -59,8 +62,7 @@ async function startRows(habits: Habits = {}, overrides?: object): Promise<Gatew
     return {
       items,
       pageInfo,
-      size: kept.length,
-      total: () => (habits.total ?? ((all) => all))(kept.length, items.length),
+      total: () => (habits.total ? habits.total() : kept.length),
     };
   };
   const group = (id: number) => ({ id, rows: page });
@@ -73,10 +75,6 @@ async function startRows(habits: Habits = {}, overrides?: object): Promise<Gatew
     },
   });
   return startGatewayOverFake({ schema }, { snapshot: SDL, overrides });
-}
-
-function counting(count: string | null) {
-  return { fields: { 'Query.rows': { count } } };
 }
 
 const TOTAL = 'query ($kind: Int) { rowsConnection(kind: $kind) { totalCount } }';
@@ -100,7 +98,7 @@ async function drained(world: GatewayOverFake): Promise<number> {
 }
 
 describe('totalCount', () => {
-  test('is one small request where the page has it, for each list with its filters', async () => {
+  test('is one small request where adapters.json names the field of the page, for each list with its filters', async () => {
     await using world = await startRows();
     expect(await totalOf(world)).toEqual({ total: 130, requests: 1 });
     const request = JSON.parse(world.upstream.received.at(-1)!.body) as { variables: object };
@@ -112,7 +110,16 @@ describe('totalCount', () => {
   test('of every list of the sandbox with results is one request', async () => {
     await using world = await startGatewayOverSandbox(
       { persons: 150, schema: 'results' },
-      { snapshot: readFileSync('schema/results.graphql', 'utf8') },
+      {
+        snapshot: readFileSync('schema/results.graphql', 'utf8'),
+        overrides: {
+          fields: {
+            'Query.persons': { count: 'count' },
+            'Query.personSources': { count: 'count' },
+            'Query.managers': { count: 'count' },
+          },
+        },
+      },
     );
     const before = world.sandbox.stats.requests.graphql;
     const { data } = await world.ask(
@@ -123,20 +130,6 @@ describe('totalCount', () => {
       managersConnection: { totalCount: expect.any(Number) },
     });
     expect(world.sandbox.stats.requests.graphql - before).toBe(3);
-  });
-
-  test('is counted by reading the list where the page has only its own count', async () => {
-    await using world = await startRows({ total: (_, page) => page });
-    expect(await totalOf(world)).toEqual({ total: 130, requests: 4 });
-    expect((await totalOf(world, 0)).total).toBe(65);
-    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
-  });
-
-  test('is counted by reading the list once a walk has found more than the service counts', async () => {
-    await using world = await startRows({ total: (all) => Math.min(all, 100) });
-    expect(await drained(world)).toBe(130);
-    expect((await totalOf(world)).total).toBe(130);
-    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
   });
 
   test('of nested lists comes along with their parents', async () => {
@@ -155,15 +148,12 @@ describe('totalCount', () => {
   test.each([0, 1, 2, 50, 51])('of a list of %i records is right', async (records) => {
     await using world = await startRows({ records });
     expect((await totalOf(world)).total).toBe(records);
-    await using pageCounts = await startRows({ records, total: (_, page) => page });
-    expect((await totalOf(pageCounts)).total).toBe(records);
   });
 
-  test('is not the count of a field that adapters.json excludes, and is the one that it names', async () => {
-    await using without = await startRows({}, counting(null));
-    expect(await totalOf(without)).toEqual({ total: 130, requests: 3 });
-    await using named = await startRows({ total: () => 7 }, counting('size'));
-    expect(await totalOf(named)).toEqual({ total: 130, requests: 1 });
+  test('is counted by reading the list where adapters.json names no field', async () => {
+    await using world = await startRows({ total: () => 7 }, {});
+    expect(await totalOf(world)).toEqual({ total: 130, requests: 3 });
+    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
   });
 });
 
@@ -187,16 +177,12 @@ describe('a walk', () => {
     },
   );
 
-  test('that finds as many is not, nor one of a page that only has its own count, nor a part of a list', async () => {
-    await using honest = await startRows();
-    await drained(honest);
-    await drained(honest);
-    await honest.ask('{ allRows(limit: 60) { id } rowsConnection(first: 60) { nodes { id } } }');
-    await using pageCounts = await startRows({ total: (_, page) => page });
-    await drained(pageCounts);
-    for (const { logged } of [honest, pageCounts]) {
-      expect(logged.filter(({ found }) => found !== undefined)).toEqual([]);
-    }
+  test('that finds as many is not, nor is a part of a list', async () => {
+    await using world = await startRows();
+    await drained(world);
+    await drained(world);
+    await world.ask('{ allRows(limit: 60) { id } rowsConnection(first: 60) { nodes { id } } }');
+    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
   });
 
   test.each([

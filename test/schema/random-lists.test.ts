@@ -10,13 +10,12 @@ interface Habits {
   readonly firstIsRequired: boolean;
   /** Names of filters, of which some are names of the gateway's own arguments. */
   readonly filters: readonly string[];
-  /** What the records are identified by: `nothing` and `values` are without an id. */
-  readonly identity: 'id' | 'nothing' | 'values';
+  /** What the records are identified by: without an id, by nothing or by the field that adapters.json names. */
+  readonly identity: 'id' | 'nothing' | 'value';
   readonly items: 'objects' | 'interfaces';
   readonly isNullable: boolean;
-  /** What the page's count counts. */
-  readonly count: 'none' | 'all' | 'page' | 'atMost20';
-  readonly countName: string;
+  /** Whether the page has a field that counts all records, which adapters.json names. */
+  readonly isCounted: boolean;
   readonly cap: number;
   readonly records: number;
   readonly isNested: boolean;
@@ -35,11 +34,10 @@ const HABITS: fc.Arbitrary<Habits> = fc.record({
   cursor: fc.constantFrom('after', 'afterCursor', 'cursor', 'pageCursor', 'startAfter'),
   firstIsRequired: fc.boolean(),
   filters: fc.subarray(['limit', 'last', 'before', 'beforeCursor', 'named']),
-  identity: fc.constantFrom('id', 'nothing', 'values'),
+  identity: fc.constantFrom('id', 'nothing', 'value'),
   items: fc.constantFrom('objects', 'interfaces'),
   isNullable: fc.boolean(),
-  count: fc.constantFrom('none', 'all', 'page', 'atMost20'),
-  countName: fc.constantFrom('count', 'total', 'totalCount'),
+  isCounted: fc.boolean(),
   cap: fc.constantFrom(7, 12, 50, 200),
   records: fc.nat(130),
   isNested: fc.boolean(),
@@ -148,14 +146,11 @@ interface World extends GatewayOverFake {
 }
 
 async function startWorld(habits: Habits): Promise<World> {
-  const { cursor, cap, count, countName, identity, isNested } = habits;
+  const { cursor, cap, isCounted, identity, isNested } = habits;
   const sdl = sdlOf(habits);
   const rows = Array.from({ length: habits.records }, (_, index) => ({
     __typename: typeAt(index, habits),
     id: index,
-    // Two of them together are different in each record.
-    owner: { name: `o${index % 11}` },
-    kind: Math.floor(index / 11),
     value: `v${index}`,
   }));
   const page = (args: PageArgs & Record<string, unknown>) => {
@@ -165,13 +160,7 @@ async function startWorld(habits: Habits): Promise<World> {
       { first: args.first ?? null, after: after ?? null },
       cap,
     );
-    const counts = {
-      none: 0,
-      all: rows.length,
-      page: items.length,
-      atMost20: Math.min(rows.length, 20),
-    };
-    return { __typename: 'RowPage', items, pageInfo, [countName]: counts[count] };
+    return { __typename: 'RowPage', items, pageInfo, count: rows.length };
   };
   let refusesPages = false;
   const list = (_: unknown, args: PageArgs & Record<string, unknown>) =>
@@ -185,12 +174,17 @@ async function startWorld(habits: Habits): Promise<World> {
     ...(isNested && { Box: { rows: list } }),
   };
   const key = isNested ? 'Box.rows' : 'Query.rows';
-  const overrides = identity === 'values' && {
-    fields: { [key]: { identity: ['owner.name', 'kind'] } },
+  const overrides = {
+    fields: {
+      [key]: {
+        ...(isCounted && { count: 'count' }),
+        ...(identity === 'value' && { identity: ['value'] }),
+      },
+    },
   };
   const started = await startGatewayOverFake(
     { schema: makeExecutableSchema(sdl, resolvers) },
-    { snapshot: sdl, ...(overrides && { overrides }) },
+    { snapshot: sdl, overrides },
   );
   return { ...started, refusePages: () => void (refusesPages = true) };
 }
@@ -217,7 +211,7 @@ function missing(id: number, { byId, hasPublicForm }: Habits): object | undefine
 }
 
 function sdlOf(habits: Habits): string {
-  const { cursor, filters, firstIsRequired, items, count, countName, identity } = habits;
+  const { cursor, filters, firstIsRequired, items, isCounted, identity } = habits;
   const args = [
     `first: Int${firstIsRequired ? '!' : ''}`,
     `${cursor}: String`,
@@ -234,7 +228,7 @@ function sdlOf(habits: Habits): string {
   ];
   const [rows, box, row] = results.map(({ type }) => type);
   const list = `rows(${args.join(', ')}): ${rows}!`;
-  const fields = `${identity === 'id' ? 'id: Int!' : ''} owner: Owner! kind: Int! value: String!`;
+  const fields = `${identity === 'id' ? 'id: Int!' : ''} value: String!`;
   /** Defines an object type, with what it has from the results that are interfaces. */
   const object = (name: string, ownFields: string, ...above: readonly string[]) => {
     const interfaces = [
@@ -261,11 +255,10 @@ function sdlOf(habits: Habits): string {
     }
     ${object('RowPublic', 'id: Int! value: String!')}
     ${object('RowError', 'code: String! message: String!')}
-    type Owner { name: String! }
     ${object(
       'RowPage',
       `items: [Row${habits.isNullable ? '' : '!'}]! pageInfo: PageInfo!
-      ${count === 'none' ? '' : `${countName}: Int!`}`,
+      ${isCounted ? 'count: Int!' : ''}`,
     )}
     type PageInfo { hasNextPage: Boolean! endCursor: String }`;
 }

@@ -316,7 +316,7 @@ function choose(
   const paged = {
     ...verdict,
     ...(identity && { identity }),
-    ...(count !== undefined && { count: count ?? undefined }),
+    ...(count !== undefined && { count }),
   };
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
   if (isInterfaceType(parent)) {
@@ -368,7 +368,7 @@ function reasons(
     ...(count === undefined
       ? []
       : [
-          `${count} of its pages ${connection ? 'is its totalCount' : 'is compared with what is read'}, once it has proved to count all pages.`,
+          `${count} of its pages ${connection ? 'is its totalCount' : 'is compared with what is read'}, as adapters.json says.`,
         ]),
   ];
 }

@@ -219,10 +219,9 @@ function mistakesOfCount(
   { pageType: page }: PagedField,
   { count }: FieldOverride,
 ): string[] {
-  if (count == null || isCount(page.getFields()[count])) return [];
+  if (count === undefined || isCount(page.getFields()[count])) return [];
   return [
-    `fields.${key}.count: ${page.name} has no field ${count}: Int. Write one with the number of records of all pages, ` +
-      'or null if it has none.',
+    `fields.${key}.count: ${page.name} has no field ${count}: Int. Write one with the number of records of all pages.`,
   ];
 }
 

@@ -331,7 +331,7 @@ function judgeField(
     recordType: records.ofType,
     nodeType,
     identity: hasIds(nodeType, schema) ? [['id']] : [],
-    count: COUNTS.find((name) => isCount(page.getFields()[name])),
+    count: undefined,
   };
 }
 
@@ -356,9 +356,6 @@ function pageOf(
         `"fields": { "${list}": { "member": "${only.name}" } }`
     : `${member} is not a page of ${String(page)}, as ${names} is`;
 }
-
-/** The usual names of a page's field with the number of records of all pages. */
-const COUNTS = ['totalCount', 'total', 'count'];
 
 export function isCount(field: GraphQLField<unknown, unknown> | undefined): boolean {
   return (

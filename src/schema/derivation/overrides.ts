@@ -41,8 +41,8 @@ const FIELD = z.strictObject({
   connection: NAME.optional(),
   page: z.int().positive().optional(),
   identity: z.array(PATH).min(1).optional(),
-  /** Null: no field of the page has the number of records of all pages. */
-  count: NAME.nullable().optional(),
+  /** The page's field with the number of records of all pages. */
+  count: NAME.optional(),
   /** The type that is the page, where several types of a result are pages. */
   member: NAME.optional(),
   /** The argument with the cursor, where several may be the one. */
