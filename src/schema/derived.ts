@@ -99,7 +99,7 @@ export interface PagedField {
   /** One element of `items`, with the upstream's nullability. */
   readonly recordType: GraphQLOutputType;
   readonly nodeType: GraphQLCompositeType;
-  /** What identifies a record together: `id`, unless adapters.json says otherwise. Empty if nothing does. */
+  /** What identifies a record: its `id`, or the field that adapters.json names. Empty if nothing does. */
   readonly identity: readonly FieldPath[];
   /** The page's field with the number of records of all pages, which adapters.json names; undefined without one. */
   readonly count: string | undefined;

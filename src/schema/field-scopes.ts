@@ -1,23 +1,14 @@
 import {
   getNamedType,
-  isObjectType,
   type DocumentNode,
   type FieldNode,
   type GraphQLCompositeType,
-  type GraphQLNamedType,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
 import { onlyOperation, visitFields, type Need, type ScopedUse } from '../selections.ts';
 import type { Guard } from './derivation/overrides.ts';
-import {
-  fieldAt,
-  objectTypesOf,
-  type Adapter,
-  type DerivedField,
-  type Entity,
-  type FieldPath,
-} from './derived.ts';
+import { fieldAt, objectTypesOf, type Adapter, type DerivedField, type Entity } from './derived.ts';
 
 /** Scopes by the name of a type, or the coordinate of a field. */
 export type ScopesByPlace = ReadonlyMap<string, readonly string[]>;
@@ -111,15 +102,9 @@ function sourcesOfList({ parent, name, result, pageType }: Adapter): string[] {
 /** The places of its records that are always read: cursors contain what identifies a record. */
 function sourcesOfRecords(schema: GraphQLSchema, { nodeType, identity }: Adapter): string[] {
   const fields = objectTypesOf(schema, nodeType).flatMap((type) =>
-    identity.flatMap((path) => fieldsOn(type, path)),
+    identity.flatMap(([name = '']) => (type.getFields()[name] ? [`${type.name}.${name}`] : [])),
   );
   return [nodeType.name, ...fields];
-}
-
-function fieldsOn(type: GraphQLNamedType, [name, ...further]: FieldPath): string[] {
-  const field = name === undefined || !isObjectType(type) ? undefined : type.getFields()[name];
-  if (!field) return [];
-  return [`${type.name}.${field.name}`, ...fieldsOn(getNamedType(field.type), further)];
 }
 
 /** The places that the lookup of a record by its id uses. */

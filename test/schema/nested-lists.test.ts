@@ -331,7 +331,7 @@ async function over(config: { mutations?: 'all'; drainMaxItems?: number }): Prom
     { schema: fullService().schema },
     {
       snapshot: fullSdl,
-      overrides: { fields: { 'Candidate.history': { identity: ['at', 'text'] } } },
+      overrides: { fields: { 'Candidate.history': { identity: 'at' } } },
       config,
     },
   );

@@ -178,7 +178,7 @@ async function startWorld(habits: Habits): Promise<World> {
     fields: {
       [key]: {
         ...(isCounted && { count: 'count' }),
-        ...(identity === 'value' && { identity: ['value'] }),
+        ...(identity === 'value' && { identity: 'value' }),
       },
     },
   };

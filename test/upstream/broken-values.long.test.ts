@@ -414,7 +414,7 @@ function startRich(config: TestGatewayOptions['config'] = {}) {
     { schema },
     {
       snapshot: fullSdl,
-      overrides: { fields: { 'Query.events': { identity: ['at', 'text'] } } },
+      overrides: { fields: { 'Query.events': { identity: 'at' } } },
       config: { mutations: 'all', ...config },
     },
   );

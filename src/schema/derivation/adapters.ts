@@ -315,7 +315,7 @@ function choose(
   if (skip) return 'adapters.json skips it.';
   const paged = {
     ...verdict,
-    ...(identity && { identity }),
+    ...(identity !== undefined && { identity: [[identity]] }),
     ...(count !== undefined && { count }),
   };
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
@@ -380,9 +380,8 @@ function identityReasons(
   override: FieldOverride,
   schema: GraphQLSchema,
 ): string[] {
-  if (override.identity) {
-    const paths = identity.map((path) => path.join('.')).join(', ');
-    return [`adapters.json identifies its records by ${paths}.`];
+  if (override.identity !== undefined) {
+    return [`adapters.json identifies its records by ${override.identity}.`];
   }
   const without = objectTypesOf(schema, nodeType).filter((type) => !isIdentified(type, [['id']]));
   if (identity.length > 0) {
@@ -393,7 +392,7 @@ function identityReasons(
   }
   return [
     `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
-      'If other fields together identify a record, write them in adapters.json: ' +
+      'If another field identifies a record, write it in adapters.json: ' +
       `${identityToWrite(coordinate, without)}.`,
   ];
 }

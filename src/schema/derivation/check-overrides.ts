@@ -102,7 +102,7 @@ export function checkOverrides(
     { identity, connection }: FieldOverride,
   ): string[] {
     const nodeTypes = objectTypesOf(schema, nodeType);
-    if (!identity) {
+    if (identity === undefined) {
       return detected.length === 0 && connection !== undefined
         ? [
             `fields.${key}.connection: it gets no connection, because ${nodeType.name} has no plain field id. ` +
@@ -110,10 +110,8 @@ export function checkOverrides(
           ]
         : [];
     }
-    return identity.flatMap((path) => {
-      const mistakes = nodeTypes.flatMap((type) => identityMistake(type, path) ?? []);
-      return [...new Set(mistakes)].map((mistake) => `fields.${key}.identity: ${mistake}`);
-    });
+    const mistakes = nodeTypes.flatMap((type) => identityMistake(type, identity) ?? []);
+    return [...new Set(mistakes)].map((mistake) => `fields.${key}.identity: ${mistake}`);
   }
 
   /** The types of the lists that get a connection. */
@@ -121,8 +119,8 @@ export function checkOverrides(
     return new Set(
       lists.flatMap(({ coordinate, verdict }) => {
         if (typeof verdict === 'string') return [];
-        const identity = fields.get(coordinate)?.identity ?? verdict.identity;
-        return identity.length > 0 ? [verdict.nodeType] : [];
+        const isNamed = fields.get(coordinate)?.identity !== undefined;
+        return isNamed || verdict.identity.length > 0 ? [verdict.nodeType] : [];
       }),
     );
   }

@@ -164,77 +164,56 @@ function single<T>(all: readonly T[]): T | undefined {
 }
 
 /** Whether the records of a type have all of these values. */
-export function isIdentified(type: GraphQLCompositeType, paths: readonly FieldPath[]): boolean {
-  return isObjectType(type) && paths.every((path) => whyNotIdentifying(type, path) === undefined);
+export function isIdentified(type: GraphQLCompositeType, fields: readonly FieldPath[]): boolean {
+  return (
+    isObjectType(type) &&
+    fields.every(([name]) => name !== undefined && whyNotIdentifying(type, name) === undefined)
+  );
 }
 
-/** Why a path does not lead to a value that can identify a record, and what to write instead; undefined if it does. */
-export function identityMistake(type: GraphQLObjectType, path: FieldPath): string | undefined {
-  const why = whyNotIdentifying(type, path);
-  return why && `${why} ${insteadOf(type)}`;
+/** Why a field cannot identify a record, and what to write instead; undefined if it can. */
+export function identityMistake(type: GraphQLObjectType, name: string): string | undefined {
+  const why = whyNotIdentifying(type, name);
+  if (why === undefined) return undefined;
+  const [likely] = likelyIdentities(type);
+  return `${why} Write the name of a scalar field${likely === undefined ? '' : `, such as ${likely}`}.`;
 }
 
-function whyNotIdentifying(type: GraphQLObjectType, path: FieldPath): string | undefined {
-  let on = type;
-  for (const [at, name] of path.entries()) {
-    const field = on.getFields()[name];
-    const place = path.slice(0, at + 1).join('.');
-    if (!field) return `${on.name} has no field ${name}.`;
-    if (field.args.some(isRequiredArgument)) return `${place} has required arguments.`;
-    const inner = getNullableType(field.type);
-    if (isListType(inner)) return `${place} is a list.`;
-    const isLast = at === path.length - 1;
-    if (isLast && isLeafType(inner)) {
-      return inner === GraphQLBoolean ? `${place} is a Boolean.` : undefined;
-    }
-    if (isLast) return `${place} is not a scalar.`;
-    if (!isObjectType(inner)) return `${place} is not an object.`;
-    on = inner;
-  }
-  return undefined;
+function whyNotIdentifying(type: GraphQLObjectType, name: string): string | undefined {
+  const field = type.getFields()[name];
+  if (!field) return `${type.name} has no field ${name}.`;
+  if (field.args.some(isRequiredArgument)) return `${name} has required arguments.`;
+  const value = getNullableType(field.type);
+  if (isListType(value)) return `${name} is a list.`;
+  if (!isLeafType(value)) return `${name} is not a scalar.`;
+  return value === GraphQLBoolean ? `${name} is a Boolean.` : undefined;
 }
 
 /**
- * What to write in adapters.json for a list whose records have no id: their references to other records, or else their
- * scalars. Whether these identify a record depends on the service.
+ * What to write in adapters.json for a list whose records have no id: a scalar that looks like an id, or else their first
+ * one. Whether it identifies a record depends on the service.
  *
  * @param list for example `Query.responses` @param types of its records
  */
 export function identityToWrite(list: string, types: readonly GraphQLObjectType[]): string {
   const [first, ...others] = types;
-  const paths = (first ? likelyIdentity(first) : []).filter((path) =>
-    others.every((type) => isIdentified(type, [path])),
+  const name = (first ? likelyIdentities(first) : []).find((field) =>
+    others.every((type) => isIdentified(type, [[field]])),
   );
-  const written = paths.length > 0 ? paths.map((path) => JSON.stringify(path.join('.'))) : ['"…"'];
-  return `"fields": { "${list}": { "identity": [${written.join(', ')}] } }`;
+  return `"fields": { "${list}": { "identity": ${JSON.stringify(name ?? '…')} } }`;
 }
 
-function likelyIdentity(type: GraphQLObjectType): readonly FieldPath[] {
-  const references = fieldsOf(type).flatMap((field): FieldPath[] => {
-    const of = getNullableType(field.type);
-    if (isObjectType(of) && isIdentified(of, [['id']])) return [[field.name, 'id']];
-    return isLeafType(of) && (of.name === 'ID' || /(^id|Id|ID)$/.test(field.name))
-      ? [[field.name]]
-      : [];
-  });
-  if (references.length > 0) return references;
-  return fieldsOf(type)
-    .filter(
-      (field) => isLeafType(getNullableType(field.type)) && !isEnumType(getNamedType(field.type)),
-    )
-    .map(({ name }) => [name])
-    .filter((path) => isIdentified(type, [path]));
+/** The scalars that are not enums, those that look like an id first. */
+function likelyIdentities(type: GraphQLObjectType): readonly string[] {
+  const scalars = Object.values(type.getFields()).filter(
+    ({ name, type: of }) =>
+      !isEnumType(getNamedType(of)) && whyNotIdentifying(type, name) === undefined,
+  );
+  return [...scalars.filter(looksLikeId), ...scalars].map(({ name }) => name);
 }
 
-function insteadOf(type: GraphQLObjectType): string {
-  const paths = likelyIdentity(type).map((path) => path.join('.'));
-  return paths.length > 0
-    ? `Write paths through objects to scalars, such as ${paths.join(', ')}.`
-    : 'Write paths through objects to scalars.';
-}
-
-function fieldsOf(type: GraphQLObjectType): readonly GraphQLField<unknown, unknown>[] {
-  return Object.values(type.getFields()).filter((field) => !field.args.some(isRequiredArgument));
+function looksLikeId({ name, type }: GraphQLField<unknown, unknown>): boolean {
+  return getNamedType(type).name === 'ID' || /(^id|Id|ID)$/.test(name);
 }
 
 /** A field that returns several records, page by page or not. */

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { OperatorMistake } from '../../errors.ts';
-import type { FieldPath } from '../derived.ts';
 
 /*
  * adapters.json: the operator overrides the result of the detection, and restricts who may read what.
@@ -12,11 +11,6 @@ const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write',
 const NAME = z
   .string()
   .regex(/^(?!__|_rs)[_A-Za-z]\w*$/, 'must be a GraphQL name that begins neither with __ nor _rs');
-
-const PATH = z
-  .string()
-  .regex(/^[_A-Za-z]\w*(\.[_A-Za-z]\w*)*$/, 'must be names of fields joined by dots')
-  .transform((path): FieldPath => path.split('.'));
 
 /** As OAuth writes it (RFC 6749, 3.3), without what separates the scopes of an API key. */
 const SCOPE = z
@@ -40,7 +34,8 @@ const FIELD = z.strictObject({
   all: NAME.optional(),
   connection: NAME.optional(),
   page: z.int().positive().optional(),
-  identity: z.array(PATH).min(1).optional(),
+  /** The field that identifies a record, where none is called `id`. */
+  identity: NAME.optional(),
   /** The page's field with the number of records of all pages. */
   count: NAME.optional(),
   /** The type that is the page, where several types of a result are pages. */
