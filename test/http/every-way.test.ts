@@ -115,6 +115,12 @@ type Row = readonly [name: string, sent: SentRequest, status: number, expected: 
 const REFUSED: readonly Row[] = [
   // Where the request comes from.
   ['a foreign host name', { host: 'evil.example', ...ME }, 421, 'FORBIDDEN'],
+  [
+    'GraphiQL under a foreign host name',
+    { method: 'GET', host: 'evil.example', headers: { accept: 'text/html' } },
+    421,
+    undefined,
+  ],
   ['an unknown path', { path: '/elsewhere', ...ME }, 404, undefined],
   ['a path that ends like a probe', { path: '//evil/graphql?x=/health', ...ME }, 404, undefined],
   ['no credential', { headers: anonymous, ...ME }, 401, 'UNAUTHENTICATED'],
@@ -199,6 +205,12 @@ const REFUSED: readonly Row[] = [
     'OPERATION_TOO_COMPLEX',
   ],
   ['fields', query(`{ me { ${SPREADS[0]}} } ${FRAGMENTS.join(' ')}`), 400, 'OPERATION_TOO_COMPLEX'],
+  [
+    'selections of one field',
+    { to: 'open', ...query(`{ me { ${'id '.repeat(101)} } }`) },
+    400,
+    'OPERATION_TOO_COMPLEX',
+  ],
   ['a name', query(`{ ${'a'.repeat(256)}: __typename }`), 400, 'OPERATION_TOO_COMPLEX'],
 ];
 
@@ -209,6 +221,13 @@ const ANSWERED: readonly Row[] = [
   ['a type name', query('{ __typename }'), 200, { data: { __typename: 'Query' } }],
   ['a field of the service', ME, 200, { data: { me: { id: 1 } } }],
   ['a GET', inAddress('{ me { id } }'), 200, { data: { me: { id: 1 } } }],
+  // Yoga's own health check would answer this address.
+  [
+    'an address that ends like a probe',
+    { path: '/graphql?x=/health', ...ME },
+    200,
+    { data: { me: { id: 1 } } },
+  ],
   [
     'variables, and one of two operations',
     query(`query A { __typename } ${BY_ID.replace('query', 'query B')}`, {
