@@ -143,6 +143,12 @@ describe.each(WAYS)('an operation that a plugin replaces in %s', (_, replacedBy)
       { introspection: false },
       'BAD_USER_INPUT',
     ],
+    [
+      'asks for the SDL where nobody may',
+      '{ _service { sdl } }',
+      { introspection: false },
+      'FORBIDDEN',
+    ],
     ['has a name of the gateway', '{ _rsPage: __typename }', {}, 'BAD_USER_INPUT'],
   ])('is refused if it %s', async (__, query, config, code) => {
     const { data, errors } = await request(query, config);

@@ -143,3 +143,10 @@ describe('hooks see true values', () => {
     expect(observed.results).toEqual([]);
   });
 });
+
+test.each(REFUSED.filter(({ name }) => name.endsWith(' credential')))(
+  'with $name, no hook but that of the response is called',
+  async (request) => {
+    expect((await seenOf(request)).hooks).toEqual(['response']);
+  },
+);
