@@ -84,11 +84,14 @@ async function startRows() {
     { schema: makeExecutableSchema(SDL, resolvers) },
     { snapshot: SDL },
   );
-  return Object.assign(world, { failing });
+  return Object.assign(world, { ids, failing });
 }
 
 interface Connection {
-  readonly edges: readonly { readonly node: { readonly id: string } | null }[];
+  readonly edges: readonly {
+    readonly cursor: string;
+    readonly node: { readonly id: string } | null;
+  }[];
 }
 
 describe.each(['rowsConnection', 'strictRowsConnection'])('a window of %s', (field) => {
@@ -103,6 +106,49 @@ describe.each(['rowsConnection', 'strictRowsConnection'])('a window of %s', (fie
   });
 });
 
+test.each(['not read before', 'read to its end before'])(
+  'a window has no error of a record outside of it, in a list %s',
+  async (how) => {
+    await using world = await startRows();
+    const read = (args: string) => readConnection(world, 'rowsConnection', args);
+    if (how !== 'not read before') await world.ask('{ allRows { id value } }');
+    const { edges } = (await read('first: 120')).connection!;
+    const cursorOf = (at: number) => `"${edges[at]!.cursor}"`;
+    for (const id of ['30', '60', '63', '66', '128']) world.failing.add(id);
+    for (const [args, expected] of [
+      ['last: 1', ['129']],
+      ['last: 0', []],
+      [`last: 2, before: ${cursorOf(63)}`, ['61', '62']],
+      [`first: 2, after: ${cursorOf(60)}, before: ${cursorOf(66)}`, ['61', '62']],
+      [`first: 2, after: ${cursorOf(63)}`, ['64', '65']],
+      [`first: 0, after: ${cursorOf(29)}`, []],
+    ] as const) {
+      const answer = await read(args);
+      expect([args, answer.errors, idsOf(answer)]).toEqual([args, undefined, expected]);
+    }
+  },
+);
+
+test('the cursor of a record that fails skips none of the others', async () => {
+  await using world = await startRows();
+  const read = (args: string) => readConnection(world, 'rowsConnection', args);
+  const { edges: whole } = (await read('first: 120')).connection!;
+  for (const at of [0, 3, 48, 49, 50, 61]) world.failing.add(String(at));
+  const { edges: failed } = (await read('first: 120')).connection!;
+  for (const edges of [whole, failed]) {
+    for (const at of [0, 3, 48, 49, 50, 61]) {
+      // What stood in front of the cursor may be repeated.
+      const after = idsOf(await read(`first: 60, after: "${edges[at]!.cursor}"`));
+      const next = world.ids.slice(at + 1).find((id) => !world.failing.has(id))!;
+      const from = after.indexOf(next);
+      expect([at, from]).toEqual([at, expect.toSatisfy((found: number) => found >= 0)]);
+      const shown = world.ids.map((id) => (world.failing.has(id) ? null : id));
+      const start = Number(next) - from;
+      expect(after).toEqual(shown.slice(start, start + 60));
+    }
+  }
+});
+
 test('a page with a record that failed is requested once where no cursor of it is wanted', async () => {
   await using world = await startRows();
   world.failing.add('3');
@@ -113,9 +159,13 @@ test('a page with a record that failed is requested once where no cursor of it i
 
 async function readConnection(world: TestGateway, field: string, args: string) {
   const { data, errors } = await world.ask<Record<string, Connection | null>>(
-    `{ ${field}(${args}) { edges { node { id value } } } }`,
+    `{ ${field}(${args}) { edges { cursor node { id value } } } }`,
   );
   return { connection: data[field] ?? null, errors };
+}
+
+function idsOf({ connection }: { connection: Connection | null }) {
+  return connection!.edges.map(({ node }) => node?.id ?? null);
 }
 
 test('a page of records without ids is requested once, although a record of it failed', async () => {
