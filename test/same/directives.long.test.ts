@@ -12,7 +12,9 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { expect, test } from 'vitest';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
+import { json } from '../support/imitations/scripted.ts';
 import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
 import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';
@@ -291,6 +293,30 @@ test('an operation whose fields are all skipped is answered with an empty object
     query: 'query ($on: Boolean!) { shop { name @skip(if: $on) } }',
     variables: { on: true },
   });
+});
+
+test.each([
+  ['fields of the service', '{ persons(first: 1) { items { id firstName @skip(if: $n) } } }'],
+  ['a drain', '{ allPersons(limit: 1) { id ... @include(if: $n) { firstName } } }'],
+  ['a connection', '{ personsConnection(first: 1) { nodes { id } totalCount @include(if: $n) } }'],
+])('null for a condition is an error in %s', async (_, selected) => {
+  await using gateway = await startGatewayOverFake();
+  const { errors } = await gateway.ask(`query ($n: Boolean = true) ${selected}`, { n: null });
+  expect(errors?.length).toBeGreaterThan(0);
+  expect((await gateway.ask(`query ($n: Boolean = true) ${selected}`)).errors).toBeUndefined();
+});
+
+test('a mutation with null for a condition is not sent, because some services take null for false', async () => {
+  await using gateway = await startGatewayOverFake(
+    {},
+    { snapshot: 'type Query { a: Int } type Mutation { put: Int }', config: { mutations: 'all' } },
+  );
+  gateway.upstream.answer(json({ data: { put: 1, again: 2 } }));
+  const query = 'mutation ($n: Boolean = true) { put again: put @skip(if: $n) }';
+  const { data, errors } = await gateway.ask(query, { n: null });
+  expect([data ?? null, errors]).toEqual([null, [expect.anything()]]);
+  expect(gateway.upstream.received).toHaveLength(0);
+  expect((await gateway.ask(query, { n: false })).data).toEqual({ put: 1, again: 2 });
 });
 
 /** The custom directives that reached the service in the operation and its fragments. */
