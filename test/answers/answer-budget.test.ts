@@ -126,20 +126,6 @@ function release(operation: Operation): void {
   operation.held.release();
 }
 
-test('a piece that an operation waits for at two places is released when the operation ends', async () => {
-  const budget = createAnswerBudget(MAX, new ManualClock());
-  const [first, second] = [budget.open(), budget.open()];
-  const [large, shared] = [{}, {}];
-  void first.hold(large, 80);
-  const [firstWait, secondWait] = [second.hold(shared, 30), second.hold(shared, 30)];
-  first.release();
-  await firstWait;
-  await secondWait;
-  expect(budget.load).toEqual({ bytes: 30, waiting: 0 });
-  second.release();
-  expect(budget.load).toEqual({ bytes: 0, waiting: 0 });
-});
-
 test('an operation that is too large on its own is refused without a time to try again', () => {
   const budget = createAnswerBudget(MAX, new ManualClock());
   const operation = budget.open();
@@ -157,36 +143,4 @@ test('waiting pieces are limited too, since they are in memory: more are refused
   expect(() => third.hold({}, 60)).toThrow(
     expect.objectContaining({ extensions: expect.objectContaining({ code: 'RATE_LIMITED' }) }),
   );
-});
-
-test('an operation that holds something is served before one that holds nothing yet', async () => {
-  const budget = createAnswerBudget(MAX, new ManualClock());
-  const [small, large, newcomer] = [budget.open(), budget.open(), budget.open()];
-  void small.hold({}, 20);
-  void large.hold({}, 60);
-  void newcomer.hold({}, 70);
-  const more = small.hold({}, 30);
-  large.release();
-  await more;
-  expect(budget.load).toEqual({ bytes: 50, waiting: 1 });
-});
-
-test('an operation that waits again and again waits 30 s in all', async () => {
-  const clock = new ManualClock();
-  const budget = createAnswerBudget(MAX, clock);
-  const [quick, slow, slower] = [budget.open(), budget.open(), budget.open()];
-  void slow.hold({}, 40);
-  void slower.hold({}, 10);
-  void quick.hold({}, 35);
-  const together = [quick.hold({}, 30), quick.hold({}, 20)];
-  clock.jump(20 * SECOND);
-  slow.release();
-  // The two waits at the same time count once: 10 s are left.
-  for (const waiting of together) await waiting;
-  const last = quick.hold({}, 15);
-  clock.jump(9 * SECOND);
-  await setImmediate();
-  expect(budget.load).toEqual({ bytes: 95, waiting: 1 });
-  clock.jump(SECOND);
-  await expect(last).rejects.toMatchObject({ extensions: { code: 'RATE_LIMITED' } });
 });

@@ -138,14 +138,12 @@ test('a filter with the name of our own argument keeps it, and ours has another'
   expect(idsOf(next.data['page'])).toEqual([447, 448, 449, 450]);
 });
 
-test('a nested list of this kind is inlined, and read on through its parent', async () => {
-  const before = world.upstream.received.length;
+test('a nested list of this kind is read through its parent', async () => {
   const first = await world.ask<{ source: Connections }>(
     '{ source(id: 3) { partsConnection(first: 2) { edges { cursor node { id } } } } }',
   );
   expect(first.errors).toBeUndefined();
   expect(idsOf(first.data.source['partsConnection'])).toEqual([1, 2]);
-  expect(world.upstream.received.length - before).toBe(1);
   const whole = await world.ask<{ source: { allParts: { id: number }[] } }>(
     '{ source(id: 3) { allParts { id } } }',
   );

@@ -45,20 +45,3 @@ test.each(['allMembers(limit: 20) { id }', 'membersConnection(first: 20) { nodes
     expect((await all).data.teams.items).toHaveLength(40);
   },
 );
-
-test.each(['allMembers { id }', 'membersConnection { totalCount }'])(
-  'a list with an inlined first page does not wait for drains of other callers: %s',
-  async (list) => {
-    await using gateway = await startTeams({ teams: 120 }, { config: { maxDrains: 1 } });
-    const { upstream } = gateway;
-    const gate = Promise.withResolvers<void>();
-    upstream.answer(after(gate.promise, honest));
-    const draining = gateway.ask('{ allTeams { number } }');
-    await upstream.arrived(1);
-    upstream.answer(honest);
-    const { errors } = await gateway.ask(`{ team(id: "1") { ${list} } }`);
-    expect(errors).toBeUndefined();
-    gate.resolve();
-    await draining;
-  },
-);

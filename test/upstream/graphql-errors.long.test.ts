@@ -138,11 +138,8 @@ describe.each(SPELLINGS)('an index in a path that is written with %s', (_spellin
       'a batch',
       '{ _entities(representations: [{ __typename: "Candidate", id: 6 }]) { ... on Candidate { friends(limit: 2) { id score } } } }',
     ],
-    [
-      'an inlined page',
-      '{ openings(first: 5) { items { allCandidates(limit: 9) { id score } } } }',
-    ],
-    ['a failed inlined page', '{ openings(first: 5) { items { allFragile { text } } } }'],
+    ['a nested list', '{ openings(first: 5) { items { allCandidates(limit: 9) { id score } } } }'],
+    ['a nested list that fails', '{ openings(first: 5) { items { allFragile { text } } } }'],
   ])('is the same index: %s', async (_where, query) => {
     const { schema } = fullService();
     await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
