@@ -15,8 +15,8 @@ import { standsStill } from '../support/tokens/fault-process.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
-const REPLICAS = 5;
-const EXPIRIES = 30;
+const REPLICAS = 10;
+const EXPIRIES = 100;
 
 let world: ReplicaWorld;
 let replicas: Replica[];
