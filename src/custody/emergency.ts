@@ -1,0 +1,111 @@
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { Sealer } from './seal.ts';
+import type { Received } from './state.ts';
+
+/**
+ * The folder for pairs that were received and are not in the store yet, each in a file of its own. Whoever has saved what
+ * a file holds removes it, and nobody removes another one.
+ */
+export interface Emergency {
+  readonly folder: string;
+  /**
+   * Never throws: the pair is in memory as well, and is saved again.
+   *
+   * @param at when it was received, by the store's clock: those of machines differ
+   * @returns whether the file was written
+   */
+  put(received: Received, at: number): boolean;
+  /** Returns what the folder holds, of this store and of others. */
+  read(): readonly Unsaved[];
+  /** Never throws: a file that stays is saved again by the next start, which changes nothing. */
+  remove(path: string): void;
+  /** The path of the file of a pair. */
+  pathOf(received: Pick<Received, 'id' | 'generation'>): string;
+}
+
+/** For tokens that need not outlive their process. */
+export const NO_EMERGENCY: Emergency = {
+  folder: '',
+  put: () => false,
+  read: () => [],
+  remove: () => {},
+  pathOf: () => '',
+};
+
+/** What a file holds. If it cannot be opened, it may be the newest pair, so nothing may be sent. */
+export type Unsaved =
+  | { readonly path: string; readonly received: Received; readonly at: number }
+  | { readonly path: string; readonly why: string };
+
+const FILE = /^unsaved-[\w-]+\.json$/;
+
+/** @param folder of the SQLite store, or TOKEN_RESCUE_DIR */
+export function emergencyIn(folder: string, sealer: Sealer): Emergency {
+  const pathOf = ({ id, generation }: Pick<Received, 'id' | 'generation'>) =>
+    join(folder, `unsaved-${id}-${generation}.json`);
+  return {
+    folder,
+    pathOf,
+    put: (received, at) => {
+      try {
+        write(pathOf(received), sealer.seal(JSON.stringify({ received, at })));
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    read: () => filesIn(folder).map((file) => open(join(folder, file), sealer)),
+    remove: (path) => {
+      try {
+        unlinkSync(path);
+      } catch {
+        // It was never written, or was removed by another process that saved the same pair.
+      }
+    },
+  };
+}
+
+/** A crash leaves either the whole file or none of this name. */
+function write(path: string, text: string): void {
+  mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 });
+  const part = `${path}.part`;
+  const file = openSync(part, 'w', 0o600);
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(part, path);
+}
+
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((file) => FILE.test(file));
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function open(path: string, sealer: Sealer): Unsaved {
+  try {
+    const text = sealer.open(readFileSync(path, 'utf8'));
+    return { path, ...(JSON.parse(text) as { received: Received; at: number }) };
+  } catch (error) {
+    // The message of JSON.parse would quote the text.
+    const why = error instanceof SyntaxError ? 'it is damaged' : (error as Error).message;
+    return { path, why };
+  }
+}

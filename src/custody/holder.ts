@@ -1,0 +1,390 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { OperatorMistake } from '../errors.ts';
+import type { Clock } from './clock.ts';
+import type { Emergency, Unsaved } from './emergency.ts';
+import {
+  lostError,
+  missingError,
+  movedError,
+  notRefreshedError,
+  stoppingError,
+  storeError,
+} from './errors.ts';
+import type { Facts } from './health.ts';
+import type { Pair } from './pair.ts';
+import type { Exchange, TokenService } from './service.ts';
+import {
+  endAttempt,
+  expired,
+  importPair,
+  isLive,
+  isLost,
+  isSpentIfRefused,
+  putBack,
+  save,
+  successor,
+  takeClaim,
+  type Ending,
+  type Imported,
+  type Rule,
+  type State,
+} from './state.ts';
+import type { TokenStore } from './store.ts';
+
+/*
+ * How a single-use refresh token survives a crash
+ *
+ * The service accepts a refresh token exactly once, and answers with the next pair. A pair that is received and then
+ * forgotten is gone: only an administrator can make another. So at each moment one of three places knows where the newest
+ * pair is: the store, an emergency file, or a claim in the store that says "a process may have sent this token".
+ *
+ *          claim        send once        save         use
+ *   ---------|--------------|--------------|------------|----->
+ *    what a crash here leaves behind:
+ *            |  the claim: the token may   |  the new pair, which
+ *            |  be spent (uncertain)       |  the next start reads
+ *
+ * Claim. One durable transaction records "attempt A may be sending the refresh token of generation n". It is refused while
+ * another claim is live, whatever is known of its process: the name of a process proves nothing, because two containers
+ * can have the same one. If the claim cannot be written, nothing is sent.
+ *
+ * Send once. No retry, no redirect, and not later than 25 seconds after the claim: a process that was stopped with its
+ * claim must not wake up and send. The exchange belongs to the process: a caller who leaves does not end it.
+ *
+ * Save before use. Saving never depends on the claim: one refresh token gives one pair, so it cannot be a wrong one, and
+ * the generation only grows. It lies in an emergency file until the store has it; if the store fails, it is used from
+ * memory.
+ *
+ * Put back. Whoever reads a store that lacks the pair it holds puts it back. This one rule (`look`) is the retry of a
+ * failed save, and what heals a failover, an older copy under a running gateway, an emptied table and a removed file. A
+ * pair that the last reading of the store did not show is unsaved, whatever was written before.
+ *
+ * Uncertain. Without a clear answer the claim stays, and nothing is guessed: the access token serves while it works, and
+ * the refresh token is sent once more shortly before that ends (`dueAt` in state.ts). A 200 then means that nothing was
+ * lost. `invalid_grant` means too early, or spent: only the last of several refusals after the expiry is a loss.
+ */
+
+export interface HolderParts {
+  readonly store: TokenStore;
+  readonly service: TokenService;
+  readonly emergency: Emergency;
+  /** The base URL of the service. A store of another one is refused. */
+  readonly serviceUrl: string;
+  /** `host/pid`: names this process in the audit trail. */
+  readonly by: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onExchange?: ((kind: Exchange['kind'], seconds: number) => void) | undefined;
+}
+
+const SEND_WITHIN_MS = 25_000;
+/** How long to look for a pair that another process saves. */
+const OTHERS_MS = 30_000;
+/** The same after `invalid_grant`: the winner has its answer already. */
+const WINNER_MS = 2_000;
+const LOOK_MS = 200;
+/** How long `close` tries to save a pair that already lies in an emergency file. */
+const LAST_TRIES_MS = 5_000;
+const SAVE_AGAIN_MS = 500;
+
+/** What this process holds of the token set, and the exchange of its refresh token. */
+export class TokenHolder {
+  readonly #parts: HolderParts;
+  #state: State | null = null;
+  /** Whether the last reading or writing of the store showed the held pair. */
+  #isShown = true;
+  /** The store's clock minus `elapsed`. */
+  #ahead: number;
+  /** An emergency file that cannot be opened: it may hold the next pair. */
+  #unreadable: { readonly path: string; readonly why: string } | undefined;
+  /** The generation whose access token the service refused as expired. */
+  #expiredGeneration = 0;
+  #looking: Promise<State | null> | undefined;
+  #exchanging: Promise<State> | undefined;
+  #isClosing = false;
+
+  constructor(parts: HolderParts) {
+    this.#parts = parts;
+    this.#ahead = parts.clock.now() - parts.clock.elapsed();
+  }
+
+  get state(): State | null {
+    return this.#state;
+  }
+
+  /** The store's clock, ms. */
+  get now(): number {
+    return this.#parts.clock.elapsed() + this.#ahead;
+  }
+
+  get facts(): Pick<Facts, 'now' | 'isUnsaved'> {
+    return { now: this.now, isUnsaved: !this.#isShown };
+  }
+
+  /** @throws the coded error of a set that cannot be refreshed */
+  usable(): State {
+    const state = this.#state;
+    if (!state) throw missingError();
+    if (state.movedTo !== null) throw movedError(state.movedTo);
+    if (isLost(state, this.now)) throw lostError(!state.lost);
+    return state;
+  }
+
+  /**
+   * Reads the store, saves what emergency files hold, and puts the held pair back if the store has lost it.
+   *
+   * @throws OperatorMistake if the store belongs to another service, or whatever the store throws
+   */
+  look(): Promise<State | null> {
+    return (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)));
+  }
+
+  async #look(): Promise<State | null> {
+    const { store, clock, serviceUrl } = this.#parts;
+    const { state, now } = await store.read();
+    this.#ahead = now - clock.elapsed();
+    if (state && state.service !== serviceUrl) throw foreignStore(store, state, serviceUrl);
+    await this.#saveEmergencies();
+    const held = this.#state;
+    const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
+    if (!held || !isBehind) {
+      if (state) this.#adopt(state);
+      return this.#state;
+    }
+    this.#isShown = false;
+    const stored = await store.update(putBack(held, this.#parts.by));
+    this.#parts.log.warn(
+      { generation: held.generation },
+      'the token store lacked the newest pair, which was put back',
+    );
+    this.#adopt(stored);
+    return this.#state;
+  }
+
+  /** A file is removed only by who has saved what it holds. */
+  async #saveEmergencies(): Promise<void> {
+    const { emergency, store, serviceUrl, by, log } = this.#parts;
+    this.#unreadable = undefined;
+    for (const file of emergency.read()) {
+      if (isUnreadable(file)) {
+        this.#unreadable = file;
+        continue;
+      }
+      const { path, received, at } = file;
+      if (received.service !== serviceUrl) continue;
+      const age = Math.max(0, this.now - at);
+      const state = await store.update(save(received, age, by));
+      // The pair of another store stays where it is.
+      if (state.id !== received.id) continue;
+      emergency.remove(path);
+      if (state.generation === received.generation) {
+        log.warn({ generation: state.generation }, 'the pair of an emergency file was saved');
+      }
+      this.#adopt(state);
+    }
+  }
+
+  #adopt(state: State): void {
+    const held = this.#state;
+    const isSameStore = held?.id === state.id;
+    if (isSameStore && state.generation < held.generation) return;
+    const { emergency } = this.#parts;
+    if (!this.#isShown && isSameStore) emergency.remove(emergency.pathOf(held));
+    this.#state = state;
+    this.#isShown = true;
+  }
+
+  /** @throws whatever the store throws */
+  async import(pair: Pair, replace: boolean): Promise<Imported> {
+    const { serviceUrl: service, by } = this.#parts;
+    const outcome = await this.#parts.store.update(importPair({ pair, service, by, replace }));
+    await this.look();
+    return outcome;
+  }
+
+  /** Reports that the service refused the newest access token as expired. */
+  async expire(state: State): Promise<State> {
+    this.#expiredGeneration = state.generation;
+    const isOpen = state.claim !== null || state.refusals > 0;
+    // Otherwise the refresh that follows replaces the token anyway.
+    if (!isOpen || this.now >= state.expiresAt) return state;
+    await this.#update(expired(state.generation));
+    return this.#state ?? state;
+  }
+
+  /**
+   * Exchanges the refresh token once; all who call it meanwhile share the exchange.
+   *
+   * @param evenIfLost sends a token that is lost by all that is known
+   * @throws a coded error
+   */
+  exchange({ evenIfLost = false } = {}): Promise<State> {
+    const begin = () => this.#exchange(evenIfLost);
+    return (this.#exchanging ??= begin().finally(() => (this.#exchanging = undefined)));
+  }
+
+  /** The exchange under way. */
+  get exchanging(): Promise<State> | undefined {
+    return this.#exchanging;
+  }
+
+  async #exchange(evenIfLost: boolean): Promise<State> {
+    const { service, clock, by, onExchange } = this.#parts;
+    const from = evenIfLost && this.#state ? this.#state : this.usable();
+    if (this.#isClosing) throw stoppingError();
+    await this.#expectSaved();
+    const attempt = randomUUID();
+    const begun = clock.elapsed();
+    const over = from.claim?.attempt ?? null;
+    const { generation } = from;
+    const isClaimed = await this.#update(takeClaim({ attempt, generation, over, by, evenIfLost }));
+    if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
+    const maySend = () => !this.#isClosing && clock.elapsed() - begun < SEND_WITHIN_MS;
+    const answer = await service.exchange(from.pair, maySend);
+    const seconds = (clock.elapsed() - begun) / 1000;
+    onExchange?.(answer.kind, seconds);
+    switch (answer.kind) {
+      case 'granted':
+        return this.#received(from, answer, begun);
+      case 'unsent':
+        return this.#unsent(attempt, answer);
+      case 'unclear':
+        await this.#end(attempt, answer);
+        throw notRefreshedError(`no clear answer: ${answer.why}`, 60);
+      case 'invalid-grant':
+        return this.#refused(from, attempt);
+    }
+  }
+
+  /** An exchange would spend the refresh token of a pair that only this process has. */
+  async #expectSaved(): Promise<void> {
+    if (!this.#isShown) {
+      await this.look().catch((error: unknown) => {
+        throw storeError(error);
+      });
+    }
+    if (this.#unreadable) {
+      const { path, why } = this.#unreadable;
+      throw storeError(new Error(`${path} may hold the newest pair and cannot be read: ${why}`));
+    }
+  }
+
+  /** @throws a coded error if the store fails */
+  async #update<T>(rule: Rule<T>): Promise<T> {
+    const { store } = this.#parts;
+    const { state, result } = await store
+      .update((before, now) => {
+        const done = rule(before, now);
+        return { ...done, result: { state: done.next ?? before, result: done.result } };
+      })
+      .catch((error: unknown) => {
+        throw storeError(error);
+      });
+    if (state) this.#adopt(state);
+    return result;
+  }
+
+  async #received(from: State, { pair, flaw }: { pair: Pair; flaw?: string }, begun: number) {
+    const { clock, by, log, emergency } = this.#parts;
+    if (flaw !== undefined)
+      log.error({ flaw }, 'the service answered a refresh in an unexpected way');
+    const next = successor(from, pair);
+    const rule = save(next, clock.elapsed() - begun, by);
+    // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
+    const isInFile = emergency.put(next, this.now);
+    try {
+      const stored = await this.#update(rule);
+      // Another store may have taken the place of its own, which does not take the pair.
+      if (stored.id === next.id) emergency.remove(emergency.pathOf(next));
+      log.info({ generation: next.generation }, 'access token refreshed');
+    } catch (error) {
+      this.#adopt(rule(from, this.now).result);
+      this.#isShown = false;
+      log.fatal({ err: error, trouble: 'unsaved', isInFile }, UNSAVED);
+    }
+    return this.#state ?? from;
+  }
+
+  async #unsent(
+    attempt: string,
+    { why, retryAfter }: { why: string; retryAfter?: number },
+  ): Promise<never> {
+    const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
+    await this.#end(attempt, { kind: 'unsent', ...notBefore });
+    throw this.#isClosing ? stoppingError() : notRefreshedError(why, retryAfter);
+  }
+
+  /** Too early, spent, or another process was first. */
+  async #refused(from: State, attempt: string): Promise<State> {
+    const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
+    if (newer) return newer;
+    const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
+    const isExpired = isKnown || (from.imported && (await this.#isAccessRefused(from)));
+    const isSpent = isExpired && isSpentIfRefused(from);
+    await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired });
+    throw isSpent
+      ? lostError(false)
+      : notRefreshedError('the service refused the refresh token: too early, or spent');
+  }
+
+  async #isAccessRefused({ pair }: State): Promise<boolean> {
+    return (await this.#parts.service.check(pair.accessToken)).kind === 'refused';
+  }
+
+  /** If the end cannot be recorded the claim stays, which means the same as `unclear`. */
+  async #end(attempt: string, ending: Ending): Promise<void> {
+    const { by, log } = this.#parts;
+    await this.#update(endAttempt(attempt, ending, by)).catch(() => {});
+    if (ending.kind !== 'unsent') log.error({ outcome: ending.kind }, ENDINGS[ending.kind]);
+  }
+
+  /** Waits for the pair of another process. @throws a coded error if none comes */
+  async #newerThan(from: State, ms: number): Promise<State> {
+    const { clock } = this.#parts;
+    for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
+      const state = await this.look().catch(() => null);
+      if (state && (state.id !== from.id || state.generation > from.generation)) return state;
+      const isOver = ms === OTHERS_MS && state !== null && !isLive(state.claim, this.now);
+      if (isOver || clock.elapsed() >= until) break;
+    }
+    throw notRefreshedError('another process is refreshing the tokens');
+  }
+
+  /** Begins no exchange any more, and waits until the newest pair is in the store or in an emergency file. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await this.#exchanging?.catch(() => {});
+    const { clock, emergency } = this.#parts;
+    let isInFile = false;
+    for (const begun = clock.elapsed(); ; await clock.sleep(SAVE_AGAIN_MS)) {
+      // Once more, because a store can be emptied after a save.
+      await this.look().catch(() => {});
+      if (!this.#state || this.#isShown) return;
+      isInFile ||= emergency.put(this.#state, this.#state.savedAt);
+      if (isInFile && clock.elapsed() - begun >= LAST_TRIES_MS) return;
+    }
+  }
+}
+
+const UNSAVED =
+  'The new token pair could not be saved. It is used from memory, and saved again until that works: repair the disk or ' +
+  'the database, and do not kill this process.';
+
+const ENDINGS = {
+  unclear: 'The service gave no clear answer to a refresh. The refresh token may be spent.',
+  refused:
+    'The service refused the refresh token: too early, or spent. It is sent again after the access token has expired.',
+  lost: 'The refresh token is spent or revoked.',
+};
+
+function isUnreadable(file: Unsaved): file is Extract<Unsaved, { why: string }> {
+  return 'why' in file;
+}
+
+export function foreignStore(store: TokenStore, state: State, serviceUrl: string): OperatorMistake {
+  return new OperatorMistake(
+    `The token store (${store.description}) belongs to ${state.service}, but RECRUITING_URL is ${serviceUrl}. Correct ` +
+      'RECRUITING_URL, or name the store of this service with TOKEN_STORE. The store was not changed.',
+  );
+}

@@ -1,0 +1,481 @@
+import { OperatorError } from '../errors.ts';
+import { lostError, missingError, notRefreshedError, stoppingError, storeError } from './errors.ts';
+import { endIsNear, healthOf, type TokenHealth } from './health.ts';
+import { TokenHolder, type HolderParts } from './holder.ts';
+import { LinkError } from './link.ts';
+import type { Pair } from './pair.ts';
+import { dueAt, isLost, isUncertain, pausedUntil, type State } from './state.ts';
+import { StoreUnavailable } from './store.ts';
+
+/** The access token that a request is sent with. */
+export interface AccessToken {
+  readonly value: string;
+  readonly generation: number;
+}
+
+/** Keeps one token set alive: refreshes it ahead of its expiry, and when the service reports that it has expired. */
+export interface TokenKeeper {
+  /** The newest access token; a promise of it until the first import is over. @throws a coded error without one */
+  token(): AccessToken | Promise<AccessToken>;
+  /**
+   * The token to send a request again with after a 401, or undefined if no other token would help.
+   *
+   * @param detail of the 401
+   * @param replays how often this request was already sent again
+   * @throws the coded error of a refresh that failed
+   */
+  afterRefusal(
+    refused: AccessToken,
+    detail: string,
+    replays: number,
+  ): Promise<AccessToken | undefined>;
+  /** Reports that the service accepted a token. */
+  accepted(token: AccessToken): void;
+  /** Reports that the service refused a token, and that no other one helps. */
+  refused(token: AccessToken): void;
+  /** Whether there is a set, or was one. */
+  readonly present: boolean;
+  /** Identifies the set in use. */
+  readonly set: string | undefined;
+  /** For metrics. Reads neither the store nor the service. Undefined without tokens. */
+  health(): TokenHealth | undefined;
+  /** Begins no refresh any more, and waits until the newest pair is safe. */
+  close(): Promise<void>;
+}
+
+export interface KeeperParts extends HolderParts {
+  /** A token link that is imported if the store is empty or its set is lost. */
+  readonly link?: { read(): Promise<Pair> } | undefined;
+  /** 0 to 1. Default: Math.random */
+  readonly random?: () => number;
+}
+
+/** How often the store is read, ms. */
+const TICK_MS = 30_000;
+const SAVE_AGAIN_MS = 1_000;
+/** How long a caller waits for a refresh, about as long as clients wait for an answer. An exchange may take longer. */
+const CALLER_MS = 30_000;
+/** A caller waits this long for a refresh token that may not be sent yet. */
+const SOON_MS = 10_000;
+/** Nodes of the service were seen to learn of a new access token up to 1.5 s late. */
+const YOUNG_MS = 5_000;
+const MAX_REPLAYS = 3;
+const FIRST_REPLAY_MS = 400;
+/** A token that was never accepted is renewed after this time, and after twice the time if that happens again. */
+const UNACCEPTED_MS = 30_000;
+const LONGEST_UNACCEPTED_MS = 30 * 60_000;
+const FIRST_PAUSE_MS = 1_000;
+/** Certainly nothing was sent, so a try costs nothing. */
+const LONGEST_PAUSE_UNSENT_MS = 10_000;
+const LONGEST_PAUSE_MS = 5 * 60_000;
+
+/**
+ * Creates the keeper. A store that is unavailable now, such as a database server that is down, is read as soon as it is
+ * back.
+ *
+ * @throws Error for the operator if the store cannot be read, or belongs to another service
+ */
+export async function createTokenKeeper(parts: KeeperParts): Promise<TokenKeeper> {
+  const keeper = new Keeper(parts);
+  await keeper.open();
+  return keeper;
+}
+
+class Keeper implements TokenKeeper {
+  readonly #parts: KeeperParts;
+  readonly #holder: TokenHolder;
+  readonly #random: () => number;
+  readonly #jitter: number;
+  readonly #closing = new AbortController();
+  readonly #reports: Reports;
+  readonly #link: LinkImport;
+  readonly #acceptance = new Acceptance();
+  /** Ends the sleep of the loop. */
+  #nap = new AbortController();
+  #firstImport = Promise.resolve();
+  #keeping = Promise.resolve();
+  #refreshing: Promise<State> | undefined;
+  #pause: { readonly until: number; readonly failures: number; readonly error: Error } | undefined;
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+    this.#holder = new TokenHolder(parts);
+    this.#random = parts.random ?? Math.random;
+    this.#jitter = this.#random();
+    this.#reports = new Reports(parts, this.#holder);
+    this.#link = new LinkImport(parts, this.#holder);
+  }
+
+  async open(): Promise<void> {
+    await this.#holder.look().catch((error: unknown) => {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#reports.failed(error);
+    });
+    this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
+    // Requests wait for the first try only: a link that is unavailable would hold them for ever.
+    this.#firstImport = this.#link.importIfNeeded().catch((error: unknown) => {
+      this.#reports.failed(error);
+    });
+    this.#keeping = this.#keep();
+  }
+
+  token(): AccessToken | Promise<AccessToken> {
+    const { state } = this.#holder;
+    return state ? tokenOf(state) : this.#patiently(this.#firstToken());
+  }
+
+  async #firstToken(): Promise<AccessToken> {
+    await this.#firstImport;
+    const state = this.#holder.state ?? (await this.#look());
+    if (!state) throw missingError();
+    return tokenOf(state);
+  }
+
+  async #look(): Promise<State | null> {
+    try {
+      return await this.#holder.look();
+    } catch (error) {
+      throw storeError(error);
+    }
+  }
+
+  async afterRefusal(
+    refused: AccessToken,
+    detail: string,
+    replays: number,
+  ): Promise<AccessToken | undefined> {
+    if (replays >= MAX_REPLAYS) return undefined;
+    // Another process may have saved a newer pair. If the store fails, what is held decides.
+    await this.#holder.look().catch(() => {});
+    const { state } = this.#holder;
+    if (!state) throw missingError();
+    if (refused.generation !== state.generation) {
+      this.#acceptance.isRefused(refused);
+      return tokenOf(state);
+    }
+    if (this.#isYoung(state)) return this.#whileYoung(state, replays);
+    // The error of a set that is lost or moved, whatever the detail is.
+    this.#holder.usable();
+    // After an exchange without an answer, any refusal may mean that the service has processed it.
+    if (detail !== 'token_expired' && !isUncertain(state, this.#holder.now)) {
+      // Some services end the old access token with an exchange that is under way.
+      const running = this.#holder.exchanging;
+      return running && this.#patiently(running.then(tokenOf));
+    }
+    if (!this.#mayRenew(state)) return undefined;
+    this.#acceptance.isRefused(refused);
+    return this.#patiently(this.#renew(state).then(tokenOf));
+  }
+
+  /** A set back clock makes an age negative: such a token is not young. */
+  #isYoung({ savedAt, pair, imported }: State): boolean {
+    const age = this.#holder.now - savedAt;
+    return !imported && age >= 0 && age < Math.min(YOUNG_MS, pair.expiresIn * 500);
+  }
+
+  /** The service refuses a token that is seconds old: before that is believed, its nodes get a moment to learn of it. */
+  async #whileYoung({ previous }: State, replays: number): Promise<AccessToken | undefined> {
+    const isUsable = previous && this.#holder.now < previous.expiresAt;
+    if (isUsable && !this.#acceptance.wasRefused(previous)) {
+      return { value: previous.accessToken, generation: previous.generation };
+    }
+    await this.#parts.clock.sleep(FIRST_REPLAY_MS * 2 ** replays);
+    const { state } = this.#holder;
+    return state ? tokenOf(state) : undefined;
+  }
+
+  /**
+   * Whether a token that is refused as expired may be renewed. One that the service has never accepted is renewed only
+   * after a while: the next one may be refused as well, and that would go on for ever.
+   */
+  #mayRenew({ generation, imported, savedAt, pair }: State): boolean {
+    if (imported || this.#acceptance.isAccepted(generation)) return true;
+    const patience = UNACCEPTED_MS * 2 ** this.#acceptance.unaccepted;
+    const age = this.#holder.now - savedAt;
+    return age < 0 || age >= Math.min(LONGEST_UNACCEPTED_MS, patience, pair.expiresIn * 500);
+  }
+
+  async #renew(state: State): Promise<State> {
+    const { clock } = this.#parts;
+    const newest = await this.#holder.expire(state);
+    const wait = this.#mayBeSentAt(newest) - this.#holder.now;
+    if (wait > SOON_MS) {
+      throw notRefreshedError('the refresh token is sent again later', Math.ceil(wait / 1000));
+    }
+    if (wait > 0) {
+      await clock.sleep(wait, this.#closing.signal).catch(() => {
+        throw stoppingError();
+      });
+    }
+    return this.#refresh();
+  }
+
+  /** A refresh token that may be spent or was refused has its times; any other may be sent at once. */
+  #mayBeSentAt(state: State): number {
+    const { now } = this.#holder;
+    const isOpen = state.refusals > 0 || isUncertain(state, now);
+    return isOpen ? dueAt(state, now, this.#jitter) : pausedUntil(state, now);
+  }
+
+  /** All callers share one refresh, and the pause after one that failed. */
+  #refresh(): Promise<State> {
+    const { clock } = this.#parts;
+    if (this.#pause && clock.elapsed() < this.#pause.until) {
+      return Promise.reject(copyOf(this.#pause.error));
+    }
+    return (this.#refreshing ??= this.#refreshOnce().finally(() => (this.#refreshing = undefined)));
+  }
+
+  async #refreshOnce(): Promise<State> {
+    try {
+      const before = this.#holder.state?.generation;
+      const state = await this.#holder.exchange();
+      if (before !== undefined) this.#acceptance.renewed(before);
+      this.#pause = undefined;
+      return state;
+    } catch (error) {
+      const failures = (this.#pause?.failures ?? 0) + 1;
+      const isOpen = this.#holder.state?.claim != null || (this.#holder.state?.refusals ?? 0) > 0;
+      const longest = isOpen ? LONGEST_PAUSE_MS : LONGEST_PAUSE_UNSENT_MS;
+      const pause = Math.min(longest, FIRST_PAUSE_MS * 2 ** (failures - 1));
+      const until = this.#parts.clock.elapsed() + pause * (0.5 + this.#random() / 2);
+      this.#pause = { until, failures, error: error as Error };
+      throw error;
+    } finally {
+      // A pair that could not be saved is saved again soon.
+      this.#nap.abort();
+    }
+  }
+
+  /** Limits how long a caller waits; the refresh goes on without it. */
+  async #patiently<T>(work: Promise<T>): Promise<T> {
+    const settled = new AbortController();
+    const late = this.#parts.clock.sleep(CALLER_MS, settled.signal).then(() => {
+      throw notRefreshedError(`the refresh takes longer than ${CALLER_MS / 1000} s`, 60);
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      settled.abort();
+      // Once aborted, the sleep rejects as well.
+      late.catch(() => {});
+    }
+  }
+
+  accepted(token: AccessToken): void {
+    this.#acceptance.isAcceptedNow(token);
+  }
+
+  refused(token: AccessToken): void {
+    if (token.generation === this.#holder.state?.generation) this.#acceptance.isGivenUp(token);
+  }
+
+  get present(): boolean {
+    return this.#holder.state !== null;
+  }
+
+  get set(): string | undefined {
+    return this.#holder.state?.set;
+  }
+
+  health(): TokenHealth | undefined {
+    const { state, facts } = this.#holder;
+    const isUnauthorized = this.#acceptance.isUnauthorized(state?.generation);
+    return state ? healthOf(state, { ...facts, isUnauthorized }) : undefined;
+  }
+
+  async #keep(): Promise<void> {
+    const { clock } = this.#parts;
+    const { signal } = this.#closing;
+    await this.#firstImport;
+    while (!signal.aborted) {
+      try {
+        await this.#step();
+        this.#reports.worked();
+      } catch (error) {
+        if (!signal.aborted) this.#reports.failed(error);
+      }
+      this.#nap = new AbortController();
+      await clock.sleep(this.#untilNext(), this.#nap.signal).catch(() => {});
+    }
+  }
+
+  async #step(): Promise<void> {
+    await this.#holder.look();
+    await this.#link.importIfNeeded();
+    this.#reports.state();
+    if (this.#untilDue() <= 0) await this.#refresh();
+  }
+
+  /** ms until the refresh token is due to be sent; Infinity if it will not be. */
+  #untilDue(): number {
+    const { state, now } = this.#holder;
+    if (!state || state.movedTo !== null || isLost(state, now)) return Infinity;
+    return dueAt(state, now, this.#jitter) - now;
+  }
+
+  /** Short sleeps: a timer that was set before the machine was suspended fires late. */
+  #untilNext(): number {
+    const pause = this.#pause ? this.#pause.until - this.#parts.clock.elapsed() : 0;
+    const unsaved = this.#holder.facts.isUnsaved ? SAVE_AGAIN_MS : TICK_MS;
+    return Math.max(SAVE_AGAIN_MS, Math.min(unsaved, Math.max(this.#untilDue(), pause)));
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#nap.abort();
+    await this.#holder.close();
+    await this.#keeping;
+  }
+}
+
+/** Errors are shared by callers, who add to their extensions. */
+function copyOf(error: Error): Error {
+  return error instanceof OperatorError ? error.copy() : error;
+}
+
+function tokenOf({ pair, generation }: State): AccessToken {
+  return { value: pair.accessToken, generation };
+}
+
+/** What this process has seen of the service's answers to its access tokens. */
+class Acceptance {
+  #accepted = 0;
+  #refused = 0;
+  #givenUp = 0;
+  #unaccepted = 0;
+
+  isAcceptedNow({ generation }: AccessToken): void {
+    if (generation < this.#accepted) return;
+    this.#accepted = generation;
+    this.#unaccepted = 0;
+    if (generation >= this.#givenUp) this.#givenUp = 0;
+  }
+
+  isAccepted(generation: number): boolean {
+    return this.#accepted >= generation;
+  }
+
+  isRefused({ generation }: AccessToken): void {
+    this.#refused = Math.max(this.#refused, generation);
+  }
+
+  wasRefused({ generation }: Pick<AccessToken, 'generation'>): boolean {
+    return this.#refused >= generation;
+  }
+
+  isGivenUp({ generation }: AccessToken): void {
+    this.#givenUp = generation;
+  }
+
+  isUnauthorized(generation: number | undefined): boolean {
+    return this.#givenUp !== 0 && this.#givenUp === generation;
+  }
+
+  renewed(generation: number): void {
+    this.#unaccepted = this.isAccepted(generation) ? 0 : this.#unaccepted + 1;
+  }
+
+  /** How many tokens in a row were renewed before the service had accepted them. */
+  get unaccepted(): number {
+    return this.#unaccepted;
+  }
+}
+
+/** Imports a token link into a store without usable tokens, and tries again while that may help. */
+class LinkImport {
+  readonly #parts: KeeperParts;
+  readonly #holder: TokenHolder;
+  #isOver = false;
+  #failures = 0;
+  #next = 0;
+
+  constructor(parts: KeeperParts, holder: TokenHolder) {
+    this.#parts = parts;
+    this.#holder = holder;
+  }
+
+  async importIfNeeded(): Promise<void> {
+    const { link, clock, log } = this.#parts;
+    const { state, now } = this.#holder;
+    const isNeeded = !state || (state.movedTo === null && isLost(state, now));
+    if (!link || this.#isOver || !isNeeded || clock.elapsed() < this.#next) return;
+    try {
+      const outcome = await this.#holder.import(await link.read(), false);
+      this.#isOver = outcome === 'known';
+      log[outcome === 'known' ? 'error' : 'info']({ outcome }, LINK_OUTCOMES[outcome]);
+    } catch (error) {
+      this.#failures += 1;
+      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
+      this.#next = clock.elapsed() + pause;
+      this.#isOver = error instanceof LinkError && !error.isPassing;
+      throw error;
+    }
+  }
+}
+
+const LINK_OUTCOMES = {
+  imported: 'The token link was imported.',
+  'in use': 'Another process has imported tokens.',
+  known:
+    'TOKEN_LINK gives tokens that this store has already seen: they are in use or spent. Remove it, or set a new link.',
+  foreign: 'TOKEN_LINK was not imported: the token store belongs to another service.',
+} as const;
+
+/** Log lines of the loop: each trouble once, until it has ended. */
+class Reports {
+  readonly #parts: KeeperParts;
+  readonly #holder: TokenHolder;
+  #lastFailure: string | undefined;
+  #lastLoss: number | undefined;
+  #isMissing = false;
+  #warned: { readonly generation: number; readonly days: number } | undefined;
+
+  constructor(parts: KeeperParts, holder: TokenHolder) {
+    this.#parts = parts;
+    this.#holder = holder;
+  }
+
+  failed(error: unknown): void {
+    const { message } = error as Error;
+    const isNew = message !== this.#lastFailure;
+    this.#lastFailure = message;
+    const { store, log } = this.#parts;
+    log[isNew ? 'error' : 'debug']({ err: error, store: store.description }, FAILED);
+  }
+
+  worked(): void {
+    if (this.#lastFailure !== undefined) this.#parts.log.info('The tokens are kept again.');
+    this.#lastFailure = undefined;
+  }
+
+  state(): void {
+    const { state, now } = this.#holder;
+    if (!state) return this.#missing();
+    this.#isMissing = false;
+    if (isLost(state, now)) return this.#lost(state);
+    const days = endIsNear(state, now);
+    if (days === undefined) return;
+    const { generation } = state;
+    if (this.#warned?.generation === generation && this.#warned.days <= days) return;
+    this.#warned = { generation, days };
+    this.#parts.log.warn({ trouble: 'ending', days }, ENDING);
+  }
+
+  #missing(): void {
+    if (!this.#isMissing) this.#parts.log.error({ trouble: 'missing' }, missingError().message);
+    this.#isMissing = true;
+  }
+
+  #lost({ generation, lost }: State): void {
+    if (this.#lastLoss === generation) return;
+    this.#lastLoss = generation;
+    this.#parts.log.fatal({ trouble: 'lost' }, lostError(!lost).message);
+  }
+}
+
+const FAILED =
+  'The tokens could not be refreshed or read. The gateway serves with the tokens that it has, if any, and tries again.';
+
+const ENDING =
+  'The refresh token was not renewed for long, and ends soon. Read the errors before this line, or run `tokens status`.';

@@ -1,0 +1,97 @@
+import { parseJson, readPair, type Pair } from './pair.ts';
+import { send, type ServiceAddress } from './service.ts';
+
+/** Why a token set could not be read. The message says what to do, and never contains the link or a token. */
+export class LinkError extends Error {
+  override readonly name = 'LinkError';
+  /** Whether a retry may succeed. */
+  readonly isPassing: boolean;
+  constructor(message: string, { isPassing = false }: { isPassing?: boolean } = {}) {
+    super(message);
+    this.isPassing = isPassing;
+  }
+}
+
+const LINK_MS = 30_000;
+
+/**
+ * Reads the token set of a one-time link. Reading does not end the link; the first refresh of its tokens does.
+ *
+ * @throws LinkError
+ */
+export async function readLink(
+  link: string,
+  { agent, http }: Pick<ServiceAddress, 'agent' | 'http'>,
+): Promise<Pair> {
+  const url = new URL(link);
+  const headers = {
+    accept: 'application/json',
+    'user-agent': agent,
+    'api-user-agent': agent,
+    'accept-encoding': 'identity',
+  };
+  const { status, text, flaw } = await send(http, url, { headers }, LINK_MS);
+  const pair = status === 200 ? readPair(parseJson(text)) : undefined;
+  if (pair) return pair;
+  const subject = `The token link at ${url.host}`;
+  if (status === 0) {
+    throw new LinkError(
+      `${subject} cannot be read (${flaw}). Check the link, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS.`,
+      { isPassing: true },
+    );
+  }
+  if (status === 404 || status === 410) {
+    throw new LinkError(
+      `${subject} is dead (status ${status}): it stops working 30 days after it was made, or at the first refresh of its ` +
+        'tokens. Have an administrator make a new token in the personal account, and use its new link.',
+    );
+  }
+  if (isPage(text) || (status >= 300 && status < 400)) {
+    throw new LinkError(
+      `${subject} answers with a page for people, or a redirect. Open it in a browser, save the JSON that it shows to a ` +
+        'file, and run `tokens import <file>`.',
+    );
+  }
+  const isPassing = status >= 500 || status === 429;
+  const advice = isPassing
+    ? 'Wait until the service works again.'
+    : 'Check that it is the whole link that the personal account shows.';
+  throw new LinkError(`${subject} gives no token set (status ${status}). ${advice}`, { isPassing });
+}
+
+const LARGEST_FILE = 64 * 1024;
+
+/**
+ * Reads the token set from the bytes of a file or of the standard input.
+ *
+ * @throws LinkError
+ */
+export function readTokenFile(bytes: Uint8Array): Pair {
+  const text = new TextDecoder().decode(bytes);
+  const pair = bytes.length <= LARGEST_FILE ? readPair(parseJson(text)) : undefined;
+  if (pair) return pair;
+  if (isUtf16(bytes)) {
+    throw new LinkError(
+      'This file is in UTF-16, as some shells write redirected output. Save it as UTF-8, and run this again.',
+    );
+  }
+  if (isPage(text)) {
+    throw new LinkError(
+      'This is a page, not the JSON of a token set. Save the JSON that the page shows in a browser, not the page itself.',
+    );
+  }
+  throw new LinkError(
+    'This is not a token set (JSON with access_token and refresh_token). Give the whole text that the token link shows in ' +
+      'a browser, or the link itself.',
+  );
+}
+
+/** With a byte order mark, or ASCII in every second byte. */
+function isUtf16([first, second]: Uint8Array): boolean {
+  const hasMark = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  return hasMark || first === 0 || second === 0;
+}
+
+function isPage(text: string): boolean {
+  return /^\uFEFF?\s*</.test(text);
+}

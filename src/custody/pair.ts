@@ -1,0 +1,63 @@
+/** An access token, and the single-use refresh token that can be exchanged for the next pair. */
+export interface Pair {
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  /** Lifetimes in seconds, counted from the exchange that returned this pair. */
+  readonly expiresIn: number;
+  readonly refreshTokenExpiresIn: number;
+  /** The name given in the personal account. */
+  readonly name: string | null;
+}
+
+const DAY = 86_400;
+/** A refresh token with a shorter life than this is a mistake of the service: obeying it would refresh all the time. */
+const SHORTEST_REFRESH_LIFE = 600;
+
+/**
+ * Reads the JSON of a token link or of an exchange (recruiting-service-api.md, 2.1). One token is enough: the refresh
+ * token that was sent is spent, so whatever arrived is kept, and an odd lifetime is replaced by the documented one.
+ *
+ * @param before the pair that was exchanged: an answer without a refresh token leaves it valid (RFC 6749, section 6)
+ */
+export function readPair(document: unknown, before?: Pair): Pair | undefined {
+  if (typeof document !== 'object' || document === null) return undefined;
+  const set = document as Record<string, unknown>;
+  const accessToken = text(set['access_token']);
+  const refreshToken = text(set['refresh_token']);
+  if (accessToken === undefined && refreshToken === undefined) return undefined;
+  const pair = {
+    accessToken: accessToken ?? before?.accessToken,
+    refreshToken: refreshToken ?? before?.refreshToken,
+  };
+  if (pair.accessToken === undefined || pair.refreshToken === undefined) return undefined;
+  return {
+    accessToken: pair.accessToken,
+    refreshToken: pair.refreshToken,
+    expiresIn: seconds(set['expires_in'], 1) ?? DAY,
+    refreshTokenExpiresIn:
+      seconds(set['refresh_token_expires_in'], SHORTEST_REFRESH_LIFE) ?? 120 * DAY,
+    name: text(set['name']) ?? before?.name ?? null,
+  };
+}
+
+/** Parses text that may begin with a byte order mark; undefined if it is not JSON. */
+export function parseJson(source: string): unknown {
+  try {
+    return JSON.parse(source.replace(/^\uFEFF/, ''));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Blanks around a token are never part of it (RFC 6750, section 2.1), and would make a header invalid. */
+function text(value: unknown): string | undefined {
+  const trimmed = typeof value === 'string' ? value.trim() : '';
+  return trimmed === '' ? undefined : trimmed;
+}
+
+function seconds(value: unknown, least: number): number | undefined {
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) && number >= least
+    ? number
+    : undefined;
+}

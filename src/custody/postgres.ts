@@ -1,0 +1,248 @@
+import type { Client, DatabaseError, Pool, PoolClient } from 'pg';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Sealer } from './seal.ts';
+import { openState, sealState, StoreUnavailable, type Reading, type TokenStore } from './store.ts';
+
+/**
+ * A store that replicas share. Nothing is kept in a session, so a transaction pooler may be between: then changes are
+ * noticed by polling only.
+ *
+ * @param url with everything that the driver reads of it: user, password, sslmode, sslrootcert and others
+ */
+export function openPostgresStore(url: string, sealer: Sealer): TokenStore {
+  const connections = new Connections(url);
+  return {
+    description: describe(url),
+    read: () =>
+      connections
+        .transaction((run) => found(run, sealer, READ))
+        .catch((error: unknown) => {
+          if (!isMissingTable(error)) throw error;
+          return connections.transaction((run) => found(run, sealer, READ_NOTHING));
+        }),
+    update: async (rule) => {
+      const once = () =>
+        connections.transaction(async (run) => {
+          // Without a row, `FOR UPDATE` would lock nothing, and two first imports would both succeed.
+          await run(INSERT);
+          const { state, now } = await found(run, sealer, `${READ} FOR UPDATE`);
+          const { next, result } = rule(state, now);
+          if (next) {
+            await run(WRITE, [sealState(next, sealer)]);
+            await run(`NOTIFY ${CHANNEL}`);
+          }
+          return result;
+        });
+      return once().catch(async (error: unknown) => {
+        if (isMissingTable(error)) await connections.transaction((run) => run(CREATE));
+        // After a lost connection the outcome of the commit is unknown: rules may be run again.
+        else if (!(error instanceof StoreUnavailable)) throw error;
+        return once();
+      });
+    },
+    watch: (onChange) => void connections.listen(onChange),
+    close: () => connections.close(),
+  };
+}
+
+const CHANNEL = 'recruiting_tokens';
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now';
+const READ = `SELECT sealed, ${NOW} FROM recruiting_tokens`;
+const READ_NOTHING = `SELECT NULL AS sealed, ${NOW}`;
+const INSERT = 'INSERT INTO recruiting_tokens VALUES (1, NULL) ON CONFLICT DO NOTHING';
+const WRITE = 'UPDATE recruiting_tokens SET sealed = $1';
+// Concurrent `CREATE TABLE IF NOT EXISTS` can still violate a unique index of the catalog.
+const CREATE = `
+  SELECT pg_advisory_xact_lock(7235114);
+  CREATE TABLE IF NOT EXISTS recruiting_tokens (id int PRIMARY KEY CHECK (id = 1), sealed text)`;
+
+async function found(run: Run, sealer: Sealer, text: string): Promise<Reading> {
+  const rows = await run(text);
+  const [row = (await run(READ_NOTHING))[0]] = rows;
+  const { sealed, now } = row as { sealed: string | null; now: number };
+  return { state: sealed === null ? null : openState(sealed, sealer), now };
+}
+
+type Run = (text: string, values?: readonly string[]) => Promise<readonly object[]>;
+
+const CONNECT_MS = 3_000;
+const STATEMENT_MS = 3_000;
+/** The server may be unable to answer at all. */
+const ANSWER_MS = 4_000;
+// A process that was stopped within a transaction must not keep the others waiting. The server's default for
+// synchronous_commit may have been changed to one that loses commits in a crash.
+const BEGIN = `
+  BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+  SET LOCAL statement_timeout = ${STATEMENT_MS};
+  SET LOCAL idle_in_transaction_session_timeout = ${STATEMENT_MS};
+  SET LOCAL synchronous_commit = on`;
+
+class Connections {
+  readonly #settings: object;
+  readonly #closing = new AbortController();
+  #pool: Promise<Pool> | undefined;
+  #listener: Client | undefined;
+
+  constructor(url: string) {
+    this.#settings = {
+      connectionString: withVerifiedTls(url),
+      application_name: 'recruiting-subgraph',
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: ANSWER_MS,
+      keepAlive: true,
+    };
+  }
+
+  async transaction<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    const client = await this.#connect();
+    const run: Run = (text, values) => rowsOf(client, text, values);
+    let isClean = false;
+    try {
+      await run(BEGIN);
+      const result = await work(run);
+      await run('COMMIT');
+      isClean = true;
+      return result;
+    } catch (error) {
+      // A refused statement leaves the connection usable, and closing it would cost a pooler one of its own.
+      if (isOfServer(error))
+        isClean = await run('ROLLBACK').then(
+          () => true,
+          () => false,
+        );
+      throw error;
+    } finally {
+      // Closing the connection ends its transaction too.
+      client.release(!isClean);
+    }
+  }
+
+  async #connect(): Promise<PoolClient> {
+    if (this.#closing.signal.aborted) throw new StoreUnavailable('the token store is closed');
+    try {
+      return await (await (this.#pool ??= this.#openPool())).connect();
+    } catch (error) {
+      throw explained(error);
+    }
+  }
+
+  async #openPool(): Promise<Pool> {
+    // Loaded only here: a gateway with another store does not need it.
+    const pg = await import('pg');
+    const pool = new pg.Pool({ ...this.#settings, max: 4, allowExitOnIdle: true });
+    // The next call replaces an idle connection that ends.
+    pool.on('error', () => {});
+    pool.on('connect', (client) => client.on('error', () => {}));
+    return pool;
+  }
+
+  /** Connects again whenever the connection ends, until `close`. */
+  async listen(onChange: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#listenOnce(onChange).catch(() => {});
+      await delay(500 + 500 * Math.random(), undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  async #listenOnce(onChange: () => void): Promise<void> {
+    const pg = await import('pg');
+    const client = (this.#listener = new pg.Client(this.#settings));
+    const ended = new Promise<void>((done) => client.once('end', done));
+    client.on('error', () => void client.end().catch(() => {}));
+    client.on('notification', onChange);
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${CHANNEL}`);
+      onChange();
+      await ended;
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const pool = this.#pool?.then((opened) => opened.end());
+    await Promise.allSettled([Promise.resolve(this.#listener?.end()), Promise.resolve(pool)]);
+  }
+}
+
+/** The modes between `disable` and `verify-full` check nothing, or less than their names promise. */
+function withVerifiedTls(url: string): string {
+  const parsed = new URL(url);
+  const mode = parsed.searchParams.get('sslmode');
+  if (mode === null || mode === 'disable' || mode === 'no-verify') return url;
+  parsed.searchParams.set('sslmode', 'verify-full');
+  return parsed.href;
+}
+
+async function rowsOf(
+  client: Pick<Client, 'query'>,
+  text: string,
+  values?: readonly string[],
+): Promise<readonly object[]> {
+  try {
+    return (await client.query<object>(text, values && [...values])).rows;
+  } catch (error) {
+    throw explained(error);
+  }
+}
+
+function isOfServer(error: unknown): boolean {
+  return ((error as Error).cause as Partial<DatabaseError> | undefined)?.severity !== undefined;
+}
+
+function isMissingTable(error: unknown): boolean {
+  return ((error as Error).cause as Partial<DatabaseError> | undefined)?.code === '42P01';
+}
+
+/** Turns an error of the driver into one that tells the operator what happened and what to do. */
+function explained(error: unknown): Error {
+  const { code = '', message, severity, syscall } = error as Failure;
+  // A socket that is not there belongs to a server that is not running. A file that is not there is a mistake.
+  const isFile = (code === 'ENOENT' || code === 'EACCES') && syscall !== 'connect';
+  const explanation = isFile
+    ? FILES
+    : (MISTAKES[code] ?? (/SSL/.test(message) ? NO_TLS : undefined));
+  if (explanation !== undefined) return new Error(explanation, { cause: error });
+  if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
+    const advice = 'give its certificate authority with sslrootcert in TOKEN_STORE';
+    return new Error(`the certificate of the database server is not trusted (${code}): ${advice}`);
+  }
+  // Only errors of the server have a severity. The others are errors of the connection.
+  const isPassing = severity === undefined || /^(08|53|57|55|40|25006|58|XX)/.test(code);
+  if (!isPassing) return new Error(`${message} (${code})`, { cause: error });
+  return new StoreUnavailable(PASSING[code] ?? message, { cause: error });
+}
+
+type Failure = Error & Partial<DatabaseError> & { readonly syscall?: string };
+
+const FILES =
+  'a file that TOKEN_STORE names (sslrootcert, sslcert or sslkey) is missing or cannot be read';
+
+const NO_TLS =
+  'the database server does not offer TLS, and TOKEN_STORE requires it: configure TLS there, or set sslmode=disable';
+
+const MISTAKES: Readonly<Record<string, string>> = {
+  '28P01': 'the database server refuses the user or the password of TOKEN_STORE',
+  '28000': 'the database server refuses the user of TOKEN_STORE, or a connection from here',
+  '3D000': 'the database server has no database of the name in TOKEN_STORE: create it',
+  '3F000': 'the database has no schema for the user of TOKEN_STORE: create it, owned by that user',
+  '42501': 'the database user lacks a right that the token store needs (docs/tokens.md lists them)',
+};
+
+const PASSING: Readonly<Record<string, string>> = {
+  ENOENT:
+    'the socket of the database server is not there: the server is not running, or TOKEN_STORE names another folder',
+  ENOTFOUND: 'the host of the database server was not found',
+  EAI_AGAIN: 'the host of the database server cannot be looked up now',
+  ECONNREFUSED: 'nothing listens at the address of the database server',
+  '25006':
+    'the database server is a standby, which cannot be written: TOKEN_STORE has to name the primary',
+};
+
+function describe(url: string): string {
+  const { username, host, pathname } = new URL(url);
+  return `postgres://${username && `${username}@`}${host}${pathname}`;
+}

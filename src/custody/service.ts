@@ -1,0 +1,253 @@
+import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib';
+import { EnvHttpProxyAgent, type Dispatcher } from 'undici';
+import { parseJson, readPair, type Pair } from './pair.ts';
+import { LONGEST_PAUSE_MS } from './state.ts';
+
+/** The addresses of the service that are about tokens. */
+export interface TokenService {
+  /**
+   * Sends the refresh token of a pair once, without redirects or retries. Never rejects.
+   *
+   * @param maySend called right before the bytes are written, in the same turn of the event loop
+   */
+  exchange(pair: Pair, maySend: () => boolean): Promise<Exchange>;
+  /** Asks whether the service accepts an access token. Never rejects. */
+  check(accessToken: string): Promise<Verdict>;
+}
+
+/** How one exchange of a refresh token ended. Only after `unclear` it is unknown whether the token is spent. */
+export type Exchange =
+  | { readonly kind: 'granted'; readonly pair: Pair; readonly flaw?: string }
+  | { readonly kind: 'invalid-grant' }
+  /** Certainly nothing was sent, or the service answered that it processed nothing. `retryAfter`: seconds. */
+  | { readonly kind: 'unsent'; readonly why: string; readonly retryAfter?: number }
+  /** `answer`: the beginning of what arrived. */
+  | { readonly kind: 'unclear'; readonly why: string; readonly answer: string | null };
+
+export type Verdict =
+  | { readonly kind: 'works' }
+  | { readonly kind: 'refused'; readonly detail: string }
+  | { readonly kind: 'unclear'; readonly why: string };
+
+export interface ServiceAddress {
+  readonly baseUrl: string;
+  /** Value of `User-Agent` and `Api-User-Agent`. */
+  readonly agent: string;
+  /** Opens the connections, through a proxy if there is one. */
+  readonly http: Dispatcher;
+  /** How long to wait for the answer of an exchange, ms. Default: 2 minutes. */
+  readonly answerMs?: number;
+}
+
+const LARGEST_ANSWER = 64 * 1024;
+const ANSWER_MS = 120_000;
+const CHECK_MS = 10_000;
+/** Timers run before sockets are read: an answer that arrived while this process was stopped can still be read. */
+const GRACE_MS = 1_000;
+const DEFAULT_RETRY_AFTER = 60;
+
+export function tokenService({
+  baseUrl,
+  agent,
+  http,
+  answerMs = ANSWER_MS,
+}: ServiceAddress): TokenService {
+  const url = new URL(`${baseUrl}/oauth/token`);
+  const checkUrl = new URL(`${baseUrl}/auth_check`);
+  return {
+    exchange: async (pair, maySend) => {
+      let isSent = false;
+      const guarded = http.compose(
+        beforeWriting(() => {
+          if (isSent || !maySend()) return false;
+          isSent = true;
+          return true;
+        }),
+      );
+      const body = new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: pair.refreshToken,
+      });
+      const headers = { ...FORM, ...agentHeaders(agent) };
+      const reply = await send(
+        guarded,
+        url,
+        { method: 'POST', headers, body: String(body) },
+        answerMs,
+      );
+      if (!isSent) return { kind: 'unsent', why: reply.flaw ?? 'it was too late to send it' };
+      return judge(pair, reply);
+    },
+    check: async (accessToken) => {
+      const headers = { ...agentHeaders(agent), authorization: `Bearer ${accessToken}` };
+      const { status, text, flaw } = await send(http, checkUrl, { headers }, CHECK_MS);
+      if (status === 204 || status === 200) return { kind: 'works' };
+      const { type, detail } = (parseJson(text) ?? {}) as { type?: unknown; detail?: unknown };
+      // The 403 of a firewall is a page, and says nothing about the token.
+      const isRefused = status === 401 || (status === 403 && typeof type === 'string');
+      if (!isRefused) return { kind: 'unclear', why: flaw ?? `status ${status}` };
+      return { kind: 'refused', detail: typeof detail === 'string' ? detail : `status ${status}` };
+    },
+  };
+}
+
+const FORM = {
+  'content-type': 'application/x-www-form-urlencoded',
+  accept: 'application/json',
+};
+
+function agentHeaders(agent: string) {
+  return { 'user-agent': agent, 'api-user-agent': agent, 'accept-encoding': 'identity' };
+}
+
+/** The status of a success is not documented, so every 2xx that holds a token counts. */
+function judge(sent: Pair, { status, headers, text, flaw }: Reply): Exchange {
+  const document = parseJson(text);
+  const isSuccess = status >= 200 && status < 300;
+  const pair = isSuccess ? readPair(document, sent) : undefined;
+  if (pair) {
+    const isRotated = pair.refreshToken !== sent.refreshToken;
+    return { kind: 'granted', pair, ...(!isRotated && { flaw: 'no new refresh token' }) };
+  }
+  const error = (document as { error?: unknown } | null | undefined)?.error;
+  // Some services refuse an early refresh with a 403.
+  const isRefusal = status === 400 || status === 403;
+  if (isRefusal && error === 'invalid_grant') return { kind: 'invalid-grant' };
+  const why = `${flaw ?? `status ${status}`}${typeof error === 'string' ? ` (${error.slice(0, 100)})` : ''}`;
+  if (status === 429 || isRateLimit(error)) {
+    return { kind: 'unsent', why, retryAfter: secondsIn(headers['retry-after']) };
+  }
+  // The request was refused before the token was looked at (RFC 6749, 5.2).
+  const isUnprocessed = status === 401 || status === 403 || error === 'unsupported_grant_type';
+  if (isUnprocessed) return { kind: 'unsent', why };
+  return { kind: 'unclear', why, answer: text === '' ? null : text };
+}
+
+function isRateLimit(error: unknown): boolean {
+  return typeof error === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(error);
+}
+
+function secondsIn(header: string | string[] | undefined): number {
+  const seconds = Number(header);
+  return seconds > 0 ? Math.min(seconds, LONGEST_PAUSE_MS / 1000) : DEFAULT_RETRY_AFTER;
+}
+
+/** What arrived. `flaw`: why the answer, or its end, is missing. */
+export interface Reply {
+  /** 0: no answer began. */
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  /** At most 64 KiB. */
+  readonly text: string;
+  readonly flaw?: string;
+}
+
+/** Sends one request on a new connection. Never rejects; redirects are not followed. */
+export async function send(
+  http: Dispatcher,
+  url: URL,
+  options: Pick<Dispatcher.RequestOptions, 'headers'> & {
+    readonly method?: 'POST';
+    readonly body?: string;
+  },
+  limitMs: number,
+): Promise<Reply> {
+  const { origin, pathname, search } = url;
+  const late = new AbortController();
+  const giveUp = () => late.abort(new PlainError(`no answer within ${limitMs / 1000} s`));
+  let timer = setTimeout(() => (timer = setTimeout(giveUp, GRACE_MS)), limitMs);
+  const parts: Buffer[] = [];
+  let reply: Pick<Reply, 'status' | 'headers'> = { status: 0, headers: {} };
+  const received = () => ({
+    ...reply,
+    text: textOf(Buffer.concat(parts), String(reply.headers['content-encoding'])),
+  });
+  try {
+    const { statusCode, headers, body } = await http.request({
+      method: 'GET',
+      ...options,
+      origin,
+      path: pathname + search,
+      signal: late.signal,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      // On a connection that was idle, a reset would leave open whether the service has processed the request.
+      reset: true,
+    });
+    reply = { status: statusCode, headers };
+    let size = 0;
+    for await (const part of body as AsyncIterable<Buffer>) {
+      parts.push(part);
+      size += part.length;
+      // Leaving the loop ends the download.
+      if (size > LARGEST_ANSWER) return { ...received(), flaw: 'its body is too large' };
+    }
+    return received();
+  } catch (error) {
+    return { ...received(), flaw: reasonOf(error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Some proxies compress although the request asks for plain text. What was cut is decoded as far as it goes. */
+const AS_FAR_AS_IT_GOES = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 ** 20 };
+const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
+  gzip: (bytes) => gunzipSync(bytes, AS_FAR_AS_IT_GOES),
+  deflate: (bytes) => inflateSync(bytes, AS_FAR_AS_IT_GOES),
+  br: (bytes) => brotliDecompressSync(bytes, { maxOutputLength: 2 ** 20 }),
+};
+
+function textOf(bytes: Buffer, encoding: string): string {
+  const decode = DECODERS[encoding.toLowerCase()];
+  try {
+    return (decode ? decode(bytes) : bytes).toString('utf8', 0, LARGEST_ANSWER);
+  } catch {
+    return bytes.toString('utf8', 0, LARGEST_ANSWER);
+  }
+}
+
+/**
+ * undici calls `onRequestStart` once the connection is there, in the function that writes the request: between that
+ * call and the write of a text body, it only assembles the headers.
+ */
+function beforeWriting(mayWrite: () => boolean): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) => {
+    const start = handler.onRequestStart?.bind(handler);
+    handler.onRequestStart = (controller, context) => {
+      if (mayWrite()) start?.(controller, context);
+      else controller.abort(new PlainError('it was too late to send it'));
+    };
+    return dispatch(options, handler);
+  };
+}
+
+/** An error whose message explains it to the operator, without secrets. */
+class PlainError extends Error {
+  override readonly name = 'PlainError';
+}
+
+/** Messages of other errors may contain addresses or headers. */
+function reasonOf(error: unknown): string {
+  if (error instanceof PlainError) return error.message;
+  const { code, name, cause } = (error ?? {}) as { code?: unknown; name?: string; cause?: unknown };
+  if (typeof code === 'string') return code;
+  return cause === undefined ? (name ?? 'unknown error') : reasonOf(cause);
+}
+
+/** Opens connections as the environment says: HTTPS_PROXY, HTTP_PROXY, NO_PROXY. */
+export function proxyAgent(env: Readonly<Record<string, string | undefined>>): Dispatcher {
+  const value = (name: string) => env[name.toLowerCase()] ?? env[name];
+  return new EnvHttpProxyAgent({
+    httpProxy: withScheme(value('HTTP_PROXY')),
+    httpsProxy: withScheme(value('HTTPS_PROXY')),
+    noProxy: value('NO_PROXY') ?? '',
+    allowH2: false,
+  });
+}
+
+/** A proxy without a scheme speaks plain HTTP, as for curl and Go. */
+function withScheme(proxy: string | undefined): string {
+  if (proxy === undefined || proxy === '') return '';
+  return proxy.includes('://') ? proxy : `http://${proxy}`;
+}

@@ -1,0 +1,419 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { Pair } from './pair.ts';
+
+/**
+ * Everything that a token store holds, as one plain value. It changes only by the rules below, each within one durable
+ * transaction of its store. All times are the store's clock, in ms.
+ */
+export interface State {
+  readonly version: typeof VERSION;
+  /** Identifies the store: copies of it have the same id. */
+  readonly id: string;
+  /** Identifies the token set: each import begins another one. */
+  readonly set: string;
+  /** The base URL of the service that the pair belongs to. */
+  readonly service: string;
+  /** Counts imports and exchanges. It never goes back. */
+  readonly generation: number;
+  readonly pair: Pair;
+  readonly savedAt: number;
+  /** When the access token expires: earlier than its pair says once the service was seen to refuse it as expired. */
+  readonly expiresAt: number;
+  /** The pair came from an import and was never exchanged, so its real age is unknown. */
+  readonly imported: boolean;
+  /** The access token before this one, until it expires: nodes of the service may learn of the new one late. */
+  readonly previous: PreviousToken | null;
+  /** "A process may be sending the refresh token of this generation, or has sent it." */
+  readonly claim: Claim | null;
+  /**
+   * The beginning of an answer to this refresh token that was not understood, at most 64 KiB: `tokens recover` looks for a
+   * pair in it.
+   */
+  readonly answer: string | null;
+  /** How often the service refused this very refresh token with `invalid_grant`. */
+  readonly refusals: number;
+  /** When it refused it last; 0: it did not. */
+  readonly refusedAt: number;
+  /** The service exchanges a refresh token only after its access token has expired. */
+  readonly refusesEarly: boolean;
+  /** Nothing may be sent before this time: the service limited the rate of exchanges. */
+  readonly notBefore: number;
+  readonly lost: boolean;
+  /** The store that the set was moved to: it is not exchanged from here any more. */
+  readonly movedTo: string | null;
+  /** What the last import replaced, until the imported pair was exchanged. */
+  readonly replaced: Replaced | null;
+  /** The audit trail, newest first. */
+  readonly events: readonly Event[];
+}
+
+export interface PreviousToken {
+  readonly accessToken: string;
+  readonly generation: number;
+  readonly expiresAt: number;
+}
+
+export interface Claim {
+  readonly attempt: string;
+  /** `host/pid` of the process, for people: a claim is never freed because of it. */
+  readonly by: string;
+  readonly until: number;
+  /** Why its exchange ended without a clear answer; null while it may be under way. */
+  readonly unclear: string | null;
+}
+
+export type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly'>;
+
+export interface Event {
+  readonly at: number;
+  readonly generation: number;
+  readonly what: 'imported' | 'saved' | 'put back' | 'moved' | Ending['kind'] | 'withdrawn';
+  readonly by: string;
+  /** Of the refresh token: for people, and to recognize a spent one. */
+  readonly fingerprint: string;
+}
+
+/**
+ * What a call does to the state. A store may run a rule again after a commit whose outcome is unknown, so each rule
+ * recognizes its own work.
+ */
+export type Rule<T> = (
+  state: State | null,
+  now: number,
+) => { readonly next?: State; readonly result: T };
+
+export const VERSION = 1;
+/** Longer than a refresh token may be sent after its claim (25 s) plus the wait for its answer (120 s). */
+export const CLAIM_MS = 150_000;
+/** The longest pause that a service may ask for (Retry-After). */
+export const LONGEST_PAUSE_MS = 3_600_000;
+const EVENTS_KEPT = 200;
+
+/** Whether the exchange of a claim may be under way. */
+export function isLive(claim: Claim | null, now: number): boolean {
+  // A claim that ends later than one made now comes from a clock that was set back: it would block for ever.
+  return claim?.unclear === null && now < claim.until && claim.until - now <= CLAIM_MS;
+}
+
+/** Whether the refresh token may be spent: an exchange of it began, and its outcome is not known. */
+export function isUncertain({ claim }: State, now: number): boolean {
+  return claim !== null && !isLive(claim, now);
+}
+
+/** When the refresh token ends. After that it is not sent any more. */
+export function endsAt({ pair, savedAt }: Pick<State, 'pair' | 'savedAt'>): number {
+  return savedAt + pair.refreshTokenExpiresIn * 1000;
+}
+
+/** Whether only an administrator can make the next pair. */
+export function isLost(state: State, now: number): boolean {
+  return state.lost || now >= endsAt(state);
+}
+
+/**
+ * When the refresh token is due to be sent.
+ *
+ * @param jitter 0 to 1: replicas with different values do not all wake up at once
+ */
+export function dueAt(state: State, now: number, jitter: number): number {
+  return Math.max(pausedUntil(state, now), dueByItself(state, now, jitter));
+}
+
+/** Until when the service asked for a pause. A later time comes from a clock that was set back. */
+export function pausedUntil({ notBefore }: State, now: number): number {
+  return notBefore - now <= LONGEST_PAUSE_MS ? notBefore : 0;
+}
+
+function dueByItself(state: State, now: number, jitter: number): number {
+  const { savedAt, expiresAt, imported, claim, refusals, refusedAt, refusesEarly } = state;
+  const end = Math.min(expiresAt, endsAt(state));
+  // Negative where the clock of the store was set back.
+  const life = Math.max(0, end - savedAt);
+  // Refused before the expiry, it may only have been too early; and the clocks of the service's servers may differ.
+  if (refusals > 0) {
+    const delay = AFTER_REFUSAL_MS[Math.min(refusals, AFTER_REFUSAL_MS.length) - 1]!;
+    return Math.max(expiresAt, refusedAt > now + CLOCKS_DIFFER_MS ? 0 : refusedAt) + delay;
+  }
+  // It may be spent: as long as the access token works, there is something to lose.
+  if (claim) {
+    const over = isLive(claim, now) ? claim.until : 0;
+    return Math.max(over, end - Math.min(LAST_MINUTES_MS, life / 10));
+  }
+  // Of unknown age, also where the clock of the store was set back.
+  if (imported || savedAt > now + CLOCKS_DIFFER_MS) return 0;
+  return refusesEarly ? expiresAt : savedAt + life * (2 / 3) * (1 - jitter / 20);
+}
+
+/** A time of the past that is this far ahead was written before the clock of the store was set back. */
+const CLOCKS_DIFFER_MS = 60_000;
+const LAST_MINUTES_MS = 5 * 60_000;
+const AFTER_REFUSAL_MS = [5_000, 60_000, 600_000];
+
+/**
+ * Whether one more `invalid_grant` proves that the refresh token is spent or revoked, the access token being expired.
+ * An import may have been spent before it was imported, which has to show while somebody watches.
+ */
+export function isSpentIfRefused({ imported, refusals }: State): boolean {
+  return refusals >= (imported ? 1 : AFTER_REFUSAL_MS.length);
+}
+
+export interface Import {
+  readonly pair: Pair;
+  readonly service: string;
+  readonly by: string;
+  /** Whether a set that is in use may be replaced. */
+  readonly replace: boolean;
+}
+
+/** `known`: this store has already seen the refresh token, which is therefore in use or spent. */
+export type Imported = 'imported' | 'in use' | 'known' | 'foreign';
+
+export function importPair({ pair, service, by, replace }: Import): Rule<Imported> {
+  return (state, now) => {
+    if (state && state.service !== service) return { result: 'foreign' };
+    const fingerprint = fingerprintOf(pair);
+    if (state?.events.some((event) => event.fingerprint === fingerprint)) {
+      return { result: 'known' };
+    }
+    const isInUse = state !== null && !isLost(state, now) && state.movedTo === null;
+    if (isInUse && !replace) return { result: 'in use' };
+    const next: State = {
+      ...BLANK,
+      id: state?.id ?? randomUUID(),
+      set: randomUUID(),
+      service,
+      generation: (state?.generation ?? 0) + 1,
+      pair,
+      savedAt: now,
+      expiresAt: now + pair.expiresIn * 1000,
+      imported: true,
+      refusesEarly: state?.refusesEarly ?? false,
+      replaced: isInUse ? pick(state) : null,
+      events: state?.events ?? [],
+    };
+    return { next: withEvent(next, now, 'imported', by), result: 'imported' };
+  };
+}
+
+export interface ClaimRequest {
+  readonly attempt: string;
+  readonly generation: number;
+  /** The attempt without an outcome that the caller knows of, and sends the refresh token again after. */
+  readonly over: string | null;
+  readonly by: string;
+  /** Sends a refresh token that is lost by all that is known: `tokens recover` has nothing to lose. */
+  readonly evenIfLost?: boolean;
+}
+
+/** Takes the right to send the refresh token of a generation. */
+export function takeClaim(request: ClaimRequest): Rule<boolean> {
+  const { attempt, generation, over, by, evenIfLost = false } = request;
+  return (state, now) => {
+    if (!state || state.generation !== generation || state.movedTo !== null) {
+      return { result: false };
+    }
+    if (state.claim?.attempt === attempt) return { result: isLive(state.claim, now) };
+    const isOthers = isLive(state.claim, now) || (state.claim?.attempt ?? null) !== over;
+    if (isOthers || (isLost(state, now) && !evenIfLost) || now < pausedUntil(state, now)) {
+      return { result: false };
+    }
+    const taken = { attempt, by, until: now + CLAIM_MS, unclear: null };
+    return { next: { ...state, claim: taken }, result: true };
+  };
+}
+
+/** The state that follows from an exchange: its times are set when it is saved. */
+export type Received = Omit<State, 'savedAt' | 'expiresAt' | 'events'>;
+
+/** The pair that an exchange of the held one returned, as it is saved. */
+export function successor(state: State, pair: Pair): Received {
+  const { id, set, service, generation, refusals, expiresAt, refusesEarly } = state;
+  const { accessToken } = state.pair;
+  return {
+    ...BLANK,
+    id,
+    set,
+    service,
+    generation: generation + 1,
+    pair,
+    imported: false,
+    previous: { accessToken, generation, expiresAt },
+    // What the service accepts after it has refused it, it had refused as too early.
+    refusesEarly: refusesEarly || refusals > 0,
+    replaced: null,
+  };
+}
+
+/**
+ * Saves a pair that was received. It never depends on the claim: one refresh token gives one pair, so it cannot be a
+ * wrong one, and the generation only grows.
+ *
+ * @param age ms since the exchange
+ */
+export function save(received: Received, age: number, by: string): Rule<State> {
+  return (state, now) => {
+    const from = now - age;
+    const next: State = {
+      ...received,
+      savedAt: from,
+      expiresAt: from + received.pair.expiresIn * 1000,
+      events: state?.events ?? [],
+    };
+    if (!state) return saved(next, now, by);
+    const { replaced } = state;
+    // An import replaced the set during its exchange: the newer pair is what it would be withdrawn to.
+    if (state.id === received.id && replaced?.set === received.set) {
+      return { next: { ...state, replaced: pick(next) }, result: state };
+    }
+    const isNewer = state.id === received.id && state.generation < received.generation;
+    return isNewer ? saved(next, now, by) : { result: state };
+  };
+}
+
+function saved(next: State, now: number, by: string): { next: State; result: State } {
+  const state = withEvent(next, now, 'saved', by);
+  return { next: state, result: state };
+}
+
+/**
+ * Puts the state that a process holds back into a store that has lost it: emptied, replaced by an older copy, or after a
+ * failover that lost the last commit. A claim that the process knows of is put back too.
+ */
+export function putBack(held: State, by: string): Rule<State> {
+  return (state, now) => {
+    const isNewer = !state || (state.id === held.id && state.generation < held.generation);
+    if (!isNewer) return { result: state };
+    const next = withEvent(held, now, 'put back', by);
+    return { next, result: next };
+  };
+}
+
+/** How an attempt ended that gave no pair. */
+export type Ending =
+  /** Certainly nothing was sent, or nothing was processed. */
+  | { readonly kind: 'unsent'; readonly notBefore?: number }
+  /** `invalid_grant`. `isExpired`: the access token is known not to work any more. */
+  | { readonly kind: 'refused' | 'lost'; readonly isExpired: boolean }
+  | { readonly kind: 'unclear'; readonly why: string; readonly answer: string | null };
+
+/** Ends an attempt. After `unclear` its claim stays: the refresh token may be spent. */
+export function endAttempt(attempt: string, ending: Ending, by: string): Rule<State | null> {
+  return (state, now) => {
+    if (state?.claim?.attempt !== attempt || state.claim.unclear !== null) return { result: state };
+    const isWithdrawn = ending.kind === 'lost' && state.replaced !== null;
+    const what = isWithdrawn ? 'withdrawn' : ending.kind;
+    const next = withEvent(ended(state, state.claim, ending, now), now, what, by);
+    return { next, result: next };
+  };
+}
+
+function ended(state: State, open: Claim, ending: Ending, now: number): State {
+  switch (ending.kind) {
+    case 'unsent':
+      return { ...state, claim: null, notBefore: ending.notBefore ?? state.notBefore };
+    case 'unclear':
+      return {
+        ...state,
+        claim: { ...open, unclear: ending.why },
+        // It may hold the next pair, so it stays after a refusal of a later try.
+        answer: ending.answer ?? state.answer,
+      };
+    case 'refused':
+    case 'lost': {
+      if (ending.kind === 'lost' && state.replaced) return withdrawn(state, state.replaced);
+      const expiresAt = ending.isExpired ? Math.min(state.expiresAt, now) : state.expiresAt;
+      const refused = { refusals: state.refusals + 1, refusedAt: now, expiresAt };
+      return { ...state, ...refused, claim: null, lost: ending.kind === 'lost' };
+    }
+  }
+}
+
+/** The imported refresh token was spent: what the import replaced is in use again. */
+function withdrawn(state: State, replaced: Replaced): State {
+  const generation = state.generation + 1;
+  return { ...state, ...BLANK, ...replaced, generation, imported: false, replaced: null };
+}
+
+/** Records that the service refuses the access token as expired, although the clock says otherwise. */
+export function expired(generation: number): Rule<State | null> {
+  return (state, now) => {
+    if (state?.generation !== generation || state.expiresAt <= now) return { result: state };
+    const next = { ...state, expiresAt: now };
+    return { next, result: next };
+  };
+}
+
+/** The result is the state to place in the target, or why it cannot be moved. */
+export type Move =
+  | { readonly kind: 'moved'; readonly state: State }
+  | { readonly kind: 'empty' | 'lost' | 'under way' | 'uncertain' }
+  | { readonly kind: 'elsewhere'; readonly movedTo: string };
+
+/** Gives the set away. Repeated for the same target, it returns the same state, so that a move can be finished. */
+export function moveTo(target: string, by: string): Rule<Move> {
+  return (state, now) => {
+    if (!state) return { result: { kind: 'empty' } };
+    if (state.movedTo === target) return { result: { kind: 'moved', state } };
+    if (state.movedTo !== null) return { result: { kind: 'elsewhere', movedTo: state.movedTo } };
+    if (isLost(state, now)) return { result: { kind: 'lost' } };
+    if (isLive(state.claim, now)) return { result: { kind: 'under way' } };
+    if (state.claim) return { result: { kind: 'uncertain' } };
+    const next = withEvent({ ...state, movedTo: target }, now, 'moved', by);
+    return { next, result: { kind: 'moved', state: next } };
+  };
+}
+
+/**
+ * Places a set that was moved here. Only into a store without tokens, or again into the one that has this set.
+ *
+ * @param behind ms that the clock of this store is behind the clock of the one that the set comes from
+ */
+export function receiveMove(moved: State, behind: number, by: string): Rule<'placed' | 'in use'> {
+  return (state, now) => {
+    if (state?.set === moved.set) return { result: 'placed' };
+    if (state && !isLost(state, now) && state.movedTo === null) return { result: 'in use' };
+    const shifted = {
+      savedAt: moved.savedAt - behind,
+      expiresAt: moved.expiresAt - behind,
+      notBefore: moved.notBefore - behind,
+      refusedAt: moved.refusedAt - behind,
+    };
+    const generation = Math.max(moved.generation, state?.generation ?? 0) + 1;
+    const next: State = {
+      ...moved,
+      ...shifted,
+      id: state?.id ?? randomUUID(),
+      generation,
+      movedTo: null,
+      previous: null,
+    };
+    return { next: withEvent(next, now, 'moved', by), result: 'placed' };
+  };
+}
+
+const BLANK = {
+  version: VERSION,
+  previous: null,
+  claim: null,
+  answer: null,
+  refusals: 0,
+  refusedAt: 0,
+  notBefore: 0,
+  lost: false,
+  movedTo: null,
+} as const;
+
+function pick({ set, pair, savedAt, expiresAt, refusesEarly }: State): Replaced {
+  return { set, pair, savedAt, expiresAt, refusesEarly };
+}
+
+function withEvent(state: State, at: number, what: Event['what'], by: string): State {
+  const { generation, pair } = state;
+  const event = { at, generation, what, by, fingerprint: fingerprintOf(pair) };
+  return { ...state, events: [event, ...state.events].slice(0, EVENTS_KEPT) };
+}
+
+/** Identifies a refresh token without storing it: the first digits of its SHA-256, the same in every store. */
+export function fingerprintOf({ refreshToken }: Pair): string {
+  return createHash('sha256').update(refreshToken).digest('hex').slice(0, 12);
+}
