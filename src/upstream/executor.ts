@@ -51,21 +51,18 @@ export interface BearerTokens<
   Token extends { readonly value: string } = { readonly value: string },
 > {
   /** The newest token, or a promise of the first one. */
-  token(): Token | Promise<Token>;
-  /**
-   * Returns the token to send a request again with, or undefined if that would not help.
-   *
-   * @param detail of the 401
-   * @param replays how often this request was already sent again: the tokens limit that
-   */
-  afterRefusal(refused: Token, detail: string, replays: number): Promise<Token | undefined>;
+  accessToken(): Token | Promise<Token>;
+  /** Returns a newer token, or undefined if a newer one would not help. @param detail of the 401 */
+  afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
   /** Called for each result that was received with a token. */
   accepted(token: Token): void;
-  /** Called when the service refused a token, and no other one helps. */
+  /** Called when the service refused a token, and a newer token does not help. */
   refused(token: Token): void;
 }
 
 const MAX_ATTEMPTS = 4;
+/** One replay for a token that was renewed while the request was sent, one for a renewal because of this request. */
+const MAX_REPLAYS = 2;
 /**
  * How long a request may wait for its turn and be retried, ms. It ends at the latest after this and its own timeout.
  */
@@ -190,7 +187,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   }
 
   /**
-   * Sends a request once, and again with another token if the service refuses this one. Mutations are sent again as
+   * Sends a request once, and again with a newer token if the service refuses this one. Mutations are sent again as
    * well: the service refuses a token before it executes anything. The request takes its token and starts its timeout
    * when its turn begins, because it is not sent before.
    *
@@ -206,7 +203,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     // Awaited only if it has to wait, as is the token: each await costs as much as the step.
     const endTurn = turn instanceof Promise ? await turn : turn;
     try {
-      const first = tokens.token();
+      const first = tokens.accessToken();
       let token = first instanceof Promise ? await first : first;
       for (let replays = 0; ; replays += 1) {
         const refusal = followed.begin();
@@ -220,15 +217,13 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
         }
         if (answer.kind === 'result') tokens.accepted(token);
         if (answer.kind !== 'unauthorized') return answer;
-        const other =
-          answer.status === 401
-            ? await tokens.afterRefusal(token, answer.detail, replays)
-            : undefined;
-        if (!other) {
+        const mayReplay = answer.status === 401 && replays < MAX_REPLAYS;
+        const newer = mayReplay ? await tokens.afterRefusal(token, answer.detail) : undefined;
+        if (!newer) {
           tokens.refused(token);
           return unauthorized(answer);
         }
-        token = other;
+        token = newer;
       }
     } finally {
       endTurn();

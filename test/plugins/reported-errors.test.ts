@@ -1,12 +1,13 @@
 import { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { breakableStore } from '../support/gateway/stores.ts';
 import { FAILING, got, settings } from './requests.ts';
 
+/** A store of another service is unexpected, because the gateway has checked it at the start. */
 const ELSEWHERE = 'https://internal.example.test';
 
 const reported: unknown[] = [];
@@ -24,19 +25,31 @@ const tracker: Plugin = {
 
 let watched: TestGateway;
 let failing: GatewayOverFake;
-const { store, broken } = breakableStore(ELSEWHERE);
+let isBroken = false;
 beforeAll(async () => {
   watched = await startGatewayOverSandbox({}, { config: settings, plugins: [tracker] });
-  failing = await startGatewayOverFake({ persons: 137 }, { plugins: [tracker], store });
+  const store = openSqliteStore(':memory:');
+  failing = await startGatewayOverFake(
+    { persons: 137 },
+    {
+      plugins: [tracker],
+      store: {
+        ...store,
+        read: async () => {
+          const stored = await store.read();
+          return stored && isBroken ? { ...stored, baseUrl: ELSEWHERE } : stored;
+        },
+      },
+    },
+  );
 });
 afterAll(async () => {
-  broken.is = false;
   await watched[Symbol.asyncDispose]();
   await failing[Symbol.asyncDispose]();
 });
 beforeEach(() => {
   reported.length = 0;
-  broken.is = false;
+  isBroken = false;
   failing.upstream.answer(honest);
 });
 
@@ -51,7 +64,7 @@ test.each(FAILING)(
 
 test('a plugin gets an unexpected error as it was thrown, and the caller an id', async () => {
   failing.upstream.answer(refusal('expired'));
-  broken.is = true;
+  isBroken = true;
   const { status, text } = await got(failing, {
     name: '',
     query: 'query Names { persons(first: 1) { items { id } } }',

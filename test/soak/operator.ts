@@ -5,6 +5,7 @@ import {
   chownSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -48,9 +49,10 @@ export interface Operator {
   /** Replaces the store by a copy: overwrites the bytes of its file, or replaces the file. */
   putBack(copy: string, how: 'bytes' | 'file'): Promise<void>;
   removeStore(): void;
+  removeLock(): void;
   /** Removes the owner's permission to write the files, or restores it. */
   writable(yes: boolean): void;
-  /** The number of pairs in emergency files. */
+  /** The number of pairs in rescue files. */
   rescued(): number;
   /** Secrets in the output of all its processes. */
   readonly secretsPrinted: number;
@@ -146,6 +148,7 @@ export function startOperator(folder: string, program: string, url: string): Ope
       rmSync(copy);
     },
     removeStore: () => rmSync(store),
+    removeLock: () => rmSync(`${store}-lock`, { force: true }),
     writable: (yes) => {
       const files = [tokens, rescue].flatMap((path) => [
         path,
@@ -156,7 +159,10 @@ export function startOperator(folder: string, program: string, url: string): Ope
         if (stats) chmodSync(path, (stats.isDirectory() ? 0o500 : 0o400) | (yes ? 0o200 : 0));
       }
     },
-    rescued: () => readdirSync(rescue).filter((name) => name.startsWith('unsaved-')).length,
+    rescued: () =>
+      readdirSync(rescue)
+        .filter((name) => name.startsWith('rescue-'))
+        .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
     get secretsPrinted() {
       return secretsPrinted;
     },

@@ -48,7 +48,7 @@ export async function startHeldUpstream({
     fields,
     timeoutMs: 30_000,
     tokens: {
-      token: () => Promise.resolve({ value: 'token' }),
+      accessToken: () => Promise.resolve({ value: 'token' }),
       afterRefusal: () => Promise.resolve(undefined),
       accepted: () => {},
       refused: () => {},

@@ -1,7 +1,9 @@
+import { expect, vi } from 'vitest';
 import { readConfig, type Config } from '../../src/config.ts';
 import { createManagedExecutor } from '../../src/gateway.ts';
 import type { ServiceExecutor } from '../../src/service/request.ts';
-import { agingParts, refreshedOnce } from '../support/gateway/over-fake.ts';
+import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
+import { impatientClock } from '../support/gateway/over-fake.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import {
   startFakeUpstream,
@@ -15,7 +17,7 @@ interface ManagedExecutor extends AsyncDisposable {
   readonly upstream: FakeUpstream;
 }
 
-/** Starts it. Its set was imported, and refreshed once a minute ago. Repeated requests are sent without a wait. */
+/** Starts it. Its set was imported and refreshed once. Repeated requests are sent without a wait. */
 export async function startManagedExecutor(
   upstreamOptions: FakeUpstreamOptions = {},
 ): Promise<ManagedExecutor> {
@@ -26,11 +28,15 @@ export async function startManagedExecutor(
     tokenLink: upstream.tokenLink,
     upstreamTimeoutMs: 1_000,
   } as Config & { recruitingUrl: string };
-  const { store, clock, age } = agingParts();
+  const store = openSqliteStore(':memory:');
+  const clock = impatientClock();
   const { log } = recordingLog();
   const executor = await createManagedExecutor({ config, store, clock, log });
-  await refreshedOnce(store);
-  age(60_000);
+  // `expect.poll` works only inside tests.
+  await vi.waitFor(async () => expect((await store.read())?.generation).toBe(2), {
+    interval: 2,
+    timeout: 10_000,
+  });
   return {
     execute: executor.execute,
     upstream,

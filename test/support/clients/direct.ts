@@ -6,12 +6,12 @@ export async function askDirectly(
   { store, sandbox }: Awaited<ReturnType<typeof startGatewayOverSandbox>>,
   { query, variables }: { query: string; variables: Record<string, unknown> },
 ): Promise<{ data?: Record<string, unknown> | null; errors?: GraphQLFormattedError[] }> {
-  const { state } = await store.read();
+  const stored = await store.read();
   const response = await fetch(`${sandbox.url}/graphql`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      authorization: `Bearer ${state?.pair.accessToken}`,
+      authorization: `Bearer ${stored?.pair.accessToken}`,
     },
     body: JSON.stringify({ query, variables }),
   });
