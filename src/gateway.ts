@@ -1,6 +1,7 @@
 import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
 import { createAnswerBudget } from './memory/answer-budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, withFieldScopes, type Config } from './config.ts';
@@ -29,12 +30,11 @@ import { delegations } from './stitching/delegations.ts';
 import { stitchedPlan } from './stitching/stitched-plan.ts';
 import { withAdditions, type ServedWithAdditions } from './stitching/with-additions.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
-import { authCheck } from './tokens/service/auth-check.ts';
-import { tokenEndpoint } from './tokens/service/exchange.ts';
-import type { Rescue } from './tokens/store/rescue.ts';
-import { createTokenKeeper, type TokenKeeper } from './tokens/token-keeper.ts';
-import { tokenLinkAt } from './tokens/service/token-link.ts';
-import type { TokenStore } from './tokens/store/token-store.ts';
+import { NO_EMERGENCY, type Emergency } from './tokens/emergency.ts';
+import { createTokenKeeper, type TokenKeeper } from './tokens/keeper.ts';
+import { readLink } from './tokens/link.ts';
+import { proxyAgent, tokenService } from './tokens/service.ts';
+import type { TokenStore } from './tokens/store.ts';
 import { createServiceExecutor } from './upstream/executor.ts';
 
 export interface GatewayParts {
@@ -65,10 +65,12 @@ export interface GatewayParts {
 interface LocalTokens {
   /** Closed by the caller, after the gateway. */
   readonly store: TokenStore;
-  /** Closed by the caller too. Undefined if the tokens need not outlive the process. */
-  readonly rescue?: Rescue | undefined;
-  /** The name of this process in the history of the tokens. */
-  readonly replica?: string;
+  /** Default: none, for tokens that need not outlive the process. */
+  readonly emergency?: Emergency | undefined;
+  /** Names this process in the audit trail of the tokens. */
+  readonly by?: string;
+  /** Opens the connections of token requests. Default: without a proxy. */
+  readonly http?: Dispatcher | undefined;
 }
 
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
@@ -281,11 +283,11 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     metrics: telemetry.metrics,
     /** Makes `/ready` reply 503 from now on. Everything else continues. */
     sayNotReady: () => void (isStopping = true),
-    /** Starts no more refreshes. `close` waits for one in progress. */
-    stopRefreshing: () => void tokens.stop(),
-    /** Ends all upstream requests, after the token pair of a refresh in progress is saved and pages are reported. */
+    /** Begins no refresh any more. `close` waits until the newest token pair is safe. */
+    stopRefreshing: () => void tokens.close(),
+    /** Ends all upstream requests, after the newest token pair is safe and pages are reported. */
     close: async () => {
-      await tokens.stop();
+      await tokens.close();
       planner.close();
       await upstream.close();
       await handler.dispose();
@@ -325,9 +327,9 @@ export async function createManagedExecutor(
   });
   return {
     execute: upstream.execute,
-    /** Ends all requests, after the token pair of a refresh in progress is saved. */
+    /** Ends all requests, after the newest token pair is safe. */
     close: async () => {
-      await tokens.stop();
+      await tokens.close();
       await upstream.close();
     },
   };
@@ -338,29 +340,28 @@ async function keepTokens(
   {
     config,
     store,
-    rescue,
-    replica = 'gateway',
-    proxyFor = () => undefined,
+    emergency = NO_EMERGENCY,
+    by = 'gateway',
+    http = proxyAgent({}),
     clock,
     log,
-  }: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & LocalTokens,
+  }: Pick<GatewayParts, 'config' | 'clock' | 'log'> & LocalTokens,
   telemetry: Pick<Telemetry, 'tokens'>,
 ): Promise<TokenKeeper> {
-  const { recruitingUrl: baseUrl, agent, tokenLink } = config;
-  const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
+  const { recruitingUrl: serviceUrl, agent, tokenLink } = config;
   let keeper: TokenKeeper | undefined;
   const onExchange = telemetry.tokens(() => keeper?.health());
   keeper = await createTokenKeeper({
     store,
-    rescue,
-    connect: tokenEndpoint({ ...service, clock }),
-    checkAccess: authCheck(service),
-    link: tokenLink === undefined ? undefined : tokenLinkAt(tokenLink, { agent, proxyFor }),
+    service: tokenService({ baseUrl: serviceUrl, agent, http }),
+    emergency,
+    serviceUrl,
+    by,
     clock,
     log,
-    baseUrl,
-    replica,
     onExchange,
+    link:
+      tokenLink === undefined ? undefined : { read: () => readLink(tokenLink, { agent, http }) },
   });
   return keeper;
 }

@@ -92,7 +92,7 @@ const COMMANDS: Record<string, CommandEntry> = {
     about:
       'import the token set from its one-time link, a file, or - for standard input, and refresh it at once',
     options: [option('--replace', 'replace a set that is in use', false)],
-    load: async () => (await import('./tokens-import.ts')).tokensImport,
+    load: async () => (await import('./tokens.ts')).tokensImport,
   },
   'tokens status': {
     about:
@@ -107,20 +107,17 @@ const COMMANDS: Record<string, CommandEntry> = {
   },
   'tokens refresh': {
     about: 'refresh once, now',
-    load: async () => (await import('./tokens-refresh.ts')).tokensRefresh,
+    load: async () => (await import('./tokens.ts')).tokensRefresh,
   },
   'tokens recover': {
     about:
-      'resolve a refresh whose outcome is uncertain, and repair a store that is gone, empty or damaged',
-    options: [
-      option('--rebuild', 'replace damaged tables (PostgreSQL), if nothing else helps', false),
-    ],
-    load: async () => (await import('./tokens-recover.ts')).tokensRecover,
+      'resolve a refresh whose outcome is uncertain, and look for a pair that arrived and was not saved',
+    load: async () => (await import('./tokens.ts')).tokensRecover,
   },
   'tokens export <store>': {
     about:
       'move the token set to another store: sqlite:<file>, or postgres://<user>:<password>@<host>/<database>',
-    load: async () => (await import('./tokens-export.ts')).tokensExport,
+    load: async () => (await import('./tokens.ts')).tokensExport,
   },
   'keys new <name>': {
     about: 'make an API key, and its entry in AUTH_API_KEYS',

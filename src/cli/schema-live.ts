@@ -13,6 +13,8 @@ import {
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
+import type { State } from '../tokens/state.ts';
+import type { TokenStore } from '../tokens/store.ts';
 import {
   type ChangeKind,
   compareSchemas,
@@ -22,13 +24,12 @@ import {
 import { introspect, type Execute } from '../schema/live/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
-import type { StoredTokens, TokenStore } from '../tokens/store/token-store.ts';
 import { createServiceExecutor, type BearerTokens } from '../upstream/executor.ts';
 import { noTelemetry } from '../upstream/connections.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
-import { noTokens, readTokenConfig, withTokenStore, type TokenSession } from './token-session.ts';
+import { noTokens, withReadTokens } from './tokens-status.ts';
 
 /** The exit code if the schemas could not be compared. */
 const NOT_COMPARED = 2;
@@ -163,11 +164,10 @@ async function askService<Answer>(
   timeoutMs: number,
   request: (execute: Execute, service: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const config = readTokenConfig(terminal, { refusesUnknown: false });
-  const work = async (session: TokenSession) => {
-    const { stored, store } = session;
-    if (!stored) throw await noTokens(session);
-    const { baseUrl } = stored;
+  return withReadTokens(terminal, async (read) => {
+    const { state, store, config } = read;
+    if (!state) throw noTokens(read);
+    const baseUrl = state.service;
     const log = await commandLog(config, terminal);
     const upstream = createServiceExecutor({
       baseUrl,
@@ -175,7 +175,7 @@ async function askService<Answer>(
       proxy: terminal.proxyFor(baseUrl),
       concurrency: 1,
       timeoutMs,
-      tokens: tokensOf(store, stored),
+      tokens: tokensOf(store, state),
       clock: systemClock,
       telemetry: {
         ...noTelemetry,
@@ -192,8 +192,7 @@ async function askService<Answer>(
     } finally {
       await upstream.close();
     }
-  };
-  return withTokenStore(terminal, 'inspect', work, config);
+  });
 }
 
 interface StoredToken {
@@ -202,14 +201,14 @@ interface StoredToken {
 }
 
 /** The tokens in the store, which a gateway may refresh at any moment. */
-function tokensOf(store: TokenStore, stored: StoredTokens): BearerTokens<StoredToken> {
+function tokensOf(store: TokenStore, stored: State): BearerTokens<StoredToken> {
   let newest = tokenOf(stored);
   return {
-    accessToken: async () => newest,
+    token: () => newest,
     accepted: () => {},
     refused: () => {},
     afterRefusal: async (refused, detail) => {
-      newest = tokenOf((await store.read()) ?? stored);
+      newest = tokenOf((await store.read()).state ?? stored);
       if (newest.generation !== refused.generation) return newest;
       if (detail !== 'token_expired') return undefined;
       throw new CommandError(
@@ -219,7 +218,7 @@ function tokensOf(store: TokenStore, stored: StoredTokens): BearerTokens<StoredT
   };
 }
 
-function tokenOf({ pair: { accessToken }, generation }: StoredTokens): StoredToken {
+function tokenOf({ pair: { accessToken }, generation }: State): StoredToken {
   return { value: accessToken, generation };
 }
 

@@ -2,27 +2,27 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import process from 'node:process';
 import { getProxyForUrl } from 'proxy-from-env';
-import type { Owner } from '../tokens/store/sealed-file.ts';
 
 /** The parts of the machine that a gateway uses. They are passed in, so that tests can replace them. */
 export interface Machine {
   readonly readFile: (path: string) => string;
+  readonly env: Readonly<Record<string, string | undefined>>;
   /** The system's proxy for an address. */
   readonly proxyFor: (url: string) => string | undefined;
-  /** This process. */
-  readonly owner: Owner;
+  /** This process, as the audit trail of the tokens names it. */
+  readonly owner: { readonly host: string; readonly pid: number };
 }
 
 export const thisMachine: Machine = {
   readFile: (path) => readFileSync(path, 'utf8'),
-  proxyFor: (url) => getProxyForUrl(url) || undefined,
-  owner: { host: hostname(), pid: process.pid, lives },
+  env: process.env,
+  proxyFor,
+  owner: { host: hostname(), pid: process.pid },
 };
 
-function lives(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
+function proxyFor(url: string): string | undefined {
+  const proxy = getProxyForUrl(url);
+  if (proxy === '') return undefined;
+  // The package gives a proxy without a scheme that of the address. It speaks plain HTTP, as for curl and Go.
+  return Object.values(process.env).includes(proxy) ? proxy : proxy.replace(/^https:/, 'http:');
 }

@@ -8,15 +8,15 @@ import {
   type Gateway,
   type GatewayParts,
 } from '../gateway.ts';
-import { OperatorMistake } from '../errors.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { openRescue, type Rescue } from '../tokens/store/rescue.ts';
-import { openSqliteStore } from '../tokens/store/sqlite/sqlite-store.ts';
-import { isKeyMissing } from '../tokens/store/store-advice.ts';
-import type { TokenStore } from '../tokens/store/token-store.ts';
+import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
+import { createSealer } from '../tokens/seal.ts';
+import { proxyAgent } from '../tokens/service.ts';
+import { openSqliteStore } from '../tokens/sqlite.ts';
+import { StoreUnavailable, type TokenStore } from '../tokens/store.ts';
+import { emergencyFor, openTokenStore, storeProblem } from './custody.ts';
 import type { Machine } from './machine.ts';
 import { readAdaptersFile, readSnapshotFile, readTrustedDocumentsFile } from './operator-files.ts';
-import { openStore, replicaOf, rescueFolder } from './token-store.ts';
 
 /** Everything that is needed to open a gateway. */
 export interface Setup {
@@ -37,34 +37,19 @@ export type CloseAtEnd = <T extends { close(): Promise<void> }>(part: T) => T;
 export interface UpstreamParts {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;
-  readonly rescue?: Rescue;
+  readonly emergency: Emergency;
 }
 
 /** Opens the token store of the configured service, or starts a sandbox. */
-export async function openUpstream({
-  config,
-  machine,
-  log,
-  closeAtEnd,
-}: Setup): Promise<UpstreamParts> {
+export async function openUpstream({ config, closeAtEnd }: Setup): Promise<UpstreamParts> {
   const { recruitingUrl, tokenLink } = config;
   if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
-  const store = closeAtEnd(openedStore(config));
-  return {
-    settings: { recruitingUrl, tokenLink },
-    store,
-    rescue: closeAtEnd(openRescue(rescueFolder(config, machine.owner), log)),
-  };
-}
-
-/** @throws OperatorMistake if no key opens the store: a restart does not change that */
-function openedStore(config: Config): ReturnType<typeof openStore> {
-  try {
-    return openStore(config.tokenStore, config);
-  } catch (error) {
-    const { message, cause } = error as Error;
-    throw isKeyMissing(cause) ? new OperatorMistake(message, { cause }) : error;
-  }
+  const store = closeAtEnd(openTokenStore(config.tokenStore, config));
+  await store.read().catch((error: unknown) => {
+    // One that is unavailable now is read again later.
+    if (!(error instanceof StoreUnavailable)) throw storeProblem(error, store);
+  });
+  return { settings: { recruitingUrl, tokenLink }, store, emergency: emergencyFor(config) };
 }
 
 /** Keeps the tokens of the sandbox in memory, so that they cannot be mixed with real ones. */
@@ -74,7 +59,8 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
   const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
   return {
     settings: { recruitingUrl: url, tokenLink },
-    store: closeAtEnd(openSqliteStore(':memory:')),
+    store: closeAtEnd(openSqliteStore(':memory:', createSealer([]))),
+    emergency: NO_EMERGENCY,
   };
 }
 
@@ -84,14 +70,12 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
  * @throws Error with a message for the operator
  */
 export async function openGateway(upstream: UpstreamParts, setup: Setup): Promise<Gateway> {
-  const { config, machine, closeAtEnd } = setup;
-  const { settings, store, rescue } = upstream;
+  const { config, closeAtEnd } = setup;
+  const { settings } = upstream;
   return closeAtEnd(
     await createGateway({
       ...gatewayParts({ ...config, ...settings }, setup),
-      store,
-      rescue,
-      replica: replicaOf(machine.owner),
+      ...tokenParts(upstream, setup),
     }),
   );
 }
@@ -99,18 +83,21 @@ export async function openGateway(upstream: UpstreamParts, setup: Setup): Promis
 /** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
 export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
   const { config, machine, log, closeAtEnd } = setup;
-  const { settings, store, rescue } = upstream;
+  const { settings } = upstream;
   return closeAtEnd(
     await createManagedExecutor({
       config: { ...config, ...settings },
-      store,
-      rescue,
-      replica: replicaOf(machine.owner),
+      ...tokenParts(upstream, setup),
       proxyFor: machine.proxyFor,
       clock: systemClock,
       log,
     }),
   );
+}
+
+function tokenParts({ store, emergency }: UpstreamParts, { machine }: Setup) {
+  const { owner, env } = machine;
+  return { store, emergency, by: `${owner.host}/${owner.pid}`, http: proxyAgent(env) };
 }
 
 /** Reads the files that the settings name. @throws OperatorMistake */

@@ -12,7 +12,7 @@ import {
   type Outcome,
 } from '../http/exchange.ts';
 import type { ReadingTelemetry } from '../plans/planner.ts';
-import { TROUBLES, type TokenHealth } from '../tokens/token-health.ts';
+import { TROUBLES, type TokenHealth } from '../tokens/health.ts';
 import type { ReadAs } from '../upstream/read-response.ts';
 import type {
   ReportedRequest,
@@ -419,7 +419,7 @@ function readingTelemetry(
 /**
  * Reports the state of the token set, and the exchanges of its refresh token.
  *
- * @returns a function that reports an exchange: its outcome, and the seconds from the claim to the saved pair
+ * @returns a function that reports an exchange: its outcome, and the seconds from the claim to the answer
  */
 function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | undefined) {
   // Without tokens these are unknown, not 0.
@@ -459,12 +459,6 @@ function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | unde
       return TROUBLES.map((trouble) => [troubles.includes(trouble) ? 1 : 0, trouble]);
     },
   });
-  metrics.gauge({
-    name: 'recruiting_token_store_losses_total',
-    help: 'How often the token store was found replaced, missing, or sealed with another key.',
-    type: 'counter',
-    collect: () => health()?.storeLosses ?? 0,
-  });
   const exchanges = metrics.counter({
     name: 'recruiting_token_exchanges_total',
     help: 'Exchanges of the refresh token by this process, by outcome.',
@@ -472,7 +466,7 @@ function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | unde
   });
   const duration = metrics.histogram({
     name: 'recruiting_token_exchange_seconds',
-    help: 'Duration of exchanges, from the claim to the saved pair.',
+    help: 'Duration of exchanges, from the claim to the answer.',
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   });
   return (outcome: string, seconds: number): void => {

@@ -51,18 +51,21 @@ export interface BearerTokens<
   Token extends { readonly value: string } = { readonly value: string },
 > {
   /** The newest token, or a promise of the first one. */
-  accessToken(): Token | Promise<Token>;
-  /** Returns a newer token, or undefined if a newer one would not help. @param detail of the 401 */
-  afterRefusal(refused: Token, detail: string): Promise<Token | undefined>;
+  token(): Token | Promise<Token>;
+  /**
+   * Returns the token to send a request again with, or undefined if that would not help.
+   *
+   * @param detail of the 401
+   * @param replays how often this request was already sent again: the tokens limit that
+   */
+  afterRefusal(refused: Token, detail: string, replays: number): Promise<Token | undefined>;
   /** Called for each result that was received with a token. */
   accepted(token: Token): void;
-  /** Called when the service refused a token, and a newer token does not help. */
+  /** Called when the service refused a token, and no other one helps. */
   refused(token: Token): void;
 }
 
 const MAX_ATTEMPTS = 4;
-/** One replay for a token that was renewed while the request was sent, one for a renewal because of this request. */
-const MAX_REPLAYS = 2;
 /**
  * How long a request may wait for its turn and be retried, ms. It ends at the latest after this and its own timeout.
  */
@@ -187,7 +190,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
   }
 
   /**
-   * Sends a request once, and again with a newer token if the service refuses this one. Mutations are sent again as
+   * Sends a request once, and again with another token if the service refuses this one. Mutations are sent again as
    * well: the service refuses a token before it executes anything. The request takes its token and starts its timeout
    * when its turn begins, because it is not sent before.
    *
@@ -203,7 +206,7 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
     // Awaited only if it has to wait, as is the token: each await costs as much as the step.
     const endTurn = turn instanceof Promise ? await turn : turn;
     try {
-      const first = tokens.accessToken();
+      const first = tokens.token();
       let token = first instanceof Promise ? await first : first;
       for (let replays = 0; ; replays += 1) {
         const refusal = followed.begin();
@@ -217,13 +220,15 @@ export function createServiceExecutor<Token extends { readonly value: string }>(
         }
         if (answer.kind === 'result') tokens.accepted(token);
         if (answer.kind !== 'unauthorized') return answer;
-        const mayReplay = answer.status === 401 && replays < MAX_REPLAYS;
-        const newer = mayReplay ? await tokens.afterRefusal(token, answer.detail) : undefined;
-        if (!newer) {
+        const other =
+          answer.status === 401
+            ? await tokens.afterRefusal(token, answer.detail, replays)
+            : undefined;
+        if (!other) {
           tokens.refused(token);
           return unauthorized(answer);
         }
-        token = newer;
+        token = other;
       }
     } finally {
       endTurn();

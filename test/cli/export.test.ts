@@ -473,7 +473,7 @@ describe('without a gateway', () => {
     expect(await runHere(['export', 'persons'], env)).toMatchObject({
       code: expect.any(Number),
       stdout: '',
-      stderr: expect.stringMatching(/No token set was imported yet.*tokens import <link>/),
+      stderr: expect.stringMatching(/token store is empty.*tokens import <link>/),
     });
   });
 

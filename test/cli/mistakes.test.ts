@@ -198,7 +198,8 @@ describe('something that cannot be used is reported in one sentence', () => {
     chmodSync(folder.file('locked'), 0);
     const env = { TOKEN_STORE: `sqlite:${folder.file('locked/tokens.db')}` };
     const exit = await runProgram(['tokens', 'status'], { env, user: BOUND });
-    const why = /cannot be opened .*EACCES.* Check TOKEN_STORE, and that this user may read/;
+    const why =
+      /cannot be used .* may not be accessed by this user\..* Check TOKEN_STORE, the disk, and that this user may read/;
     expect(said(exit)).toEqual([1, expect.stringMatching(why)]);
   });
 

@@ -165,7 +165,7 @@ test('schema check without tokens ends with exit code 2', async () => {
   operator.put(documentedSdl);
   expect(await runHere(['schema', 'check'], env)).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/no token set/),
+    stderr: expect.stringMatching(/no tokens in the token store/),
   });
 });
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ERROR_CODES, means } from '../../src/errors.ts';
-import { TROUBLES } from '../../src/tokens/token-health.ts';
+import { TROUBLES } from '../../src/tokens/health.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { familiesOf } from '../support/processes/exposition.ts';
 import { startServe, type Program } from '../support/processes/process.ts';
@@ -80,8 +80,7 @@ const VALUES: Record<string, readonly string[]> = {
   outcome: [
     ...CODES,
     ...'ok graphql_error left whole stopped'.split(' '),
-    ...'rotated same-refresh-token without-refresh-token without-access-token'.split(' '),
-    ...'unsent rate-limited refused uncertain invalid-grant'.split(' '),
+    ...'granted invalid-grant unsent unclear'.split(' '),
   ],
 };
 
@@ -115,7 +114,7 @@ test('the alert rules use metrics, labels and values that exist', () => {
       labels: { severity: 'critical' },
     }),
   );
-  for (const trouble of ['blocked', 'unauthorized']) {
+  for (const trouble of ['late', 'unauthorized']) {
     const ownRules = rules.filter(({ expr }) => expr.includes(`trouble="${trouble}"`));
     expect(ownRules.map(({ labels }) => labels.severity)).toEqual(['critical']);
   }

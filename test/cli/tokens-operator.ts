@@ -1,11 +1,13 @@
 import { expect, onTestFinished } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
-import type { TokenStore } from '../../src/tokens/store/token-store.ts';
+import { emergencyIn, type Emergency } from '../../src/tokens/emergency.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite.ts';
+import { takeClaim, type State } from '../../src/tokens/state.ts';
+import type { TokenStore } from '../../src/tokens/store.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { secretsIn } from '../support/gateway/written.ts';
-import type { FakeUpstream } from '../support/imitations/scripted.ts';
-import { startScripted } from '../support/tokens/tokens.ts';
+import { startFakeUpstream, type FakeUpstream } from '../support/imitations/scripted.ts';
 
 export interface CommandResult {
   readonly code: number | null;
@@ -20,17 +22,18 @@ export interface Operator {
   /** The path of a file in the folder. */
   file(name: string): string;
   readonly storePath: string;
+  /** The emergency folder: the one of the store. */
+  readonly emergency: Emergency;
   /** Runs a `tokens` command. Its output may not contain a secret. */
   tokens(args: readonly string[], more?: Surroundings): Promise<CommandResult>;
   /** Runs one that must succeed, and returns its output. */
   done(...args: string[]): Promise<string>;
   status(): Promise<Record<string, unknown>>;
-  /**
-   * The store, as another process on this machine would open it. Closed after the work.
-   *
-   * @param now the wall clock of the store
-   */
-  withStore<T>(work: (store: TokenStore) => Promise<T>, now?: () => number): Promise<T>;
+  /** The store, as another process on this machine would open it. Closed after the work. */
+  withStore<T>(work: (store: TokenStore) => Promise<T>): Promise<T>;
+  stored(): Promise<State>;
+  /** Changes what the store holds, as only time or other processes can. */
+  alter(changes: Partial<State> | ((state: State) => Partial<State>)): Promise<void>;
 }
 
 interface Surroundings {
@@ -39,7 +42,8 @@ interface Surroundings {
 }
 
 export async function startOperator(): Promise<Operator> {
-  const service = await startScripted();
+  const service = await startFakeUpstream({ persons: 3 });
+  onTestFinished(() => service[Symbol.asyncDispose]());
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const storePath = folder.file('tokens.db');
@@ -52,12 +56,21 @@ export async function startOperator(): Promise<Operator> {
     expect(said.stderr).not.toMatch(/^\s+at /m);
     return said;
   };
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>) => {
+    const store = openSqliteStore(storePath, createSealer([]));
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
 
   return {
     service,
     env,
     file: folder.file,
     storePath,
+    emergency: emergencyIn(folder.path, createSealer([])),
     tokens,
     done: async (...args) => {
       const { code, stdout, stderr } = await tokens(args);
@@ -66,14 +79,15 @@ export async function startOperator(): Promise<Operator> {
     },
     status: async () =>
       JSON.parse((await tokens(['status', '--json'])).stdout) as Record<string, unknown>,
-    withStore: async (work, now = Date.now) => {
-      const store = openSqliteStore(storePath, { now });
-      try {
-        return await work(store);
-      } finally {
-        await store.close();
-      }
-    },
+    withStore,
+    stored: () => withStore(async (store) => (await store.read()).state!),
+    alter: (changes) =>
+      withStore((store) =>
+        store.update((state) => {
+          const changed = typeof changes === 'function' ? changes(state!) : changes;
+          return { next: { ...state!, ...changed }, result: undefined };
+        }),
+      ),
   };
 }
 
@@ -84,10 +98,9 @@ export async function startWithTokens(): Promise<Operator> {
   return operator;
 }
 
-/** Begins an exchange of the token in the store, as a process would. Returns its attempt. */
-export async function beginExchange(store: TokenStore) {
-  const { set, generation } = (await store.read())!;
-  const attempt = 'begun-elsewhere';
-  await store.claim({ set, generation, attempt, lifeMs: 150_000, replica: 'other/1' });
-  return attempt;
+/** Begins an exchange of the token in the store, as a process would. */
+export async function beginExchange({ withStore, stored }: Operator): Promise<void> {
+  const { generation } = await stored();
+  const claim = { attempt: 'begun-elsewhere', generation, over: null, by: 'other/1' };
+  expect(await withStore((store) => store.update(takeClaim(claim)))).toBe(true);
 }

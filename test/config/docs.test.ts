@@ -5,7 +5,7 @@ import { variables } from '../../src/config.ts';
 import { SCOPES } from '../../src/config/auth.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { ERROR_CODES } from '../../src/errors.ts';
-import { TROUBLES } from '../../src/tokens/token-health.ts';
+import { TROUBLES } from '../../src/tokens/health.ts';
 
 const SETTINGS = readFileSync('docs/settings.md', 'utf8');
 

@@ -6,8 +6,8 @@ import { readConfig } from '../../src/config.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { listen } from '../../src/http/listen.ts';
 import { startService } from '../service/service.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { lookAtHeld } from '../soak/held.ts';
+import { memoryStore } from '../support/gateway/stores.ts';
 import { startFaultyLine } from '../support/imitations/hostile-sockets.ts';
 import { flood } from '../support/processes/floods.ts';
 import { startMixedLoad } from '../support/processes/mixed-load.ts';
@@ -63,7 +63,7 @@ async function start() {
   const line = ends.use(
     await startFaultyLine(sandbox, { outageEvery: 600, outageMs: 100, hangMs: 100 }),
   );
-  const store = ends.adopt(openSqliteStore(':memory:'), (it) => it.close());
+  const store = ends.adopt(memoryStore(), (it) => it.close());
   const gateway = ends.adopt(
     await createGateway({
       config: {

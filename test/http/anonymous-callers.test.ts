@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { budgetOwnerOf, remoteAddress } from '../../src/http/addresses.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { codesOf } from '../support/tokens/tokens.ts';
+import { codesOf } from '../support/gateway/codes.ts';
 
 test('callers without credentials have a budget for each address', async () => {
   const gateway = await startGatewayOverSandbox({}, { config: { pagesPerMinute: 2 } });

@@ -5,7 +5,7 @@ import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gat
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { fullService } from '../support/imitations/honest.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { codesOf } from '../support/tokens/tokens.ts';
+import { codesOf } from '../support/gateway/codes.ts';
 
 const READER = 'the reader';
 const DRAINER = 'the drainer';

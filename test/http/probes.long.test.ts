@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { startService, type ServiceOptions } from '../service/service.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
+import type { TokenStore } from '../../src/tokens/store.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
+import { memoryStore } from '../support/gateway/stores.ts';
 
 const DAY = 86_400_000;
 
@@ -37,13 +38,13 @@ test('/ready replies 200 once a token set is present, without a request to the s
   expect(JSON.stringify(service.stats)).toBe(before);
 });
 
-test('/ready still replies 200 if the tokens are lost, because each query returns that error', async () => {
+test('/ready still replies 200 if the refresh token is refused, because each query returns that error', async () => {
   let now = Date.now();
   const { gateway } = await start({ options: { now: () => now } });
   expect((await gateway.ask('{ persons { items { id } } }')).errors).toBeUndefined();
   now += 200 * DAY;
   const { errors } = await gateway.ask('{ persons { items { id } } }');
-  expect(errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
+  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }]);
   expect((await gateway.fetch('/ready')).status).toBe(200);
 });
 
@@ -55,7 +56,7 @@ test('/ready still replies 200 if the service is unreachable', async () => {
 });
 
 test('/ready replies 200 at once if the store has a token set, even if the service is down', async () => {
-  const store = openSqliteStore(':memory:');
+  const store = memoryStore();
   const { gateway, service } = await start({ store });
   await gateway.ask('{ persons { items { id } } }');
   await gateway.gateway.close();
@@ -68,11 +69,11 @@ test('/ready replies 200 at once if the store has a token set, even if the servi
 async function start({
   withLink = true,
   options = {},
-  store = openSqliteStore(':memory:'),
+  store = memoryStore(),
 }: {
   withLink?: boolean;
   options?: ServiceOptions;
-  store?: ReturnType<typeof openSqliteStore>;
+  store?: TokenStore;
 } = {}) {
   const service = await startService(options);
   const { url, tokenLink } = service;

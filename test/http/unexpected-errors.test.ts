@@ -3,35 +3,26 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startService } from '../service/service.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
 import { ask } from '../support/clients/multipart.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
+import { breakableStore } from '../support/gateway/stores.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import type { Body } from './front.ts';
 
 const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
 
-test('a store that becomes the store of another service is reported by an id, which is logged with the cause', async () => {
+test('a stored pair that cannot be used is reported by an id, which is logged with the cause', async () => {
   let now = Date.now();
-  let broken = false;
   const service = await startService({ now: () => now });
-  const store = openSqliteStore(':memory:');
-  const gateway = await startGateway(service, {
-    store: {
-      ...store,
-      read: async () => {
-        const stored = await store.read();
-        return stored && broken ? { ...stored, baseUrl: ELSEWHERE } : stored;
-      },
-    },
-  });
+  const { store, broken } = breakableStore(ELSEWHERE);
+  const gateway = await startGateway(service, { store });
   onTestFinished(async () => {
-    broken = false;
+    broken.is = false;
     await gateway[Symbol.asyncDispose]();
     await service.close();
   });
@@ -41,8 +32,8 @@ test('a store that becomes the store of another service is reported by an id, wh
     .toContainEqual(expect.objectContaining({ msg: 'access token refreshed' }));
   expect((await gateway.ask(query)).errors).toBeUndefined();
 
-  // The service refuses the expired token, and the newer one in the store is for another service.
-  broken = true;
+  // The service refuses the expired token, and the pair in the store cannot be used.
+  broken.is = true;
   now += 2 * DAY;
   const headers = { 'x-request-id': 'of-the-caller' };
   const { data, errors } = await gateway.ask(query, {}, { headers });
@@ -68,7 +59,8 @@ test('a store that becomes the store of another service is reported by an id, wh
     },
   ]);
 
-  broken = false;
+  broken.is = false;
+  now -= 2 * DAY;
   expect((await gateway.fetch('/ready')).status).toBe(200);
   expect((await gateway.ask(query)).errors).toBeUndefined();
 });
@@ -126,21 +118,8 @@ test.each([
   ['a drain', '{ allPersons { id } }', 'application/json'],
   ['a stream', '{ allPersons @stream { id } }', 'multipart/mixed'],
 ])('an unexpected error that interrupts %s has an id too', async (_, query, accept) => {
-  const store = openSqliteStore(':memory:');
-  const broken = { is: false };
-  await using gateway = await startGatewayOverFake(
-    {},
-    {
-      store: {
-        ...store,
-        read: async () => {
-          const stored = await store.read();
-          return stored && broken.is ? { ...stored, baseUrl: ELSEWHERE } : stored;
-        },
-      },
-      config: { drainConcurrency: 1 },
-    },
-  );
+  const { store, broken } = breakableStore(ELSEWHERE);
+  await using gateway = await startGatewayOverFake({}, { store, config: { drainConcurrency: 1 } });
   gateway.upstream.answer(honest, (...exchange) => {
     broken.is = true;
     return refusal('token_expired')(...exchange);

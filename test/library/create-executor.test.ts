@@ -64,7 +64,7 @@ test('a failure is a result with a code, and so are requests after the end', asy
   await opened.executor({ document: PEOPLE });
   sandbox.revoke();
   expect(await opened.executor({ document: PEOPLE })).toMatchObject({
-    errors: [{ extensions: { code: 'TOKENS_LOST' } }],
+    errors: [{ extensions: { code: 'UPSTREAM_UNREACHABLE' } }],
   });
   await opened.close();
   await opened.close();

@@ -13,7 +13,8 @@ import {
   type Reply,
 } from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { readGrant, type TokenPair } from '../../src/tokens/token-set.ts';
+import { readPair } from '../../src/tokens/pair.ts';
+import { importPair } from '../../src/tokens/state.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
@@ -235,15 +236,9 @@ function indexOf(records: number) {
 
 async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
   const link = gateway.upstream.sandbox.makeNewSet();
-  const pair = readGrant(await (await fetch(link)).json()) as TokenPair;
-  const imported = {
-    baseUrl: gateway.upstream.url,
-    pair,
-    at: Date.now(),
-    replica: 'test',
-    after: await gateway.store.read(),
-  };
-  expect(await gateway.store.import(imported)).toMatchObject({ kind: 'imported' });
+  const pair = readPair(await (await fetch(link)).json())!;
+  const imported = { pair, service: gateway.upstream.url, by: 'test', replace: true };
+  expect(await gateway.store.update(importPair(imported))).toBe('imported');
 }
 
 async function startWorld(upstream: FakeUpstreamOptions, options: TestGatewayOptions = {}) {

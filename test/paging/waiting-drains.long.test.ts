@@ -7,7 +7,7 @@ import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest } from '../support/imitations/scripted.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
-import { codesOf } from '../support/tokens/tokens.ts';
+import { codesOf } from '../support/gateway/codes.ts';
 
 const GREEDY = 'the greedy caller';
 const MODEST = 'the modest caller';

@@ -1,13 +1,12 @@
 import { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { breakableStore } from '../support/gateway/stores.ts';
 import { FAILING, got, settings } from './requests.ts';
 
-/** A store of another service is unexpected, because the gateway has checked it at the start. */
 const ELSEWHERE = 'https://internal.example.test';
 
 const reported: unknown[] = [];
@@ -25,31 +24,19 @@ const tracker: Plugin = {
 
 let watched: TestGateway;
 let failing: GatewayOverFake;
-let isBroken = false;
+const { store, broken } = breakableStore(ELSEWHERE);
 beforeAll(async () => {
   watched = await startGatewayOverSandbox({}, { config: settings, plugins: [tracker] });
-  const store = openSqliteStore(':memory:');
-  failing = await startGatewayOverFake(
-    { persons: 137 },
-    {
-      plugins: [tracker],
-      store: {
-        ...store,
-        read: async () => {
-          const stored = await store.read();
-          return stored && isBroken ? { ...stored, baseUrl: ELSEWHERE } : stored;
-        },
-      },
-    },
-  );
+  failing = await startGatewayOverFake({ persons: 137 }, { plugins: [tracker], store });
 });
 afterAll(async () => {
+  broken.is = false;
   await watched[Symbol.asyncDispose]();
   await failing[Symbol.asyncDispose]();
 });
 beforeEach(() => {
   reported.length = 0;
-  isBroken = false;
+  broken.is = false;
   failing.upstream.answer(honest);
 });
 
@@ -64,7 +51,7 @@ test.each(FAILING)(
 
 test('a plugin gets an unexpected error as it was thrown, and the caller an id', async () => {
   failing.upstream.answer(refusal('expired'));
-  isBroken = true;
+  broken.is = true;
   const { status, text } = await got(failing, {
     name: '',
     query: 'query Names { persons(first: 1) { items { id } } }',

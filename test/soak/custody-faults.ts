@@ -105,7 +105,6 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
       ...(operator.isBound ? [{ name: 'files read-only', happen: readOnly }] : []),
       { name: 'an older copy in the place of the store', happen: replaced },
       { name: 'the file of the store removed', happen: removed },
-      { name: 'the lock file deleted during a refresh', happen: unlocked },
       { name: '`tokens status` with other keys', happen: otherKeys },
       { name: 'a second gateway stopped and woken', happen: stopped },
       { name: 'a second gateway killed with -9', happen: killed },
@@ -136,13 +135,13 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     try {
       if (isDuring) {
         await upstream({ order: 'release' });
-        await until('the pair is in the rescue file', () => operator.rescued() > 0);
+        await until('the pair is in an emergency file', () => operator.rescued() > 0);
         await pass(STOPPED_MS);
       } else await pass(READ_ONLY_MS);
     } finally {
       operator.writable(true);
     }
-    await until('the rescue file is empty again', () => operator.rescued() === 0);
+    await until('the emergency file is gone', () => operator.rescued() === 0);
   }
 
   async function replaced(turn: number): Promise<void> {
@@ -156,19 +155,10 @@ export function createCustodyFaults({ operator, upstream, outcomes }: Parts): Cu
     await until('the gateway has the newest pair', () => operator.rescued() === 0);
     await newestAccepted();
     operator.removeStore();
-    await until('the pair is in the rescue file', () => operator.rescued() > 0);
+    await until('the pair is in an emergency file', () => operator.rescued() > 0);
     succeeded(await operator.command(['tokens', 'recover']));
     // Before the gateway has found the new store, an expiry would rightly fail requests of callers.
-    await until('the rescue file is empty again', () => operator.rescued() === 0);
-  }
-
-  async function unlocked(): Promise<void> {
-    await upstream({ order: 'hold', when: 'after' });
-    operator.removeLock();
-    const refreshing = operator.command(['tokens', 'refresh']);
-    await pass(STOPPED_MS);
-    await upstream({ order: 'release' });
-    succeeded(await refreshing);
+    await until('the emergency file is gone', () => operator.rescued() === 0);
   }
 
   async function otherKeys(): Promise<void> {

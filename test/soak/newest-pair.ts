@@ -1,5 +1,5 @@
-import { createSealer } from '../../src/tokens/store/seal.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
+import { createSealer } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite.ts';
 import { KEYS, type Operator } from './operator.ts';
 import type { UpstreamReport } from './upstream-process.ts';
 
@@ -18,15 +18,15 @@ export async function newestPairProblems(
     if (code !== 0) problems.push(`\`tokens recover\` ended with exit code ${code}: ${said}`);
   }
   const sealer = createSealer([Buffer.from(KEYS[0]!, 'base64')]);
-  const store = openSqliteStore(path, { sealer, readOnly: true });
-  const stored = await store.read();
+  const store = openSqliteStore(path, sealer, { readOnly: true });
+  const { state } = await store.read();
   await store.close();
-  if (!stored) return [...problems, 'the store is empty'];
+  if (!state) return [...problems, 'the store is empty'];
   const { status } = await fetch(`${env['RECRUITING_URL']}/oauth/token`, {
     method: 'POST',
     body: new URLSearchParams({
       grant_type: 'refresh_token',
-      refresh_token: stored.pair.refreshToken,
+      refresh_token: state.pair.refreshToken,
     }),
   });
   return status === 200

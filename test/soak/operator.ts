@@ -5,7 +5,6 @@ import {
   chownSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -49,10 +48,9 @@ export interface Operator {
   /** Replaces the store by a copy: overwrites the bytes of its file, or replaces the file. */
   putBack(copy: string, how: 'bytes' | 'file'): Promise<void>;
   removeStore(): void;
-  removeLock(): void;
   /** Removes the owner's permission to write the files, or restores it. */
   writable(yes: boolean): void;
-  /** The number of pairs in rescue files. */
+  /** The number of pairs in emergency files. */
   rescued(): number;
   /** Secrets in the output of all its processes. */
   readonly secretsPrinted: number;
@@ -148,7 +146,6 @@ export function startOperator(folder: string, program: string, url: string): Ope
       rmSync(copy);
     },
     removeStore: () => rmSync(store),
-    removeLock: () => rmSync(`${store}-lock`, { force: true }),
     writable: (yes) => {
       const files = [tokens, rescue].flatMap((path) => [
         path,
@@ -159,10 +156,7 @@ export function startOperator(folder: string, program: string, url: string): Ope
         if (stats) chmodSync(path, (stats.isDirectory() ? 0o500 : 0o400) | (yes ? 0o200 : 0));
       }
     },
-    rescued: () =>
-      readdirSync(rescue)
-        .filter((name) => name.startsWith('rescue-'))
-        .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
+    rescued: () => readdirSync(rescue).filter((name) => name.startsWith('unsaved-')).length,
     get secretsPrinted() {
       return secretsPrinted;
     },

@@ -2,9 +2,9 @@ import { isAsyncIterable, type ExecutionResult } from '@graphql-tools/utils';
 import { parse } from 'graphql';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/stitching/additions.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { breakableStore } from '../support/gateway/stores.ts';
 import { refusal } from '../support/imitations/scripted.ts';
 
 type Results = (ExecutionResult & { hasNext?: boolean; incremental?: object[] })[];
@@ -81,20 +81,15 @@ test.each(['{ persons(first: 1) { items { id } } }', '{ allPersons @stream { id 
   'an unexpected error is masked in what the executor returns for %s',
   async (query) => {
     const ELSEWHERE = 'https://internal.example.test';
-    let isBroken = false;
-    const store = openSqliteStore(':memory:');
-    const read = async () => {
-      const stored = await store.read();
-      return stored && isBroken ? { ...stored, baseUrl: ELSEWHERE } : stored;
-    };
-    await using gateway = await startGatewayOverFake({}, { store: { ...store, read } });
+    const { store, broken } = breakableStore(ELSEWHERE);
+    await using gateway = await startGatewayOverFake({}, { store });
     gateway.upstream.answer(refusal('expired'));
-    isBroken = true;
+    broken.is = true;
     const result = await gateway.gateway.executor({ document: parse(query) });
     const results: object[] = [];
     if (isAsyncIterable(result)) for await (const payload of result) results.push(copied(payload));
     else results.push(copied(result));
-    isBroken = false;
+    broken.is = false;
     expect(JSON.stringify(results)).toContain('INTERNAL_SERVER_ERROR');
     expect(JSON.stringify(results)).not.toContain(ELSEWHERE);
   },

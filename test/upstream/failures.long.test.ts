@@ -273,7 +273,7 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
   const allAnswers = answers.join('\n');
   const written = JSON.stringify(gateway.logged);
   const { host, port } = new URL(gateway.upstream.url);
-  const { pair } = (await gateway.store.read())!;
+  const { pair } = (await gateway.store.read()).state!;
   expect(answers.filter((answer) => answer.includes('"code":"UPSTREAM_'))).toHaveLength(
     replies.length + 1,
   );

@@ -48,7 +48,7 @@ export async function startHeldUpstream({
     fields,
     timeoutMs: 30_000,
     tokens: {
-      accessToken: () => Promise.resolve({ value: 'token' }),
+      token: () => Promise.resolve({ value: 'token' }),
       afterRefusal: () => Promise.resolve(undefined),
       accepted: () => {},
       refused: () => {},

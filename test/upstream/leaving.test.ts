@@ -145,7 +145,7 @@ test('a caller who leaves while the token is renewed ends neither the renewal no
   await using gateway = await startGatewayOverFake();
   const { upstream, store } = gateway;
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
-  const generation = (await store.read())!.generation;
+  const generation = (await store.read()).state!.generation;
   const both = upstream.arrived(3);
   upstream.answer(
     after(both, refusal('token_expired')),
@@ -160,7 +160,7 @@ test('a caller who leaves while the token is renewed ends neither the renewal no
   caller.abort();
   await left;
   expect((await staying).errors).toBeUndefined();
-  expect((await store.read())!.generation).toBe(generation + 1);
+  expect((await store.read()).state!.generation).toBe(generation + 1);
 });
 
 test('a request whose caller leaves while the token is renewed is not sent again', async () => {

@@ -1,9 +1,7 @@
-import { expect, vi } from 'vitest';
 import { readConfig, type Config } from '../../src/config.ts';
 import { createManagedExecutor } from '../../src/gateway.ts';
 import type { ServiceExecutor } from '../../src/service/request.ts';
-import { openSqliteStore } from '../../src/tokens/store/sqlite/sqlite-store.ts';
-import { impatientClock } from '../support/gateway/over-fake.ts';
+import { agingParts, refreshedOnce } from '../support/gateway/over-fake.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import {
   startFakeUpstream,
@@ -17,7 +15,7 @@ interface ManagedExecutor extends AsyncDisposable {
   readonly upstream: FakeUpstream;
 }
 
-/** Starts it. Its set was imported and refreshed once. Repeated requests are sent without a wait. */
+/** Starts it. Its set was imported, and refreshed once a minute ago. Repeated requests are sent without a wait. */
 export async function startManagedExecutor(
   upstreamOptions: FakeUpstreamOptions = {},
 ): Promise<ManagedExecutor> {
@@ -28,15 +26,11 @@ export async function startManagedExecutor(
     tokenLink: upstream.tokenLink,
     upstreamTimeoutMs: 1_000,
   } as Config & { recruitingUrl: string };
-  const store = openSqliteStore(':memory:');
-  const clock = impatientClock();
+  const { store, clock, age } = agingParts();
   const { log } = recordingLog();
   const executor = await createManagedExecutor({ config, store, clock, log });
-  // `expect.poll` works only inside tests.
-  await vi.waitFor(async () => expect((await store.read())?.generation).toBe(2), {
-    interval: 2,
-    timeout: 10_000,
-  });
+  await refreshedOnce(store);
+  age(60_000);
   return {
     execute: executor.execute,
     upstream,

@@ -58,7 +58,7 @@ test.each([
 
 test('a token that the service returns as the id of a request is not passed on', async () => {
   await using gateway = await startGatewayOverFake();
-  const { pair } = (await gateway.store.read())!;
+  const { pair } = (await gateway.store.read()).state!;
   gateway.upstream.answer(withId(400, `echo-${pair.accessToken}`));
   const { errors } = await gateway.ask(PERSONS);
   expect(errors![0]!.extensions).toEqual({

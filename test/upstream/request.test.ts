@@ -8,12 +8,12 @@ test('a query is sent as the interface requires: POST, JSON, a bearer token and 
   await using gateway = await startGatewayOverFake({}, { config: { agent: 'acme-intranet/7' } });
   await gateway.ask(PERSONS, { first: 2 });
   const { method, headers, token, body } = gateway.upstream.received[0]!;
-  const stored = await gateway.store.read();
+  const { state } = await gateway.store.read();
   expect(method).toBe('POST');
   expect(headers['content-type']).toBe('application/json');
   expect(headers['user-agent']).toBe('acme-intranet/7');
   expect(headers['api-user-agent']).toBe('acme-intranet/7');
-  expect(headers['authorization']).toBe(`Bearer ${stored!.pair.accessToken}`);
+  expect(headers['authorization']).toBe(`Bearer ${state!.pair.accessToken}`);
   expect(token).not.toBe('');
   expect(JSON.parse(body)).toEqual({
     query: expect.stringContaining('persons(first: $first)'),

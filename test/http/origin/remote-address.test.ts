@@ -6,7 +6,7 @@ import { remoteAddress } from '../../../src/http/addresses.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { askAt } from '../../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
-import { codesOf } from '../../support/tokens/tokens.ts';
+import { codesOf } from '../../support/gateway/codes.ts';
 
 test.each<[string, string[], string]>([
   ['no header', [], '127.0.0.1'],

@@ -6,12 +6,12 @@ export async function askDirectly(
   { store, sandbox }: Awaited<ReturnType<typeof startGatewayOverSandbox>>,
   { query, variables }: { query: string; variables: Record<string, unknown> },
 ): Promise<{ data?: Record<string, unknown> | null; errors?: GraphQLFormattedError[] }> {
-  const stored = await store.read();
+  const { state } = await store.read();
   const response = await fetch(`${sandbox.url}/graphql`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      authorization: `Bearer ${stored?.pair.accessToken}`,
+      authorization: `Bearer ${state?.pair.accessToken}`,
     },
     body: JSON.stringify({ query, variables }),
   });

@@ -4,13 +4,13 @@ import { systemClock, type Clock } from '../../../src/clock.ts';
 import { readConfig, type Config } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
-import type { Rescue } from '../../../src/tokens/store/rescue.ts';
+import type { Emergency } from '../../../src/tokens/emergency.ts';
+import type { TokenStore } from '../../../src/tokens/store.ts';
 import type { Additions } from '../../../src/stitching/additions.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
 import { documentedSdl } from '../documented-sdl.ts';
 import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served-once.ts';
+import { memoryStore } from './stores.ts';
 import { wrote } from './written.ts';
 
 export interface TestGateway extends AsyncDisposable {
@@ -45,7 +45,7 @@ export interface TestGatewayOptions {
   trustedDocuments?: unknown;
   clock?: Clock;
   store?: TokenStore;
-  rescue?: Rescue;
+  emergency?: Emergency;
   plugins?: readonly Plugin[];
 }
 
@@ -60,8 +60,8 @@ export async function startGateway(
     additions,
     trustedDocuments,
     clock = systemClock,
-    store = openSqliteStore(':memory:'),
-    rescue,
+    store = memoryStore(),
+    emergency,
     plugins = [],
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
@@ -84,7 +84,7 @@ export async function startGateway(
     additions,
     trustedDocuments,
     store,
-    rescue,
+    emergency,
     plugins,
     clock,
     log,
@@ -111,7 +111,7 @@ export async function startGateway(
     },
     [Symbol.asyncDispose]: async () => {
       wrote(await gateway.metrics.text());
-      wrote(JSON.stringify(await store.history(100)));
+      wrote(JSON.stringify((await store.read()).state?.events));
       await gateway.close();
       await store.close();
     },

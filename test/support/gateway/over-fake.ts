@@ -1,22 +1,25 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
+import type { TokenStore } from '../../../src/tokens/store.ts';
 import {
   type FakeUpstreamOptions,
   startFakeUpstream,
   type FakeUpstream,
 } from '../imitations/scripted.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import { memoryStore } from './stores.ts';
 
 export interface GatewayOverFake extends TestGateway {
   readonly upstream: FakeUpstream;
   /** The waits before each repeated request, ms. */
   readonly waits: readonly number[];
+  /** Makes the tokens older: those that are seconds old are treated in another way. */
+  readonly age: (ms: number) => void;
 }
 
 /**
- * A gateway over a fake upstream. Its token set was imported and refreshed once. Retries do not wait.
+ * A gateway over a fake upstream. Its token set was imported, and refreshed once a minute ago. Retries do not wait.
  */
 export async function startGatewayOverFake(
   upstreamOptions: FakeUpstreamOptions = {},
@@ -24,12 +27,15 @@ export async function startGatewayOverFake(
 ): Promise<GatewayOverFake> {
   const upstream = await startFakeUpstream(upstreamOptions);
   const waits: number[] = [];
-  const started = await startGateway(upstream, { clock: impatientClock(waits), ...options });
+  const { store, clock, age } = agingParts(waits);
+  const started = await startGateway(upstream, { clock, store, ...options });
   await refreshedOnce(started.store);
+  age(60_000);
   return {
     ...started,
     upstream,
     waits,
+    age,
     [Symbol.asyncDispose]: async () => {
       await started[Symbol.asyncDispose]();
       await upstream[Symbol.asyncDispose]();
@@ -37,10 +43,21 @@ export async function startGatewayOverFake(
   };
 }
 
+/** A store in memory and an impatient clock, whose times can be set ahead. */
+export function agingParts(waits: number[] = []) {
+  let ahead = 0;
+  const clock = impatientClock(waits);
+  return {
+    store: memoryStore(() => Date.now() + ahead),
+    clock: { ...clock, elapsed: () => clock.elapsed() + ahead },
+    age: (ms: number) => void (ahead += ms),
+  };
+}
+
 /** Waits without `expect.poll`, which works only inside tests. */
-async function refreshedOnce(store: TokenStore): Promise<void> {
+export async function refreshedOnce(store: TokenStore): Promise<void> {
   const start = performance.now();
-  while ((await store.read())?.generation !== 2) {
+  while ((await store.read()).state?.generation !== 2) {
     assert.ok(performance.now() - start < 10_000, 'The token set was not imported and refreshed.');
     await delay(2);
   }
@@ -57,6 +74,7 @@ export function impatientClock(waits: number[] = []): Clock {
       if (ms >= LONG_MS) return systemClock.sleep(ms, signal);
       signal?.throwIfAborted();
       waits.push(ms);
+      await setImmediate();
     },
   };
 }

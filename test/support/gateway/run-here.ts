@@ -26,7 +26,7 @@ export async function runHere(
     stderr: Object.assign(writer('stderr'), { isTTY: isTerminal }),
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
-    owner: { host: 'test', pid: process.pid, lives: () => true },
+    owner: { host: 'test', pid: process.pid },
     onExit: () => {},
     // A command that would run forever ends at once; one that ends by itself is not stopped.
     stop:

@@ -1,13 +1,17 @@
-import { join } from 'node:path';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { expect } from 'vitest';
 import { startService } from '../../service/service.ts';
+import { openPostgresStore } from '../../../src/tokens/postgres.ts';
+import { createSealer } from '../../../src/tokens/seal.ts';
+import type { Rule } from '../../../src/tokens/state.ts';
+import type { TokenStore } from '../../../src/tokens/store.ts';
 import { askAt } from '../gateway/ask-at.ts';
 import { personUnlikeOthers } from '../clients/unlike.ts';
 import { bundled } from '../processes/bundled.ts';
 import { runHere } from '../gateway/run-here.ts';
 import { served, startProcess, type Program, type Served } from '../processes/process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { older } from '../tokens/fault-world.ts';
 import type { HangingOptions } from '../tokens/hanging-gateway.ts';
 import { startPostgres } from './server.ts';
 
@@ -36,6 +40,16 @@ export async function startReplicaWorld() {
     // Longer than any test: a second signal ends the delay.
     SHUTDOWN_DELAY_MS: '600000',
   };
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>): Promise<T> => {
+    const store = openPostgresStore(env.TOKEN_STORE, createSealer([]));
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+  /** Changes what the store holds, as an administrator of the database could. */
+  const alter = <T>(rule: Rule<T>) => withStore((store) => store.update(rule));
   const processes: Program[] = [];
   const start = (args: readonly string[], extra: Record<string, string> = {}): Program => {
     const started = ends.use(startProcess(args, { env: { ...env, ...extra } }));
@@ -66,18 +80,19 @@ export async function startReplicaWorld() {
     /** Runs a `tokens` command in this process. */
     tokens: (args: readonly string[], extra: Record<string, string> = {}) =>
       runHere(['tokens', ...args], { ...env, ...extra }),
-    /** Makes all access tokens expire: the service's clock is a day ahead from now on. */
-    expire: () => void (service.ahead += A_DAY),
+    /** Makes all access tokens expire: see `expire` in fault-world.ts. */
+    expire: async () => {
+      service.ahead += A_DAY;
+      await alter(older(60_000));
+    },
+    alter,
+    state: async () => (await withStore((store) => store.read())).state!,
     /** Reverts the last expiry. */
     unexpire: () => void (service.ahead -= A_DAY),
     /** How the exchanges ended for the service, from the one with this number on. */
     outcomes: (from = 0) => sandbox.exchanges.slice(from).map(({ outcome }) => outcome),
-    /** What is in the rescue files. */
-    rescued: () =>
-      readdirSync(env.TOKEN_RESCUE_DIR)
-        .filter((name) => name.startsWith('rescue-'))
-        .map((name) => readFileSync(join(env.TOKEN_RESCUE_DIR, name), 'utf8').trim())
-        .filter((text) => text !== ''),
+    /** The emergency files. */
+    unsaved: () => (existsSync(env.TOKEN_RESCUE_DIR) ? readdirSync(env.TOKEN_RESCUE_DIR) : []),
   };
 }
 

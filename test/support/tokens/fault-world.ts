@@ -3,10 +3,11 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } 
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { startService, type Service } from '../../service/service.ts';
-import { openSqliteStore } from '../../../src/tokens/store/sqlite/sqlite-store.ts';
-import { createSealer } from '../../../src/tokens/store/seal.ts';
-import type { HistoryEntry, StoredTokens } from '../../../src/tokens/store/token-store.ts';
-import { readTokenSet, type TokenPair } from '../../../src/tokens/token-set.ts';
+import { readPair, type Pair } from '../../../src/tokens/pair.ts';
+import { createSealer } from '../../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../../src/tokens/sqlite.ts';
+import { importPair, type Rule, type State } from '../../../src/tokens/state.ts';
+import type { TokenStore } from '../../../src/tokens/store.ts';
 import { bundled } from '../processes/bundled.ts';
 import type { HangingOptions } from './hanging-gateway.ts';
 import { askAt, type GraphqlAnswer } from '../gateway/ask-at.ts';
@@ -79,35 +80,27 @@ export async function startFaultWorld({
   /** Exchanges that the test itself made. */
   const ours = new Set<Service['exchanges'][number]>();
   const secrets = new Set([new URL(sandbox.tokenLink).pathname]);
-  const learn = ({ accessToken, refreshToken }: TokenPair) =>
-    secrets.add(accessToken).add(refreshToken);
+  const learn = ({ accessToken, refreshToken }: Pair) => secrets.add(accessToken).add(refreshToken);
 
-  const withStore = async <T>(
-    work: (store: ReturnType<typeof openSqliteStore>) => Promise<T>,
-    now = Date.now,
-  ) => {
-    const store = openSqliteStore(path, { sealer, now });
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>, now = Date.now) => {
+    const store = openSqliteStore(path, sealer, { now });
     try {
       return await work(store);
     } finally {
       await store.close();
     }
   };
-  const history = async (): Promise<HistoryEntry[]> => {
-    const entries = await withStore((store) => store.history(100));
-    said.push(JSON.stringify(entries));
-    return entries;
+  const stored = async (): Promise<State> => {
+    const { state } = await withStore((store) => store.read());
+    learn(state!.pair);
+    said.push(JSON.stringify(state!.events));
+    return state!;
   };
-  const stored = async (): Promise<StoredTokens> => {
-    const found = await withStore((store) => store.read());
-    learn(found!.pair);
-    await history();
-    return found!;
-  };
-  const first = readTokenSet(await (await fetch(sandbox.tokenLink)).json())!;
-  learn(first);
+  const age = () => withStore((store) => store.update(older(60_000)));
+  const pair = readPair(await (await fetch(sandbox.tokenLink)).json())!;
+  learn(pair);
   await withStore(
-    (store) => store.import({ baseUrl: sandbox.url, pair: first, replica: 'test', after: null }),
+    (store) => store.update(importPair({ pair, service: sandbox.url, by: 'test', replace: false })),
     () => Date.now() - importedDaysAgo * A_DAY,
   );
   const commandIn = async (extra: Record<string, string>, ...args: string[]) => {
@@ -115,6 +108,7 @@ export async function startFaultWorld({
     said.push(exit.stdout, exit.stderr);
     return exit;
   };
+  const command = (...args: string[]) => commandIn({}, ...args);
   const end = async () => {
     await Promise.all(processes.map((one) => one.kill()));
     await sandbox.close();
@@ -145,18 +139,46 @@ export async function startFaultWorld({
     }) as FaultGateway;
   };
 
+  const outcomes = () =>
+    sandbox.exchanges.filter((one) => !ours.has(one)).map(({ outcome }) => outcome);
+  /** Whether the service accepts the refresh token in the store, which this spends. */
+  const holdsTheLastPair = async (): Promise<boolean> => {
+    const { pair: last } = await stored();
+    const response = await fetch(`${sandbox.url}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: last.refreshToken }),
+    });
+    ours.add(sandbox.exchanges.at(-1)!);
+    return response.status === 200;
+  };
+
   return {
     [Symbol.asyncDispose]: end,
     sandbox,
     path,
     rescue,
     env,
-    /** Makes all access tokens expire: the service's clock is a day ahead from now on. */
-    expire: () => void (service.ahead += A_DAY),
+    /**
+     * Makes all access tokens expire: the service's clock is a day ahead from now on. The pair in the store becomes a
+     * minute older, because a token that is seconds old is treated in another way.
+     */
+    expire: async () => {
+      service.ahead += A_DAY;
+      await age();
+    },
+    expireAtService: () => void (service.ahead += A_DAY),
+    age,
     /** Makes them valid again, unless an exchange revoked them. */
     unexpire: () => void (service.ahead = 0),
     /** How the exchanges ended for the service. */
-    outcomes: () => sandbox.exchanges.filter((one) => !ours.has(one)).map(({ outcome }) => outcome),
+    outcomes,
+    /** What is left once all gateways have ended: see `saved`. Spends the refresh token. */
+    left: async () => {
+      const { generation, claim } = await stored();
+      const { code } = await command('tokens', 'status');
+      const isLast = await holdsTheLastPair();
+      return { generation, claim, outcomes: outcomes(), status: code, isLast };
+    },
     /** An administrator makes a new token. Returns its link. */
     makeNewSet: (): string => {
       const link = sandbox.makeNewSet();
@@ -164,7 +186,8 @@ export async function startFaultWorld({
       return link;
     },
     stored,
-    history,
+    /** Ends the time in which the claim of a process blocks the others. */
+    claimIsOver: () => withStore((store) => store.update(claimIsOver)),
     /** Starts the program. */
     start: (args: readonly string[] = [], { extra = {}, ...how }: ServeOptions = {}) => {
       const started = startProcess([program, ...args], { env: { ...env, ...extra }, ...how });
@@ -178,34 +201,19 @@ export async function startFaultWorld({
     hanging: (options: HangingOptions = {}, user?: number) =>
       start([hangingProgram, JSON.stringify(options)], /(?<=SERVING )\S+/, { user }),
     /** Runs a command in this process. */
-    command: (...args: string[]) => commandIn({}, ...args),
+    command,
     /** The same with another environment. */
     commandIn,
-    /** The pairs that rescue files hold; 0 when there are only empty ones. */
-    rescued: () =>
-      readdirSync(rescue)
-        .filter((name) => name.startsWith('rescue-'))
-        .filter((name) => readFileSync(join(rescue, name), 'utf8').trim() !== '').length,
-    /** Whether the service accepts the refresh token in the store, which this spends. */
-    holdsTheLastPair: async (): Promise<boolean> => {
-      const { pair } = await stored();
-      const response = await fetch(`${sandbox.url}/oauth/token`, {
-        method: 'POST',
-        body: new URLSearchParams({
-          grant_type: 'refresh_token',
-          refresh_token: pair.refreshToken,
-        }),
-      });
-      ours.add(sandbox.exchanges.at(-1)!);
-      return response.status === 200;
-    },
+    /** The number of emergency files. */
+    unsaved: () => readdirSync(rescue).length,
+    holdsTheLastPair,
     /** Gives all files to a user. */
     give: (user: number) => {
       for (const place of filesOf(own, rescue)) chownSync(place, user, user);
     },
     /** Removes or restores the owner's permission to write. */
     writable: (yes: boolean) => {
-      for (const place of filesOf(own, rescue)) {
+      for (const place of filesOf(own)) {
         const isFolder = statSync(place).isDirectory();
         chmodSync(place, (isFolder ? 0o500 : 0o400) | (yes ? 0o200 : 0));
       }
@@ -217,6 +225,24 @@ export async function startFaultWorld({
         return [name, createHash('sha256').update(bytes).digest('hex')] as const;
       }),
   };
+}
+
+export const claimIsOver: Rule<undefined> = (state, now) => {
+  const next = { ...state!, claim: { ...state!.claim!, until: now } };
+  return { next, result: undefined };
+};
+
+export function older(ms: number): Rule<undefined> {
+  return (state) => {
+    const { savedAt, expiresAt } = state!;
+    const next = { ...state!, savedAt: savedAt - ms, expiresAt: expiresAt - ms };
+    return { next, result: undefined };
+  };
+}
+
+/** What is left if the pair of this generation is safe, and the exchanges ended so for the service. */
+export function saved(generation: number, outcomes: readonly string[]) {
+  return { generation, claim: null, outcomes, status: 0, isLast: true };
 }
 
 /** The keys in the format of TOKEN_STORE_KEY. */

@@ -4,23 +4,20 @@
  * its standard input control it: `go` (continue), `fail` and `mend` (saving fails, and works again),
  * `later <ms>` (its clock jumps ahead).
  */
-import { readFileSync, writeSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
-import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import { openStore, rescueFolder } from '../../../src/setup/token-store.ts';
+import { emergencyFor, openTokenStore } from '../../../src/setup/custody.ts';
 import { readConfig } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';
-import { openRescue } from '../../../src/tokens/store/rescue.ts';
-import type { TokenStore } from '../../../src/tokens/store/token-store.ts';
+import type { State } from '../../../src/tokens/state.ts';
+import { StoreUnavailable, type TokenStore } from '../../../src/tokens/store.ts';
 
 export type HangingPoint =
   | 'before the claim'
-  /** The point where it sends itself SIGSTOP. */
-  | 'within the transaction of the claim'
   | 'after the claim'
   | 'before the save'
   | 'after the save'
@@ -61,15 +58,13 @@ async function main({ at, fails }: HangingOptions) {
   process.on('SIGTERM', () => asked.resolve());
   const alive = setInterval(() => {}, 2 ** 30);
   const log = pino();
-  const owner = { host: 'test', pid: process.pid, lives: () => true };
   const config = readConfig(process.env, () => '');
-  const store = openStore(config.tokenStore, config);
-  const rescue = openRescue(rescueFolder(config, owner), log);
+  const store = openTokenStore(config.tokenStore, config);
   const gateway = await createGateway({
     config: { ...config, recruitingUrl: config.recruitingUrl! },
     snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
-    store: wrapped(store, reach, state, at),
-    rescue,
+    store: wrapped(store, reach, state),
+    emergency: emergencyFor(config),
     clock,
     log,
   });
@@ -80,7 +75,6 @@ async function main({ at, fails }: HangingOptions) {
   gateway.stopRefreshing();
   await server.close();
   await gateway.close();
-  await rescue.close();
   await store.close();
   lines.close();
   process.stdin.destroy();
@@ -91,40 +85,30 @@ function wrapped(
   store: TokenStore,
   reach: (point: HangingPoint) => Promise<void>,
   state: { readonly fails: boolean },
-  at: HangingPoint | undefined,
 ): TokenStore {
   return {
     ...store,
-    claim: async (claim) => {
-      await reach('before the claim');
-      if (at === 'within the transaction of the claim') stopAtCommit();
-      const claimed = await store.claim(claim);
-      await reach('after the claim');
-      return claimed;
-    },
-    save: async (pair) => {
-      await reach('before the save');
-      if (state.fails) throw new Error('this save is made to fail');
-      const saved = await store.save(pair);
-      await reach('after the save');
-      return saved;
-    },
-    endAttempt: async (attempt, ending) => {
-      await reach('before it records the ending');
-      await store.endAttempt(attempt, ending);
+    update: async (rule) => {
+      const { state: before, now } = await store.read();
+      const kind = kindOf(before, rule(before, now).next);
+      if (kind === 'claim') await reach('before the claim');
+      if (kind === 'save') await reach('before the save');
+      if (kind === 'end') await reach('before it records the ending');
+      if (kind === 'save' && state.fails) throw new StoreUnavailable('this save is made to fail');
+      const result = await store.update(rule);
+      if (kind === 'claim') await reach('after the claim');
+      if (kind === 'save') await reach('after the save');
+      return result;
     },
   };
 }
 
-/** Once: the next transaction is committed only after this process was woken. */
-function stopAtCommit(): void {
-  const { exec } = DatabaseSync.prototype;
-  DatabaseSync.prototype.exec = function (statements) {
-    if (statements === 'COMMIT') {
-      DatabaseSync.prototype.exec = exec;
-      writeSync(1, 'REACHED within the transaction of the claim\n');
-      process.kill(process.pid, 'SIGSTOP');
-    }
-    exec.call(this, statements);
-  };
+function kindOf(
+  before: State | null,
+  next: State | undefined,
+): 'claim' | 'save' | 'end' | undefined {
+  if (!next) return undefined;
+  const [event] = next.events;
+  if (event !== before?.events[0]) return event?.what === 'saved' ? 'save' : 'end';
+  return next.claim?.attempt === before?.claim?.attempt ? undefined : 'claim';
 }

@@ -1,0 +1,147 @@
+/** `tokens` commands as real processes, and on a token store in PostgreSQL. */
+import { copyFileSync, existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startProgram } from '../support/processes/process.ts';
+import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
+import { startOperator, startWithTokens } from './tokens-operator.ts';
+
+let server: PostgresServer;
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.close());
+
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  '%s while an import waits for standard input ends it, and nothing is changed',
+  async (signal) => {
+    const { env, storePath, status } = await startOperator();
+    await using program = startProgram(['tokens', 'import', '-'], { env });
+    // The store is opened before the set is read.
+    await vi.waitFor(() => expect(existsSync(storePath)).toBe(true), { timeout: 20_000 });
+    program.signal(signal);
+    const { code, stderr } = await program.ended;
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'Stopped before anything was read. Nothing was changed.\n',
+    });
+    expect(await status()).toMatchObject({ state: 'missing' });
+  },
+);
+
+test('SIGTERM during an exchange ends the command once the pair is saved', async () => {
+  const { env, service, status } = await startWithTokens();
+  const held = service.tokenAnswers.hold('after');
+  await using program = startProgram(['tokens', 'refresh'], { env });
+  await held.arrived;
+  program.signal('SIGTERM');
+  held.release();
+  const { code, stdout, stderr } = await program.ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('Refreshed: generation 3 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+});
+
+test('after kill -9 during an exchange status says what is uncertain, and recover finds out', async () => {
+  const operator = await startWithTokens();
+  const { env, service, done, alter } = operator;
+  const held = service.tokenAnswers.hold('before');
+  await using program = startProgram(['tokens', 'refresh'], { env });
+  await held.arrived;
+  await program.kill();
+  expect(await operator.status()).toMatchObject({ state: 'healthy', exchangeUnderWay: true });
+  // The claim of a process blocks others for 150 s, whatever is known of its maker.
+  await alter(({ claim }) => ({ claim: { ...claim!, until: Date.now() } }));
+  expect(await operator.status()).toMatchObject({
+    troubles: ['uncertain'],
+    unclear: expect.stringMatching(/^by .*: its process ended before the answer was saved$/),
+  });
+  expect(await done('recover')).toContain('It worked, so nothing was lost: generation 3 is in use');
+});
+
+test('a pair that cannot be saved waits in an emergency file, and recover saves it', async () => {
+  const operator = await startWithTokens();
+  const { env, service, storePath, file, emergency, done, tokens } = operator;
+  copyFileSync(storePath, file('copy'));
+  const held = service.tokenAnswers.hold('after');
+  await using program = startProgram(['tokens', 'refresh'], { env });
+  await held.arrived;
+  // Not a file any more, so it can be neither opened nor made again.
+  for (const end of ['', '-journal']) rmSync(storePath + end, { force: true });
+  mkdirSync(storePath);
+  held.release();
+  const { code, stderr } = await program.ended;
+  expect(code).toBe(1);
+  const [waiting] = emergency.read();
+  expect(stderr).toMatch(
+    /could not be saved .*tried again for some seconds: do not kill this command/,
+  );
+  expect(stderr).toContain(`in an emergency file (${waiting!.path}): do not remove it`);
+  rmdirSync(storePath);
+  copyFileSync(file('copy'), storePath);
+  expect((await tokens(['status'])).stdout).toMatch(/Emergency file +\/.*\n[^]*unsaved: /);
+  expect(await done('recover')).toContain(`(${waiting!.path}) is in the token store now`);
+  expect(emergency.read()).toEqual([]);
+  expect(await done('refresh')).toContain('generation 4 is in use');
+}, 120_000);
+
+test('every command works on a store in PostgreSQL, and shows no password', async () => {
+  const { service, tokens, file } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  const run = async (...args: string[]) => {
+    const said = await tokens(args, { env });
+    expect(said.stdout + said.stderr).not.toContain('planted-password');
+    return said;
+  };
+  expect((await run('status')).code).toBe(2);
+  expect(await run('import', service.tokenLink)).toMatchObject({ code: 0, stderr: '' });
+  expect(await run('refresh')).toMatchObject({ code: 0, stderr: '' });
+  expect(await run('check')).toMatchObject({ code: 0, stderr: '' });
+  expect((await run('recover')).stdout).toMatch(/nothing to recover/);
+  const { code, stdout } = await run('status');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /State +healthy\n +Store +postgres:\/\/store_\d+@127\.0\.0\.1:\d+\/postgres\n/,
+  );
+  const itself = await run('export', TOKEN_STORE);
+  expect(itself).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('That is the store that'),
+  });
+  const target = `sqlite:${file('other.db')}`;
+  expect(await run('export', target)).toMatchObject({ code: 0, stderr: '' });
+  expect((await run('refresh')).stderr).toContain(`moved to another store (${target})`);
+});
+
+test('a set is moved from SQLite to PostgreSQL and used there', async () => {
+  const { tokens, done, file } = await startWithTokens();
+  const TOKEN_STORE = await server.emptyStore();
+  const said = await done('export', TOKEN_STORE);
+  expect(said).toMatch(
+    /is in postgres:\/\/store_\d+@127.*Set TOKEN_STORE to its address for every/,
+  );
+  expect(said).not.toContain('planted-password');
+  const there = { env: { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') } };
+  expect((await tokens(['refresh'], there)).stdout).toContain('generation 4 is in use');
+});
+
+test('of a PostgreSQL that is down, or without a right, a command says what to do', async () => {
+  const { tokens, file, service } = await startOperator();
+  const TOKEN_STORE = await server.emptyStore();
+  const { username, searchParams, host } = new URL(TOKEN_STORE);
+  expect(searchParams.size).toBe(0);
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
+  await server.query(`REVOKE CREATE ON SCHEMA ${username} FROM ${username}`);
+  const refused = await tokens(['import', service.tokenLink], { env });
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(/\(postgres:\/\/.*\)/);
+  expect(refused.stderr).toContain('docs/tokens.md lists them');
+  await server.stop();
+  const { code, stderr } = await tokens(['status'], { env });
+  await server.start();
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    `cannot be used (postgres://${username}@${host}/postgres): nothing listens at the address`,
+  );
+});

@@ -1,0 +1,651 @@
+/** `tokens import`, `refresh`, `recover` and `export`, through the command line. */
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { startService } from '../service/service.ts';
+import { ADVICE } from '../../src/tokens/health.ts';
+import { moveTo, successor, type State } from '../../src/tokens/state.ts';
+import { pairOf } from '../tokens/values.ts';
+import { refusal } from '../support/imitations/scripted.ts';
+import { startServer } from '../support/test-server.ts';
+import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
+
+const DAY = 86_400_000;
+const SPENT = { status: 400, body: '{"error":"invalid_grant"}' };
+const BROKEN = { status: 500, body: '{"oops":true}' };
+const MADE_UP = JSON.stringify({
+  access_token: 'made-up-access',
+  refresh_token: 'made-up-refresh',
+});
+const [KEY] = [1].map((byte) => Buffer.alloc(32, byte).toString('base64'));
+
+// --- import
+
+test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: string[] }>]>([
+  ['its link', async ({ service }) => ({ source: service.tokenLink })],
+  ['a file with the JSON', async (operator) => fileWith(operator, await jsonOf(operator))],
+  [
+    'a file with the link',
+    async (operator) => fileWith(operator, `${operator.service.tokenLink}\r\n`),
+  ],
+  [
+    'standard input with the JSON, in pieces',
+    async (operator) => {
+      const json = await jsonOf(operator);
+      return { source: '-', stdin: [json.slice(0, 30), json.slice(30)] };
+    },
+  ],
+  [
+    'standard input with the link',
+    async ({ service }) => ({ source: '-', stdin: [`  ${service.tokenLink}\n`] }),
+  ],
+])('a set is imported from %s and exchanged at once, which ends its link', async (_, sourceOf) => {
+  const operator = await startOperator();
+  const { service, storePath } = operator;
+  const link = service.tokenLink;
+  const { source, stdin = [] } = await sourceOf(operator);
+  const { code, stdout, stderr } = await operator.tokens(['import', source], { stdin });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(`Imported the token set "Sandbox" of ${new URL(service.url).host}`);
+  expect(stdout).toContain(
+    `Token store: sqlite:${storePath}, not encrypted (TOKEN_STORE_KEY is not set).`,
+  );
+  expect(stdout).toMatch(/Refreshed at once: generation 2 is in use\. .*lives for 1 day.*120 days/);
+  expect((await fetch(link)).status).toBe(404);
+  expect(service.exchanges).toMatchObject([{ outcome: 'answered' }]);
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test('an import says that the store is encrypted', async () => {
+  const { tokens, service, storePath } = await startOperator();
+  const { stdout } = await tokens(['import', service.tokenLink], {
+    env: { TOKEN_STORE_KEY: KEY! },
+  });
+  expect(stdout).toContain(`sqlite:${storePath}, encrypted with TOKEN_STORE_KEY.`);
+  expect(readFileSync(storePath).includes('sandbox-')).toBe(false);
+});
+
+test('a set in use is replaced only with --replace; without it the link is not even read', async () => {
+  const { tokens, service, status, done } = await startWithTokens();
+  const before = service.sandbox.stats.requests.tokenLink;
+  const { code, stderr } = await tokens(['import', service.makeNewSet()]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /holds a set "Sandbox" of .*\(generation 2\) that is in use\. Nothing was changed\. To replace it, add --replace\./,
+  );
+  expect(service.sandbox.stats.requests.tokenLink).toBe(before);
+  expect(await done('import', service.makeNewSet(), '--replace')).toContain(
+    'generation 4 is in use',
+  );
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
+});
+
+test('the error of an import over an uncertain set names `tokens recover`', async () => {
+  const { tokens, service } = await startWithTokens();
+  service.tokenAnswers.next('drop-before');
+  await tokens(['refresh']);
+  const { stderr } = await tokens(['import', service.tokenLink]);
+  expect(stderr).toContain('is uncertain: run `tokens recover` first');
+});
+
+test('a lost set is replaced without --replace', async () => {
+  const { alter, done, service } = await startWithTokens();
+  await alter({ lost: true });
+  expect(await done('import', service.makeNewSet())).toContain('generation 4 is in use');
+});
+
+test('a refresh token that this store has already seen is rejected, with --replace too', async () => {
+  const operator = await startOperator();
+  const json = await jsonOf(operator);
+  await operator.done('import', operator.service.tokenLink);
+  const { code, stderr } = await operator.tokens(['import', '-', '--replace'], { stdin: [json] });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/has already seen this refresh token.*Nothing was changed\. .*new token/);
+  expect(operator.service.exchanges).toHaveLength(1);
+  expect(await operator.status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test('a spent set is tried again after 5 s and then withdrawn: what it replaced is in use again', async () => {
+  const { tokens, status, done, service } = await startWithTokens();
+  const { code, stderr } = await tokens(['import', '-', '--replace'], { stdin: [MADE_UP] });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /refuses the refresh token of this set.*withdrawn: what it had replaced is in use again, as generation 4\./,
+  );
+  expect(stderr).not.toContain('made-up');
+  expect(service.exchanges.map(({ outcome }) => outcome)).toEqual([
+    'answered',
+    'invalid-grant',
+    'invalid-grant',
+  ]);
+  expect(await status()).toMatchObject({ state: 'healthy', name: 'Sandbox', refusals: 0 });
+  await done('refresh');
+});
+
+test('a spent first set leaves no set in use', async () => {
+  const { tokens } = await startOperator();
+  const { code, stderr } = await tokens(['import', '-'], { stdin: [MADE_UP] });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /refuses the refresh token of this set.*No set is in use now: have an admin/,
+  );
+  expect((await tokens(['status'])).code).toBe(2);
+});
+
+test.each([400, 403] as const)(
+  'an import is complete where the service refuses early refreshes with %i; the exchange follows after the expiry',
+  async (refuseEarlyRefresh) => {
+    const operator = await startOperator();
+    const clock = { ahead: 0 };
+    const now = () => Date.now() + clock.ahead;
+    const sandbox = await startService({ refuseEarlyRefresh, now });
+    onTestFinished(() => sandbox.close());
+    const env = { RECRUITING_URL: sandbox.url };
+    const run = (...args: string[]) => operator.tokens(args, { env });
+    const imported = await run('import', sandbox.tokenLink);
+    expect(imported).toMatchObject({ code: 0, stderr: '' });
+    expect(imported.stdout).toMatch(
+      /It was not refreshed yet: .*Either it exchanges none before.*or the refresh token is spent\. .*link works/,
+    );
+    expect(sandbox.exchanges).toHaveLength(1);
+    expect((await run('refresh')).stderr).toMatch(
+      /^Nothing was sent: the access token works, .*refused the refresh token already/,
+    );
+    clock.ahead = 2 * DAY;
+    expect((await run('refresh')).stdout).toContain('generation 2 is in use');
+    // From now on it is known.
+    const early = await run('refresh');
+    expect(early.code).toBe(1);
+    expect(early.stderr).toMatch(
+      /^Nothing was sent: .*exchanges no refresh token before.*in 23 h 59 min at most/,
+    );
+    expect((await run('status')).stdout).toMatch(/Refreshes +after the expiry/);
+    expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
+  },
+);
+
+test('an import whose exchange cannot be sent is finished by `tokens refresh`', async () => {
+  const operator = await startOperator();
+  const { tokens, service, done } = operator;
+  const { source } = fileWith(operator, await jsonOf(operator));
+  await service.down();
+  const { code, stdout, stderr } = await tokens(['import', source]);
+  expect(code).toBe(1);
+  expect(stdout).toContain('Imported the token set');
+  expect(stderr).toMatch(
+    /in the store, but was not refreshed yet, so the link still works: .*ECONNREFUSED.*run `tokens refresh`/,
+  );
+  await service.up();
+  expect((await tokens(['import', service.tokenLink])).stderr).toContain(
+    'run `tokens refresh` to finish',
+  );
+  expect(await done('refresh')).toContain('Refreshed: generation 2 is in use');
+});
+
+test('an import whose exchange gets no clear answer is finished by `tokens recover`', async () => {
+  const { tokens, service, done, status } = await startOperator();
+  service.tokenAnswers.next(BROKEN);
+  const { code, stderr } = await tokens(['import', service.tokenLink]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`its first refresh got no clear answer. ${ADVICE.uncertain}`);
+  expect(await done('recover')).toContain('generation 2 is in use');
+  expect(await status()).toMatchObject({ state: 'healthy' });
+});
+
+test.each(['its link', 'a file with the link', 'standard input'] as const)(
+  'a link of another service than RECRUITING_URL is not read, given by %s',
+  async (by) => {
+    const operator = await startOperator();
+    const { service, storePath } = operator;
+    const other = await startService();
+    onTestFinished(() => other.close());
+    const sources = {
+      'its link': other.tokenLink,
+      'a file with the link': fileWith(operator, other.tokenLink).source,
+      'standard input': '-',
+    };
+    const { code, stdout, stderr } = await operator.tokens(['import', sources[by]], {
+      stdin: [other.tokenLink],
+    });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`is at ${other.url}, but RECRUITING_URL is ${service.url}`);
+    expect(stderr).toContain(`Nothing was sent, and the link still works.`);
+    expect(stderr).toContain(`set TOKEN_LINK_ORIGIN=${other.url}`);
+    expect(other.stats.requests.tokenLink).toBe(0);
+    if (by === 'its link') expect(existsSync(storePath)).toBe(false);
+  },
+);
+
+test('a link at TOKEN_LINK_ORIGIN is read', async () => {
+  const { tokens, service, status } = await startOperator();
+  const { tokenLink } = service;
+  const url = await startServer((_request, response) => {
+    void fetch(tokenLink).then(async (set) => response.end(await set.text()));
+  });
+  const env = { TOKEN_LINK_ORIGIN: url };
+  expect(await tokens(['import', `${url}/a-secret-path`], { env })).toMatchObject({
+    code: 0,
+    stderr: '',
+  });
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 2 });
+});
+
+test.each([
+  [
+    'a link over plain http',
+    'http://recruiting.example.com/a-secret-path',
+    2,
+    /^The link must begin with https:\/\//,
+  ],
+  ['no link', 'recruiting.example.com/a-secret-path', 2, /^What was given is not a link.*ENOENT/],
+  ['a JSON', '{"access_token":"a-secret-path"}', 2, /^What was given is not a link/],
+])('%s as the argument is refused, and not repeated', async (_, source, exit, said) => {
+  const { tokens } = await startOperator();
+  const { code, stderr } = await tokens(['import', source]);
+  expect(code).toBe(exit);
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toContain('a-secret-path');
+});
+
+test.each([
+  ['nothing', '', /^This is not a token set/],
+  ['something else', 'a-secret-path', /^This is not a token set/],
+  ['too much', 'a-secret-path'.repeat(10_000), /^This is not a token set/],
+  ['a page', '<html>a-secret-path', /^This is a page/],
+  [
+    'JSON in UTF-16',
+    Buffer.from('\uFEFF{"access_token":"a-secret-path"}', 'utf16le'),
+    /^This file is in UTF-16.*Save it as UTF-8/,
+  ],
+])('a file with %s is refused with a reason, and not shown', async (_, content, said) => {
+  const { tokens, file } = await startOperator();
+  writeFileSync(file('given'), content);
+  const { code, stderr } = await tokens(['import', file('given')]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toContain('a-secret-path');
+});
+
+test('without RECRUITING_URL an import says what to set, and creates nothing', async () => {
+  const { tokens, service, storePath } = await startOperator();
+  const { code, stderr } = await tokens(['import', service.tokenLink], {
+    env: { RECRUITING_URL: '' },
+  });
+  expect(code).toBe(2);
+  expect(stderr).toContain('RECRUITING_URL=https://');
+  expect(existsSync(storePath)).toBe(false);
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
+});
+
+test('an import into a place that is no folder says that the link still works', async () => {
+  const { tokens, service, file } = await startOperator();
+  writeFileSync(file('plain'), '');
+  const env = { TOKEN_STORE: `sqlite:${file('plain')}/tokens.db` };
+  const { code, stderr } = await tokens(['import', service.tokenLink], { env });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /cannot be used \(sqlite:.*\/plain\/tokens\.db\).*Nothing was imported, and the link still works\./,
+  );
+  expect(service.sandbox.stats.requests.tokenLink).toBe(0);
+});
+
+test('a name with control characters is printed without them', async () => {
+  const { tokens } = await startOperator();
+  const set = { ...(JSON.parse(MADE_UP) as object), name: 'Te\u001B[2Jst' };
+  const { stdout } = await tokens(['import', '-'], { stdin: [JSON.stringify(set)] });
+  expect(stdout).toContain('"Te [2Jst"');
+});
+
+// --- refresh
+
+test('refresh makes one exchange, needs no RECRUITING_URL, and prints what is in use', async () => {
+  const { tokens, service } = await startWithTokens();
+  const { code, stdout } = await tokens(['refresh'], { env: { RECRUITING_URL: '' } });
+  expect(code).toBe(0);
+  expect(stdout).toBe(
+    'Refreshed: generation 3 is in use. Its access token lives for 1 day, its refresh token for 120 days.\n',
+  );
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
+  [
+    'is uncertain',
+    ({ alter }) => alter({ claim: claimed() }),
+    /^Nothing was sent\. A refresh got no clear answer.*`tokens recover` does it now/,
+  ],
+  [
+    'is lost',
+    ({ alter }) => alter({ lost: true }),
+    /refuses the refresh token.*Run `tokens recover` first/,
+  ],
+  [
+    'was moved',
+    ({ alter }) => alter({ movedTo: 'sqlite:/elsewhere.db' }),
+    /was moved to another store \(sqlite:\/elsewhere\.db\)/,
+  ],
+  [
+    'waits for a limit of the service',
+    ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
+    /^Nothing was sent: .*the next one is due in (10 min|9 min 59 s)/,
+  ],
+  [
+    'may be followed by a pair in a file that cannot be read',
+    async ({ emergency, stored }) => {
+      const next = successor(await stored(), pairOf('next'));
+      emergency.put(next, Date.now());
+      writeFileSync(emergency.pathOf(next), 'damaged');
+    },
+    /^The emergency file .*unsaved-.* may hold the newest pair, and cannot be read: .*Nothing was sent/,
+  ],
+])('a refresh token that %s is not sent', async (_, cause, said) => {
+  const operator = await startWithTokens();
+  await cause(operator);
+  const { code, stderr } = await operator.tokens(['refresh']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(said);
+  expect(operator.service.exchanges).toHaveLength(1);
+});
+
+test('a refresh without a clear answer says that the token may be spent, and what to do', async () => {
+  const { tokens, service } = await startWithTokens();
+  service.tokenAnswers.next(BROKEN);
+  const { code, stderr } = await tokens(['refresh']);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`The refresh token was sent. ${ADVICE.uncertain}`);
+});
+
+test('two commands at the same time make one exchange', async () => {
+  const { tokens, service } = await startWithTokens();
+  const held = service.tokenAnswers.hold('before');
+  const both = [tokens(['refresh']), tokens(['refresh'])];
+  await held.arrived;
+  held.release();
+  for (const { code, stdout } of await Promise.all(both)) {
+    expect(code).toBe(0);
+    expect(stdout).toContain('generation 3 is in use');
+  }
+  expect(service.exchanges).toHaveLength(2);
+});
+
+// --- recover
+
+test('with nothing to recover, recover sends nothing', async () => {
+  const { done, service } = await startWithTokens();
+  expect(await done('recover')).toBe('There is nothing to recover: generation 2 is in use.\n');
+  expect(service.exchanges).toHaveLength(1);
+});
+
+test('a refresh that was never processed is explained and sent once more, which succeeds', async () => {
+  const { tokens, done, service, status } = await startWithTokens();
+  service.tokenAnswers.next('drop-before');
+  await tokens(['refresh']);
+  const said = await done('recover');
+  expect(said).toMatch(/The refresh of generation 2 by test\/\d+ is uncertain: \w+\./);
+  expect(said).toContain('The service accepts the access token.');
+  expect(said).toContain('It worked, so nothing was lost: generation 3 is in use.');
+  expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
+});
+
+test('a lost answer is a loss only once the token was refused after the expiry, for the last time', async () => {
+  const { tokens, alter, service, status } = await startWithTokens();
+  service.tokenAnswers.next('drop-after');
+  await tokens(['refresh']);
+  const first = await tokens(['recover']);
+  expect(first.code).toBe(1);
+  expect(first.stderr).toMatch(
+    /refused the refresh token: as too early, or as spent\. Callers are served.*after the expiry/,
+  );
+  expect(await status()).toMatchObject({ state: 'healthy', refusals: 1 });
+  service.expire();
+  await alter({ refusals: 3 });
+  const last = await tokens(['recover']);
+  expect(last.code).toBe(1);
+  expect(last.stdout).toContain('The service refuses the access token.');
+  expect(last.stderr).toMatch(
+    /cannot be recovered\. .*have an administrator make a new token.*tokens import <link>/,
+  );
+  expect(await status()).toMatchObject({ state: 'lost' });
+});
+
+test('of tokens that were revoked, refresh names recover, and recover names the import that helps', async () => {
+  const { tokens, service, done, status } = await startWithTokens();
+  service.sandbox.revoke();
+  const refreshed = await tokens(['refresh']);
+  expect(refreshed.code).toBe(1);
+  expect(refreshed.stderr).toMatch(/refused the refresh token.*`tokens recover` asks the service/);
+  expect((await tokens(['status'])).stdout).toMatch(/Refused +once: too early, or spent/);
+  const recovered = await tokens(['recover']);
+  expect(recovered.code).toBe(1);
+  expect(recovered.stdout).toContain('has refused the refresh token once: too early, or spent.');
+  expect(recovered.stderr).toMatch(/refuses both tokens.*`tokens import <link> --replace`/);
+  await done('import', service.makeNewSet(), '--replace');
+  expect(await status()).toMatchObject({ state: 'healthy', refusals: 0 });
+});
+
+test.each<[string, Partial<State>, string]>([
+  ['was refused for good', { lost: true }, 'has refused the refresh token for good'],
+  [
+    'has ended by the clock',
+    { savedAt: Date.now() - 121 * DAY },
+    'has ended by the clock of the token store',
+  ],
+])(
+  'a refresh token that %s is sent once more: there is nothing to lose',
+  async (_, changes, said) => {
+    const { alter, done, status } = await startWithTokens();
+    await alter(changes);
+    const stdout = await done('recover');
+    expect(stdout).toContain(said);
+    expect(stdout).toContain('It worked, so nothing was lost: generation 3 is in use.');
+    expect(await status()).toMatchObject({ state: 'healthy' });
+  },
+);
+
+test.each([
+  ['cut off', (json: string) => ({ status: 500, body: json })],
+  ['wrapped by a proxy', (json: string) => ({ status: 502, body: `{"data":${json}}` })],
+])(
+  'a pair in an answer that was %s is saved, and the refresh token is not sent again',
+  async (_, answer) => {
+    const { tokens, done, service, status } = await startWithTokens();
+    service.tokenAnswers.next(answer);
+    await tokens(['refresh']);
+    expect(await done('recover')).toMatch(
+      /An answer of the service is kept, and .* nothing was lost: generation 3 is in use/,
+    );
+    expect(service.exchanges).toHaveLength(2);
+    expect(await status()).toMatchObject({ state: 'healthy', generation: 3, refusesEarly: false });
+    await done('refresh');
+  },
+);
+
+test('a pair in an answer is found even after the refresh token was refused and called lost', async () => {
+  const { tokens, done, service, alter } = await startWithTokens();
+  service.tokenAnswers.next((json) => ({ status: 500, body: json }));
+  await tokens(['refresh']);
+  await alter({ claim: null, lost: true, refusals: 4 });
+  expect(await done('recover')).toContain('nothing was lost: generation 3 is in use');
+});
+
+test('a pair in an answer that the service does not accept changes nothing', async () => {
+  const { tokens, done, service } = await startWithTokens();
+  service.tokenAnswers.next({ status: 500, body: MADE_UP });
+  await tokens(['refresh']);
+  const said = await done('recover');
+  expect(said).toContain(
+    'An answer of the service is kept, and the service does not accept its access token.',
+  );
+  expect(said).toContain('It worked, so nothing was lost: generation 3 is in use.');
+  expect(said).not.toContain('made-up');
+});
+
+test('a pair in an emergency file is saved, also into a store that is gone, and nothing is sent', async () => {
+  const { service, emergency, stored, done, storePath, status } = await startWithTokens();
+  for (const isGone of [false, true]) {
+    const next = successor(await stored(), pairOf('waiting'));
+    emergency.put(next, Date.now());
+    if (isGone) rmSync(storePath);
+    const said = await done('recover');
+    expect(said).toContain(`emergency file (${emergency.pathOf(next)}) is in the token store now`);
+    expect(said).toContain(`There is nothing to recover: generation ${next.generation} is in use.`);
+    expect(emergency.read()).toEqual([]);
+    expect(await status()).toMatchObject({ generation: next.generation });
+  }
+  expect(service.exchanges).toHaveLength(1);
+});
+
+test('recover sends nothing to a service that gives no clear answer', async () => {
+  const { tokens, service, alter } = await startWithTokens();
+  await alter({ claim: claimed() });
+  await service.down();
+  const { code, stderr } = await tokens(['recover']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/cannot be asked now \(ECONNREFUSED\), so nothing was sent/);
+  await service.up();
+  expect(service.exchanges).toHaveLength(1);
+});
+
+test('recover sends nothing while another process exchanges the refresh token, or after a move', async () => {
+  const operator = await startWithTokens();
+  await beginExchange(operator);
+  expect((await operator.tokens(['recover'])).stderr).toMatch(
+    /exchanging the refresh token at this moment\. Nothing was sent/,
+  );
+  await operator.alter({ movedTo: 'sqlite:/elsewhere.db' });
+  expect((await operator.tokens(['recover'])).stderr).toContain(
+    'moved to another store (sqlite:/elsewhere.db)',
+  );
+  expect(operator.service.exchanges).toHaveLength(1);
+});
+
+test('recover says what a second unclear answer means', async () => {
+  const { tokens, service } = await startWithTokens();
+  service.tokenAnswers.next(BROKEN, BROKEN);
+  await tokens(['refresh']);
+  expect((await tokens(['recover'])).stderr).toContain(
+    `no clear answer again. ${ADVICE.uncertain}`,
+  );
+});
+
+test('an access token that the service refuses counts as expired, so that a refusal of the refresh token counts', async () => {
+  const { tokens, service, alter, status } = await startWithTokens();
+  await alter({ claim: claimed(), refusals: 3 });
+  service.answerChecks(refusal('token_expired'));
+  service.tokenAnswers.next(SPENT);
+  expect((await tokens(['recover'])).stderr).toContain('cannot be recovered');
+  expect(await status()).toMatchObject({ state: 'lost', accessTokenSecondsLeft: 0 });
+});
+
+// --- export
+
+test('after a move the target has the set, and the source names the target', async () => {
+  const { done, tokens, file, service, storePath } = await startWithTokens();
+  const target = `sqlite:${file('other.db')}`;
+  const said = await done('export', target);
+  expect(said).toContain(
+    `The token set is in ${target} now, and sqlite:${storePath} refuses to refresh it.`,
+  );
+  expect(said).toContain(`Set TOKEN_STORE=${target} for every gateway`);
+  expect((await tokens(['refresh'])).stderr).toContain(`moved to another store (${target})`);
+  const there = { env: { TOKEN_STORE: target } };
+  expect((await tokens(['refresh'], there)).stdout).toContain('Refreshed: generation 4 is in use');
+  expect((await tokens(['status'], there)).code).toBe(0);
+  // Repeated, it changes nothing.
+  await done('export', target);
+  expect(JSON.parse((await tokens(['status', '--json'], there)).stdout)).toMatchObject({
+    generation: 4,
+  });
+  expect((await tokens(['export', `sqlite:${file('third.db')}`])).stderr).toContain(`(${target})`);
+  expect(service.exchanges).toHaveLength(2);
+});
+
+test('a move that was interrupted is finished by the same command', async () => {
+  const { done, withStore, file, tokens } = await startWithTokens();
+  const target = `sqlite:${file('other.db')}`;
+  await withStore((store) => store.update(moveTo(target, 'killed/1')));
+  await done('export', target);
+  expect((await tokens(['status'], { env: { TOKEN_STORE: target } })).code).toBe(0);
+});
+
+test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
+  [
+    'something that is no address',
+    async () => 'a-secret/tokens.db',
+    2,
+    /^That is not the address of a store; give sqlite:<file>/,
+  ],
+  [
+    'itself, by another path',
+    async ({ file }) => `sqlite:${file('folder/../tokens.db')}`,
+    2,
+    /^That is the store that TOKEN_STORE names/,
+  ],
+  [
+    'a store with a set in use',
+    async ({ file, service, tokens }) => {
+      const env = { TOKEN_STORE: `sqlite:${file('other.db')}` };
+      await tokens(['import', service.makeNewSet()], { env });
+      return env.TOKEN_STORE;
+    },
+    1,
+    /other\.db has a token set that is in use\. Nothing was changed there/,
+  ],
+  [
+    'another store while it is uncertain',
+    async ({ alter, file }) => {
+      await alter({ claim: claimed() });
+      return `sqlite:${file('other.db')}`;
+    },
+    1,
+    /^Nothing was moved\. A refresh got no clear answer: run `tokens recover` first/,
+  ],
+  [
+    'another store during an exchange',
+    async (operator) => {
+      await beginExchange(operator);
+      return `sqlite:${operator.file('other.db')}`;
+    },
+    1,
+    /^Nothing was moved\. A process is exchanging the refresh token/,
+  ],
+  [
+    'another store after it was lost',
+    async ({ alter, file }) => {
+      await alter({ lost: true });
+      return `sqlite:${file('other.db')}`;
+    },
+    1,
+    /^Nothing was moved\. The refresh token is spent/,
+  ],
+])('a set is not moved to %s', async (_, cause, exit, said) => {
+  const operator = await startWithTokens();
+  const target = await cause(operator);
+  const before = await operator.stored();
+  const { code, stderr } = await operator.tokens(['export', target]);
+  expect(code).toBe(exit);
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toContain('a-secret');
+  expect(await operator.stored()).toEqual(before);
+});
+
+test('without a set nothing is moved, and no store is created', async () => {
+  const { tokens, file, storePath } = await startOperator();
+  const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(ADVICE.missing);
+  expect([existsSync(storePath), existsSync(file('other.db'))]).toEqual([false, false]);
+});
+
+/** The claim of a process that ended before it had an answer. */
+function claimed(): NonNullable<State['claim']> {
+  return { attempt: 'gone', by: 'other/1', until: Date.now() - 1, unclear: null };
+}
+
+async function jsonOf({ service }: Operator): Promise<string> {
+  return (await fetch(service.tokenLink)).text();
+}
+
+function fileWith({ file }: Operator, content: string): { source: string } {
+  writeFileSync(file('given'), content);
+  return { source: file('given') };
+}

@@ -1,0 +1,365 @@
+import { createServer as createNetServer } from 'node:net';
+import { createServer as createHttpsServer } from 'node:https';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
+import { proxyAgent, tokenService, type Exchange } from '../../src/tokens/service.ts';
+import {
+  listenForTest,
+  refusingAddress,
+  startServer,
+  writeHugeBody,
+} from '../support/test-server.ts';
+import { makeCertificate } from '../support/tokens/certificate.ts';
+import { startProxy } from '../support/tokens/proxy-server.ts';
+import { pairOf } from './values.ts';
+
+const direct = proxyAgent({});
+const always = () => true;
+
+function serviceAt(baseUrl: string, http = direct, answerMs?: number) {
+  return tokenService({
+    baseUrl,
+    agent: 'test/1',
+    http,
+    ...(answerMs !== undefined && { answerMs }),
+  });
+}
+
+/** Sends the refresh token of `pairOf('1')`, and counts the requests. */
+async function exchangeWith(listener: RequestListener, answerMs?: number) {
+  let requests = 0;
+  const url = await startServer((request, response) => {
+    requests += 1;
+    listener(request, response);
+  });
+  const outcome = await serviceAt(url, direct, answerMs).exchange(pairOf('1'), always);
+  return { outcome, requests };
+}
+
+type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+
+const json =
+  (status: number, body: unknown, headers = {}): Answer =>
+  (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify(body));
+  };
+
+const GRANT = {
+  access_token: 'access-2',
+  refresh_token: 'refresh-2',
+  expires_in: 60,
+  token_type: 'bearer',
+};
+const granted = (changes = {}): Exchange => ({
+  kind: 'granted',
+  pair: pairOf('2', { expiresIn: 60, ...changes }),
+});
+
+describe('an exchange', () => {
+  test('is one POST of a form with the refresh token and the agent', async () => {
+    let seen: unknown;
+    await exchangeWith((request, response) => {
+      const answer = async () => {
+        const body = await text(request);
+        const { method, url, headers } = request;
+        seen = {
+          method,
+          url,
+          body,
+          agent: headers['api-user-agent'],
+          type: headers['content-type'],
+        };
+        json(200, GRANT)(response, request);
+      };
+      void answer();
+    });
+    expect(seen).toEqual({
+      method: 'POST',
+      url: '/oauth/token',
+      body: 'grant_type=refresh_token&refresh_token=refresh-1',
+      agent: 'test/1',
+      type: 'application/x-www-form-urlencoded',
+    });
+  });
+
+  test.each<[string, Answer, object]>([
+    ['a pair', json(200, GRANT), granted()],
+    ['a pair with another 2xx', json(201, GRANT), granted()],
+    ['blanks around its tokens', json(200, { ...GRANT, access_token: ' access-2\n' }), granted()],
+    ['a byte order mark', (response) => response.end(`\uFEFF${JSON.stringify(GRANT)}`), granted()],
+    [
+      'gzip',
+      (response) =>
+        response
+          .writeHead(200, { 'content-encoding': 'gzip' })
+          .end(gzipSync(JSON.stringify(GRANT))),
+      granted(),
+    ],
+    [
+      'no lifetimes',
+      json(200, { ...GRANT, expires_in: undefined }),
+      granted({ expiresIn: 86_400 }),
+    ],
+    ['a lifetime of 0', json(200, { ...GRANT, expires_in: 0 }), granted({ expiresIn: 86_400 })],
+    [
+      'a negative lifetime',
+      json(200, { ...GRANT, expires_in: -5 }),
+      granted({ expiresIn: 86_400 }),
+    ],
+    ['a lifetime as text', json(200, { ...GRANT, expires_in: '60' }), granted()],
+    [
+      'no new refresh token',
+      json(200, { ...GRANT, refresh_token: '' }),
+      { ...granted({ refreshToken: 'refresh-1' }), flaw: 'no new refresh token' },
+    ],
+    [
+      'the same refresh token',
+      json(200, { ...GRANT, refresh_token: 'refresh-1' }),
+      { ...granted({ refreshToken: 'refresh-1' }), flaw: 'no new refresh token' },
+    ],
+    [
+      'no access token',
+      json(200, { ...GRANT, access_token: null }),
+      granted({ accessToken: 'access-1' }),
+    ],
+    ['invalid_grant', json(400, { error: 'invalid_grant' }), { kind: 'invalid-grant' }],
+    ['a rate limit', json(429, {}, { 'retry-after': '7' }), { kind: 'unsent', retryAfter: 7 }],
+    ['a rate limit without a time', json(429, {}), { kind: 'unsent', retryAfter: 60 }],
+    [
+      'a rate limit in a body',
+      json(400, { error: 'rate_limited' }),
+      { kind: 'unsent', retryAfter: 60 },
+    ],
+    [
+      '401',
+      json(401, { error: 'invalid_client' }),
+      { kind: 'unsent', why: 'status 401 (invalid_client)' },
+    ],
+    ['403', json(403, {}), { kind: 'unsent', why: 'status 403' }],
+    ['403 about the token', json(403, { error: 'invalid_grant' }), { kind: 'invalid-grant' }],
+    [
+      '500',
+      json(500, { oops: true }),
+      { kind: 'unclear', why: 'status 500', answer: '{"oops":true}' },
+    ],
+    [
+      '502 of a proxy',
+      (response) => response.writeHead(502).end('<html>'),
+      { kind: 'unclear', answer: '<html>' },
+    ],
+    ['HTML with 200', (response) => response.end('<html>'), { kind: 'unclear', why: 'status 200' }],
+    [
+      'a redirect',
+      (response) => response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end(),
+      { kind: 'unclear', why: 'status 302' },
+    ],
+    [
+      'a gigabyte',
+      (response) => writeHugeBody(response),
+      { kind: 'unclear', why: 'its body is too large' },
+    ],
+    [
+      'a reset',
+      (response) => response.destroy(),
+      { kind: 'unclear', why: 'UND_ERR_SOCKET', answer: null },
+    ],
+    [
+      'a cut body',
+      (response) => {
+        response.writeHead(200, { 'content-length': 900 });
+        response.write('{"access_token":');
+        setImmediate(() => response.destroy());
+      },
+      { kind: 'unclear', answer: '{"access_token":' },
+    ],
+    [
+      'a pair whose end is cut',
+      (response) => {
+        response.writeHead(200, { 'content-length': 900 });
+        response.write(JSON.stringify(GRANT));
+        setImmediate(() => response.destroy());
+      },
+      granted(),
+    ],
+  ])(
+    'that is answered with %s ends as it should, after one request',
+    async (_what, answer, expected) => {
+      const { outcome, requests } = await exchangeWith((request, response) =>
+        answer(response, request),
+      );
+      expect(outcome).toMatchObject(expected);
+      expect(requests).toBe(1);
+      if (outcome.kind === 'unclear' && outcome.answer)
+        expect(outcome.answer.length).toBeLessThanOrEqual(65_536);
+    },
+  );
+
+  test('that is never answered is unclear after its time', async () => {
+    const { outcome } = await exchangeWith(() => {}, 50);
+    expect(outcome).toEqual({ kind: 'unclear', why: 'no answer within 0.05 s', answer: null });
+  });
+
+  test('that trickles is unclear after its time, with what arrived', async () => {
+    const { outcome } = await exchangeWith(
+      (_request, response) => void response.write('{"acc'),
+      50,
+    );
+    expect(outcome).toEqual({ kind: 'unclear', why: 'no answer within 0.05 s', answer: '{"acc' });
+  });
+
+  test('whose connection is refused was certainly not sent', async () => {
+    const outcome = await serviceAt(await refusingAddress()).exchange(pairOf('1'), always);
+    expect(outcome).toEqual({ kind: 'unsent', why: 'ECONNREFUSED' });
+  });
+
+  test('whose host is unknown was certainly not sent', async () => {
+    const outcome = await serviceAt('http://nowhere.invalid').exchange(pairOf('1'), always);
+    expect(outcome).toMatchObject({
+      kind: 'unsent',
+      why: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/),
+    });
+  });
+
+  test('whose certificate is not trusted was certainly not sent', async () => {
+    const server = createHttpsServer(await makeCertificate(), () => {});
+    const outcome = await serviceAt(`https://localhost:${await listenForTest(server)}`).exchange(
+      pairOf('1'),
+      always,
+    );
+    expect(outcome).toMatchObject({ kind: 'unsent', why: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
+  });
+
+  test('asks right before the bytes are written whether they may still be sent', async () => {
+    const heard: string[] = [];
+    const server = createNetServer((socket) =>
+      socket.on('data', (data) => heard.push(String(data))),
+    );
+    const url = `http://127.0.0.1:${await listenForTest(server, '127.0.0.1')}`;
+    const outcome = await serviceAt(url).exchange(pairOf('1'), () => false);
+    expect(outcome).toEqual({ kind: 'unsent', why: 'it was too late to send it' });
+    expect(heard.join('')).not.toContain('refresh-1');
+  });
+});
+
+describe('through a proxy', () => {
+  test.each(['', 'http://'])(
+    'whose address begins with "%s", the request arrives',
+    async (scheme) => {
+      const seen: unknown[] = [];
+      const proxy = await startServer((request, response) => {
+        seen.push([request.url, request.headers['proxy-authorization']]);
+        json(200, GRANT)(response, request);
+      });
+      const { host } = new URL(proxy);
+      const http = proxyAgent({ HTTP_PROXY: `${scheme}user:password@${host}` });
+      const service = serviceAt('http://recruiting.test', http);
+      expect(await service.exchange(pairOf('1'), always)).toEqual(granted());
+      const credentials = `Basic ${Buffer.from('user:password').toString('base64')}`;
+      expect(seen).toEqual([['http://recruiting.test/oauth/token', credentials]]);
+    },
+  );
+
+  test('that refuses to connect, nothing was sent', async () => {
+    const proxy = await startProxy({
+      answer: (socket) => void socket.end('HTTP/1.1 407 No\r\n\r\n'),
+    });
+    const http = proxyAgent({ HTTPS_PROXY: `http://${proxy.host}` });
+    const outcome = await serviceAt('https://recruiting.test', http).exchange(pairOf('1'), always);
+    expect(outcome.kind).toBe('unsent');
+    expect(JSON.stringify(outcome)).not.toContain('refresh-1');
+  });
+
+  test('that NO_PROXY excludes, the request goes directly', async () => {
+    const url = await startServer((request, response) => json(200, GRANT)(response, request));
+    const http = proxyAgent({ HTTP_PROXY: await refusingAddress(), NO_PROXY: '127.0.0.1' });
+    expect(await serviceAt(url, http).exchange(pairOf('1'), always)).toEqual(granted());
+  });
+});
+
+describe('a check of the access token', () => {
+  test.each<[string, Answer, unknown]>([
+    ['204', (response) => response.writeHead(204).end(), { kind: 'works' }],
+    [
+      'an expired token',
+      json(401, { type: 'invalid_token', detail: 'token_expired' }),
+      { kind: 'refused', detail: 'token_expired' },
+    ],
+    [
+      'a 403 about the token',
+      json(403, { type: 'invalid_token', detail: 'blocked' }),
+      { kind: 'refused', detail: 'blocked' },
+    ],
+    [
+      'the page of a firewall',
+      (response) => response.writeHead(403).end('<html>'),
+      { kind: 'unclear', why: 'status 403' },
+    ],
+    ['an outage', json(503, {}), { kind: 'unclear', why: 'status 503' }],
+  ])('answers %s', async (_what, answer, verdict) => {
+    const url = await startServer((request, response) => {
+      expect(request.headers.authorization).toBe('Bearer access-1');
+      answer(response, request);
+    });
+    expect(await serviceAt(url).check('access-1')).toEqual(verdict);
+  });
+});
+
+describe('a token link', () => {
+  test.each<[string, Answer, RegExp, boolean]>([
+    ['that is dead', json(404, {}), /is dead \(status 404\).*new link/, false],
+    [
+      'that shows a page for people',
+      (response) => response.end('<html>'),
+      /page for people.*tokens import <file>/,
+      false,
+    ],
+    [
+      'that redirects',
+      (response) => response.writeHead(302).end(),
+      /redirect.*tokens import <file>/,
+      false,
+    ],
+    ['of a service that is down', json(503, {}), /Wait until the service works again/, true],
+    ['that gives something else', json(200, { a: 1 }), /gives no token set.*whole link/, false],
+    ['that gives 100 MB', (response) => writeHugeBody(response), /gives no token set/, false],
+  ])('%s is explained, without the link', async (_what, answer, message, isPassing) => {
+    const url = await startServer((request, response) => answer(response, request));
+    const error = await readLink(`${url}/links/secret`, { agent: 'test/1', http: direct }).catch(
+      (each: unknown) => each,
+    );
+    expect(error).toBeInstanceOf(LinkError);
+    expect((error as LinkError).message).toMatch(message);
+    expect((error as LinkError).message).not.toContain('secret');
+    expect((error as LinkError).isPassing).toBe(isPassing);
+  });
+
+  test('gives its pair', async () => {
+    const url = await startServer((request, response) =>
+      json(200, { ...GRANT, created_at: 1 })(response, request),
+    );
+    expect(await readLink(`${url}/links/1`, { agent: 'test/1', http: direct })).toEqual(
+      pairOf('2', { expiresIn: 60 }),
+    );
+  });
+});
+
+describe('a token file', () => {
+  const whole = JSON.stringify(GRANT);
+  test.each<[string, Uint8Array, RegExp]>([
+    ['in UTF-16', Buffer.from(`\uFEFF${whole}`, 'utf16le'), /UTF-16.*Save it as UTF-8/],
+    ['in UTF-16 without a mark', Buffer.from(whole, 'utf16le'), /UTF-16/],
+    ['that is a page', Buffer.from('<!doctype html>'), /This is a page.*Save the JSON/],
+    ['without tokens', Buffer.from('{}'), /not a token set/],
+    ['of 100 KB', Buffer.from(' '.repeat(100_000) + whole), /not a token set/],
+  ])('%s is explained', (_what, bytes, message) => {
+    expect(() => readTokenFile(bytes)).toThrow(message);
+  });
+
+  test('gives its pair', () => {
+    expect(readTokenFile(Buffer.from(whole))).toEqual(pairOf('2', { expiresIn: 60 }));
+  });
+});

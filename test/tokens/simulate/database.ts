@@ -1,0 +1,164 @@
+import type { Rule, State } from '../../../src/tokens/state.ts';
+import { StoreUnavailable, type TokenStore } from '../../../src/tokens/store.ts';
+import type { Chance } from './chance.ts';
+import type { VirtualTime } from './virtual-time.ts';
+import type { Observer } from './observer.ts';
+import type { Process } from './process.ts';
+
+/** What a transaction does, as its states show it. */
+export const KINDS = ['read', 'import', 'claim', 'save', 'put back', 'end'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** What happens to a transaction: before its commit, after it, or the call hangs until its driver gives up. */
+export const INTERRUPTIONS = ['before', 'after', 'hangs'] as const;
+
+export interface Interruption {
+  readonly kind: Kind;
+  readonly what: (typeof INTERRUPTIONS)[number];
+}
+
+const HANGS_MS = 7_000;
+export const BEGINNING = Date.UTC(2026, 0, 1);
+
+/** Returns what a rule did. */
+export function kindOf(before: State | null, next: State | undefined): Kind {
+  if (!next) return 'read';
+  const event = next.events[0];
+  if (event !== before?.events[0]) {
+    if (event?.what === 'imported') return 'import';
+    if (event?.what === 'saved') return 'save';
+    if (event?.what === 'put back') return 'put back';
+    return 'end';
+  }
+  return next.claim?.attempt === before?.claim?.attempt ? 'end' : 'claim';
+}
+
+/** A database that replicas share: it keeps every commit, so that it can lose the last ones. */
+export class Database {
+  state: State | null = null;
+  isDown = false;
+  isFull = false;
+  /** Its clock, ahead of the virtual time, ms. */
+  ahead: number;
+  readonly interruptions: Interruption[] = [];
+  readonly #commits: (State | null)[] = [null];
+  readonly #watchers = new Map<Process, () => void>();
+  readonly #time: VirtualTime;
+  readonly #chance: Chance;
+  readonly #observer: Observer;
+  readonly #isPooled: boolean;
+
+  constructor(parts: {
+    time: VirtualTime;
+    chance: Chance;
+    observer: Observer;
+    ahead: number;
+    isPooled: boolean;
+  }) {
+    this.#time = parts.time;
+    this.#chance = parts.chance;
+    this.#observer = parts.observer;
+    this.ahead = parts.ahead;
+    this.#isPooled = parts.isPooled;
+  }
+
+  get now(): number {
+    return BEGINNING + this.#time.now + this.ahead;
+  }
+
+  open(by: Process): TokenStore {
+    return {
+      description: 'postgres://database/tokens',
+      read: () =>
+        by.outside(async () => {
+          await this.#call(by, 'read');
+          return { state: this.state, now: this.now };
+        }, 'read'),
+      update: (rule) => {
+        const once = () => this.#update(by, rule);
+        return once().catch((error: unknown) => {
+          if (error instanceof StoreUnavailable) return once();
+          throw error;
+        });
+      },
+      watch: (onChange) => {
+        if (!this.#isPooled) this.#watchers.set(by, onChange);
+      },
+      close: async () => {},
+    };
+  }
+
+  async #update<T>(by: Process, rule: Rule<T>): Promise<T> {
+    const expected = kindOf(this.state, rule(this.state, this.now).next);
+    const { result, kind } = await by.outside(async () => {
+      const interruption = await this.#call(by, expected);
+      const done = rule(this.state, this.now);
+      const kindDone = kindOf(this.state, done.next);
+      if (done.next) {
+        if (this.isFull) this.#refuse(kindDone, 'full');
+        if (!by.isDead) this.#commit(by, kindDone, done.next);
+      }
+      if (interruption === 'after') throw new StoreUnavailable('the connection was lost');
+      await this.#time.sleep(this.#chance.between(1, 5));
+      return { result: done.result, kind: kindDone };
+    }, expected);
+    await by.reach(`${kind} committed`);
+    return result;
+  }
+
+  async #call(by: Process, kind: Kind): Promise<Interruption['what'] | undefined> {
+    await this.#time.sleep(this.#chance.between(1, 5));
+    if (this.isDown || by.machine.isCutOff) this.#refuse(kind, 'down');
+    const index = this.interruptions.findIndex((each) => each.kind === kind);
+    if (index < 0) return undefined;
+    const [{ what }] = this.interruptions.splice(index, 1) as [Interruption];
+    this.#observer.met(what === 'hangs' ? 'a store call hangs' : 'a commit is not heard');
+    if (what === 'hangs') await this.#time.sleep(HANGS_MS);
+    if (what !== 'after') throw new StoreUnavailable('the connection was lost');
+    return what;
+  }
+
+  #refuse(kind: Kind, why: 'full' | 'down'): never {
+    if (kind === 'claim') this.#observer.met(`the database is ${why} before a claim`);
+    if (kind === 'save') this.#observer.met(`the database is ${why} after an answer`);
+    throw new StoreUnavailable(`the database is ${why}`);
+  }
+
+  #commit(by: Process, kind: Kind, next: State): void {
+    this.state = next;
+    this.#commits.push(next);
+    this.#observer.onCommit(by, kind, next);
+    this.#announce(by);
+  }
+
+  #announce(by?: Process): void {
+    for (const [process, onChange] of this.#watchers) {
+      if (process === by || process.isDead || process.machine.isCutOff) continue;
+      this.#time.after(this.#chance.between(1, 10), () => process.run(onChange));
+    }
+  }
+
+  /** Without a process, as an administrator writes it. */
+  put<T>(rule: Rule<T>): void {
+    const { next } = rule(this.state, this.now);
+    if (next) this.#commits.push((this.state = next));
+  }
+
+  /** Loses the last commits, as a failover or an older copy does. */
+  goBack(lost: number): void {
+    const before = this.state;
+    const kept = this.#commits.slice(0, Math.max(2, this.#commits.length - lost));
+    this.#commits.splice(0, Infinity, ...kept);
+    this.state = kept.at(-1) ?? null;
+    this.#observer.onGoneBack(before, this.state);
+    this.#announce();
+  }
+
+  /** Its row or its table is removed. */
+  empty(): void {
+    const before = this.state;
+    this.#commits.push((this.state = null));
+    this.#observer.onGoneBack(before, null);
+    this.#announce();
+  }
+}

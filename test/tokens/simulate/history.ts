@@ -1,0 +1,293 @@
+import pino from 'pino';
+import { importPair } from '../../../src/tokens/state.ts';
+import { LinkError } from '../../../src/tokens/link.ts';
+import { chanceFrom } from './chance.ts';
+import { VirtualTime } from './virtual-time.ts';
+import { Database } from './database.ts';
+import type { Flaw } from './flaws.ts';
+import { Observer } from './observer.ts';
+import type { Plan, Step } from './plan.ts';
+import {
+  Folder,
+  Process,
+  SERVICE_URL,
+  type Machine,
+  type Surroundings,
+  type Trap,
+} from './process.ts';
+import type { Row } from './rows.ts';
+import { Service, type Oddity } from './service.ts';
+
+/** The result of a plan. */
+export interface History {
+  /** The promises that were broken, and when; empty if none was. */
+  readonly violations: readonly string[];
+  /** Everything that happened, a line each. */
+  readonly lines: readonly string[];
+  readonly rows: ReadonlyMap<Row, number>;
+}
+
+/** How long the replicas may take to recover after the last fault. */
+const RECOVERY_MS = 60 * 60_000;
+/** A pair of unknown lifetimes is refreshed by then. */
+const MOST_OF_A_DAY_MS = 25 * 60 * 60_000;
+const LOOK_EVERY_MS = 20_000;
+
+/**
+ * Runs a plan. The same plan gives the same history, line by line.
+ *
+ * @param flaw the part that is broken on purpose
+ */
+export async function runPlan(plan: Plan, flaw?: Flaw): Promise<History> {
+  const world = new World(plan, flaw);
+  try {
+    await world.start();
+    for (const step of plan.steps) await world.take(step);
+    await world.recover();
+    world.expectFewExchanges();
+  } finally {
+    world.end();
+  }
+  const { violations, lines, rows } = world.observer;
+  return { violations, lines, rows };
+}
+
+class World {
+  readonly observer: Observer;
+  readonly #plan: Plan;
+  readonly #time = new VirtualTime();
+  readonly #machines: readonly Machine[];
+  readonly #service: Service;
+  readonly #database: Database;
+  readonly #surroundings: Surroundings;
+  readonly #traps: Trap[] = [];
+
+  constructor(plan: Plan, flaw: Flaw | undefined) {
+    this.#plan = plan;
+    const chance = chanceFrom(plan.seed);
+    const shared = new Folder();
+    this.#machines = Array.from({ length: plan.replicas }, (_, index) => ({
+      name: `machine-${index + 1}`,
+      folder: plan.sharesFolder ? shared : new Folder(),
+      ahead: 0,
+      isCutOff: false,
+      process: undefined,
+      starts: 0,
+    }));
+    const time = this.#time;
+    const observer = (this.observer = new Observer(time, this.#machines));
+    const { life, revokesOnRefresh, refusesEarly, ahead, isPooled } = plan;
+    const ways = { life, revokesOnRefresh, refusesEarly };
+    this.#service = new Service({ time, chance, observer, ...ways });
+    this.#database = new Database({ time, chance, observer, ahead, isPooled });
+    observer.service = this.#service;
+    observer.database = this.#database;
+    this.#surroundings = {
+      time,
+      service: this.#service,
+      database: this.#database,
+      observer,
+      link: plan.fromLink ? this.#link : undefined,
+      traps: this.#traps,
+      flaw,
+      random: chance.number,
+      log: pino(
+        { level: 'debug', base: null, timestamp: false },
+        { write: (line: string) => observer.expectNoSecret(line) },
+      ),
+      fillUp: ({ folder }, ms) => {
+        this.#during(ms, (is) => (this.#database.isFull = is));
+        this.#during(ms, (is) => (folder.isFull = is));
+      },
+    };
+  }
+
+  async start(): Promise<void> {
+    const { fromLink, isPooled, sharesFolder } = this.#plan;
+    if (isPooled) this.observer.met('behind a transaction pooler');
+    if (sharesFolder) this.observer.met('replicas share a folder for emergency files');
+    if (!fromLink) {
+      const pair = this.#service.firstPair;
+      this.#database.put(importPair({ pair, service: SERVICE_URL, by: 'office', replace: false }));
+    }
+    for (const machine of this.#machines) this.#start(machine);
+    await this.#time.pass(1_000);
+  }
+
+  async take(step: Step): Promise<void> {
+    await this.#time.pass(step.after);
+    this.observer.note(`step: ${JSON.stringify(step)}`);
+    this.#do(step);
+    await this.#time.pass(150);
+  }
+
+  #do(step: Step): void {
+    const { observer } = this;
+    const database = this.#database;
+    const machine = this.#machines[('by' in step ? step.by : 0) % this.#machines.length]!;
+    switch (step.do) {
+      case 'meet':
+        return void this.#meet(step.oddity);
+      case 'ask':
+        if (step.times > 10) observer.met('many callers meet an expired token at once');
+        if (step.times > 10) this.#service.expire();
+        return this.#ask(machine.process, step.times);
+      case 'kill':
+        return machine.process?.kill();
+      case 'terminate':
+        return void machine.process?.terminate();
+      case 'start':
+        return this.#start(machine);
+      case 'stop':
+        return machine.process?.stopFor(step.forMs);
+      case 'cutOff':
+        return machine.process?.cutOffFor(step.forMs);
+      case 'folderFull':
+        observer.met('the emergency folder is full');
+        return this.#during(step.forMs, (is) => (machine.folder.isFull = is));
+      case 'trap':
+        this.#traps.push(step.trap);
+        return void this.#meet(step.oddity);
+      case 'interrupt':
+        return void database.interruptions.push(
+          ...Array.from({ length: step.times }, () => step.interruption),
+        );
+      case 'databaseDown':
+        return this.#during(step.forMs, (is) => (database.isDown = is));
+      case 'databaseFull':
+        return this.#during(step.forMs, (is) => (database.isFull = is));
+      case 'unreachable':
+        observer.met('the service is unreachable');
+        return this.#during(step.forMs, (is) => (this.#service.isUnreachable = is));
+      case 'blocked':
+        observer.met('the administrator is blocked');
+        return this.#during(step.forMs, (is) => (this.#service.isBlocked = is));
+      case 'goBack':
+        return database.goBack(step.lost);
+      case 'restoreBackup':
+        for (const { process } of this.#machines) process?.kill();
+        observer.met('an old backup is restored, all processes being down');
+        return database.goBack(step.lost);
+      case 'empty':
+        return database.empty();
+      case 'clock':
+        observer.met('a wall clock jumps');
+        return void (machine.ahead += step.ms);
+      case 'databaseClock':
+        observer.onClockSetBack();
+        return void (database.ahead += step.ms);
+    }
+  }
+
+  async #meet(oddity: Oddity | null): Promise<void> {
+    if (oddity) this.#service.oddities.push(oddity);
+    for (const { process } of this.#machines) this.#ask(process, 1);
+    await this.#time.sleep(60);
+    this.observer.met('all replicas meet an expired token at once');
+    this.#service.expire();
+    for (const { process } of this.#machines) this.#ask(process, 1);
+  }
+
+  #during(ms: number, set: (is: boolean) => void): void {
+    set(true);
+    this.#time.after(ms, () => set(false));
+  }
+
+  #ask(process: Process | undefined, times: number): void {
+    for (let time = 0; time < times; time += 1) void process?.ask();
+  }
+
+  #start(machine: Machine): void {
+    if (machine.process) return;
+    if (machine.folder.files.size > 0) {
+      this.observer.met('an emergency file is saved by the next start');
+    }
+    const process = new Process(machine, this.#surroundings);
+    this.observer.note(`${process.name} starts`);
+    void process.start();
+  }
+
+  readonly #link = {
+    read: async () => {
+      await this.#time.sleep(30);
+      const { exchanges, firstPair } = this.#service;
+      if (exchanges.some(({ gave }) => gave)) throw new LinkError('The link is dead.');
+      return firstPair;
+    },
+  };
+
+  /** Ends all faults, starts what is not running, and waits until all replicas serve, or report that they cannot. */
+  async recover(): Promise<void> {
+    this.observer.note('all faults end');
+    this.#endFaults();
+    let end = this.#time.now + RECOVERY_MS;
+    let codes: (string | undefined)[] = [];
+    let isPatient = false;
+    while (this.#time.now < end) {
+      for (const machine of this.#machines) this.#start(machine);
+      await this.#time.pass(LOOK_EVERY_MS);
+      codes = await this.#askAll();
+      if (this.#isWell(codes)) return;
+      // A token that was revoked, or whose lifetime is unknown, is not refreshed before its time.
+      if (!isPatient && this.#time.now >= end - LOOK_EVERY_MS) {
+        isPatient = true;
+        await this.#time.pass(MOST_OF_A_DAY_MS);
+        end = this.#time.now + RECOVERY_MS;
+      }
+    }
+    const { state } = this.#database;
+    this.observer.violations.push(
+      `after ${RECOVERY_MS / 60_000} minutes the replicas answer ${codes.join(', ')}; ` +
+        `the store has ${state?.pair.refreshToken ?? 'nothing'}${state?.lost ? ' (lost)' : ''}, ` +
+        `the service accepts ${this.#service.live.refreshToken}`,
+    );
+  }
+
+  #endFaults(): void {
+    this.#service.oddities.length = 0;
+    this.#database.interruptions.length = 0;
+    Object.assign(this.#database, { isDown: false, isFull: false });
+    Object.assign(this.#service, { isBlocked: false, isUnreachable: false });
+    this.#traps.length = 0;
+    for (const machine of this.#machines) {
+      machine.isCutOff = false;
+      machine.folder.isFull = false;
+      machine.process?.wake();
+    }
+  }
+
+  /** A few exchanges for each step, and for each life of an access token. */
+  expectFewExchanges(): void {
+    const { steps, life } = this.#plan;
+    const { length } = this.#service.exchanges;
+    const most = 4 + 5 * steps.length + (3 * this.#time.now) / (life * 1000);
+    if (length > most) this.observer.violations.push(`${length} exchanges are too many`);
+  }
+
+  #isWell(codes: readonly (string | undefined)[]): boolean {
+    const { refreshToken } = this.#service.live;
+    const { state } = this.#database;
+    if (!this.observer.isKept(refreshToken) || (this.observer.looksSpent && state?.lost)) {
+      const isSaid = codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
+      if (isSaid) this.observer.met('said to be lost');
+      return isSaid;
+    }
+    return state?.pair.refreshToken === refreshToken && codes.every((code) => code === undefined);
+  }
+
+  async #askAll(): Promise<(string | undefined)[]> {
+    const answers = this.#machines.map(
+      ({ process }) => process?.ask() ?? Promise.resolve('not running'),
+    );
+    let codes: (string | undefined)[] | undefined;
+    void Promise.all(answers).then((all) => (codes = all));
+    await this.#time.pass(2 * LOOK_EVERY_MS, () => codes !== undefined);
+    return codes ?? ['no answer'];
+  }
+
+  /** Nothing of this history may continue in the next one. */
+  end(): void {
+    for (const { process } of this.#machines) process?.kill();
+    this.#time.end();
+  }
+}

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { startProcess } from '../../support/processes/process.ts';
+
+// From other seeds every night. The output of a failure says how to replay it.
+test('20,000 histories of replicas break no promise, and meet every row of faults', async () => {
+  const { code, stdout } = await startProcess([
+    '--max-semi-space-size=64',
+    'test/tokens/simulate/run.ts',
+    '--seeds=20000',
+  ]).ended;
+  expect(stdout).toMatch(/^20000 histories from seed \d+, no promise broken$/m);
+  expect(stdout).not.toContain('Met less than');
+  expect(code).toBe(0);
+}, 1_200_000);

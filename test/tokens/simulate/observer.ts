@@ -1,0 +1,293 @@
+import { codeOf } from '../../../src/errors.ts';
+import type { Exchange as Outcome } from '../../../src/tokens/service.ts';
+import { CLAIM_MS, type Received, type State } from '../../../src/tokens/state.ts';
+import type { VirtualTime } from './virtual-time.ts';
+import type { Database, Kind } from './database.ts';
+import type { Machine, Process } from './process.ts';
+import type { Row } from './rows.ts';
+import type { Exchange, Service } from './service.ts';
+
+/** The right to exchange, as the database gave it. */
+export interface Claimed {
+  readonly attempt: string;
+  readonly generation: number;
+  readonly at: number;
+}
+
+/**
+ * Sees everything that happens, on both sides of the network, and knows what may not happen:
+ *
+ * - no refresh token is sent again after a 200 was received for it, and never twice at a time;
+ * - each is sent under a claim, once, and not later than 25 s after it;
+ * - a pair is in the store or in an emergency file before it is used;
+ * - the newest pair that was received is in the store, in a file, or with a process that saves it again;
+ * - a file is not removed before the store has its pair;
+ * - no token, and no link of one, is in the log or in the error of a caller, and each such error has a code;
+ * - a process that is asked to end waits for its exchange;
+ * - no caller notices that the service learns of a new access token late.
+ *
+ * Excused is what no client can prevent: a database that has lost a commit, or its claim, and a kill in the moment in
+ * which the answer arrives.
+ */
+export class Observer {
+  readonly violations: string[] = [];
+  readonly lines: string[] = [];
+  readonly rows = new Map<Row, number>();
+  service!: Service;
+  database!: Database;
+  readonly #time: VirtualTime;
+  readonly #machines: readonly Machine[];
+  readonly #claims = new Map<Process, Claimed>();
+  /** Generations that the database has lost, and when it went back or its clock did. */
+  readonly #forgotten = new Set<number>();
+  /** An import was refused as too early, and its access token because the administrator was blocked: it looks spent. */
+  looksSpent = false;
+  #wentBackAt = Number.NEGATIVE_INFINITY;
+  readonly #saved = new Set<string>();
+  readonly #used = new Set<string>();
+  /** Pairs that ended with their process. */
+  readonly #perished = new Set<string>();
+
+  constructor(time: VirtualTime, machines: readonly Machine[]) {
+    this.#time = time;
+    this.#machines = machines;
+  }
+
+  note(text: string): void {
+    this.lines.push(`${(this.#time.now / 1000).toFixed(3).padStart(9)} s  ${text}`);
+  }
+
+  met(row: Row): void {
+    this.rows.set(row, (this.rows.get(row) ?? 0) + 1);
+  }
+
+  #violate(text: string): void {
+    this.violations.push(text);
+    this.note(`VIOLATION: ${text}`);
+  }
+
+  /** @param text that operators or callers read */
+  expectNoSecret(text: string): void {
+    if (SECRETS.test(text)) this.#violate(`a secret is shown: ${text.trim()}`);
+  }
+
+  claimOf(by: Process): Claimed | undefined {
+    return this.#claims.get(by);
+  }
+
+  onCommit(by: Process, kind: Kind, next: State): void {
+    this.note(`${by.name} commits ${kind} (generation ${next.generation})`);
+    if (kind === 'claim') {
+      const { attempt } = next.claim!;
+      this.#claims.set(by, { attempt, generation: next.generation, at: this.#time.now });
+    }
+    this.#saved.add(next.pair.refreshToken);
+    if (kind === 'put back') this.met('the newest pair is put back');
+    if (kind === 'import') this.met('replicas start at once on one link');
+  }
+
+  onGoneBack(before: State | null, after: State | null): void {
+    this.note(`the database goes back to generation ${after?.generation ?? 0}`);
+    this.met(after ? 'the database loses commits' : 'the table of the tokens is emptied');
+    this.#wentBackAt = this.#time.now;
+    const [from, to] = [after?.generation ?? 0, before?.generation ?? 0];
+    for (let generation = from + 1; generation <= to; generation += 1) {
+      this.#forgotten.add(generation);
+    }
+    this.#expectKept();
+  }
+
+  /** Claims are dated ahead then, and count as over. */
+  onClockSetBack(): void {
+    this.met('the clock of the database is set back');
+    this.#wentBackAt = this.#time.now;
+  }
+
+  onSend(exchange: Exchange): void {
+    const { by, refreshToken, claim } = exchange;
+    if (!claim) return this.#violate(`${by.name} sends without a claim`);
+    if (this.#time.now - claim.at > 26_000) this.#violate(`${by.name} sends long after its claim`);
+    const earlier = this.service.exchanges.filter((each) => each.refreshToken === refreshToken);
+    if (earlier.length > 0) this.met('a refresh token is sent again');
+    for (const other of earlier) this.#expectNoClash(exchange, claim, other);
+  }
+
+  #expectNoClash({ by, refreshToken }: Exchange, claim: Claimed, other: Exchange): void {
+    if (other.claim?.attempt === claim.attempt) {
+      return this.#violate(`${by.name} sends twice for one claim`);
+    }
+    // The database lost the claim or what was saved, or dates the claim ahead, since its clock was set back.
+    const wentBack = this.#wentBackAt >= Math.min(claim.at, other.claim?.at ?? 0);
+    if (wentBack || this.#forgotten.has(claim.generation + 1)) return;
+    const next = other.gave?.refreshToken;
+    const age = claim.at - (other.claim?.at ?? 0);
+    if (other.receivedAt !== undefined && other.spends && !this.#perished.has(next!)) {
+      // A holder that was stopped for longer than its claim, or cannot save, is why another one tries.
+      const isOutlived = !this.#saved.has(next!) && age >= CLAIM_MS;
+      if (!isOutlived) {
+        this.#violate(`${by.name} sends ${refreshToken} after its answer was received`);
+      }
+    }
+    if (!other.isOver && !other.by.isDead && age < CLAIM_MS) {
+      this.#violate(`${by.name} sends ${refreshToken} while ${other.by.name} does`);
+    }
+  }
+
+  onAnswer({ by, oddity, wasEarly, refreshToken, gave }: Exchange, outcome: Outcome): void {
+    this.note(`${by.name} hears ${outcome.kind}${'why' in outcome ? ` (${outcome.why})` : ''}`);
+    if (oddity) this.met(`an exchange with: ${oddity}`);
+    if (wasEarly) this.met('an exchange is refused as too early');
+    const wasRefused = this.service.exchanges.some(
+      (exchange) => exchange.wasEarly && exchange.refreshToken === refreshToken,
+    );
+    if (gave && wasRefused) this.met('what was refused as too early is accepted after the expiry');
+  }
+
+  /** A caller is given this access token. */
+  onUse(by: Process, accessToken: string): void {
+    const exchange = this.service.exchanges.find((each) => each.gave?.accessToken === accessToken);
+    const next = exchange?.gave?.refreshToken;
+    if (by.isDead || !exchange?.spends || next === undefined || this.#used.has(next)) return;
+    this.#used.add(next);
+    if (this.#saved.has(next) || this.#isInFile(next)) return;
+    if (by.machine.folder.isFull) {
+      return this.met('nothing can be saved, neither to the store nor to a file');
+    }
+    this.#violate(`${by.name} uses ${accessToken} before it is saved`);
+  }
+
+  /** @param begun when the request of the caller began */
+  onUnauthorized(by: Process, begun: number): void {
+    const { gave: newest, oddity, sentAt, receivedAt } = this.#newestReceived() ?? {};
+    // A request that began before the exchange was refused for another reason first; and a slow exchange leaves no token
+    // that counts as new.
+    const isSlow = this.#time.now > (sentAt ?? 0) + 4_000;
+    if (!newest || oddity === 'without an access token' || begun < receivedAt! || isSlow) return;
+    if (this.#holds(by, newest.refreshToken) && this.service.worksSoon(newest.accessToken)) {
+      this.#violate(`${by.name} refuses a caller although ${newest.accessToken} works`);
+    }
+  }
+
+  /** A caller is given this error. */
+  onError(by: Process, error: unknown): void {
+    this.expectNoSecret(String(error));
+    if (codeOf(error) === undefined) {
+      this.#violate(`${by.name} answers an error without a code: ${String(error)}`);
+    }
+  }
+
+  onRemoved(by: Process, { pair, generation }: Received): void {
+    const { state } = this.database;
+    if ((state?.generation ?? 0) >= generation || this.#forgotten.has(generation)) return;
+    this.#violate(`${by.name} removes the file of ${pair.refreshToken}, which is not in the store`);
+  }
+
+  onDeath(by: Process): void {
+    this.note(`${by.name} has ended`);
+    this.#countDeath(by);
+    this.#expectKept();
+  }
+
+  #countDeath(by: Process): void {
+    const claim = this.#claims.get(by);
+    const exchange = this.service.exchanges.findLast((each) => each.by === by);
+    const { point, at } = by.last;
+    const isNow = this.#time.now - at < 15;
+    if (point === 'save committed' && isNow) return this.met('killed after the save');
+    if (point === 'claim committed' && isNow) return this.met('killed after the claim');
+    if (exchange && !exchange.isOver) {
+      this.met(exchange.gave ? 'killed before the answer was read' : 'killed while sending');
+    } else if (
+      exchange?.receivedAt !== undefined &&
+      !this.#saved.has(exchange.gave!.refreshToken)
+    ) {
+      this.met('killed with an unsaved pair');
+    } else if (claim && exchange?.claim !== claim) this.met('killed after the claim');
+    else if (this.database.state?.claim) this.met('killed during recovery');
+    else this.met('killed before the claim');
+  }
+
+  onStop(by: Process, ms: number): void {
+    this.note(`${by.name} is stopped for ${ms / 1000} s`);
+    if (ms < CLAIM_MS) return;
+    if (by.last.point === 'claim committed' || by.last.point === 'send') {
+      this.met('stopped between claim and send, longer than every time-out');
+    } else if (this.#isExchanging(by)) {
+      this.met('stopped while sending, longer than every time-out');
+    }
+  }
+
+  onTermination(by: Process): void {
+    this.note(`${by.name} is asked to end`);
+    if (this.#isExchanging(by)) this.met('asked to end during an exchange');
+  }
+
+  /** It has closed as it was asked to. */
+  onClosed(by: Process): void {
+    if (this.#isExchanging(by)) this.#violate(`${by.name} ends before its exchange`);
+  }
+
+  #isExchanging(by: Process): boolean {
+    return this.service.exchanges.some((exchange) => exchange.by === by && !exchange.isOver);
+  }
+
+  #newestReceived(): Exchange | undefined {
+    return this.service.exchanges
+      .filter((exchange) => exchange.receivedAt !== undefined && exchange.spends)
+      .toSorted(
+        (left, right) => orderOf(left.gave!.refreshToken) - orderOf(right.gave!.refreshToken),
+      )
+      .at(-1);
+  }
+
+  #expectKept(): void {
+    const last = this.#newestReceived();
+    const newest = last?.gave?.refreshToken;
+    if (!last || newest === undefined || this.#perished.has(newest) || this.isKept(newest)) return;
+    this.#perished.add(newest);
+    this.note(`${newest} is kept nowhere`);
+    const isForgotten = this.#saved.has(newest) && this.#wentBackAt >= last.sentAt;
+    const couldNotBeWritten = last.by.machine.folder.isFull && last.by.isDead;
+    // Killed between the arrival of the answer and the write of its file.
+    const isTooEarly = this.#time.now === last.receivedAt;
+    if (isForgotten || couldNotBeWritten || isTooEarly) return;
+    this.#violate(`${newest} was received, and is kept nowhere`);
+  }
+
+  /** Whether the pair is in the store, in a file, or in the memory of a process that saves it again. */
+  isKept(refreshToken: string): boolean {
+    const isIn = (token: string | undefined) =>
+      token !== undefined && orderOf(token) >= orderOf(refreshToken);
+    return (
+      isIn(this.database.state?.pair.refreshToken) ||
+      this.#isInFile(refreshToken) ||
+      this.#machines.some(
+        ({ process }) => process !== undefined && this.#holds(process, refreshToken),
+      )
+    );
+  }
+
+  #holds(process: Process, refreshToken: string): boolean {
+    const exchange = this.service.exchanges.find(
+      (each) => each.gave?.refreshToken === refreshToken,
+    );
+    const generation = process.keeper?.health()?.generation ?? 0;
+    return exchange?.claim !== undefined && generation > exchange.claim.generation;
+  }
+
+  #isInFile(refreshToken: string): boolean {
+    return this.#machines.some(({ folder }) =>
+      [...folder.files.values()].some(
+        ({ received }) => received.pair.refreshToken === refreshToken,
+      ),
+    );
+  }
+}
+
+/** Tokens as the service names them, and the path of its links. */
+const SECRETS = /\b(?:access|refresh)-\d|\/links\//;
+
+/** Pairs are numbered in the order in which the service gave them. */
+function orderOf(refreshToken: string): number {
+  return Number(refreshToken.split('-')[1]);
+}

@@ -1,0 +1,304 @@
+import type { Logger } from 'pino';
+import { codeOf } from '../../../src/errors.ts';
+import type { Clock } from '../../../src/tokens/clock.ts';
+import type { Emergency } from '../../../src/tokens/emergency.ts';
+import {
+  createTokenKeeper,
+  type KeeperParts,
+  type TokenKeeper,
+} from '../../../src/tokens/keeper.ts';
+import type { Pair } from '../../../src/tokens/pair.ts';
+import type { Received } from '../../../src/tokens/state.ts';
+import { setImmediate } from './turns.ts';
+import type { VirtualTime } from './virtual-time.ts';
+import { BEGINNING, type Database, type Kind } from './database.ts';
+import type { Flaw } from './flaws.ts';
+import type { Observer } from './observer.ts';
+import type { Service } from './service.ts';
+
+export const SERVICE_URL = 'https://recruiting.test';
+
+/** Moments at which a fault can hit a process: before these calls, and between a commit and its answer. */
+export const POINTS = [
+  'read',
+  'claim',
+  'claim committed',
+  'connect',
+  'send',
+  'answer',
+  'emergency file',
+  'save',
+  'save committed',
+  'put back',
+  'end',
+] as const satisfies readonly (
+  Kind | `${Kind} committed` | 'connect' | 'send' | 'answer' | 'emergency file'
+)[];
+export type Point = (typeof POINTS)[number];
+
+/** What happens, after a delay, to the process that reaches a point first. */
+export interface Trap {
+  readonly point: Point;
+  readonly effect: 'kill' | 'stop' | 'terminate' | 'cutOff' | 'noRoom';
+  readonly delayMs: number;
+  /** How long it is stopped or cut off, or nothing can be written. */
+  readonly forMs: number;
+}
+
+/** A folder for emergency files; several machines may share one. */
+export class Folder {
+  readonly files = new Map<string, { readonly received: Received; readonly at: number }>();
+  isFull = false;
+}
+
+/** One computer with a wall clock, on which one gateway runs at a time. */
+export interface Machine {
+  readonly name: string;
+  readonly folder: Folder;
+  /** How far its wall clock is ahead, ms. */
+  ahead: number;
+  /** It cannot reach the database. */
+  isCutOff: boolean;
+  process: Process | undefined;
+  starts: number;
+}
+
+export interface Surroundings {
+  readonly time: VirtualTime;
+  readonly service: Service;
+  readonly database: Database;
+  readonly observer: Observer;
+  readonly link: { read(): Promise<Pair> } | undefined;
+  readonly traps: Trap[];
+  readonly flaw: Flaw | undefined;
+  readonly random: () => number;
+  readonly log: Logger;
+  /** Neither the database nor the folder of the machine can be written. */
+  fillUp(machine: Machine, ms: number): void;
+}
+
+/** A gateway, as far as tokens are concerned: it can be killed, stopped, woken and terminated at any moment. */
+export class Process {
+  readonly name: string;
+  readonly machine: Machine;
+  isDead = false;
+  isStopped = false;
+  isTerminated = false;
+  stoppedMs = 0;
+  /** The point that it reached last, and when. */
+  last = { point: '', at: 0 };
+  keeper: TokenKeeper | undefined;
+  readonly #surroundings: Surroundings;
+  readonly #clock: Clock;
+  /** Events that arrived while it was stopped. */
+  readonly #inbox: (() => void)[] = [];
+  #wakes = 0;
+  #stoppedAt = 0;
+
+  constructor(machine: Machine, surroundings: Surroundings) {
+    machine.starts += 1;
+    machine.process = this;
+    this.machine = machine;
+    this.name = `${machine.name}/${machine.starts}`;
+    this.#surroundings = surroundings;
+    this.#clock = this.#newClock();
+  }
+
+  async start(): Promise<void> {
+    const { service, database, observer, link, random, log, flaw } = this.#surroundings;
+    const parts: KeeperParts = {
+      store: database.open(this),
+      service: service.of(this),
+      emergency: this.#emergency(),
+      serviceUrl: SERVICE_URL,
+      // Two containers can have the same host name and process id.
+      by: 'host/1',
+      clock: this.#clock,
+      log,
+      link,
+      random,
+    };
+    try {
+      this.keeper = await createTokenKeeper(flaw ? flaw(parts, this) : parts);
+    } catch (error) {
+      observer.note(`${this.name} cannot start: ${(error as Error).message}`);
+      this.kill();
+    }
+  }
+
+  #emergency(): Emergency {
+    const { folder } = this.machine;
+    return {
+      folder: '',
+      pathOf,
+      put: (received, at) => {
+        void this.reach('emergency file');
+        if (this.isDead || folder.isFull) return false;
+        folder.files.set(pathOf(received), { received, at });
+        return true;
+      },
+      read: () => [...folder.files].map(([path, file]) => ({ path, ...file })),
+      remove: (path) => {
+        if (this.isDead) return;
+        const file = folder.files.get(path);
+        folder.files.delete(path);
+        if (file) this.#surroundings.observer.onRemoved(this, file.received);
+      },
+    };
+  }
+
+  #newClock(): Clock {
+    const { time } = this.#surroundings;
+    return {
+      now: () => BEGINNING + time.now + this.machine.ahead,
+      elapsed: () => time.now,
+      sleep: (ms, signal) =>
+        new Promise((resolve, reject) => {
+          if (signal?.aborted) return reject(signal.reason as Error);
+          const abort = () => {
+            timer.cancelled = true;
+            reject(signal?.reason as Error);
+          };
+          const wake = () => {
+            signal?.removeEventListener('abort', abort);
+            resolve();
+          };
+          const timer = time.after(Math.max(1, Math.ceil(ms)), () => this.run(wake));
+          signal?.addEventListener('abort', abort);
+        }),
+    };
+  }
+
+  /** Continues with what has arrived, when it runs; never if it is dead. */
+  run(next: () => void): void {
+    if (this.isDead) return;
+    if (this.isStopped) this.#inbox.push(next);
+    else next();
+  }
+
+  /** Something that happens outside of the process, which learns of it only while it runs. */
+  async outside<T>(work: () => Promise<T>, point?: string): Promise<T> {
+    if (point !== undefined) await this.reach(point);
+    if (this.isDead) return never;
+    return new Promise((resolve, reject) => {
+      work().then(
+        (value) => this.run(() => resolve(value)),
+        (error: unknown) => this.run(() => reject(error)),
+      );
+    });
+  }
+
+  /** Reaches a point; does not return if the process is dead then, or returns only when it is woken. */
+  async reach(point: string): Promise<void> {
+    const { traps, time } = this.#surroundings;
+    this.last = { point, at: time.now };
+    const at = traps.findIndex((trap) => trap.point === point);
+    if (at >= 0 && !this.isDead) this.#befall(traps.splice(at, 1)[0]!);
+    if (this.isDead) await never;
+    if (this.isStopped) await new Promise<void>((resolve) => void this.#inbox.push(resolve));
+  }
+
+  #befall({ point, effect, delayMs, forMs }: Trap): void {
+    const happen = () => {
+      if (this.isDead) return;
+      this.#surroundings.observer.note(`${this.name} is at: ${point}`);
+      if (effect === 'kill') this.kill();
+      else if (effect === 'stop') this.stopFor(forMs);
+      else if (effect === 'cutOff') this.cutOffFor(forMs);
+      else if (effect === 'noRoom') this.#surroundings.fillUp(this.machine, forMs);
+      else void this.terminate();
+    };
+    if (delayMs === 0) happen();
+    else this.#surroundings.time.after(delayMs, happen);
+  }
+
+  /** As kill -9 does. */
+  kill(): void {
+    if (this.isDead) return;
+    this.isDead = true;
+    this.#inbox.length = 0;
+    if (this.machine.process === this) this.machine.process = undefined;
+    this.#surroundings.observer.onDeath(this);
+  }
+
+  /** As SIGSTOP does, and SIGCONT after a while. */
+  stopFor(ms: number): void {
+    if (this.isDead || this.isStopped) return;
+    const { time, observer } = this.#surroundings;
+    this.isStopped = true;
+    this.#stoppedAt = time.now;
+    this.#wakes += 1;
+    const wake = this.#wakes;
+    observer.onStop(this, ms);
+    time.after(ms, () => {
+      if (wake === this.#wakes) this.wake();
+    });
+  }
+
+  wake(): void {
+    if (!this.isStopped) return;
+    this.isStopped = false;
+    this.stoppedMs += this.#surroundings.time.now - this.#stoppedAt;
+    this.#surroundings.observer.note(`${this.name} is woken`);
+    for (const next of this.#inbox.splice(0)) this.run(next);
+  }
+
+  cutOffFor(ms: number): void {
+    const { time, observer } = this.#surroundings;
+    observer.met('a replica is cut off from the database');
+    this.machine.isCutOff = true;
+    time.after(ms, () => (this.machine.isCutOff = false));
+  }
+
+  /** As SIGTERM does. */
+  async terminate(): Promise<void> {
+    if (this.isDead || this.isTerminated) return;
+    if (!this.keeper) return this.kill();
+    this.isTerminated = true;
+    this.#surroundings.observer.onTermination(this);
+    await this.keeper.close();
+    if (this.isDead) return;
+    this.#surroundings.observer.onClosed(this);
+    this.kill();
+  }
+
+  /** A request of a caller, as upstream makes it; returns the code of its error, or undefined. */
+  async ask(): Promise<string | undefined> {
+    if (this.isDead || !this.keeper) return 'not running';
+    try {
+      return await this.#ask(this.keeper);
+    } catch (error) {
+      this.#surroundings.observer.onError(this, error);
+      return String(codeOf(error) ?? error);
+    }
+  }
+
+  async #ask(keeper: TokenKeeper): Promise<string | undefined> {
+    const { service, observer, time } = this.#surroundings;
+    const begun = time.now;
+    let token = await keeper.token();
+    for (let replays = 0; ; replays += 1) {
+      observer.onUse(this, token.value);
+      await setImmediate();
+      const verdict = service.judge(token.value);
+      if (verdict.kind === 'works') {
+        keeper.accepted(token);
+        return undefined;
+      }
+      if (verdict.kind === 'unclear') return 'UPSTREAM_UNREACHABLE';
+      const next = await keeper.afterRefusal(token, verdict.detail, replays);
+      if (!next) {
+        keeper.refused(token);
+        observer.onUnauthorized(this, begun);
+        return 'UPSTREAM_UNAUTHORIZED';
+      }
+      token = next;
+    }
+  }
+}
+
+function pathOf({ id, generation }: Pick<Received, 'id' | 'generation'>): string {
+  return `${id}-${generation}`;
+}
+
+const never = new Promise<never>(() => {});

@@ -1,0 +1,262 @@
+import { readPair, type Pair } from '../../../src/tokens/pair.ts';
+import type { Exchange as Outcome, TokenService, Verdict } from '../../../src/tokens/service.ts';
+import type { Chance } from './chance.ts';
+import type { VirtualTime } from './virtual-time.ts';
+import type { Claimed, Observer } from './observer.ts';
+import type { Process } from './process.ts';
+
+/** What is unusual about one exchange. */
+export const ODDITIES = [
+  'no connection',
+  'cut before it arrives',
+  'cut after it was processed',
+  'late answer',
+  'no answer',
+  'processed after its client has given up',
+  'sent twice by a proxy',
+  'status 429',
+  'status 500',
+  'status 403',
+  'without a refresh token',
+  'the same refresh token',
+  'without an access token',
+  'without lifetimes',
+  'its access token is known late',
+] as const;
+
+export type Oddity = (typeof ODDITIES)[number];
+
+/** One request to the token endpoint, as an observer of everything sees it. */
+export interface Exchange {
+  readonly refreshToken: string;
+  readonly by: Process;
+  readonly sentAt: number;
+  readonly oddity: Oddity | undefined;
+  readonly claim: Claimed | undefined;
+  /** What the service issued, if it processed the request. */
+  gave: Issued | undefined;
+  /** Whether the request spent its refresh token. */
+  spends: boolean;
+  wasEarly: boolean;
+  /** When its process had received a 200. */
+  receivedAt: number | undefined;
+  isOver: boolean;
+}
+
+interface Issued {
+  readonly accessToken: string;
+  readonly refreshToken: string;
+}
+
+export interface ServiceOptions {
+  readonly time: VirtualTime;
+  readonly chance: Chance;
+  /** Life of access tokens, seconds. */
+  readonly life: number;
+  readonly revokesOnRefresh: boolean;
+  readonly refusesEarly: boolean;
+  readonly observer: Observer;
+}
+
+/** Seconds. */
+const REFRESH_LIFE = 10_368_000;
+const PATIENCE_MS = 121_000;
+const LATE_MS = 100_000;
+const KNOWN_LATE_MS = [400, 1_500];
+
+/** A token service without sockets. */
+export class Service {
+  readonly exchanges: Exchange[] = [];
+  /** What is unusual about the next exchanges, in this order. */
+  readonly oddities: Oddity[] = [];
+  /** The administrator is blocked: every access token is refused. */
+  isBlocked = false;
+  isUnreachable = false;
+  readonly #options: ServiceOptions;
+  /** From when to when each access token works. */
+  readonly #works = new Map<string, { from: number; to: number }>();
+  #issued = 0;
+  #keepsTokens = false;
+  #live: Issued;
+  #newest: string;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+    this.#live = this.#issue(0);
+    this.#newest = this.#live.accessToken;
+  }
+
+  /** The pair whose refresh token is not spent. */
+  get live(): Issued {
+    return this.#live;
+  }
+
+  get firstPair(): Pair {
+    const lives = { expiresIn: this.#options.life, refreshTokenExpiresIn: REFRESH_LIFE };
+    return { ...this.#live, ...lives, name: null };
+  }
+
+  /** Ends all access tokens. */
+  expire(): void {
+    const { now } = this.#options.time;
+    for (const each of this.#works.values()) each.to = Math.min(each.to, now);
+  }
+
+  judge(accessToken: string): Verdict {
+    const { now } = this.#options.time;
+    if (this.isUnreachable) return { kind: 'unclear', why: 'no connection' };
+    if (this.isBlocked) return { kind: 'refused', detail: 'user_blocked' };
+    const works = this.#works.get(accessToken);
+    if (!works) return { kind: 'refused', detail: 'token_revoked' };
+    if (now < works.from) return { kind: 'refused', detail: 'token_unknown' };
+    return now < works.to ? { kind: 'works' } : { kind: 'refused', detail: 'token_expired' };
+  }
+
+  /** Whether the service accepts an access token, or will as soon as all of it knows the token. */
+  worksSoon(accessToken: string): boolean {
+    const { now } = this.#options.time;
+    const isUp = !this.isBlocked && !this.isUnreachable;
+    return isUp && (this.#works.get(accessToken)?.to ?? 0) > now + 10_000;
+  }
+
+  of(by: Process): TokenService {
+    return {
+      exchange: ({ refreshToken, ...rest }, maySend) =>
+        this.#exchange(by, { refreshToken, ...rest }, maySend),
+      check: (accessToken) =>
+        by.outside(async () => {
+          await this.#options.time.sleep(20);
+          if (this.isBlocked) this.#options.observer.looksSpent = true;
+          return this.judge(accessToken);
+        }),
+    };
+  }
+
+  async #exchange(by: Process, pair: Pair, maySend: () => boolean): Promise<Outcome> {
+    const { time, chance, observer } = this.#options;
+    await by.outside(() => time.sleep(chance.between(1, 40)), 'connect');
+    if (this.isUnreachable) return { kind: 'unsent', why: 'ECONNREFUSED' };
+    if (this.oddities[0] === 'no connection') {
+      observer.met(`an exchange with: ${this.oddities.shift()!}`);
+      return { kind: 'unsent', why: 'ECONNREFUSED' };
+    }
+    await by.reach('send');
+    if (!maySend()) return { kind: 'unsent', why: 'too late' };
+    const { refreshToken } = pair;
+    const exchange: Exchange = {
+      refreshToken,
+      by,
+      sentAt: time.now,
+      oddity: this.oddities.shift(),
+      claim: observer.claimOf(by),
+      gave: undefined,
+      spends: false,
+      wasEarly: false,
+      receivedAt: undefined,
+      isOver: false,
+    };
+    observer.note(`${by.name} sends ${refreshToken} (${exchange.oddity ?? 'as usual'})`);
+    observer.onSend(exchange);
+    this.exchanges.push(exchange);
+    const outcome = await by.outside(() => this.#answer(exchange, pair), 'answer');
+    exchange.isOver = true;
+    if (outcome.kind === 'granted') exchange.receivedAt = time.now;
+    observer.onAnswer(exchange, outcome);
+    return outcome;
+  }
+
+  /** A process that was stopped for longer than it waits finds the answer on waking: the answer counts. */
+  async #answer(exchange: Exchange, pair: Pair): Promise<Outcome> {
+    const { time } = this.#options;
+    const patience = Promise.withResolvers<Outcome>();
+    const giveUp = () => {
+      if (exchange.by.isStopped) time.after(1_000, giveUp);
+      else patience.resolve({ kind: 'unclear', why: 'no answer', answer: null });
+    };
+    const timer = time.after(PATIENCE_MS, giveUp);
+    const outcome = await Promise.race([this.#serve(exchange, pair), patience.promise]);
+    if (outcome === 'nothing') return patience.promise;
+    timer.cancelled = true;
+    return outcome;
+  }
+
+  async #serve(exchange: Exchange, pair: Pair): Promise<Outcome | 'nothing'> {
+    const { time, chance, observer } = this.#options;
+    const { oddity } = exchange;
+    await time.sleep(chance.between(1, 60));
+    const unprocessed = UNPROCESSED[oddity ?? ''];
+    if (unprocessed) return unprocessed;
+    if (oddity === 'processed after its client has given up')
+      await time.sleep(PATIENCE_MS + 10_000);
+    const outcome = this.#process(exchange, pair);
+    observer.note(`the service ${exchange.gave ? 'takes' : 'rejects'} ${exchange.refreshToken}`);
+    await time.sleep(chance.between(1, 60));
+    switch (oddity) {
+      case 'cut after it was processed':
+        return { kind: 'unclear', why: 'cut', answer: null };
+      case 'processed after its client has given up':
+        return 'nothing';
+      case 'late answer':
+        await time.sleep(LATE_MS);
+        return outcome;
+      case 'sent twice by a proxy':
+        return this.#process(exchange, pair);
+      default:
+        return outcome;
+    }
+  }
+
+  #process(exchange: Exchange, pair: Pair): Outcome {
+    const { refusesEarly, revokesOnRefresh, time, chance } = this.#options;
+    const before = this.#live;
+    if (exchange.refreshToken !== before.refreshToken) return { kind: 'invalid-grant' };
+    // One that does not renew refresh tokens would go by an access token that nobody received.
+    const works = (this.#works.get(this.#newest)?.to ?? 0) > time.now;
+    if (refusesEarly && works && !this.#keepsTokens) {
+      exchange.wasEarly = true;
+      return { kind: 'invalid-grant' };
+    }
+    const { oddity } = exchange;
+    const givesAccess = oddity !== 'without an access token';
+    // A service that issues no new access token does not end the old one.
+    if (revokesOnRefresh && givesAccess) this.#works.clear();
+    const isLate = oddity === 'its access token is known late';
+    this.#live = this.#issue(isLate ? KNOWN_LATE_MS[chance.between(0, 1)]! : 0);
+    // A service that does not renew refresh tokens continues without renewing them.
+    this.#keepsTokens ||=
+      oddity === 'without a refresh token' || oddity === 'the same refresh token';
+    if (this.#keepsTokens) this.#live = { ...this.#live, refreshToken: before.refreshToken };
+    if (givesAccess) this.#newest = this.#live.accessToken;
+    exchange.gave = this.#live;
+    exchange.spends = !this.#keepsTokens;
+    const received = readPair(
+      {
+        ...(givesAccess && { access_token: this.#live.accessToken }),
+        ...(oddity !== 'without a refresh token' && { refresh_token: this.#live.refreshToken }),
+        ...(oddity !== 'without lifetimes' && {
+          expires_in: this.#options.life,
+          refresh_token_expires_in: REFRESH_LIFE,
+        }),
+      },
+      pair,
+    );
+    return { kind: 'granted', pair: received! };
+  }
+
+  #issue(knownAfterMs: number): Issued {
+    this.#issued += 1;
+    const pair = { accessToken: `access-${this.#issued}`, refreshToken: `refresh-${this.#issued}` };
+    const { now } = this.#options.time;
+    const works = { from: now + knownAfterMs, to: now + this.#options.life * 1000 };
+    this.#works.set(pair.accessToken, works);
+    return pair;
+  }
+}
+
+const UNPROCESSED: Readonly<Record<string, Outcome | 'nothing'>> = {
+  'cut before it arrives': { kind: 'unclear', why: 'cut', answer: null },
+  'no answer': 'nothing',
+  'status 429': { kind: 'unsent', why: 'status 429', retryAfter: 5 },
+  'status 500': { kind: 'unclear', why: 'status 500', answer: 'Oops' },
+  'status 403': { kind: 'unsent', why: 'status 403' },
+};

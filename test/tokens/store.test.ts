@@ -1,0 +1,270 @@
+import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openPostgresStore } from '../../src/tokens/postgres.ts';
+import { createSealer, KeyMissing } from '../../src/tokens/seal.ts';
+import { openSqliteStore } from '../../src/tokens/sqlite.ts';
+import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
+import { startPooler, type Pooler } from '../support/postgres/pooler.ts';
+import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { claimOf, importOf, pairOf, saveOf } from './values.ts';
+
+let server: PostgresServer;
+let pooler: Pooler;
+const opened: TokenStore[] = [];
+
+beforeAll(async () => {
+  server = await startPostgres();
+  pooler = await startPooler(server.port, 'planted-password', 2);
+});
+afterAll(async () => {
+  await Promise.all(opened.map((store) => store.close()));
+  await pooler.close();
+  await server.close();
+});
+
+const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const;
+const sealed = createSealer([KEYS[0]]);
+
+function sqlite(path: string, sealer = sealed, readOnly = false): TokenStore {
+  const store = openSqliteStore(path, sealer, { readOnly });
+  opened.push(store);
+  return store;
+}
+
+function postgres(url: string, sealer = sealed): TokenStore {
+  const store = openPostgresStore(url, sealer);
+  opened.push(store);
+  return store;
+}
+
+const newPath = () => join(temporaryFolder().path, 'store', 'tokens.db');
+const throughPooler = (url: string) => url.replace(`:${server.port}/`, `:${pooler.port}/`);
+
+describe.each([
+  ['SQLite', async () => newPath(), sqlite],
+  ['PostgreSQL', () => server.emptyStore(), postgres],
+  [
+    'PostgreSQL behind a transaction pooler',
+    async () => throughPooler(await server.emptyStore()),
+    postgres,
+  ],
+] as const)('a store in %s', (_name, newAddress, open) => {
+  test('is empty at first, and keeps what a rule makes of it for other processes', async () => {
+    const address = await newAddress();
+    const [one, other] = [open(address), open(address)];
+    expect(await one.read()).toMatchObject({ state: null, now: expect.any(Number) });
+    expect(await one.update(importOf('1'))).toBe('imported');
+    expect((await other.read()).state).toMatchObject({ generation: 1, pair: pairOf('1') });
+  });
+
+  test('lets one of ten rules win that run at once', async () => {
+    const address = await newAddress();
+    const stores = Array.from({ length: 10 }, () => open(address));
+    const imports = await Promise.all(
+      stores.map((store, index) => store.update(importOf(`${index}`))),
+    );
+    expect(imports.filter((outcome) => outcome === 'imported')).toHaveLength(1);
+    const claims = await Promise.all(
+      stores.map((store, index) => store.update(claimOf(`attempt-${index}`, 1))),
+    );
+    expect(claims.filter(Boolean)).toHaveLength(1);
+  });
+
+  test('changes nothing if a rule throws or returns no state', async () => {
+    const store = open(await newAddress());
+    await store.update(importOf('1'));
+    const { state: before } = await store.read();
+    const rejected = store.update(() => {
+      throw new Error('planted');
+    });
+    await expect(rejected).rejects.toThrow('planted');
+    await store.update(() => ({ result: undefined }));
+    expect((await store.read()).state).toEqual(before);
+  });
+
+  test('keeps no token readable with a key, and is refused without it or with another one', async () => {
+    const address = await newAddress();
+    await open(address).update(importOf('1'));
+    for (const keys of [[], [KEYS[1]]]) {
+      await expect(open(address, createSealer(keys)).read()).rejects.toThrow(KeyMissing);
+    }
+    const both = open(address, createSealer([KEYS[1], KEYS[0]]));
+    const { state } = await both.read();
+    await both.update(saveOf(state!, '2'));
+    expect((await open(address, createSealer([KEYS[1]])).read()).state).toMatchObject({
+      generation: 2,
+    });
+  });
+
+  test('refuses a document of another version, and leaves it', async () => {
+    const store = open(await newAddress());
+    await store.update((_state, now) => {
+      const { next } = importOf('1')(null, now);
+      return { next: { ...next!, version: 2 as 1 }, result: undefined };
+    });
+    await expect(store.read()).rejects.toThrow(/document 2.*run that version/);
+    await expect(store.update(importOf('2', true))).rejects.toThrow(/document 2/);
+  });
+});
+
+describe('a SQLite store', () => {
+  test('has a private file in a private folder, without tokens in the clear', async () => {
+    const path = newPath();
+    await sqlite(path).update(importOf('1'));
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
+    expect(readFileSync(path, 'latin1')).not.toMatch(/(access|refresh)-1/);
+  });
+
+  test('follows a file that was removed, and is empty then', async () => {
+    const path = newPath();
+    const store = sqlite(path);
+    await store.update(importOf('1'));
+    rmSync(path);
+    expect((await store.read()).state).toBeNull();
+    await store.update(importOf('2'));
+    expect((await sqlite(path).read()).state).toMatchObject({ pair: pairOf('2') });
+  });
+
+  test('that is only read is not created', async () => {
+    const path = newPath();
+    expect((await sqlite(path, sealed, true).read()).state).toBeNull();
+    expect(() => statSync(path)).toThrow('ENOENT');
+    await sqlite(path).update(importOf('1'));
+    expect((await sqlite(path, sealed, true).read()).state).toMatchObject({ generation: 1 });
+  });
+
+  test('needs no more space for a save than for its claim', async () => {
+    const path = newPath();
+    const store = sqlite(path);
+    await store.update(importOf('1'));
+    await store.update(claimOf('a', 1));
+    const { size } = statSync(path);
+    const { state } = await store.read();
+    await store.update(saveOf(state!, '2'));
+    expect(statSync(path).size).toBe(size);
+  });
+
+  test('that is not a database is refused, and left as it is', async () => {
+    const path = newPath();
+    await sqlite(path).update(importOf('1'));
+    const other = join(dirname(path), 'other.db');
+    writeFileSync(
+      other,
+      'this is not a database, but it is longer than its header would be'.repeat(9),
+    );
+    const before = readFileSync(other);
+    await expect(sqlite(other).read()).rejects.toThrow(/not a database/);
+    expect(readFileSync(other)).toEqual(before);
+  });
+
+  test.skipIf(process.getuid?.() === 0)(
+    'that may not be written says so, and works again by itself',
+    async () => {
+      const path = newPath();
+      const store = sqlite(path);
+      await store.update(importOf('1'));
+      chmodSync(dirname(path), 0o500);
+      await expect(store.update(claimOf('a', 1))).rejects.toThrow(StoreUnavailable);
+      chmodSync(dirname(path), 0o700);
+      expect(await store.update(claimOf('a', 1))).toBe(true);
+    },
+  );
+});
+
+describe('a PostgreSQL store', () => {
+  test.each(['before', 'after'] as const)(
+    'has the outcome of a rule whose connection is cut %s the server commits',
+    async (when) => {
+      const url = await server.emptyStore();
+      const [direct, cut] = [postgres(url), postgres(throughPooler(url))];
+      await direct.update(importOf('1'));
+      await cut.read();
+      const [claimed] = await Promise.all([cut.update(claimOf('a', 1)), pooler.cutAtCommit(when)]);
+      expect(claimed).toBe(true);
+      const { state } = await direct.read();
+      expect(state).toMatchObject({ claim: { attempt: 'a' } });
+      const [saved] = await Promise.all([
+        cut.update(saveOf(state!, '2')),
+        pooler.cutAtCommit(when),
+      ]);
+      expect(saved).toMatchObject({ generation: 2 });
+      expect((await direct.read()).state).toMatchObject({ generation: 2, claim: null });
+    },
+  );
+
+  test('whose row or table is removed is empty, and takes the next pair', async () => {
+    const url = await server.emptyStore();
+    const store = postgres(url);
+    await store.update(importOf('1'));
+    const { username } = new URL(url);
+    for (const removal of ['DELETE FROM', 'DROP TABLE']) {
+      await server.query(`${removal} ${username}.recruiting_tokens`);
+      expect((await store.read()).state).toBeNull();
+      expect(await store.update(importOf('1'))).toBe('imported');
+    }
+  });
+
+  test('tells other replicas of a change', async () => {
+    const url = await server.emptyStore();
+    const [one, other] = [postgres(url), postgres(url)];
+    const changes: string[] = [];
+    other.watch(() => void changes.push('change'));
+    await expect.poll(() => changes.length).toBeGreaterThan(0);
+    const before = changes.length;
+    await one.update(importOf('1'));
+    await expect.poll(() => changes.length).toBeGreaterThan(before);
+  });
+
+  test.each<[string, (url: URL) => void, RegExp]>([
+    ['a wrong password', (url) => (url.password = 'wrong'), /refuses the user or the password/],
+    [
+      'a database that is not there',
+      (url) => (url.pathname = '/nowhere'),
+      /no database of the name/,
+    ],
+    [
+      'TLS that the server lacks',
+      (url) => url.searchParams.set('sslmode', 'require'),
+      /does not offer TLS/,
+    ],
+    [
+      'a certificate file that is not there',
+      (url) => url.searchParams.set('sslrootcert', '/nowhere'),
+      /sslrootcert, sslcert or sslkey/,
+    ],
+  ])('with %s says what to do, without the password', async (_what, change, message) => {
+    const url = new URL(await server.emptyStore());
+    change(url);
+    const error = await postgres(url.href)
+      .read()
+      .catch((each: unknown) => each as Error);
+    expect(error).not.toBeInstanceOf(StoreUnavailable);
+    expect((error as Error).message).toMatch(message);
+    expect((error as Error).message).not.toContain('planted-password');
+  });
+
+  test('whose socket is not there is unavailable: the server is not running', async () => {
+    const store = postgres('postgres://store@%2Fnowhere/tokens');
+    await expect(store.read()).rejects.toThrow(/socket of the database server is not there/);
+    await expect(store.read()).rejects.toThrow(StoreUnavailable);
+  });
+
+  test('works again by itself after its server was down', async () => {
+    const url = await server.emptyStore();
+    const store = postgres(url);
+    await store.update(importOf('1'));
+    await server.stop();
+    await expect(store.read()).rejects.toThrow(StoreUnavailable);
+    await server.start();
+    await expect.poll(async () => (await store.read()).state?.generation).toBe(1);
+  });
+
+  test('names its server in messages without the password', async () => {
+    expect(postgres('postgres://store:secret@db.test:5432/tokens').description).toBe(
+      'postgres://store@db.test:5432/tokens',
+    );
+  });
+});
