@@ -199,6 +199,8 @@ class Keeper implements TokenKeeper {
   async #renew(state: State): Promise<State> {
     const { clock } = this.#parts;
     const newest = await this.#holder.expire(state);
+    // Another process had claimed the exchange, and has saved its pair meanwhile.
+    if (newest.generation !== state.generation) return newest;
     const wait = this.#mayBeSentAt(newest) - this.#holder.now;
     if (wait > SOON_MS) {
       throw notRefreshedError('the refresh token is sent again later', Math.ceil(wait / 1000));
@@ -207,6 +209,8 @@ class Keeper implements TokenKeeper {
       await clock.sleep(wait, this.#closing.signal).catch(() => {
         throw stoppingError();
       });
+      const { state: after } = this.#holder;
+      if (after && after.generation !== state.generation) return after;
     }
     return this.#refresh();
   }

@@ -131,7 +131,8 @@ class SqliteFile {
     if (this.#path === ':memory:') return 'memory';
     const stat = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
     if (stat?.isDirectory()) throw new Error('it is a folder');
-    return stat ? `${stat.dev}/${stat.ino}` : '';
+    // A file that could not be filled, because the disk was full, holds no tokens yet.
+    return stat && stat.size > 0n ? `${stat.dev}/${stat.ino}` : '';
   }
 }
 

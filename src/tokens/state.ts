@@ -60,6 +60,8 @@ export interface Claim {
   readonly until: number;
   /** Why its exchange ended without a clear answer; null while it may be under way. */
   readonly unclear: string | null;
+  /** The uncertain one that it followed, which holds again if nothing was sent. */
+  readonly over: Claim | null;
 }
 
 export type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly'>;
@@ -217,7 +219,8 @@ export function takeClaim(request: ClaimRequest): Rule<boolean> {
     if (isOthers || (isLost(state, now) && !evenIfLost) || now < pausedUntil(state, now)) {
       return { result: false };
     }
-    const taken = { attempt, by, until: now + CLAIM_MS, unclear: null };
+    const before = state.claim && { ...state.claim, over: null };
+    const taken = { attempt, by, until: now + CLAIM_MS, unclear: null, over: before };
     return { next: { ...state, claim: taken }, result: true };
   };
 }
@@ -310,7 +313,7 @@ export function endAttempt(attempt: string, ending: Ending, by: string): Rule<St
 function ended(state: State, open: Claim, ending: Ending, now: number): State {
   switch (ending.kind) {
     case 'unsent':
-      return { ...state, claim: null, notBefore: ending.notBefore ?? state.notBefore };
+      return { ...state, claim: open.over, notBefore: ending.notBefore ?? state.notBefore };
     case 'unclear':
       return {
         ...state,

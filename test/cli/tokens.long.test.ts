@@ -638,7 +638,7 @@ test('without a set nothing is moved, and no store is created', async () => {
 
 /** The claim of a process that ended before it had an answer. */
 function claimed(): NonNullable<State['claim']> {
-  return { attempt: 'gone', by: 'other/1', until: Date.now() - 1, unclear: null };
+  return { attempt: 'gone', by: 'other/1', until: Date.now() - 1, unclear: null, over: null };
 }
 
 async function jsonOf({ service }: Operator): Promise<string> {

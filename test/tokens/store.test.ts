@@ -136,6 +136,14 @@ describe('a SQLite store', () => {
     expect((await sqlite(path, sealed, true).read()).state).toMatchObject({ generation: 1 });
   });
 
+  test('whose file was left empty by a full disk is empty, and takes a pair', async () => {
+    const path = join(temporaryFolder().path, 'tokens.db');
+    writeFileSync(path, '');
+    expect((await sqlite(path, sealed, true).read()).state).toBeNull();
+    await sqlite(path).update(importOf('1'));
+    expect((await sqlite(path, sealed, true).read()).state).toMatchObject({ generation: 1 });
+  });
+
   test('needs no more space for a save than for its claim', async () => {
     const path = newPath();
     const store = sqlite(path);
