@@ -301,7 +301,9 @@ class Keeper implements TokenKeeper {
         if (!signal.aborted) this.#reports.failed(error);
       }
       this.#nap = new AbortController();
-      await clock.sleep(this.#untilNext(), this.#nap.signal).catch(() => {});
+      // Not the nap alone: a stop during the step has ended the one before.
+      const woken = AbortSignal.any([this.#nap.signal, signal]);
+      await clock.sleep(this.#untilNext(), woken).catch(() => {});
     }
   }
 

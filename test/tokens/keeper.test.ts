@@ -31,6 +31,21 @@ test('a pair that another process saves while this one reports an expired token 
   expect(exchanges).toEqual([]);
 });
 
+test('a stop during a refresh waits for its pair, and for nothing else', async () => {
+  const store = await storeWith('1');
+  const answer = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const { keeper } = await keeperOf(store, () => {
+    asked.resolve();
+    return answer.promise;
+  });
+  await asked.promise;
+  const closed = keeper.close();
+  answer.resolve();
+  await closed;
+  expect((await store.read()).state).toMatchObject({ generation: 2 });
+}, 10_000);
+
 async function storeWith(name: string): Promise<TokenStore> {
   const store = memoryStore();
   onTestFinished(() => store.close());
@@ -38,7 +53,7 @@ async function storeWith(name: string): Promise<TokenStore> {
   return store;
 }
 
-async function keeperOf(store: TokenStore) {
+async function keeperOf(store: TokenStore, answering: () => Promise<void> = async () => {}) {
   const exchanges: string[] = [];
   const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,6 +62,7 @@ async function keeperOf(store: TokenStore) {
     service: {
       exchange: async ({ refreshToken }) => {
         exchanges.push(refreshToken);
+        await answering();
         return { kind: 'granted', pair: pairOf(`after ${refreshToken}`) };
       },
       check: async () => ({ kind: 'works' }),
