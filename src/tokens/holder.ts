@@ -320,7 +320,8 @@ export class TokenHolder {
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
     const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
-    const isExpired = isKnown || (from.imported && (await this.#isAccessRefused(from)));
+    // Where the access token is refused as well, it was not too early.
+    const isExpired = isKnown || (await this.#isAccessRefused(from));
     const isSpent = isExpired && isSpentIfRefused(from);
     await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired });
     throw isSpent

@@ -98,7 +98,7 @@ test('in production every line of the log is JSON, from the first one on', async
     .split('\n')
     .map((line) => JSON.parse(line));
   expect(lines.map(({ msg }) => msg)).toEqual([
-    expect.stringContaining('No token set was imported yet.'),
+    expect.stringContaining('The token store is empty.'),
     'metrics',
     'serving',
     'stopping: requests in flight have 10 s to finish, and a token pair is saved first',

@@ -58,8 +58,11 @@ test('the loss of the tokens can be rehearsed', async () => {
   expect(await tokens('import', (await inAccount('tokens')).trim())).toMatchObject({ code: 0 });
   await inAccount('revoke');
   expect((await tokens('refresh')).code).not.toBe(0);
-  expect((await tokens('status')).stdout).toMatch(/State +LOST/);
-  expect(await tokens('import', (await inAccount('tokens')).trim())).toMatchObject({ code: 0 });
+  const recovered = await tokens('recover');
+  expect(recovered).toMatchObject({ code: 1 });
+  expect(recovered.stderr).toContain('The service refuses both tokens');
+  const link = (await inAccount('tokens')).trim();
+  expect(await tokens('import', '--replace', link)).toMatchObject({ code: 0 });
   expect((await tokens('status')).stdout).toContain('healthy');
 });
 

@@ -92,7 +92,7 @@ describe('serve without RECRUITING_URL', () => {
 
   test('the gateway is alive and ready at the addresses that it prints', async () => {
     const [, health, ready] = await gateway.printed(/Health\s+(\S+)\s+(\S+)/);
-    await gateway.printed(/token set imported/);
+    await gateway.printed(/The token link was imported/);
     expect((await fetch(health!)).status).toBe(200);
     expect((await fetch(ready!)).status).toBe(200);
   });

@@ -38,6 +38,8 @@ export class Database {
   state: State | null = null;
   isDown = false;
   isFull = false;
+  /** Processes with a call that hangs. */
+  readonly waiting = new Set<Process>();
   /** Its clock, ahead of the virtual time, ms. */
   ahead: number;
   readonly interruptions: Interruption[] = [];
@@ -113,7 +115,11 @@ export class Database {
     if (index < 0) return undefined;
     const [{ what }] = this.interruptions.splice(index, 1) as [Interruption];
     this.#observer.met(what === 'hangs' ? 'a store call hangs' : 'a commit is not heard');
-    if (what === 'hangs') await this.#time.sleep(HANGS_MS);
+    if (what === 'hangs') {
+      this.waiting.add(by);
+      await this.#time.sleep(HANGS_MS);
+      this.waiting.delete(by);
+    }
     if (what !== 'after') throw new StoreUnavailable('the connection was lost');
     return what;
   }

@@ -150,7 +150,7 @@ export class Observer {
     if (by.isDead || !exchange?.spends || next === undefined || this.#used.has(next)) return;
     this.#used.add(next);
     if (this.#saved.has(next) || this.#isInFile(next)) return;
-    if (by.machine.folder.isFull) {
+    if (by.machine.folder.missing.has(next)) {
       return this.met('nothing can be saved, neither to the store nor to a file');
     }
     this.#violate(`${by.name} uses ${accessToken} before it is saved`);
@@ -271,6 +271,8 @@ export class Observer {
     const exchange = this.service.exchanges.find(
       (each) => each.gave?.refreshToken === refreshToken,
     );
+    // It waits for its save, and does not know yet that this will fail.
+    if (exchange?.by === process && this.database.waiting.has(process)) return true;
     const generation = process.keeper?.health()?.generation ?? 0;
     return exchange?.claim !== undefined && generation > exchange.claim.generation;
   }

@@ -48,6 +48,8 @@ export interface Trap {
 /** A folder for emergency files; several machines may share one. */
 export class Folder {
   readonly files = new Map<string, { readonly received: Received; readonly at: number }>();
+  /** The refresh tokens that it was too full for. */
+  readonly missing = new Set<string>();
   isFull = false;
 }
 
@@ -133,7 +135,11 @@ export class Process {
       pathOf,
       put: (received, at) => {
         void this.reach('emergency file');
-        if (this.isDead || folder.isFull) return false;
+        if (this.isDead) return false;
+        if (folder.isFull) {
+          folder.missing.add(received.pair.refreshToken);
+          return false;
+        }
         folder.files.set(pathOf(received), { received, at });
         return true;
       },
