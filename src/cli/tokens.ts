@@ -25,7 +25,6 @@ import {
   type State,
 } from '../tokens/state.ts';
 import type { TokenStore } from '../tokens/store.ts';
-import { systemClock } from '../clock.ts';
 import { codeOf } from '../errors.ts';
 import { emergencyFor, openTokenStore, storeProblem, tokenParts } from '../setup/custody.ts';
 import {
@@ -98,7 +97,7 @@ async function withHeldTokens(
     try {
       const serviceUrl = recruitingUrl ?? (await store.read()).state?.service ?? '';
       const log = await commandLog(config, terminal);
-      const parts = tokenParts(config, { store, serviceUrl, http, owner: terminal.owner, log });
+      const parts = tokenParts(config, { store, serviceUrl, http, machine: terminal, log });
       const holder = new TokenHolder(parts);
       const waiting = emergency.read();
       await holder.look();
@@ -291,7 +290,7 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
 }
 
 /** A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ. */
-async function exchangeTwice({ holder }: HeldTokens, { stop }: Terminal): Promise<State> {
+async function exchangeTwice({ holder }: HeldTokens, { clock, stop }: Terminal): Promise<State> {
   try {
     return await holder.exchange();
   } catch (error) {
@@ -299,7 +298,7 @@ async function exchangeTwice({ holder }: HeldTokens, { stop }: Terminal): Promis
     if (!state || state.refusals === 0 || isLost(state, now)) throw error;
     const wait = dueAt(state, now, 0) - now;
     if (wait > SOON_MS) throw error;
-    await systemClock.sleep(Math.max(0, wait), stop);
+    await clock.sleep(Math.max(0, wait), stop);
     return holder.exchange();
   }
 }
@@ -377,7 +376,11 @@ function tooEarly({ refusesEarly, expiresAt }: State, now: number): string {
 }
 
 /** Waits a few seconds until a refresh token may be sent. @throws CommandError if that is later */
-async function waitUntil(at: number, { holder }: HeldTokens, { stop }: Terminal): Promise<void> {
+async function waitUntil(
+  at: number,
+  { holder }: HeldTokens,
+  { clock, stop }: Terminal,
+): Promise<void> {
   const { now } = holder;
   const wait = Math.max(at, pausedUntil(holder.state!, now)) - now;
   if (wait <= 0) return;
@@ -387,7 +390,7 @@ async function waitUntil(at: number, { holder }: HeldTokens, { stop }: Terminal)
         'A running gateway sends it then; otherwise run this again.',
     );
   }
-  await systemClock.sleep(wait, stop).catch(() => {
+  await clock.sleep(wait, stop).catch(() => {
     throw new CommandError('Stopped. Nothing was sent.');
   });
 }

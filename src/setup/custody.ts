@@ -1,7 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
@@ -51,18 +50,19 @@ export function tokenParts(
     readonly serviceUrl: string;
     /** Opens the connections: see `proxyAgent`. */
     readonly http: Dispatcher;
-    readonly owner: Pick<Machine['owner'], 'host' | 'pid'>;
+    readonly machine: Pick<Machine, 'owner' | 'clock'>;
     readonly log: Logger;
   },
 ): HolderParts {
-  const { store, serviceUrl, http, owner, log } = parts;
+  const { store, serviceUrl, http, log } = parts;
+  const { owner, clock } = parts.machine;
   return {
     store,
     service: tokenService({ baseUrl: serviceUrl, agent: config.agent, http }),
     emergency: emergencyFor(config),
     serviceUrl,
     by: `${owner.host}/${owner.pid}`,
-    clock: systemClock,
+    clock,
     log,
   };
 }

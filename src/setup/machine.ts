@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import process from 'node:process';
 import { getProxyForUrl } from 'proxy-from-env';
+import { systemClock, type Clock } from '../clock.ts';
 
 /** The parts of the machine that a gateway uses. They are passed in, so that tests can replace them. */
 export interface Machine {
@@ -11,6 +12,7 @@ export interface Machine {
   readonly proxyFor: (url: string) => string | undefined;
   /** This process, as the audit trail of the tokens names it. */
   readonly owner: { readonly host: string; readonly pid: number };
+  readonly clock: Clock;
 }
 
 export const thisMachine: Machine = {
@@ -18,6 +20,7 @@ export const thisMachine: Machine = {
   env: process.env,
   proxyFor,
   owner: { host: hostname(), pid: process.pid },
+  clock: systemClock,
 };
 
 function proxyFor(url: string): string | undefined {

@@ -2,6 +2,7 @@ import { showsSecrets } from './written.ts';
 import { readFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../../src/cli/program.ts';
+import { systemClock, type Clock } from '../../../src/clock.ts';
 import { wrote } from './written.ts';
 
 /** Runs a command of `src/main.ts` in the process of the tests: much faster than in a process of its own. */
@@ -27,6 +28,7 @@ export async function runHere(
     readFile: (path) => readFileSync(path, 'utf8'),
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid },
+    clock: quickClock(),
     onExit: () => {},
     // A command that would run forever ends at once; one that ends by itself is not stopped.
     stop:
@@ -38,4 +40,16 @@ export async function runHere(
   });
   if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
   return { code, ...said };
+}
+
+const TIMES = 20;
+
+/** Waits are shorter, and as long as they should be by its own time. */
+function quickClock(): Clock {
+  const start = systemClock.elapsed();
+  return {
+    now: systemClock.now,
+    elapsed: () => start + (systemClock.elapsed() - start) * TIMES,
+    sleep: (ms, signal) => systemClock.sleep(ms / TIMES, signal),
+  };
 }

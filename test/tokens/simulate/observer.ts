@@ -116,6 +116,8 @@ export class Observer {
     if (other.claim?.attempt === claim.attempt) {
       return this.#violate(`${by.name} sends twice for one claim`);
     }
+    // The service gave the same refresh token again: it is not spent.
+    if (other.claim && other.claim.generation !== claim.generation) return;
     // The database lost the claim or what was saved, or dates the claim ahead, since its clock was set back.
     const wentBack = this.#wentBackAt >= Math.min(claim.at, other.claim?.at ?? 0);
     if (wentBack || this.#forgotten.has(claim.generation + 1)) return;
