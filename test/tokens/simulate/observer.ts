@@ -165,7 +165,7 @@ export class Observer {
     // that counts as new.
     const isSlow = this.#time.now > (sentAt ?? 0) + 4_000;
     if (!newest || oddity === 'without an access token' || begun < receivedAt! || isSlow) return;
-    if (this.#holds(by, newest.refreshToken) && this.service.worksSoon(newest.accessToken)) {
+    if (this.#holds(by, newest.refreshToken) && this.service.worksSoon(newest.accessToken, begun)) {
       this.#violate(`${by.name} refuses a caller although ${newest.accessToken} works`);
     }
   }

@@ -71,6 +71,8 @@ export class Service {
   readonly oddities: Oddity[] = [];
   /** The administrator is blocked: every access token is refused. */
   isBlocked = false;
+  /** When an access token was last refused because of that. */
+  #refusedBlocked = -1;
   isUnreachable = false;
   readonly #options: ServiceOptions;
   /** From when to when each access token works. */
@@ -105,17 +107,23 @@ export class Service {
   judge(accessToken: string): Verdict {
     const { now } = this.#options.time;
     if (this.isUnreachable) return { kind: 'unclear', why: 'no connection' };
-    if (this.isBlocked) return { kind: 'refused', detail: 'user_blocked' };
+    if (this.isBlocked) {
+      this.#refusedBlocked = now;
+      return { kind: 'refused', detail: 'user_blocked' };
+    }
     const works = this.#works.get(accessToken);
     if (!works) return { kind: 'refused', detail: 'token_revoked' };
     if (now < works.from) return { kind: 'refused', detail: 'token_unknown' };
     return now < works.to ? { kind: 'works' } : { kind: 'refused', detail: 'token_expired' };
   }
 
-  /** Whether the service accepts an access token, or will as soon as all of it knows the token. */
-  worksSoon(accessToken: string): boolean {
+  /**
+   * Whether the service accepts an access token, or will as soon as all of it knows the token, and refused none for
+   * another reason since then.
+   */
+  worksSoon(accessToken: string, since: number): boolean {
     const { now } = this.#options.time;
-    const isUp = !this.isBlocked && !this.isUnreachable;
+    const isUp = this.#refusedBlocked < since && !this.isBlocked && !this.isUnreachable;
     return isUp && (this.#works.get(accessToken)?.to ?? 0) > now + 10_000;
   }
 
