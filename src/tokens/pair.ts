@@ -12,6 +12,8 @@ export interface Pair {
 const DAY = 86_400;
 /** A refresh token with a shorter life than this is a mistake of the service: obeying it would refresh all the time. */
 const SHORTEST_REFRESH_LIFE = 600;
+/** 100 years. Times that follow from a much longer life are no numbers in JSON, and would be due at once. */
+const LONGEST_LIFE = 36_525 * DAY;
 
 /**
  * Reads the JSON of a token link or of an exchange (recruiting-service-api.md, 2.1). One token is enough: the refresh
@@ -57,7 +59,7 @@ function text(value: unknown): string | undefined {
 
 function seconds(value: unknown, least: number): number | undefined {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && Number.isFinite(number) && number >= least
+  return typeof number === 'number' && number >= least && number <= LONGEST_LIFE
     ? number
     : undefined;
 }
