@@ -1,9 +1,10 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer as createNetServer } from 'node:net';
 import { createServer as createHttpsServer } from 'node:https';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
 import { proxyAgent, tokenService, type Exchange } from '../../src/tokens/service.ts';
 import {
@@ -37,6 +38,11 @@ async function exchangeWith(listener: RequestListener, answerMs?: number) {
   });
   const outcome = await serviceAt(url, direct, answerMs).exchange(pairOf('1'), always);
   return { outcome, requests };
+}
+
+/** Nothing else runs in this process. */
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -112,6 +118,21 @@ describe('an exchange', () => {
     ],
     ['a lifetime as text', json(200, { ...GRANT, expires_in: '60' }), granted()],
     [
+      'a lifetime that no clock can hold',
+      json(200, { ...GRANT, expires_in: 1e308 }),
+      granted({ expiresIn: 86_400 }),
+    ],
+    ...[0, -1, 599, 'soon', null, 1e308].map((life): [string, Answer, object] => [
+      `a refresh token that lives for ${life} s`,
+      json(200, { ...GRANT, refresh_token_expires_in: life }),
+      granted(),
+    ]),
+    [
+      'other fields that are odd',
+      json(200, { ...GRANT, token_type: 7, scope: {}, name: [], error: 'invalid_grant' }),
+      granted(),
+    ],
+    [
       'no new refresh token',
       json(200, { ...GRANT, refresh_token: '' }),
       { ...granted({ refreshToken: 'refresh-1' }), flaw: 'no new refresh token' },
@@ -129,6 +150,17 @@ describe('an exchange', () => {
     ['invalid_grant', json(400, { error: 'invalid_grant' }), { kind: 'invalid-grant' }],
     ['a rate limit', json(429, {}, { 'retry-after': '7' }), { kind: 'unsent', retryAfter: 7 }],
     ['a rate limit without a time', json(429, {}), { kind: 'unsent', retryAfter: 60 }],
+    ...(
+      [
+        ['999999999999', 3_600],
+        ['-5', 60],
+        ['soon', 60],
+      ] as const
+    ).map(([wait, retryAfter]): [string, Answer, object] => [
+      `a rate limit for ${wait}`,
+      json(429, {}, { 'retry-after': wait }),
+      { kind: 'unsent', retryAfter },
+    ]),
     [
       'a rate limit in a body',
       json(400, { error: 'rate_limited' }),
@@ -211,6 +243,14 @@ describe('an exchange', () => {
     expect(outcome).toEqual({ kind: 'unclear', why: 'no answer within 0.05 s', answer: '{"acc' });
   });
 
+  test('whose answer arrived while the process stood still for longer than it waits gives its pair', async () => {
+    const { outcome } = await exchangeWith((_request, response) => {
+      // Timers run before sockets are read.
+      response.end(JSON.stringify(GRANT), () => standStill(100));
+    }, 50);
+    expect(outcome).toEqual(granted());
+  });
+
   test('whose connection is refused was certainly not sent', async () => {
     const outcome = await serviceAt(await refusingAddress()).exchange(pairOf('1'), always);
     expect(outcome).toEqual({ kind: 'unsent', why: 'ECONNREFUSED' });
@@ -243,6 +283,24 @@ describe('an exchange', () => {
     expect(outcome).toEqual({ kind: 'unsent', why: 'it was too late to send it' });
     expect(heard.join('')).not.toContain('refresh-1');
   });
+
+  test('is written before anything else can run once it may be sent', async () => {
+    const url = await startServer((request, response) => json(200, GRANT)(response, request));
+    const order: string[] = [];
+    const written = () => order.push('written');
+    subscribe('undici:request:bodySent', written);
+    onTestFinished(() => void unsubscribe('undici:request:bodySent', written));
+    const outcome = await serviceAt(url).exchange(pairOf('1'), () => {
+      order.push('asked');
+      process.nextTick(() => order.push('tick'));
+      queueMicrotask(() => order.push('microtask'));
+      setImmediate(() => order.push('turn'));
+      return true;
+    });
+    expect(outcome).toEqual(granted());
+    expect(order.slice(0, 2)).toEqual(['asked', 'written']);
+    expect(order).toHaveLength(5);
+  });
 });
 
 describe('through a proxy', () => {
@@ -268,9 +326,13 @@ describe('through a proxy', () => {
       answer: (socket) => void socket.end('HTTP/1.1 407 No\r\n\r\n'),
     });
     const http = proxyAgent({ HTTPS_PROXY: `http://${proxy.host}` });
-    const outcome = await serviceAt('https://recruiting.test', http).exchange(pairOf('1'), always);
+    const asked: string[] = [];
+    const maySend = () => asked.push('whether it may be sent') > 0;
+    const outcome = await serviceAt('https://recruiting.test', http).exchange(pairOf('1'), maySend);
     expect(outcome.kind).toBe('unsent');
     expect(JSON.stringify(outcome)).not.toContain('refresh-1');
+    // Connecting can take longer than a claim allows.
+    expect(asked).toEqual([]);
   });
 
   test('that NO_PROXY excludes, the request goes directly', async () => {
