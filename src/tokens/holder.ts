@@ -272,9 +272,11 @@ export class TokenHolder {
 
   /** @throws a coded error if the store fails */
   async #update<T>(rule: Rule<T>): Promise<T> {
-    const { store } = this.#parts;
+    const { store, serviceUrl } = this.#parts;
     const { state, result } = await store
       .update((before, now) => {
+        // Another store may have taken the place of its own since it was read.
+        if (before && before.service !== serviceUrl) throw foreignStore(store, before, serviceUrl);
         const done = rule(before, now);
         return { ...done, result: { state: done.next ?? before, result: done.result } };
       })
