@@ -1,48 +1,134 @@
 import { rmSync } from 'node:fs';
-import pino from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
-import { TokenHolder } from '../../src/tokens/holder.ts';
+import { TokenHolder, type HolderParts } from '../../src/tokens/holder.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
-import { importPair } from '../../src/tokens/state.ts';
+import type { Exchange } from '../../src/tokens/service.ts';
+import { importPair, successor } from '../../src/tokens/state.ts';
+import type { TokenStore } from '../../src/tokens/store.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/quick-folder.ts';
-import { pairOf } from '../support/tokens/tokens.ts';
-
-const SERVICE = 'https://service.example';
+import { pairOf, saveOf, SERVICE } from './values.ts';
 
 test('a pair that arrives after another store took the place of its own stays in its emergency file', async () => {
   const [own, other] = await Promise.all([storeWith('own'), storeWith('other')]);
-  let current = own;
-  const folder = quickFolder();
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const emergency = emergencyIn(folder, createSealer([]));
-  const holder = new TokenHolder({
-    store: { ...own, read: () => current.read(), update: (rule) => current.update(rule) },
-    service: {
-      exchange: async () => {
-        current = other;
-        return { kind: 'granted', pair: pairOf('next') };
-      },
-      check: async () => ({ kind: 'works' }),
-    },
-    emergency,
-    serviceUrl: SERVICE,
-    by: 'test/1',
-    clock: systemClock,
-    log: pino({ level: 'silent' }),
+  const store = replaceable(own);
+  const { holder, emergency } = holderOf(store, async () => {
+    store.replaceBy(other);
+    return { kind: 'granted', pair: pairOf('next') };
   });
   await holder.look();
   await holder.exchange();
   expect(emergency.read()).toMatchObject([{ received: { pair: pairOf('next'), generation: 2 } }]);
 });
 
-async function storeWith(name: string) {
+test('the emergency files of other stores stay, and the own one is removed once its pair is saved', async () => {
+  const [own, other] = await Promise.all([storeWith('own'), storeWith('other')]);
+  const foreign = await storeWith('foreign', 'https://other.example');
+  const { holder, emergency } = holderOf(own);
+  const waiting = await Promise.all(
+    [own, other, foreign].map(async (store) => {
+      const next = successor((await store.read()).state!, pairOf('next'));
+      emergency.put(next, Date.now());
+      return emergency.pathOf(next);
+    }),
+  );
+  expect(await holder.look()).toMatchObject({ generation: 2, pair: pairOf('next') });
+  const left = emergency.read().map(({ path }) => path);
+  expect(left.toSorted()).toEqual(waiting.slice(1).toSorted());
+});
+
+test('a store that becomes the store of another service is not changed, and its tokens are not used', async () => {
+  const [own, foreign] = await Promise.all([
+    storeWith('own'),
+    storeWith('foreign', 'https://other.example'),
+  ]);
+  const before = await foreign.read();
+  const store = replaceable(own);
+  const { holder, sent } = holderOf(store);
+  await holder.look();
+  store.replaceBy(foreign);
+  await expect(holder.look()).rejects.toThrow(/belongs to https:\/\/other.*RECRUITING_URL/);
+  await expect(holder.exchange()).rejects.toThrow(/belongs to https:\/\/other.*RECRUITING_URL/);
+  expect(sent).toEqual([]);
+  expect((await foreign.read()).state).toEqual(before.state);
+  expect(holder.state).toMatchObject({ service: SERVICE, pair: pairOf('own') });
+});
+
+test('a process that is refused before the winner has saved uses the pair of the winner, and records no refusal', async () => {
+  const store = await storeWith('1');
+  let elapsed = 0;
+  const { holder } = holderOf(store, async () => ({ kind: 'invalid-grant' }), {
+    elapsed: () => elapsed,
+    sleep: async (ms: number) => {
+      elapsed += ms;
+      const { state } = await store.read();
+      if (elapsed > 1_500) await store.update(saveOf(state!, 'of the winner'));
+    },
+  });
+  await holder.look();
+  expect(await holder.exchange()).toMatchObject({ pair: pairOf('of the winner'), refusals: 0 });
+  const { state } = await store.read();
+  expect(state!.events.map(({ what }) => what)).toEqual(['saved', 'imported']);
+});
+
+test('an answer without a new refresh token is used, and raises an alarm', async () => {
+  const pair = pairOf('next', { refreshToken: 'refresh-1' });
+  const flaw = 'no new refresh token';
+  const { holder, logged } = holderOf(await storeWith('1'), async () => ({
+    kind: 'granted',
+    pair,
+    flaw,
+  }));
+  await holder.look();
+  expect(await holder.exchange()).toMatchObject({ generation: 2, pair });
+  expect(logged.filter(({ level }) => Number(level) >= 50)).toMatchObject([{ flaw }]);
+});
+
+async function storeWith(name: string, service = SERVICE) {
   const store = memoryStore();
   onTestFinished(() => store.close());
-  await store.update(
-    importPair({ pair: pairOf(name), service: SERVICE, by: 'test/1', replace: false }),
-  );
+  await store.update(importPair({ pair: pairOf(name), service, by: 'test/1', replace: false }));
   return store;
+}
+
+/** A store in whose place another one can be put. */
+function replaceable(first: TokenStore) {
+  let current = first;
+  return {
+    ...first,
+    read: () => current.read(),
+    update: ((rule) => current.update(rule)) as TokenStore['update'],
+    replaceBy: (next: TokenStore) => void (current = next),
+  };
+}
+
+function holderOf(
+  store: TokenStore,
+  answer: () => Promise<Exchange> = async () => ({ kind: 'granted', pair: pairOf('next') }),
+  clock: Partial<HolderParts['clock']> = {},
+) {
+  const folder = quickFolder();
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const emergency = emergencyIn(folder, createSealer([]));
+  const { log, logged } = recordingLog();
+  const sent: string[] = [];
+  const holder = new TokenHolder({
+    store,
+    service: {
+      exchange: ({ refreshToken }) => {
+        sent.push(refreshToken);
+        return answer();
+      },
+      check: async () => ({ kind: 'works' }),
+    },
+    emergency,
+    serviceUrl: SERVICE,
+    by: 'test/1',
+    clock: { ...systemClock, ...clock },
+    log,
+  });
+  return { holder, emergency, logged, sent };
 }
