@@ -1,78 +1,366 @@
 import { rmSync } from 'node:fs';
-import pino from 'pino';
-import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { codeOf } from '../../src/errors.ts';
+import type { Clock } from '../../src/tokens/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
-import { createTokenKeeper } from '../../src/tokens/keeper.ts';
+import { createTokenKeeper, type KeeperParts } from '../../src/tokens/keeper.ts';
+import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
-import type { State } from '../../src/tokens/state.ts';
-import type { TokenStore } from '../../src/tokens/store.ts';
+import type { Exchange } from '../../src/tokens/service.ts';
+import type { Rule, State } from '../../src/tokens/state.ts';
+import { StoreUnavailable } from '../../src/tokens/store.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/quick-folder.ts';
-import { claimOf, importOf, pairOf, saveOf, SERVICE } from './values.ts';
+import { VirtualTime } from './simulate/virtual-time.ts';
+import { claimOf, exchanged, importOf, NOON, pairOf, saveOf, SERVICE } from './values.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 
 test('a pair that another process saves while this one reports an expired token is used, and not exchanged as well', async () => {
-  const store = await storeWith('1');
-  await store.update(claimOf('of another process', 1));
+  const world = worldOf();
+  await world.put(importOf('1'));
+  await world.put(claimOf('of another process', 1));
   let others = async () => {
-    await store.update((state, now) => saveOf(state as State, '2')(state, now));
     others = async () => {};
+    await world.put((state, now) => saveOf(state!, '2')(state, now));
   };
-  const { keeper, exchanges } = await keeperOf({
-    ...store,
-    update: async (rule) => {
-      await others();
-      return store.update(rule);
+  const keeper = await world.start({
+    store: {
+      ...world.store,
+      update: async (rule) => {
+        await others();
+        return world.store.update(rule);
+      },
     },
   });
   const refused = await keeper.token();
   const next = await keeper.afterRefusal(refused, 'token_expired', 0);
   expect(next).toEqual({ value: 'access-2', generation: 2 });
-  expect(exchanges).toEqual([]);
+  expect(world.sent).toEqual([]);
 });
 
-test('a stop during a refresh waits for its pair, and for nothing else', async () => {
-  const store = await storeWith('1');
-  const answer = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
-  const { keeper } = await keeperOf(store, () => {
-    asked.resolve();
-    return answer.promise;
+describe('during a refresh that gets its answer after 100 s', () => {
+  test('the access token before it is given at once', async () => {
+    const world = worldOf(answeredAfter(100_000));
+    await world.put(importOf('1'));
+    const keeper = await world.start();
+    await world.time.pass(1_000);
+    expect(world.sent).toEqual(['refresh-1']);
+    expect(keeper.token()).toEqual({ value: 'access-1', generation: 1 });
+    await world.time.pass(100_000);
+    expect(keeper.token()).toEqual({ value: 'access-after refresh-1', generation: 2 });
   });
-  await asked.promise;
-  const closed = keeper.close();
-  answer.resolve();
-  await closed;
-  expect((await store.read()).state).toMatchObject({ generation: 2 });
-}, 10_000);
 
-async function storeWith(name: string): Promise<TokenStore> {
-  const store = memoryStore();
-  onTestFinished(() => store.close());
-  await store.update(importOf(name));
-  return store;
-}
+  test('a caller whose token has expired waits for 30 s, and the pair is saved nevertheless', async () => {
+    const world = worldOf(answeredAfter(100_000));
+    await world.put(importOf('1'));
+    const keeper = await world.start();
+    const answer = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 0));
+    await world.time.pass(29_000);
+    expect(await answer.soFar()).toBe('waits');
+    await world.time.pass(2_000);
+    expect(await answer.soFar()).toBe('UPSTREAM_UNREACHABLE');
+    await world.time.pass(100_000);
+    expect(await world.state()).toMatchObject({ generation: 2, claim: null });
+    expect(world.sent).toHaveLength(1);
+  });
 
-async function keeperOf(store: TokenStore, answering: () => Promise<void> = async () => {}) {
-  const exchanges: string[] = [];
+  test('a stop waits for its pair, and for nothing else', async () => {
+    const world = worldOf(answeredAfter(100_000));
+    await world.put(importOf('1'));
+    const keeper = await world.start();
+    await world.time.pass(1_000);
+    const closed = keeper.close().then(() => world.time.now);
+    await world.time.pass(200_000);
+    expect(await closed).toBeCloseTo(100_000, -2);
+    expect(await world.state()).toMatchObject({ generation: 2 });
+  });
+});
+
+describe('a token link', () => {
+  test.each<[string, State]>([
+    ['in use', exchanged()],
+    ['that was moved away', { ...exchanged(), movedTo: 'elsewhere' }],
+  ])('is not read for a set %s', async (_what, state) => {
+    const world = worldOf();
+    await world.put(() => ({ next: state, result: undefined }));
+    const link = linkTo(async () => pairOf('new'));
+    await world.start({ link });
+    await world.time.pass(HOUR);
+    expect(link.reads).toBe(0);
+    expect(await world.state()).toMatchObject({ set: state.set, generation: 2 });
+  });
+
+  test.each<[string, State | null]>([
+    ['an empty store', null],
+    ['a lost set', { ...exchanged(), lost: true }],
+  ])(
+    'is imported and exchanged at once for %s, and no request is without a token',
+    async (_what, state) => {
+      const world = worldOf();
+      if (state) await world.put(() => ({ next: state, result: undefined }));
+      const link = linkTo(async () => pairOf('new'));
+      const keeper = await world.start({ link });
+      await world.time.pass(1_000);
+      expect(await keeper.token()).toMatchObject({ value: 'access-after refresh-new' });
+      expect({ reads: link.reads, sent: world.sent }).toEqual({ reads: 1, sent: ['refresh-new'] });
+    },
+  );
+
+  test.each<[string, () => Promise<ReturnType<typeof pairOf>>]>([
+    ['gives a refresh token that this store has seen', async () => pairOf('1')],
+    [
+      'is dead',
+      async () => {
+        throw new LinkError('The token link is dead.');
+      },
+    ],
+  ])('that %s is read once, replaces nothing, and raises one alarm', async (_what, read) => {
+    const world = worldOf();
+    await world.put(() => ({ next: { ...exchanged(), lost: true }, result: undefined }));
+    const link = linkTo(read);
+    await world.start({ link });
+    await world.time.pass(HOUR);
+    expect({ reads: link.reads, sent: world.sent }).toEqual({ reads: 1, sent: [] });
+    expect(await world.state()).toMatchObject({ generation: 2, lost: true });
+    expect(world.logged.filter(({ level }) => level === 50)).toHaveLength(1);
+  });
+
+  test('that cannot be read now is read again with growing pauses, and imported once it can', async () => {
+    const world = worldOf();
+    let isUp = false;
+    const link = linkTo(async () => {
+      if (isUp) return pairOf('new');
+      throw new LinkError('The service is down.', { isPassing: true });
+    });
+    const keeper = await world.start({ link });
+    const early = codeAfter(Promise.resolve(keeper.token()));
+    await world.time.pass(HOUR);
+    expect(await early.soFar()).toBe('TOKENS_MISSING');
+    expect(link.reads).toBeGreaterThan(10);
+    expect(link.reads).toBeLessThan(30);
+    isUp = true;
+    await world.time.pass(6 * MINUTE);
+    expect(await keeper.token()).toMatchObject({ generation: 2 });
+  });
+});
+
+test('a store that is unavailable at the start is used as soon as it is back', async () => {
+  const world = worldOf();
+  await world.put(importOf('1'));
+  let isDown = true;
+  const keeper = await world.start({
+    store: {
+      ...world.store,
+      read: async () => {
+        if (isDown) throw new StoreUnavailable('nothing listens there');
+        return world.store.read();
+      },
+    },
+  });
+  expect(keeper.present).toBe(false);
+  const early = codeAfter(Promise.resolve(keeper.token()));
+  await world.time.pass(1_000);
+  expect(await early.soFar()).toBe('INTERNAL_SERVER_ERROR');
+  isDown = false;
+  expect(await keeper.token()).toMatchObject({ generation: 1 });
+});
+
+test.each<[string, State | null]>([
+  ['has no tokens', null],
+  ['has a lost set', { ...exchanged(), lost: true }],
+])('a process that %s goes on with a set that another one imports', async (_what, state) => {
+  const world = worldOf();
+  if (state) await world.put(() => ({ next: state, result: undefined }));
+  const keeper = await world.start();
+  await world.time.pass(MINUTE);
+  await world.put(importOf('new'));
+  await world.time.pass(MINUTE);
+  expect(await keeper.token()).toMatchObject({ value: 'access-after refresh-new' });
+  expect(keeper.health()!.troubles).toEqual([]);
+});
+
+describe('the clock of the store', () => {
+  test.each([
+    ['a day ahead', DAY],
+    ['a day back', -DAY],
+  ])('that jumps %s costs one exchange, and its correction at most one more', async (_what, ms) => {
+    const world = worldOf();
+    await world.put(() => ({ next: exchanged(), result: undefined }));
+    const keeper = await world.start();
+    await world.time.pass(HOUR);
+    for (const [ahead, most] of [
+      [ms, 1],
+      [0, 2],
+    ] as const) {
+      world.away.ahead = ahead;
+      await world.time.pass(HOUR);
+      expect(world.sent.length).toBeLessThanOrEqual(most);
+      expect(keeper.health()!.troubles).toEqual([]);
+    }
+  });
+
+  test('that jumps beyond the end of the refresh token causes no request, and correcting it is enough', async () => {
+    const world = worldOf();
+    await world.put(() => ({ next: exchanged(), result: undefined }));
+    const keeper = await world.start();
+    world.away.ahead = 365 * DAY;
+    await world.time.pass(HOUR);
+    expect(keeper.health()!.troubles).toEqual(['lost']);
+    const refused = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 3));
+    await world.time.pass(1_000);
+    expect(await refused.soFar()).toBe('TOKENS_LOST');
+    world.away.ahead = 0;
+    await world.time.pass(MINUTE);
+    expect(keeper.health()!.troubles).toEqual([]);
+    expect(world.sent).toEqual([]);
+  });
+
+  test('that goes on for 30 hours while the machine sleeps costs one exchange', async () => {
+    const world = worldOf();
+    await world.put(() => ({ next: exchanged(), result: undefined }));
+    const keeper = await world.start();
+    world.away.asleep = 30 * HOUR;
+    await world.time.pass(MINUTE);
+    expect(world.sent).toHaveLength(1);
+    expect(keeper.health()!.troubles).toEqual([]);
+  });
+});
+
+test('the log warns once at 30, 14, 7, 3 and 1 days before the end of a refresh token, and nothing is sent after it', async () => {
+  const world = worldOf(async () => ({ kind: 'unsent', why: 'ECONNREFUSED' }));
+  await world.put(() => ({ next: exchanged(), result: undefined }));
+  const keeper = await world.start();
+  for (const left of [31, 30, 29, 15, 14, 13, 7, 6, 3, 2, 1, 0.5]) {
+    world.away.ahead = (120 - left) * DAY;
+    await world.time.pass(5 * MINUTE);
+  }
+  const warnings = world.logged.filter(({ trouble }) => trouble === 'ending');
+  expect(warnings.map(({ days }) => days)).toEqual([30, 14, 7, 3, 1]);
+  world.away.ahead = 120 * DAY;
+  await world.time.pass(2 * MINUTE);
+  const { length } = world.sent;
+  await world.time.pass(HOUR);
+  expect(world.sent).toHaveLength(length);
+  expect(keeper.health()).toMatchObject({ troubles: ['lost'], refreshSecondsLeft: 0 });
+  expect(world.logged.filter(({ trouble }) => trouble === 'lost')).toHaveLength(1);
+});
+
+test('a refused access token is the trouble unauthorized, until the service accepts it or there is another one', async () => {
+  const world = worldOf();
+  await world.put(() => ({ next: exchanged(), result: undefined }));
+  const keeper = await world.start();
+  const token = await keeper.token();
+  keeper.refused({ ...token, generation: 1 });
+  expect(keeper.health()!.troubles).toEqual([]);
+  keeper.refused(token);
+  expect(keeper.health()!.troubles).toEqual(['unauthorized']);
+  keeper.accepted(token);
+  expect(keeper.health()!.troubles).toEqual([]);
+  keeper.refused(token);
+  await world.put(importOf('new', true));
+  await world.time.pass(MINUTE);
+  expect(keeper.health()!.troubles).toEqual([]);
+});
+
+/** A store, a service and a clock for keepers. The clock of the store is the virtual time since noon. */
+function worldOf(
+  answer: (refreshToken: string, time: VirtualTime) => Promise<Exchange> = async (
+    refreshToken,
+  ) => ({
+    kind: 'granted',
+    pair: pairOf(`after ${refreshToken}`),
+  }),
+) {
+  const time = new VirtualTime();
   const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const keeper = await createTokenKeeper({
+  const { log, logged } = recordingLog();
+  const sent: string[] = [];
+  const away = {
+    /** How far the clock of the store was set ahead, ms. */
+    ahead: 0,
+    /** How long the machine has slept, ms. */
+    asleep: 0,
+  };
+  const store = memoryStore(() => NOON + time.now + away.asleep + away.ahead);
+  return {
+    time,
+    logged,
+    sent,
+    away,
     store,
-    service: {
-      exchange: async ({ refreshToken }) => {
-        exchanges.push(refreshToken);
-        await answering();
-        return { kind: 'granted', pair: pairOf(`after ${refreshToken}`) };
-      },
-      check: async () => ({ kind: 'works' }),
+    put: (rule: Rule<unknown>) => store.update(rule),
+    state: async () => (await store.read()).state,
+    start: async (changes: Partial<KeeperParts> = {}) => {
+      const keeper = await createTokenKeeper({
+        store,
+        service: {
+          exchange: async ({ refreshToken }) => {
+            sent.push(refreshToken);
+            return answer(refreshToken, time);
+          },
+          check: async () => ({ kind: 'works' }),
+        },
+        emergency: emergencyIn(folder, createSealer([])),
+        serviceUrl: SERVICE,
+        by: 'test/1',
+        clock: clockOf(time, () => away.asleep),
+        log,
+        random: () => 0,
+        ...changes,
+      });
+      onTestFinished(async () => {
+        const closed = keeper.close();
+        await time.pass(HOUR);
+        await closed;
+      });
+      return keeper;
     },
-    emergency: emergencyIn(folder, createSealer([])),
-    serviceUrl: SERVICE,
-    by: 'test/1',
-    clock: systemClock,
-    log: pino({ level: 'silent' }),
-  });
-  onTestFinished(() => keeper.close());
-  return { keeper, exchanges };
+  };
+}
+
+function clockOf(time: VirtualTime, asleep: () => number): Clock {
+  return {
+    now: () => NOON + time.now + asleep(),
+    elapsed: () => time.now + asleep(),
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        const leave = () => reject(signal!.reason as Error);
+        if (signal?.aborted) return leave();
+        signal?.addEventListener('abort', leave);
+        time.after(Math.max(1, ms), resolve);
+      }),
+  };
+}
+
+const answeredAfter =
+  (ms: number) =>
+  async (refreshToken: string, time: VirtualTime): Promise<Exchange> => {
+    await time.sleep(ms);
+    return { kind: 'granted', pair: pairOf(`after ${refreshToken}`) };
+  };
+
+function linkTo(read: () => Promise<ReturnType<typeof pairOf>>) {
+  const link = {
+    reads: 0,
+    read: () => {
+      link.reads += 1;
+      return read();
+    },
+  };
+  return link;
+}
+
+/** The code of the error that something ends with. */
+function codeAfter(work: Promise<unknown>) {
+  let outcome = 'waits';
+  work.then(
+    () => (outcome = 'works'),
+    (error: unknown) => (outcome = String(codeOf(error))),
+  );
+  return { soFar: async () => outcome };
 }
