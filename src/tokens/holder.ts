@@ -94,6 +94,8 @@ export class TokenHolder {
   #state: State | null = null;
   /** Whether the last reading or writing of the store showed the held pair. */
   #isShown = true;
+  /** Whether the held pair, which the store lacks, lies in an emergency file. */
+  #isInFile = false;
   /** The store's clock minus `elapsed`. */
   #ahead: number;
   /** An emergency file that cannot be opened: it may hold the next pair. */
@@ -142,6 +144,7 @@ export class TokenHolder {
 
   async #look(): Promise<State | null> {
     const { store, clock, serviceUrl } = this.#parts;
+    this.#keepInFile();
     const { state, now } = await store.read();
     this.#ahead = now - clock.elapsed();
     if (state && state.service !== serviceUrl) throw foreignStore(store, state, serviceUrl);
@@ -153,6 +156,7 @@ export class TokenHolder {
       return this.#state;
     }
     this.#isShown = false;
+    this.#keepInFile();
     const stored = await store.update(putBack(held, this.#parts.by));
     this.#parts.log.warn(
       { generation: held.generation },
@@ -160,6 +164,12 @@ export class TokenHolder {
     );
     this.#adopt(stored);
     return this.#state;
+  }
+
+  /** Tries again for a pair that could not be written when it arrived. */
+  #keepInFile(): void {
+    if (this.#isShown || !this.#state) return;
+    this.#isInFile ||= this.#parts.emergency.put(this.#state, this.#state.savedAt);
   }
 
   /** A file is removed only by who has saved what it holds. */
@@ -193,6 +203,7 @@ export class TokenHolder {
     if (!this.#isShown && isSameStore) emergency.remove(emergency.pathOf(held));
     this.#state = state;
     this.#isShown = true;
+    this.#isInFile = false;
   }
 
   /** @throws whatever the store throws */
@@ -303,6 +314,7 @@ export class TokenHolder {
     } catch (error) {
       this.#adopt(rule(from, this.now).result);
       this.#isShown = false;
+      this.#isInFile = isInFile;
       log.fatal({ err: error, trouble: 'unsaved', isInFile }, UNSAVED);
     }
     return this.#state ?? from;
@@ -358,14 +370,12 @@ export class TokenHolder {
   async close(): Promise<void> {
     this.#isClosing = true;
     await this.#exchanging?.catch(() => {});
-    const { clock, emergency } = this.#parts;
-    let isInFile = false;
+    const { clock } = this.#parts;
     for (const begun = clock.elapsed(); ; await clock.sleep(SAVE_AGAIN_MS)) {
       // Once more, because a store can be emptied after a save.
       await this.look().catch(() => {});
       if (!this.#state || this.#isShown) return;
-      isInFile ||= emergency.put(this.#state, this.#state.savedAt);
-      if (isInFile && clock.elapsed() - begun >= LAST_TRIES_MS) return;
+      if (this.#isInFile && clock.elapsed() - begun >= LAST_TRIES_MS) return;
     }
   }
 }
