@@ -1,0 +1,80 @@
+import { hashIds, type Identities } from './identities.ts';
+
+/*
+ * A page of a list, and how it is fetched
+ *
+ * Paging knows neither GraphQL nor HTTP. Whoever pages a list brings one function, `FetchPage`. Abort, budget, priority
+ * and pace are bound into it; records are passed on as they came.
+ */
+
+/** A page as the service returns it: forward only, with one opaque cursor. */
+export interface Page<R = unknown> {
+  /** In order. Nothing of a record is read here, so the errors of a record have to travel in it. */
+  readonly records: readonly R[];
+  /** The identity of each record (`Type:id`), at the same index. Null: the record has none. */
+  readonly ids: readonly (string | null)[];
+  readonly hasNextPage: boolean;
+  /** Leads behind the last record of the page, when the page was read. Null: it leads nowhere. */
+  readonly endCursor: string | null;
+  /**
+   * The limit that the service used: what it reports, otherwise `first` of the request. Never the number of records:
+   * a service may return more of them (a least page, a size rounded up) or fewer (hidden records).
+   */
+  readonly size: number;
+}
+
+/**
+ * Fetches one page.
+ *
+ * @param after a cursor of the service; null: the start of the list
+ * @param first the number of records to request. The service may use another limit, and return more or fewer
+ * @param left aborted when the walk that requested the page does not need it any more
+ * @throws SizeRefusedError, CursorRefusedError, PageFailedError. Anything else ends the walk as it is: an abort, or a
+ *   budget that does not allow the page
+ */
+export type FetchPage<R = unknown> = (
+  after: string | null,
+  first: number,
+  left?: AbortSignal,
+) => Promise<Page<R>>;
+
+/** The service refuses a page of this many records, and may accept a smaller one. `cause` is the service's error. */
+export class SizeRefusedError extends Error {
+  override readonly name = 'SizeRefusedError';
+}
+
+/** The service refuses the cursor: its record is gone, or it is not a cursor of this list. */
+export class CursorRefusedError extends Error {
+  override readonly name = 'CursorRefusedError';
+}
+
+/** The page could not be read, and reading it again now would not help. `cause` says why. */
+export class PageFailedError extends Error {
+  override readonly name = 'PageFailedError';
+}
+
+/** A page that a walk read, with the cursor that it was requested with. */
+export class ReadPage<R = unknown> implements Page<R> {
+  /** Null: the start of the list. */
+  readonly after: string | null;
+  readonly records: readonly R[];
+  readonly ids: readonly (string | null)[];
+  readonly hasNextPage: boolean;
+  readonly endCursor: string | null;
+  readonly size: number;
+  #identities: Identities | undefined;
+
+  constructor(after: string | null, page: Page<R>) {
+    this.after = after;
+    this.records = page.records;
+    this.ids = page.ids;
+    this.hasNextPage = page.hasNextPage;
+    this.endCursor = page.endCursor;
+    this.size = page.size;
+  }
+
+  /** Hashed when first needed: most connections are one page, whose ids nobody compares. */
+  get identities(): Identities {
+    return (this.#identities ??= hashIds(this.ids));
+  }
+}

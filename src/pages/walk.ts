@@ -1,0 +1,161 @@
+import { codedError } from '../errors.ts';
+import { identityHash, IdentitySet } from './identities.ts';
+import { ReadPage, type FetchPage } from './page.ts';
+
+/** A page of a walk. */
+export interface WalkedPage<R = unknown> {
+  /** The page as it was read, which may repeat records of the pages before it. */
+  readonly page: ReadPage<R>;
+  /** The offsets in the page, ascending, of the records that no earlier page of the walk had. */
+  readonly offsets: readonly number[];
+}
+
+/** The pages of a walk, in order. A reader that leaves ends the requests in flight, and no more are sent. */
+export type WalkedPages<R = unknown> = AsyncGenerator<WalkedPage<R>, void, undefined>;
+
+interface WalkOptions<R> {
+  /** A cursor of the service; null: the start of the list. */
+  readonly after: string | null;
+  /** The number of records needed; the last page can have more. Default: all. */
+  readonly records?: number | undefined;
+  /** Returns the number of records to request, unless fewer are needed. */
+  readonly size: () => number;
+  /** The records of earlier pages, if this is a part of a longer walk. */
+  readonly seen?: Seen;
+  /** Called for each page before it is yielded. */
+  readonly onPage?: ((page: ReadPage<R>) => void) | undefined;
+}
+
+/**
+ * Walks the pages of a list one after the other. The next page is requested as soon as the cursor of this one is known,
+ * so one page is in flight while the reader works, and never more.
+ *
+ * @throws DRAIN_STALLED after the last page, if the service claims a next page to which no cursor leads; the errors of
+ *   `fetchPage`
+ */
+export async function* walk<R>(fetchPage: FetchPage<R>, options: WalkOptions<R>): WalkedPages<R> {
+  const { seen = new Seen(), size, onPage } = options;
+  const leaving = new AbortController();
+  const stalls = new Stalls(options.after);
+  let left = options.records ?? Infinity;
+
+  const request = async (after: string | null, signal?: AbortSignal) =>
+    new ReadPage(after, await fetchPage(after, Math.min(size(), left), signal));
+  // The reader waits for this page, so it cannot leave before the page is there.
+  let next = request(options.after);
+  try {
+    for (;;) {
+      const page = await next;
+      onPage?.(page);
+      const walked = seen.take(page);
+      left -= walked.offsets.length;
+      const goesOn = page.hasNextPage && left > 0;
+      const isStalled = goesOn && stalls.isStalled(walked, seen);
+      if (goesOn && !isStalled) {
+        next = request(page.endCursor, leaving.signal);
+        // It may fail while the reader works, and nothing awaits it yet.
+        next.catch(() => {});
+      }
+      yield walked;
+      if (isStalled) throw stalled();
+      if (!goesOn) return;
+    }
+  } finally {
+    leaving.abort(WALK_LEFT);
+  }
+}
+
+/**
+ * The abort reason of pages that no reader needs any more. Created once: a new error with its stack would cost more
+ * than the page that it ends.
+ */
+export const WALK_LEFT = new DOMException('This walk has no reader left.', 'AbortError');
+
+/** The records that a walk has returned so far. */
+export class Seen {
+  /** Hashed only when a second page comes: see `ReadPage.identities`. */
+  #first: ReadPage | undefined;
+  #hashes: IdentitySet | undefined;
+  #idsAreUnique = true;
+  #count = 0;
+
+  /** The number of records returned. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** False once an id occurred twice in one page: from then on no record is dropped, and no page proves a join. */
+  get idsAreUnique(): boolean {
+    return this.#idsAreUnique && !this.#first?.identities.hasRepeats;
+  }
+
+  /** Takes the next page: drops the records that earlier pages had, which is what happens when a list moves. */
+  take<R>(page: ReadPage<R>): WalkedPage<R> {
+    const offsets = this.#hashes || this.#first ? this.#takeNext(page) : this.#takeFirst(page);
+    this.#count += offsets.length;
+    return { page, offsets };
+  }
+
+  /** Returns how many records of a page were returned before. */
+  repeatedBy(page: ReadPage): number {
+    const known = this.#known();
+    return page.identities.hashes.filter((hash) => known.has(hash)).length;
+  }
+
+  #takeFirst(page: ReadPage): number[] {
+    this.#first = page;
+    return page.records.map((_, offset) => offset);
+  }
+
+  #takeNext(page: ReadPage): number[] {
+    const known = this.#known();
+    const { hashes, hasRepeats } = page.identities;
+    if (hasRepeats) this.#idsAreUnique = false;
+    const offsets: number[] = [];
+    for (const [offset, hash] of hashes.entries()) {
+      const isNew = Number.isNaN(hash) || known.add(hash);
+      if (isNew || !this.#idsAreUnique) offsets.push(offset);
+    }
+    return offsets;
+  }
+
+  #known(): IdentitySet {
+    if (this.#hashes) return this.#hashes;
+    const known = (this.#hashes = new IdentitySet());
+    if (!this.#first) return known;
+    const { hashes, hasRepeats } = this.#first.identities;
+    for (const hash of hashes) if (!Number.isNaN(hash)) known.add(hash);
+    this.#idsAreUnique = !hasRepeats;
+    this.#first = undefined;
+    return known;
+  }
+}
+
+/** After this number of pages in a row without a new record, a walk has stalled, whatever the cursors are. */
+const MAX_BARREN_PAGES = 1_000;
+
+/** Detects that no cursor leads on, in pages that are read one after the other. */
+class Stalls {
+  readonly #cursors = new IdentitySet();
+  #barrenPages = 0;
+
+  constructor(after: string | null) {
+    if (after !== null) this.#cursors.add(identityHash(after));
+  }
+
+  /** Empty pages with a moving cursor are no stall. A known cursor is one, unless a record is proved to be new. */
+  isStalled({ page, offsets }: WalkedPage, seen: Seen): boolean {
+    this.#barrenPages = offsets.length === 0 ? this.#barrenPages + 1 : 0;
+    if (page.endCursor === null || this.#barrenPages >= MAX_BARREN_PAGES) return true;
+    if (this.#cursors.add(identityHash(page.endCursor))) return false;
+    return !seen.idsAreUnique || offsets.every((offset) => page.ids[offset] === null);
+  }
+}
+
+export function stalled(): Error {
+  return codedError(
+    'DRAIN_STALLED',
+    'The recruiting service says that the list has a next page, but its cursor does not lead there. ' +
+      'Try again later; if the error persists, report it to the support of the service.',
+  );
+}
