@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { startProcess } from '../../support/processes/process.ts';
+import { FLAWS } from './flaws.ts';
+import { expectFound } from './simulator.ts';
 
 // From other seeds every night. The output of a failure says how to replay it.
 test('20,000 histories of replicas break no promise, and meet every row of faults', async () => {
@@ -12,3 +14,9 @@ test('20,000 histories of replicas break no promise, and meet every row of fault
   expect(stdout).not.toContain('Met less than');
   expect(code).toBe(0);
 }, 1_200_000);
+
+test.each(Object.keys(FLAWS))(
+  'the flaw %s is found, and its history is shortened',
+  { timeout: 240_000 },
+  expectFound,
+);

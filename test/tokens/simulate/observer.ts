@@ -43,7 +43,8 @@ export class Observer {
   /** An import was refused as too early, and its access token because the administrator was blocked: it looks spent. */
   looksSpent = false;
   #wentBackAt = Number.NEGATIVE_INFINITY;
-  readonly #saved = new Set<string>();
+  /** When each refresh token was first saved. */
+  readonly #saved = new Map<string, number>();
   readonly #used = new Set<string>();
   /** Pairs that ended with their process. */
   readonly #perished = new Set<string>();
@@ -81,7 +82,8 @@ export class Observer {
       const { attempt } = next.claim!;
       this.#claims.set(by, { attempt, generation: next.generation, at: this.#time.now });
     }
-    this.#saved.add(next.pair.refreshToken);
+    const { refreshToken } = next.pair;
+    if (!this.#saved.has(refreshToken)) this.#saved.set(refreshToken, this.#time.now);
     if (kind === 'put back') this.met('the newest pair is put back');
     if (kind === 'import') this.met('replicas start at once on one link');
   }
@@ -125,7 +127,8 @@ export class Observer {
     const age = claim.at - (other.claim?.at ?? 0);
     if (other.receivedAt !== undefined && other.spends && !this.#perished.has(next!)) {
       // A holder that was stopped for longer than its claim, or cannot save, is why another one tries.
-      const isOutlived = !this.#saved.has(next!) && age >= CLAIM_MS;
+      const isSaved = (this.#saved.get(next!) ?? Infinity) < claim.at;
+      const isOutlived = !isSaved && age >= CLAIM_MS;
       if (!isOutlived) {
         this.#violate(`${by.name} sends ${refreshToken} after its answer was received`);
       }

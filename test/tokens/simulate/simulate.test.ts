@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process';
-import process from 'node:process';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { blockWith } from '../../support/docs/documents.ts';
-import { FLAWS } from './flaws.ts';
+import { expectFound, find, simulate } from './simulator.ts';
 
 test.concurrent(
   '250 histories of replicas break no promise, and meet every row of faults',
@@ -24,21 +21,10 @@ test.concurrent('a seed gives the same history, line by line', async () => {
   expect(second.output).toBe(first.output);
 });
 
-/** The seed from which a flaw is looked for, where the first histories from seed 1 do not meet it. */
-const FIRST: Readonly<Record<string, string>> = {
-  'drop-failed-saves': '50',
-  'no-emergency-file': '110',
-};
-
-test.concurrent.each(Object.keys(FLAWS))(
+test.concurrent.each(['use-before-save', 'ignore-claims', 'send-again-without-answer'])(
   'the flaw %s is found, and its history is shortened',
   { timeout: 240_000 },
-  async (flaw) => {
-    const { code, output } = await find(flaw);
-    expect(code).toBe(1);
-    // Without shrinking, a history has ten steps more.
-    expect(output.match(/ step: /g)?.length ?? 0).toBeLessThanOrEqual(4);
-  },
+  expectFound,
 );
 
 test.concurrent('the command that is printed with a failure replays it', async () => {
@@ -51,17 +37,3 @@ test.concurrent('the command that is printed with a failure replays it', async (
   );
 });
 
-function find(flaw: string) {
-  return simulate('--seeds', '100', '--seed', FIRST[flaw] ?? '1', '--flaw', flaw);
-}
-
-async function simulate(...args: string[]): Promise<{ code: number; output: string }> {
-  const call = ['--max-semi-space-size=64', 'test/tokens/simulate/run.ts', ...args];
-  try {
-    const { stdout } = await promisify(execFile)(process.execPath, call);
-    return { code: 0, output: stdout };
-  } catch (error) {
-    const { code, stdout } = error as { code: number; stdout: string };
-    return { code, output: stdout };
-  }
-}
