@@ -20,6 +20,8 @@ export interface SqliteOptions {
   readonly readOnly?: boolean;
   /** Wall time, ms. Default: Date.now */
   readonly now?: () => number;
+  /** The type of the file system of a folder, as statfs(2) numbers it. Default: of the real one */
+  readonly fileSystemOf?: (folder: string) => number;
 }
 
 /**
@@ -31,8 +33,13 @@ export interface SqliteOptions {
 export function openSqliteStore(
   path: string,
   sealer: Sealer,
-  { readOnly = false, now = Date.now }: SqliteOptions = {},
+  {
+    readOnly = false,
+    now = Date.now,
+    fileSystemOf = (folder) => statfsSync(folder).type,
+  }: SqliteOptions = {},
 ): TokenStore {
+  if (path !== ':memory:') refuseNetwork(path, fileSystemOf);
   const file = new SqliteFile(path, readOnly);
   return {
     description: `sqlite:${path}`,
@@ -90,7 +97,6 @@ class SqliteFile {
   constructor(path: string, readOnly: boolean) {
     this.#path = path;
     this.#readOnly = readOnly;
-    if (path !== ':memory:') refuseNetwork(path);
   }
 
   /** Undefined if it does not exist and may not be created. */
@@ -136,10 +142,11 @@ class SqliteFile {
   }
 }
 
-function refuseNetwork(path: string): void {
+function refuseNetwork(path: string, fileSystemOf: (folder: string) => number): void {
   let folder = dirname(resolve(path));
   while (!existsSync(folder)) folder = dirname(folder);
-  if (NETWORK.has(statfsSync(folder).type >>> 0)) {
+  // 32-bit systems report it as a signed number.
+  if (NETWORK.has(fileSystemOf(folder) >>> 0)) {
     throw new Error(
       'it is on a network file system, where the locks of SQLite do not hold: keep it on a local disk, or use PostgreSQL',
     );

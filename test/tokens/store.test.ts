@@ -1,5 +1,6 @@
-import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openPostgresStore } from '../../src/tokens/postgres.ts';
 import { createSealer, KeyMissing } from '../../src/tokens/seal.ts';
@@ -155,6 +156,31 @@ describe('a SQLite store', () => {
     expect(statSync(path).size).toBe(size);
   });
 
+  test('that another program has locked blocks nothing else, and works once it is free', async () => {
+    const path = newPath();
+    const store = sqlite(path);
+    await store.update(importOf('1'));
+    using other = new DatabaseSync(path);
+    other.exec('BEGIN EXCLUSIVE');
+    const calls = Promise.all([store.read(), store.update(claimOf('a', 1))]);
+    // A driver that waits by itself would not come here before its patience is over.
+    other.exec('ROLLBACK');
+    expect(await calls).toMatchObject([{ state: { generation: 1 } }, true]);
+  });
+
+  test.each([
+    ['NFS', 0x6969],
+    ['CIFS', 0xff534d42],
+    ['CIFS on a 32-bit system', 0xff534d42 | 0],
+    ['SMB', 0x517b],
+    ['SMB 2', 0xfe534d42],
+  ])('on %s is refused before anything is created there', (_name, type) => {
+    const path = newPath();
+    const open = () => openSqliteStore(path, sealed, { fileSystemOf: () => type });
+    expect(open).toThrow(/network file system.*use PostgreSQL/);
+    expect(existsSync(dirname(path))).toBe(false);
+  });
+
   test('that is not a database is refused, and left as it is', async () => {
     const path = newPath();
     await sqlite(path).update(importOf('1'));
@@ -214,6 +240,26 @@ describe('a PostgreSQL store', () => {
       expect(await store.update(importOf('1'))).toBe('imported');
     }
   });
+
+  test('whose role may no longer create tables works with the table that it has', async () => {
+    const url = await server.emptyStore();
+    await postgres(url).update(importOf('1'));
+    const { username } = new URL(url);
+    await server.query(`REVOKE CREATE ON SCHEMA ${username} FROM ${username}`);
+    expect(await postgres(url).update(claimOf('a', 1))).toBe(true);
+  });
+
+  test('waits a few seconds for a process that was stopped within a transaction, and no longer', async () => {
+    const url = await server.emptyStore();
+    const [store, stopped] = [postgres(url), postgres(throughPooler(url))];
+    await store.update(importOf('1'));
+    const before = pooler.stopAtCommit();
+    const call = stopped.update(claimOf('of the stopped one', 1)).catch((error: unknown) => error);
+    await before;
+    expect(await store.update(claimOf('a', 1))).toBe(true);
+    expect((await store.read()).state).toMatchObject({ claim: { attempt: 'a' } });
+    await call;
+  }, 30_000);
 
   test('tells other replicas of a change', async () => {
     const url = await server.emptyStore();

@@ -10,6 +10,8 @@ export interface Pooler {
   readonly carried: readonly number[];
   /** Cuts the client at its next COMMIT: before the server gets it, or after it has committed. Once. */
   cutAtCommit(when: 'before' | 'after'): Promise<void>;
+  /** Keeps the next COMMIT, and the transaction open, as a client does that is stopped before it. Once. */
+  stopAtCommit(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -40,7 +42,7 @@ export async function startPooler(serverPort: number, password: string, size = 1
   const pool: ServerConnection[] = [];
   const queue: Client[] = [];
   const sockets = new Set<Socket>();
-  let cut: { when: 'before' | 'after'; done: () => void } | undefined;
+  let cut: { when: 'before' | 'after' | 'never'; done: () => void } | undefined;
 
   const listener = createServer((socket) => {
     keep(socket);
@@ -68,6 +70,7 @@ export async function startPooler(serverPort: number, password: string, size = 1
       return pool.map(({ carried }) => carried);
     },
     cutAtCommit: (when) => new Promise((done) => void (cut = { when, done })),
+    stopAtCommit: () => new Promise((done) => void (cut = { when: 'never', done })),
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => listener.close(resolve));
@@ -144,6 +147,13 @@ export async function startPooler(serverPort: number, password: string, size = 1
         cut.done();
         cut = undefined;
         return void client.socket.destroy();
+      }
+      if (isCommit && cut?.when === 'never') {
+        cut.done();
+        cut = undefined;
+        // The connection of the server stays taken when the client gives up.
+        client.server = undefined;
+        return;
       }
       if (type === QUERY || type === SYNC) client.open += 1;
       client.server!.socket.write(message);
