@@ -29,7 +29,8 @@ export function movedError(to: string) {
 export function lostError(hasEnded: boolean) {
   const what = hasEnded
     ? 'The refresh token has reached its end by the clock of the token store.'
-    : 'The service refuses the refresh token: it is spent, because an answer never arrived, or it was used elsewhere or revoked.';
+    : 'The service refuses the refresh token: it is spent, because an answer never arrived or the store was replaced by an ' +
+      'older copy of it, or it was used elsewhere or revoked.';
   return new OperatorError(
     'TOKENS_LOST',
     `${what} Run \`tokens recover\` first. If it finds no pair, ${NEW_SET}`,

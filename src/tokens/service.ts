@@ -119,9 +119,12 @@ function judge(sent: Pair, { status, headers, text, flaw }: Reply): Exchange {
   }
   // The request was refused before the token was looked at (RFC 6749, 5.2).
   const isUnprocessed = status === 401 || status === 403 || error === 'unsupported_grant_type';
-  if (isUnprocessed) return { kind: 'unsent', why };
+  if (isUnprocessed) return { kind: 'unsent', why: `${why}: ${NOT_TALKING}` };
   return { kind: 'unclear', why, answer: text === '' ? null : text };
 }
+
+const NOT_TALKING =
+  'the service refuses the request itself, so check RECRUITING_URL, RECRUITING_AGENT and the proxy';
 
 function isRateLimit(error: unknown): boolean {
   return typeof error === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(error);
