@@ -13,7 +13,7 @@ import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/quick-folder.ts';
 import { VirtualTime } from './simulate/virtual-time.ts';
-import { claimOf, exchanged, importOf, NOON, pairOf, saveOf, SERVICE } from './values.ts';
+import { claimOf, exchanged, importOf, LIFE, NOON, pairOf, saveOf, SERVICE } from './values.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -247,6 +247,21 @@ test('the log warns once at 30, 14, 7, 3 and 1 days before the end of a refresh 
   expect(world.sent).toHaveLength(length);
   expect(keeper.health()).toMatchObject({ troubles: ['lost'], refreshSecondsLeft: 0 });
   expect(world.logged.filter(({ trouble }) => trouble === 'lost')).toHaveLength(1);
+});
+
+test('a backup whose refresh token is spent serves until the expiry, is lost after four refusals, and the log names the cause', async () => {
+  const world = worldOf(async () => ({ kind: 'invalid-grant' }));
+  await world.put(() => ({ next: exchanged(), result: undefined }));
+  const keeper = await world.start();
+  await world.time.pass(LIFE * 1000 - MINUTE);
+  expect(keeper.health()!.troubles).toEqual([]);
+  expect(world.sent).toHaveLength(1);
+  await world.time.pass(HOUR);
+  expect(keeper.health()!.troubles).toEqual(['lost']);
+  expect(world.sent).toHaveLength(4);
+  const [loss, ...more] = world.logged.filter(({ trouble }) => trouble === 'lost');
+  expect(more).toEqual([]);
+  expect(loss!['msg']).toContain('the store was replaced by an older copy of it');
 });
 
 test('a refused access token is the trouble unauthorized, until the service accepts it or there is another one', async () => {

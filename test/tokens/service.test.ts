@@ -169,9 +169,16 @@ describe('an exchange', () => {
     [
       '401',
       json(401, { error: 'invalid_client' }),
-      { kind: 'unsent', why: 'status 401 (invalid_client)' },
+      {
+        kind: 'unsent',
+        why: expect.stringMatching(/^status 401 \(invalid_client\): .*RECRUITING_URL/),
+      },
     ],
-    ['403', json(403, {}), { kind: 'unsent', why: 'status 403' }],
+    [
+      '403',
+      json(403, {}),
+      { kind: 'unsent', why: expect.stringMatching(/^status 403: .*RECRUITING_AGENT/) },
+    ],
     ['403 about the token', json(403, { error: 'invalid_grant' }), { kind: 'invalid-grant' }],
     [
       '500',
