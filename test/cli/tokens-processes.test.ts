@@ -1,8 +1,13 @@
 /** `tokens` commands as real processes, and on a token store in PostgreSQL. */
-import { copyFileSync, existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpsServer } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startProgram } from '../support/processes/process.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
+import { listenForTest } from '../support/test-server.ts';
+import { makeCertificate } from '../support/tokens/certificate.ts';
+import { startProxy } from '../support/tokens/proxy-server.ts';
 import { startOperator, startWithTokens } from './tokens-operator.ts';
 
 let server: PostgresServer;
@@ -84,6 +89,40 @@ test('a pair that cannot be saved waits in an emergency file, and recover saves 
   expect(emergency.read()).toEqual([]);
   expect(await done('refresh')).toContain('generation 4 is in use');
 }, 120_000);
+
+test('an exchange goes through HTTPS_PROXY to a service with a certificate of NODE_EXTRA_CA_CERTS, and shows the proxy nothing', async () => {
+  const { env, file } = await startOperator();
+  const certificate = await makeCertificate();
+  const arrived: string[] = [];
+  const service = createHttpsServer(certificate, (request, response) => {
+    const answer = async () => {
+      arrived.push(`${request.method} ${request.url} ${await text(request)}`);
+      response.end(JSON.stringify({ access_token: 'next-access', refresh_token: 'next-refresh' }));
+    };
+    void answer();
+  });
+  const host = `localhost:${await listenForTest(service)}`;
+  const proxy = await startProxy();
+  writeFileSync(file('set'), '{"access_token":"made-up-access","refresh_token":"made-up-refresh"}');
+  await using program = startProgram(['tokens', 'import', file('set')], {
+    env: {
+      ...env,
+      RECRUITING_URL: `https://${host}`,
+      HTTPS_PROXY: proxy.host,
+      NODE_EXTRA_CA_CERTS: certificate.path,
+    },
+  });
+  expect(await program.ended).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('generation 2 is in use'),
+  });
+  expect(arrived).toEqual([
+    'POST /oauth/token grant_type=refresh_token&refresh_token=made-up-refresh',
+  ]);
+  expect(proxy.heads).toEqual([expect.stringMatching(`^CONNECT ${host} HTTP/1.1\r\n`)]);
+  expect(proxy.heads.join() + proxy.tunnelled()).not.toContain('made-up');
+});
 
 test('every command works on a store in PostgreSQL, and shows no password', async () => {
   const { service, tokens, file } = await startOperator();

@@ -6,7 +6,7 @@ import { ADVICE } from '../../src/tokens/health.ts';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { pairOf } from '../tokens/values.ts';
 import { refusal } from '../support/imitations/scripted.ts';
-import { startServer } from '../support/test-server.ts';
+import { refusingAddress, startServer } from '../support/test-server.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const DAY = 86_400_000;
@@ -589,6 +589,22 @@ test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
     },
     1,
     /other\.db has a token set that is in use\. Nothing was changed there/,
+  ],
+  [
+    'a store that is sealed with another key',
+    async ({ file, service, tokens }) => {
+      const env = { TOKEN_STORE: `sqlite:${file('other.db')}`, TOKEN_STORE_KEY: KEY! };
+      await tokens(['import', service.makeNewSet()], { env });
+      return env.TOKEN_STORE;
+    },
+    2,
+    /other\.db\).*encrypted with the key/,
+  ],
+  [
+    'a database server that is down',
+    async () => `postgres://store@${new URL(await refusingAddress()).host}/tokens`,
+    1,
+    /nothing listens at the address/,
   ],
   [
     'another store while it is uncertain',

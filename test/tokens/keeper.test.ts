@@ -191,13 +191,13 @@ describe('the clock of the store', () => {
     const world = worldOf();
     await world.put(() => ({ next: exchanged(), result: undefined }));
     const keeper = await world.start();
-    await world.time.pass(HOUR);
+    await world.time.pass(10 * MINUTE);
     for (const [ahead, most] of [
       [ms, 1],
       [0, 2],
     ] as const) {
       world.away.ahead = ahead;
-      await world.time.pass(HOUR);
+      await world.time.pass(10 * MINUTE);
       expect(world.sent.length).toBeLessThanOrEqual(most);
       expect(keeper.health()!.troubles).toEqual([]);
     }
@@ -208,7 +208,7 @@ describe('the clock of the store', () => {
     await world.put(() => ({ next: exchanged(), result: undefined }));
     const keeper = await world.start();
     world.away.ahead = 365 * DAY;
-    await world.time.pass(HOUR);
+    await world.time.pass(10 * MINUTE);
     expect(keeper.health()!.troubles).toEqual(['lost']);
     const refused = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 3));
     await world.time.pass(1_000);
@@ -236,14 +236,14 @@ test('the log warns once at 30, 14, 7, 3 and 1 days before the end of a refresh 
   const keeper = await world.start();
   for (const left of [31, 30, 29, 15, 14, 13, 7, 6, 3, 2, 1, 0.5]) {
     world.away.ahead = (120 - left) * DAY;
-    await world.time.pass(5 * MINUTE);
+    await world.time.pass(MINUTE);
   }
   const warnings = world.logged.filter(({ trouble }) => trouble === 'ending');
   expect(warnings.map(({ days }) => days)).toEqual([30, 14, 7, 3, 1]);
   world.away.ahead = 120 * DAY;
   await world.time.pass(2 * MINUTE);
   const { length } = world.sent;
-  await world.time.pass(HOUR);
+  await world.time.pass(10 * MINUTE);
   expect(world.sent).toHaveLength(length);
   expect(keeper.health()).toMatchObject({ troubles: ['lost'], refreshSecondsLeft: 0 });
   expect(world.logged.filter(({ trouble }) => trouble === 'lost')).toHaveLength(1);
@@ -330,7 +330,7 @@ function worldOf(
       });
       onTestFinished(async () => {
         const closed = keeper.close();
-        await time.pass(HOUR);
+        await time.pass(3 * MINUTE);
         await closed;
       });
       return keeper;

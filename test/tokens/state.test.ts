@@ -59,6 +59,11 @@ describe('when a refresh token is due', () => {
     ['5 s after the expiry once it was refused', refusedOnce, EXPIRY + 5_000],
     ['a minute after the second refusal', refusedAgain, EXPIRY + 5_000 + MINUTE, EXPIRY + 5_000],
     ['not before the service wants it', { ...state, notBefore: EXPIRY }, EXPIRY, EXPIRY - MINUTE],
+    [
+      'at its time, whatever pause was asked for before the clock was set back',
+      { ...state, notBefore: NOON + 3 * DAY },
+      NOON + (LIFE * 1000 * 2) / 3,
+    ],
     ['at once where the clock was set back by a day', { ...state, savedAt: NOON + 25 * HOUR }, 0],
   ])('%s', (_when, given, due, now = NOON + HOUR) => {
     expect(dueAt(given, now, 0)).toBe(due);
@@ -187,6 +192,12 @@ describe('saving a pair', () => {
     expect(save(successor(first, pairOf('old')), 0, 'host/1')(next, NOON)).toEqual({
       result: next,
     });
+  });
+
+  test('ends a loss', () => {
+    const lost = { ...state, lost: true, refusals: 4 };
+    const next = saveOf(state, '3')(lost, NOON).result;
+    expect(next).toMatchObject({ generation: 3, lost: false, refusals: 0 });
   });
 
   test('counts its life from the exchange, not from the save', () => {
