@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import process from 'node:process';
 import { promisify } from 'node:util';
-import { expect } from 'vitest';
 
 /** Runs the simulator in a process of its own. */
 export async function simulate(...args: string[]): Promise<{ code: number; output: string }> {
@@ -20,9 +19,8 @@ export function find(flaw: string): Promise<{ code: number; output: string }> {
   return simulate('--seeds', '100', '--seed', '1', '--flaw', flaw);
 }
 
-export async function expectFound(flaw: string): Promise<void> {
+/** How many steps the shortest history has that shows a flaw. Without shrinking there are ten more. */
+export async function stepsThatShow(flaw: string): Promise<number | undefined> {
   const { code, output } = await find(flaw);
-  expect(code).toBe(1);
-  // Without shrinking, a history has ten steps more.
-  expect(output.match(/ step: /g)?.length ?? 0).toBeLessThanOrEqual(4);
+  return code === 1 ? (output.match(/ step: /g)?.length ?? 0) : undefined;
 }
