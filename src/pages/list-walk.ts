@@ -15,9 +15,11 @@ export interface PagedList<R = unknown> {
   readonly pace: Pace;
 }
 
-export interface ListWalkOptions {
+export interface ListWalkOptions<R = unknown> {
   /** A cursor of the service; null: the start of the list. */
   readonly after: string | null;
+  /** The page behind that cursor, if it was read already. */
+  readonly start?: ReadPage<R> | undefined;
   /** The number of records needed; the last page can have more. Default: all. */
   readonly records?: number | undefined;
 }
@@ -29,11 +31,12 @@ export interface ListWalkOptions {
  * @throws DRAIN_STALLED; CursorRefusedError or PageFailedError of a page that the walk cannot do without; what else
  *   `fetchPage` throws
  */
-export function walkList<R>(list: PagedList<R>, options: ListWalkOptions): WalkedPages<R> {
-  const { after, records } = options;
+export function walkList<R>(list: PagedList<R>, options: ListWalkOptions<R>): WalkedPages<R> {
+  const { after, start, records } = options;
   const size = () => (records === undefined ? overlapping(list.size.limit) : list.size.limit);
   const fetchPage = list.size.fetching(list.fetchPage);
-  if (after !== null || records !== undefined) return walk(fetchPage, { after, records, size });
+  if (after !== null || start || records !== undefined)
+    return walk(fetchPage, { after, start, records, size });
   return indexing(list, (onPage) => walk(fetchPage, { after, size, onPage }));
 }
 

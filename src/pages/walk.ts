@@ -16,6 +16,8 @@ export type WalkedPages<R = unknown> = AsyncGenerator<WalkedPage<R>, void, undef
 interface WalkOptions<R> {
   /** A cursor of the service; null: the start of the list. */
   readonly after: string | null;
+  /** The page behind that cursor, if it was read already. */
+  readonly start?: ReadPage<R> | undefined;
   /** The number of records needed; the last page can have more. Default: all. */
   readonly records?: number | undefined;
   /** Returns the number of records to request, unless fewer are needed. */
@@ -42,7 +44,7 @@ export async function* walk<R>(fetchPage: FetchPage<R>, options: WalkOptions<R>)
   const request = async (after: string | null, signal?: AbortSignal) =>
     new ReadPage(after, await fetchPage(after, Math.min(size(), left), signal));
   // The reader waits for this page, so it cannot leave before the page is there.
-  let next = request(options.after);
+  let next = options.start ? Promise.resolve(options.start) : request(options.after);
   try {
     for (;;) {
       const page = await next;
