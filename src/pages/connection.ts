@@ -1,0 +1,367 @@
+import { codedError } from '../errors.ts';
+import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
+import { walkList, type PagedList } from './list-walk.ts';
+import { positionsIn, type PageIndex } from './page-index.ts';
+import { CursorRefusedError, type ReadPage } from './page.ts';
+import { behindPage, cursorLost, locate, startBehind } from './resume.ts';
+import type { WalkedPages } from './walk.ts';
+
+/*
+ * Relay's cursor connections specification, over a list that is paged forward only
+ *
+ *     first, after     the page of the cursor, and the pages behind it
+ *     last, before     the page of the cursor, if it holds enough; else the pages in front of it that the page index
+ *                      knows; else the list is walked from its start, for example the first time for `last` alone
+ *     after + before   from `after` on, until the record of `before` comes
+ */
+
+/** Arguments of a connection. Null counts as absent: Relay sends the variables of the other direction as null. */
+export interface ConnectionArguments {
+  readonly first?: number | null | undefined;
+  readonly after?: string | null | undefined;
+  readonly last?: number | null | undefined;
+  readonly before?: string | null | undefined;
+}
+
+/** A list whose connections are read. */
+export interface ConnectedList<R> extends PagedList<R> {
+  /** The most records of one connection. */
+  readonly max: number;
+  /** The name of `last` in this list, for messages. Default: `last`. */
+  readonly lastName?: string;
+  /** Begins a walk of the whole list when a slot for it is free. */
+  readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
+}
+
+/** The edges of a connection, and its flags. */
+export interface Connection<R> {
+  readonly edges: readonly Edge<R>[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+}
+
+export interface Edge<R> {
+  readonly record: R;
+  /** Encodes the cursor, which costs about a microsecond. */
+  readonly cursor: () => string;
+}
+
+/**
+ * Reads a connection.
+ *
+ * @throws BAD_USER_INPUT, CURSOR_INVALID; DRAIN_STALLED; what `fetchPage` throws
+ */
+export async function readConnection<R>(
+  list: ConnectedList<R>,
+  args: ConnectionArguments,
+): Promise<Connection<R>> {
+  const { first, last } = checkedCounts(list, args);
+  const after = decodeCursor(list.name, args.after);
+  const before = decodeCursor(list.name, args.before);
+  const { places, ...flags } = await readWindow(list, { first, last, after, before });
+  return { edges: edgesOf(list.name, places), ...flags };
+}
+
+/** A record in a page that was read. */
+interface Place<R> {
+  readonly page: ReadPage<R>;
+  readonly offset: number;
+}
+
+interface Window<R> {
+  readonly places: readonly Place<R>[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+}
+
+interface WindowArguments {
+  /** At most one of both. Neither: a page. */
+  readonly first: number | undefined;
+  readonly last: number | undefined;
+  readonly after: Position | null;
+  readonly before: Position | null;
+}
+
+async function readWindow<R>(
+  list: ConnectedList<R>,
+  { first, last, after, before }: WindowArguments,
+): Promise<Window<R>> {
+  try {
+    return last === undefined
+      ? await readForward(list, { first, after, before })
+      : await readBackward(list, { last, after, before });
+  } catch (error) {
+    // A cursor that the service made a moment ago: the caller's cursor is not to blame.
+    if (error instanceof CursorRefusedError) throw error.cause ?? error;
+    throw error;
+  }
+}
+
+/**
+ * Reads the `first` records behind a position, over as many pages as that takes.
+ *
+ * The record of `before` ends them if it comes. If it does not exist any more, it ends nothing: section 4.4 of the
+ * specification, ApplyCursorsToEdges. `hasPreviousPage` is true whenever there is an `after`: its own record precedes
+ * the edges.
+ */
+async function readForward<R>(
+  list: ConnectedList<R>,
+  { first, after, before }: Omit<WindowArguments, 'last'>,
+): Promise<Window<R>> {
+  if (before?.id === null) throw noId();
+  const hasPreviousPage = after !== null;
+  // If `before` ends them, only one record more shows whether another follows.
+  const more = before ? 1 : 0;
+  const start = await startBehind(list, after, (first ?? list.size.limit) + more);
+  // By now, the page limit is known.
+  const count = first ?? list.size.limit;
+  const places: Place<R>[] = [];
+  let hasNextPage = false;
+  const records = start.dropped + Math.max(1, count + more);
+  for await (const walked of walkList(list, {
+    after: start.page.after,
+    start: start.page,
+    records,
+  })) {
+    const { page } = walked;
+    const dropped = page === start.page ? start.dropped : 0;
+    for (const offset of walked.offsets) {
+      if (offset < dropped) continue;
+      if (before && page.ids[offset] === before.id)
+        return { places, hasNextPage: first === undefined, hasPreviousPage };
+      if (places.length === count) return { places, hasNextPage: true, hasPreviousPage };
+      places.push({ page, offset });
+    }
+    hasNextPage = page.hasNextPage;
+  }
+  return {
+    places,
+    hasNextPage: hasNextPage || (first === undefined && before !== null),
+    hasPreviousPage,
+  };
+}
+
+/** Reads the `last` records in front of a position. Both flags are exact. */
+async function readBackward<R>(
+  list: ConnectedList<R>,
+  { last, after, before }: Omit<WindowArguments, 'first'> & { readonly last: number },
+): Promise<Window<R>> {
+  const show = (places: readonly Place<R>[], hasNextPage: boolean): Window<R> => ({
+    places: last === 0 ? [] : places.slice(-last),
+    hasNextPage,
+    hasPreviousPage: places.length > last,
+  });
+  if (!before) return show((await readUpTo(list, null, last, after)).places, false);
+  const own = await ownPage(list, before, last, after);
+  if (own) return show(own, true);
+  if (before.id === null) throw noId();
+  const run = await readUpTo(list, before.id, last, after);
+  if (run.isMet) return show(run.places, true);
+  const border = await borderOfGone(list, before);
+  // It is in front of `after`, so it ends nothing: section 4.4, ApplyCursorsToEdges.
+  if (border === before.id) return show(run.places, true);
+  if (border === null) return show(run.places, false);
+  const upTo = await readUpTo(list, border, last, after);
+  return show(upTo.places, upTo.isMet);
+}
+
+/**
+ * Returns the records in front of the record of `before` from its own page, and those behind `after` if it is in the
+ * same page.
+ *
+ * @returns undefined if the page does not hold them all, and does not show whether there are more
+ */
+async function ownPage<R>(
+  list: ConnectedList<R>,
+  before: Position,
+  last: number,
+  after: Position | null,
+): Promise<readonly Place<R>[] | undefined> {
+  const isStart = before.after === null;
+  if (!isStart && !after && before.offset <= last) return undefined;
+  const { read, offset } = await locate(list, before, 0);
+  if (offset === undefined) return undefined;
+  const places = read.flatMap(placesOf).slice(0, offset - read.at(-1)!.ids.length);
+  if (!after) return isStart || places.length > last ? places : undefined;
+  const start = places.findIndex((place) => after.id !== null && idOf(place) === after.id);
+  return start < 0 ? undefined : places.slice(start + 1);
+}
+
+/** Records in front of a border: one more than needed, if there are as many. */
+interface Run<R> {
+  readonly places: readonly Place<R>[];
+  /** False if the list ended in front of the border. */
+  readonly isMet: boolean;
+}
+
+/**
+ * Reads the records in front of a border.
+ *
+ * @param border the id of a record; null: the end of the list
+ */
+async function readUpTo<R>(
+  list: ConnectedList<R>,
+  border: string | null,
+  last: number,
+  after: Position | null,
+): Promise<Run<R>> {
+  if (after) {
+    const { page: start, dropped } = await startBehind(list, after, list.size.limit);
+    const walk = () => walkList(list, { after: start.after, start });
+    return lastOf(list.inTurn(walk), border, last + 1, { start, dropped });
+  }
+  const known = await readKnown(list, border, last);
+  return (
+    known ??
+    lastOf(
+      list.inTurn(() => walkList(list, { after: null })),
+      border,
+      last + 1,
+    )
+  );
+}
+
+/** How many more records than the index knows may be in front of the border before the whole list is walked, in pages. */
+const GROWN = [0, 4];
+
+/** Reads only the pages in front of the border that the index knows. @returns undefined if they are not enough */
+async function readKnown<R>(
+  list: ConnectedList<R>,
+  border: string | null,
+  last: number,
+): Promise<Run<R> | undefined> {
+  const index = list.indexes.get(list.name);
+  const late = index && pagesBefore(index, border, last + 1);
+  if (!late) return undefined;
+  for (const grown of border === null ? [Infinity] : GROWN) {
+    const records = late.records + grown * list.size.limit;
+    const run = await unlessRefused(
+      lastOf(walkList(list, { after: late.after, records }), border, last + 1),
+    );
+    if (run?.isMet) return run.places.length > last || late.after === null ? run : undefined;
+  }
+  return undefined;
+}
+
+/** Returns where to begin for this many records in front of a border, and how many records that is with the border. */
+function pagesBefore(index: PageIndex, border: string | null, count: number) {
+  const { pages } = index;
+  const at =
+    border === null ? { page: pages.length, offset: 0 } : positionsIn(index, [border]).get(border);
+  if (!at) return undefined;
+  let records = at.offset;
+  let { page } = at;
+  while (page > 0 && records < count) records += pages[(page -= 1)]!.count;
+  return { after: pages[page]?.after ?? null, records: records + 1 };
+}
+
+async function unlessRefused<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof CursorRefusedError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the last records in front of a border, or of the whole walk. */
+async function lastOf<R>(
+  pages: WalkedPages<R>,
+  border: string | null,
+  count: number,
+  from?: { readonly start: ReadPage<R>; readonly dropped: number },
+): Promise<Run<R>> {
+  let places: Place<R>[] = [];
+  for await (const { page, offsets } of pages) {
+    const dropped = page === from?.start ? from.dropped : 0;
+    const added = offsets.filter((offset) => offset >= dropped).map((offset) => ({ page, offset }));
+    const met = border === null ? -1 : added.findIndex((place) => idOf(place) === border);
+    // Only these are kept, so that a long list does not stay in memory.
+    places = [...places, ...(met < 0 ? added : added.slice(0, met))].slice(-count);
+    if (met >= 0) return { places, isMet: true };
+  }
+  return { places, isMet: border === null };
+}
+
+/**
+ * Returns the record in front of which the edges end if the record of `before` is gone: the first one behind its page,
+ * so that records repeat, and none is skipped.
+ *
+ * @returns its id; null: the end of the list; the id of `before` itself if that is not gone
+ * @throws CURSOR_INVALID if where the record stood is unknown
+ */
+async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
+  const { read, offset, refused } = await locate(list, before, 0);
+  if (offset !== undefined) return before.id;
+  const { next, mayHaveSlid } = await behindPage(list, before, read);
+  if (refused || next === undefined) throw cursorLost(refused?.cause);
+  if (!mayHaveSlid) return next;
+  // If the page now ends earlier in the list, only the end of the list is late enough.
+  if (read.at(-1)!.hasNextPage) throw cursorLost();
+  return null;
+}
+
+function placesOf<R>(page: ReadPage<R>): Place<R>[] {
+  return page.ids.map((_, offset) => ({ page, offset }));
+}
+
+function idOf({ page, offset }: Place<unknown>): string | null {
+  return page.ids[offset]!;
+}
+
+function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
+  let page: ReadPage | undefined;
+  let encode: ReturnType<typeof cursorsOf> | undefined;
+  const cursorOf = (place: Place<R>) => {
+    if (place.page !== page || !encode) {
+      page = place.page;
+      const { after, endCursor: end, ids } = page;
+      encode = cursorsOf(list, { after, end, size: ids.length });
+    }
+    return encode(place.offset, idOf(place));
+  };
+  return places.map((place) => ({
+    record: place.page.records[place.offset]!,
+    cursor: () => cursorOf(place),
+  }));
+}
+
+function noId(): Error {
+  return codedError(
+    'BAD_USER_INPUT',
+    'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
+  );
+}
+
+/** @throws BAD_USER_INPUT, also if both counts are given, which the specification only discourages */
+function checkedCounts(
+  { max, lastName = 'last' }: Pick<ConnectedList<unknown>, 'max' | 'lastName'>,
+  args: ConnectionArguments,
+): { readonly first: number | undefined; readonly last: number | undefined } {
+  const first = checkedCount('first', args.first, max);
+  const last = checkedCount(lastName, args.last, max);
+  if (first === undefined || last === undefined) return { first, last };
+  throw codedError(
+    'BAD_USER_INPUT',
+    `\`first\` and \`${lastName}\` cannot be given together: use \`first\` with \`after\` to page forward, \`${lastName}\` with \`before\` to page backward.`,
+  );
+}
+
+/** @throws BAD_USER_INPUT */
+function checkedCount(
+  name: string,
+  count: number | null | undefined,
+  max: number,
+): number | undefined {
+  if (count === null || count === undefined) return undefined;
+  if (count < 0) {
+    throw codedError('BAD_USER_INPUT', `\`${name}\` must not be negative, but it is ${count}.`);
+  }
+  if (count > max) {
+    throw codedError(
+      'BAD_USER_INPUT',
+      `\`${name}\` is at most ${max}, but it is ${count}. Request further pages for the rest, or drain the list with its \`all\` field.`,
+    );
+  }
+  return count;
+}

@@ -1,0 +1,126 @@
+import { crc32 } from 'node:zlib';
+import { codedError } from '../errors.ts';
+
+/**
+ * The position of a record when its cursor was issued: in the page that was requested with `after`, at `offset` of
+ * `size` records. The page ended with the cursor `end`.
+ */
+export interface Position {
+  readonly after: string | null;
+  readonly end: string | null;
+  /** The number of records that the page had, however many were requested. */
+  readonly size: number;
+  /** From 0. */
+  readonly offset: number;
+  /** Null: the record has no id, so that only its position is known. */
+  readonly id: string | null;
+}
+
+/** The part of a position that all records of a page share. */
+export type PageBounds = Pick<Position, 'after' | 'end' | 'size'>;
+
+/*
+ * A cursor is base64url of
+ *
+ *     version | ["list",after,end,size,    | offset,id] | checksum
+ *     1 byte    the same for a whole page    JSON         CRC-32
+ *
+ * The beginning is padded with spaces to whole groups of three bytes, so that it is encoded once per page. The checksum
+ * detects damage and is not a signature: a forged cursor allows nothing that the service's own `after` does not allow.
+ */
+const VERSION = 3;
+const CHECKSUM_BYTES = 4;
+
+/** The longest cursor that is read, in characters: it has room for two service cursors of 64 KB. */
+const MAX_LENGTH = 262_144;
+const MAX_PAGE_SIZE = 1_000_000;
+
+/**
+ * Returns the function that encodes the cursors of a page's records.
+ *
+ * @param list identifies the list with its filters: other lists refuse the cursor
+ */
+export function cursorsOf(
+  list: string,
+  { after, end, size }: PageBounds,
+): (offset: number, id: string | null) => string {
+  const json = JSON.stringify([list, after, end, size]).slice(0, -1);
+  const head = Buffer.from(`\0${json},`);
+  const padded = Buffer.alloc(head.length + ((3 - (head.length % 3)) % 3), ' ');
+  head.copy(padded);
+  padded[0] = VERSION;
+  const start = padded.toString('base64url');
+  const startSum = crc32(padded);
+  return (offset, id) => {
+    const tail = Buffer.from(`${offset},${JSON.stringify(id)}]\0\0\0\0`);
+    const sumAt = tail.length - CHECKSUM_BYTES;
+    tail.writeUInt32BE(crc32(tail.subarray(0, sumAt), startSum), sumAt);
+    return start + tail.toString('base64url');
+  };
+}
+
+/**
+ * Returns the position of a cursor's record; null for null and for an empty cursor, which Relay's own code treats as
+ * null.
+ *
+ * @param list identifies the list with its filters
+ * @throws CURSOR_INVALID
+ */
+export function decodeCursor(list: string, cursor: string | null | undefined): Position | null {
+  if (cursor === null || cursor === undefined || cursor === '') return null;
+  const fields = readFields(cursor);
+  if (!fields) {
+    throw codedError(
+      'CURSOR_INVALID',
+      'This is not a cursor of this gateway, or it is damaged. Pass the cursor of an edge, an endCursor or a resumeAfter unchanged ' +
+        '(cursors of the plain list are of another kind), or omit it to start anew.',
+    );
+  }
+  const [listOfCursor, after, end, size, offset, id] = fields;
+  if (listOfCursor !== list) {
+    throw codedError(
+      'CURSOR_INVALID',
+      'This cursor belongs to another list, or to this list with other filters. Use a cursor of the same field with the same filters.',
+    );
+  }
+  return { after, end, size, offset, id };
+}
+
+type Fields = [
+  list: string,
+  after: string | null,
+  end: string | null,
+  size: number,
+  offset: number,
+  id: string | null,
+];
+
+function readFields(cursor: string): Fields | undefined {
+  if (cursor.length > MAX_LENGTH || !/^[\w-]+$/.test(cursor)) return undefined;
+  const bytes = Buffer.from(cursor, 'base64url');
+  const sumAt = bytes.length - CHECKSUM_BYTES;
+  if (sumAt < 2 || bytes[0] !== VERSION) return undefined;
+  if (bytes.readUInt32BE(sumAt) !== crc32(bytes.subarray(0, sumAt))) return undefined;
+  try {
+    const fields: unknown = JSON.parse(bytes.toString('utf8', 1, sumAt));
+    return isFields(fields) ? fields : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isFields(fields: unknown): fields is Fields {
+  if (!Array.isArray(fields) || fields.length !== 6) return false;
+  const [list, after, end, size, offset, id] = fields as unknown[];
+  return (
+    typeof list === 'string' &&
+    [after, end, id].every((field) => field === null || typeof field === 'string') &&
+    isCount(size) &&
+    isCount(offset) &&
+    offset < size
+  );
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_PAGE_SIZE;
+}
