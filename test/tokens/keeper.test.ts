@@ -42,7 +42,7 @@ test('a pair that another process saves while this one reports an expired token 
   expect(world.sent).toEqual([]);
 });
 
-describe('during a refresh that gets its answer after 100 s', () => {
+describe('during a slow refresh', () => {
   test('the access token before it is given at once', async () => {
     const world = worldOf(answeredAfter(100_000));
     await world.put(importOf('1'));
@@ -68,6 +68,17 @@ describe('during a refresh that gets its answer after 100 s', () => {
     expect(world.sent).toHaveLength(1);
   });
 
+  test('a caller whose token the refresh has ended gets the new one', async () => {
+    const world = worldOf(answeredAfter(5_000));
+    await world.put(importOf('1'));
+    const keeper = await world.start();
+    await world.time.pass(1_000);
+    const next = keeper.afterRefusal(await keeper.token(), 'token_revoked', 0);
+    await world.time.pass(5_000);
+    expect(await next).toMatchObject({ generation: 2 });
+    expect(world.sent).toHaveLength(1);
+  });
+
   test('a stop waits for its pair, and for nothing else', async () => {
     const world = worldOf(answeredAfter(100_000));
     await world.put(importOf('1'));
@@ -78,6 +89,38 @@ describe('during a refresh that gets its answer after 100 s', () => {
     expect(await closed).toBeCloseTo(100_000, -2);
     expect(await world.state()).toMatchObject({ generation: 2 });
   });
+});
+
+test('after a refresh without an answer, any refusal of the access token sends the refresh token once more', async () => {
+  const answers: Exchange[] = [
+    { kind: 'unclear', why: 'cut', answer: null },
+    { kind: 'granted', pair: pairOf('2') },
+  ];
+  const world = worldOf(async () => answers.shift()!);
+  await world.put(importOf('1'));
+  const keeper = await world.start();
+  await world.time.pass(HOUR);
+  expect(keeper.health()!.troubles).toEqual(['uncertain']);
+  expect(world.sent).toHaveLength(1);
+  const next = await keeper.afterRefusal(await keeper.token(), 'token_revoked', 0);
+  expect(next).toEqual({ value: 'access-2', generation: 2 });
+  expect(world.sent).toHaveLength(2);
+});
+
+test('a token that is refused as expired and was never accepted is renewed after 30 s, and the next one after a minute', async () => {
+  const world = worldOf();
+  await world.put(() => ({ next: exchanged(), result: undefined }));
+  const keeper = await world.start();
+  for (const patience of [30_000, 60_000]) {
+    await world.time.pass(patience - 5_000);
+    const refused = await keeper.token();
+    expect(await keeper.afterRefusal(refused, 'token_expired', 3)).toBeUndefined();
+    await world.time.pass(6_000);
+    expect(await keeper.afterRefusal(refused, 'token_expired', 3)).toMatchObject({
+      generation: refused.generation + 1,
+    });
+  }
+  expect(world.sent).toHaveLength(2);
 });
 
 describe('a token link', () => {
