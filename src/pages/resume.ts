@@ -14,7 +14,7 @@ import { CursorRefusedError, ReadPage } from './page.ts';
  *     as it was         after -> a b c d e f -> end
  *     longer now        after -> a b c d e f g h        records 0 to 3 are dropped
  *     shorter now       after -> a b -> c d -> e f      read on until the former position of `d` is passed
- *     pushed back       after -> x a b -> c d e         and one page further
+ *     pushed back       after -> x a b -> c d e         and a page further
  *     gone              after -> a b c e f              nothing is dropped: `a` to `c` repeat, and nothing is skipped
  *
  * If `d` was the last record of its page, the service's own `end` leads there with one request, as for its other
@@ -94,7 +94,8 @@ export interface Located<R> {
 }
 
 /**
- * Looks for a record in its page, from the start of the page to its former position, and in one page more.
+ * Looks for a record in its page, from the start of the page to its former position, and as far behind that as a page
+ * reaches.
  *
  * @param more the number of records needed behind it
  */
@@ -103,19 +104,19 @@ export async function locate<R>(
   position: Position,
   more: number,
 ): Promise<Located<R>> {
+  const { offset } = position;
   const read: ReadPage<R>[] = [];
   let count = 0;
   for (let after = position.after; ;) {
-    const isPast = count > position.offset;
-    const records = isPast ? Infinity : position.offset + 1 - count + more;
+    const records = count > offset ? Infinity : offset + 1 - count + more;
     const page = await unlessRefused(readPage(list, after, records));
     if (page instanceof CursorRefusedError) return { read, refused: page };
     read.push(page);
     count += page.ids.length;
     const next = nextCursor(page);
-    const located =
-      count > position.offset || next === undefined ? recordIn(read, position) : undefined;
-    if (located || isPast || next === undefined) return located ?? { read };
+    const located = count > offset || next === undefined ? recordIn(read, position) : undefined;
+    const isFar = count > offset + list.size.limit;
+    if (located || isFar || next === undefined) return located ?? { read };
     after = next;
   }
 }
