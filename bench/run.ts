@@ -11,6 +11,7 @@ import { latency } from './benchmarks/latency.ts';
 import { pages } from './benchmarks/pages.ts';
 import { start } from './benchmarks/start.ts';
 import { streaming } from './benchmarks/streaming.ts';
+import { walks } from './benchmarks/walks.ts';
 import { wholeLists } from './benchmarks/whole-lists.ts';
 import { installPeers } from './install-peers.ts';
 import { printRows, verdict, type Benchmark, type Row } from './report.ts';
@@ -21,6 +22,7 @@ const benchmarks: Record<string, Benchmark> = {
   latency,
   'whole-lists': wholeLists,
   drains,
+  walks,
   crowds,
   start,
   streaming,

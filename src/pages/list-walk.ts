@@ -1,8 +1,9 @@
 import type { Pace } from './pace.ts';
 import type { FetchPage, ReadPage } from './page.ts';
-import { IndexBuilder, OVERLAP, type PageIndexes } from './page-index.ts';
+import { IndexBuilder, OVERLAP, type PageIndex, type PageIndexes } from './page-index.ts';
 import type { PageSize } from './page-size.ts';
-import { walk, type WalkedPages } from './walk.ts';
+import { walkInParallel } from './parallel-walk.ts';
+import { Seen, walk, type WalkedPages } from './walk.ts';
 
 /** A list of the service, with its filters and one selection. */
 export interface PagedList<R = unknown> {
@@ -31,13 +32,30 @@ export interface ListWalkOptions<R = unknown> {
  * @throws DRAIN_STALLED; CursorRefusedError or PageFailedError of a page that the walk cannot do without; what else
  *   `fetchPage` throws
  */
-export function walkList<R>(list: PagedList<R>, options: ListWalkOptions<R>): WalkedPages<R> {
-  const { after, start, records } = options;
-  const size = () => (records === undefined ? overlapping(list.size.limit) : list.size.limit);
+export async function* walkList<R>(
+  list: PagedList<R>,
+  { after, start, records }: ListWalkOptions<R>,
+): WalkedPages<R> {
+  const { name, indexes, pace } = list;
   const fetchPage = list.size.fetching(list.fetchPage);
-  if (after !== null || start || records !== undefined)
-    return walk(fetchPage, { after, start, records, size });
-  return indexing(list, (onPage) => walk(fetchPage, { after, size, onPage }));
+  const limit = () => list.size.limit;
+  // The last pages of a list, and a few records, are one request each way.
+  const isWhole = after === null && !start && records === undefined;
+  const builder = isWhole ? new IndexBuilder() : undefined;
+  const keep = isWhole ? indexes.begin(name) : undefined;
+  const onPage = builder && ((page: ReadPage<R>) => builder.add(page));
+  const seen = new Seen();
+
+  const index = indexes.get(name);
+  if (index && canReadAhead(index, limit(), records)) {
+    const part = { after, start, records: records ?? Infinity };
+    yield* walkInParallel(fetchPage, { ...part, index, limit, pace, seen, onPage });
+  } else {
+    const size = () => (isWhole ? overlapping(limit()) : limit());
+    yield* walk(fetchPage, { after, start, records, size, seen, onPage });
+  }
+  // Not reached if the walk fails or its reader leaves.
+  keep?.(builder?.finish(limit()));
 }
 
 /** Smaller pages would consist mostly of overlap, so they are read one after the other. */
@@ -47,12 +65,9 @@ function overlapping(limit: number): number {
   return limit < SMALLEST_LIMIT ? limit : limit - OVERLAP;
 }
 
-async function* indexing<R>(
-  list: PagedList<R>,
-  begin: (onPage: (page: ReadPage<R>) => void) => WalkedPages<R>,
-): WalkedPages<R> {
-  const keep = list.indexes.begin(list.name);
-  const builder = new IndexBuilder();
-  yield* begin((page) => builder.add(page));
-  keep(builder.finish(list.size.limit));
+function canReadAhead({ pages }: PageIndex, limit: number, records = Infinity): boolean {
+  if (limit < SMALLEST_LIMIT || pages.length < 2 || records <= limit) return false;
+  // Pages that begin a full page apart do not overlap: the limit is smaller now, or the service rounds it up.
+  const overlaps = pages.filter(({ count }) => count < limit);
+  return overlaps.length >= pages.length / 2;
 }

@@ -21,6 +21,8 @@ export interface Page<R = unknown> {
    * a service may return more of them (a least page, a size rounded up) or fewer (hidden records).
    */
   readonly size: number;
+  /** The memory that it takes, if known: fewer large pages are kept and read ahead. Default: 0. */
+  readonly bytes?: number;
 }
 
 /**
@@ -62,6 +64,7 @@ export class ReadPage<R = unknown> implements Page<R> {
   readonly hasNextPage: boolean;
   readonly endCursor: string | null;
   readonly size: number;
+  readonly bytes: number;
   #identities: Identities | undefined;
 
   constructor(after: string | null, page: Page<R>) {
@@ -71,6 +74,7 @@ export class ReadPage<R = unknown> implements Page<R> {
     this.hasNextPage = page.hasNextPage;
     this.endCursor = page.endCursor;
     this.size = page.size;
+    this.bytes = page.bytes ?? 0;
   }
 
   /** Hashed when first needed: most connections are one page, whose ids nobody compares. */

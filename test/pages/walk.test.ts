@@ -1,0 +1,300 @@
+import fc from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { walkList, type PagedList } from '../../src/pages/list-walk.ts';
+import { CursorRefusedError, PageFailedError, type Page } from '../../src/pages/page.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { KINDS, ModelService, type Change, type Traits } from './model-service.ts';
+import { WalkWorld } from './walk-world.ts';
+import { worstInSequence } from './worst-in-sequence.ts';
+
+describe.each(KINDS)('over %s cursors', (kind) => {
+  test('of a list that changes during the walk, no more records are lost than by a walk page by page', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, meanwhile, async (past, changes) => {
+        const { length, limit, concurrency, between, choices } = past;
+        const service = new ModelService({ kind, length, limit });
+        const world = new WalkWorld(service, concurrency);
+        let turn = 0;
+        const choose = () => choices[(turn += 1) % choices.length]!;
+        await world.walk(choose);
+        for (const change of between) service.apply(change);
+        const before = service.copy();
+
+        const { serials, error } = await world.walk(choose, { after: null }, { changes });
+        const worst = worstInSequence(
+          before,
+          changes.toSorted((a, b) => a.after - b.after).map(({ change }) => change),
+        );
+        if (error || worst === 'fails') {
+          expect(worst).toBe('fails');
+          return;
+        }
+        expect(new Set(serials).size).toBe(serials.length);
+        const lost = service.stillSince(before.changes).filter((each) => !serials.includes(each));
+        expect(lost.length).toBeLessThanOrEqual(worst);
+        if (kind === 'key') expect(lost).toEqual([]);
+      }),
+      { numRuns: randomRuns(200), examples: [removedUnderTwoPages] },
+    );
+  });
+
+  test('a second walk reads several pages at the same time, and returns the list as it is now', async () => {
+    const world = new WalkWorld(new ModelService({ kind, length: 500, limit: 20 }), 4);
+    await world.walk();
+    expect(world.held.maxInFlight).toBe(1);
+    const first = world.held.requests;
+    world.service.apply({ do: 'insert', at: 100, count: 1 });
+    expect((await world.walk()).serials).toEqual(world.service.shown);
+    expect(world.held.maxInFlight).toBe(4);
+    expect(world.held.requests - first).toBeLessThanOrEqual(first + 1);
+  });
+});
+
+const position = fc.nat(80);
+const count = fc.constantFrom(1, 1, 2, 9);
+const at = fc.oneof(fc.constant(0), position);
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ do: fc.constant('insert' as const), at, count }),
+  fc.record({ do: fc.constant('remove' as const), at: position, count }),
+  fc.record({ do: fc.constant('move' as const), from: position, to: position }),
+);
+const newLimit = fc.record({
+  do: fc.constant('limit' as const),
+  to: fc.integer({ min: 1, max: 16 }),
+});
+const history = fc.record({
+  length: fc.nat(70),
+  limit: fc.oneof(fc.integer({ min: 10, max: 16 }), fc.integer({ min: 1, max: 9 })),
+  concurrency: fc.integer({ min: 1, max: 5 }),
+  between: fc.array(
+    fc.oneof({ weight: 8, arbitrary: anyChange }, { weight: 1, arbitrary: newLimit }),
+    {
+      maxLength: 9,
+    },
+  ),
+  choices: fc.array(fc.nat(30), { minLength: 1, maxLength: 40 }),
+});
+const meanwhile = fc.array(fc.record({ change: anyChange, after: fc.nat(25) }), {
+  minLength: 1,
+  maxLength: 2,
+});
+
+/** Over position cursors, reading on from both pages that were read before the removal once lost its records twice. */
+const removedUnderTwoPages: [PastOf<typeof history>, PastOf<typeof meanwhile>] = [
+  {
+    length: 34,
+    limit: 16,
+    concurrency: 1,
+    between: [
+      { do: 'limit', to: 2 },
+      { do: 'insert', at: 0, count: 1 },
+    ],
+    choices: [0],
+  },
+  [
+    { change: { do: 'remove', at: 0, count: 9 }, after: 3 },
+    { change: { do: 'insert', at: 22, count: 1 }, after: 3 },
+  ],
+];
+
+type PastOf<A> = A extends fc.Arbitrary<infer T> ? T : never;
+
+test('one page is in flight while the reader works, and never more', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 50, limit: 5 }), 1);
+  let read = 0;
+  for await (const _ of readAtOnce(world)) {
+    read += 1;
+    await setImmediate();
+    expect(world.held.requests).toBe(Math.min(read + 1, 10));
+  }
+});
+
+test('a reader who leaves ends the requests in flight, and no further one is sent', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 10 }), 4);
+  await world.walk();
+  for (const inFlight of [4, 1]) {
+    const pages = walkList(world.list, { after: null });
+    const first = pages.next();
+    await setImmediate();
+    world.held.answerOne(0);
+    await first;
+    await setImmediate();
+    expect(world.held.inFlight).toBe(inFlight);
+    const { requests, aborted } = world.held;
+    await pages.return();
+    await setImmediate();
+    expect(world.held.aborted).toBe(aborted + inFlight);
+    expect(world.held.requests).toBe(requests);
+    expect(world.held.inFlight).toBe(0);
+    world.list.indexes.drop('letters');
+  }
+});
+
+test('a page that fails while the reader works fails the walk later, and does not end the process', async () => {
+  const list = listOf((after) =>
+    after === null
+      ? Promise.resolve(page(['a'], 'b'))
+      : Promise.reject(new PageFailedError('gone')),
+  );
+  const pages = walkList(list, { after: null });
+  await pages.next();
+  await setImmediate();
+  await expect(pages.next()).rejects.toThrow('gone');
+});
+
+test('a walk reads no more pages than it needs', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 60, limit: 10 }), 1);
+  for (const [records, requests] of [
+    [1, 1],
+    [10, 1],
+    [11, 2],
+    [60, 6],
+    [100, 6],
+  ] as const) {
+    const before = world.held.requests;
+    const { serials } = await world.walk(undefined, { after: null, records });
+    expect(serials).toEqual(world.service.shown.slice(0, records));
+    expect(world.held.requests - before).toBe(requests);
+  }
+});
+
+test.each<[string, Page[]]>([
+  ['no cursor', [page(['a'], null)]],
+  ['the same cursor, and no new record', [page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x')]],
+  ['the same cursor, and records without ids', [page(['a'], 'x'), page([null], 'x')]],
+  ['the same cursor, and ids that repeat', [page(['a'], 'x'), page(['b', 'b'], 'x')]],
+  ['a cursor that was seen before', [page(['a'], 'x'), page(['b'], 'y'), page([], 'x')]],
+])('a list whose next page has %s ends with DRAIN_STALLED', async (_, pages) => {
+  let requests = 0;
+  const fetchPage = async () => pages[(requests += 1) - 1]!;
+  const walked = collect(listOf(fetchPage));
+  await expect(walked).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  expect(requests).toBe(pages.length);
+});
+
+test('a list that repeats itself under ever new cursors ends with DRAIN_STALLED', async () => {
+  let cursor = 0;
+  const fetchPage = async () => page(['a'], String((cursor += 1)));
+  const walked = collect(listOf(fetchPage));
+  await expect(walked).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  expect(cursor).toBeLessThan(2_000);
+});
+
+test.each<[string, Page[], (string | null)[]]>([
+  [
+    'empty pages with a moving cursor are skipped',
+    [page([], 'x'), page(['a'], 'y'), page([], null)],
+    ['a'],
+  ],
+  [
+    'a record that two pages have is returned once',
+    [page(['a', 'b'], 'x'), page(['b', 'c'], null)],
+    ['a', 'b', 'c'],
+  ],
+  [
+    'records without ids are returned as they come',
+    [page([null, 'a'], 'x'), page([null, 'a'], null)],
+    [null, 'a', null],
+  ],
+  [
+    'once an id occurs twice in a page, no record is dropped',
+    [page(['a', 'b'], 'x'), page(['c', 'c'], 'y'), page(['b', 'c'], null)],
+    ['a', 'b', 'c', 'c', 'b', 'c'],
+  ],
+])('%s', async (_, pages, expected) => {
+  let requests = 0;
+  const last = pages.at(-1)!;
+  const all = [...pages.slice(0, -1), { ...last, hasNextPage: false }];
+  expect(await collect(listOf(async () => all[(requests += 1) - 1]!))).toEqual(expected);
+});
+
+test('a walk continues behind a page read ahead whose cursor the service refuses now', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'record', length: 300, limit: 20 }), 4);
+  await world.walk();
+  // The pages begin behind every eighteenth record.
+  for (const removed of [233, 143, 53])
+    world.service.apply({ do: 'remove', at: removed, count: 1 });
+  const { serials, error } = await world.walk();
+  expect(error).toBeUndefined();
+  expect(serials).toEqual(world.service.shown);
+});
+
+test('a refused cursor at which a walk begins is refused to its reader', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'record', length: 30, limit: 10 }), 1);
+  const { error } = await world.walk(undefined, { after: '99' });
+  expect(error).toBeInstanceOf(CursorRefusedError);
+});
+
+test('a walk finds its position after a thousand pages before it were removed at once', async () => {
+  const service = new ModelService({ kind: 'position', length: 17_600, limit: 10 });
+  const world = new WalkWorld(service, 5, { maxIds: 100_000 });
+  await world.walk();
+  const removal: Change = { do: 'remove', at: 0, count: 8_250 };
+  const { serials } = await world.walk(undefined, undefined, {
+    changes: [{ change: removal, after: 2_120 }],
+  });
+  const walked = new Set(serials);
+  expect(service.shown.filter((serial) => !walked.has(serial))).toEqual([]);
+});
+
+test.each([0, 9])(
+  'a service that goes down after %i pages gets few more requests than from a walk page by page',
+  async (after) => {
+    const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 10 }), 4);
+    await world.walk();
+    const before = world.held.requests;
+    const failure = { after, answers: Infinity };
+    const { serials, error } = await world.walk(undefined, undefined, { failure });
+    expect(error).toBeInstanceOf(PageFailedError);
+    expect(serials).toEqual(world.service.shown.slice(0, serials.length));
+    // Those in flight, those sent before three had failed, and one for which the reader waits.
+    expect(world.held.requests - before).toBeLessThanOrEqual(after + 2 * 4);
+  },
+);
+
+test.each<[string, Partial<Traits>]>([
+  ['cuts pages without saying so', { reports: false }],
+  ['rounds sizes up', { sizing: 'rounded' }],
+])('a list of which the service %s is read at little more cost', async (_, traits) => {
+  const world = new WalkWorld(
+    new ModelService({ kind: 'key', length: 2_000, limit: 20, ...traits }),
+    4,
+    {
+      usual: 50,
+    },
+  );
+  await world.walk();
+  const first = world.held.requests;
+  expect((await world.walk()).serials).toEqual(world.service.shown);
+  expect(world.held.requests - first).toBeLessThanOrEqual(1.5 * first);
+});
+
+function page(ids: (string | null)[], endCursor: string | null): Page {
+  return { records: ids, ids, hasNextPage: true, endCursor, size: 50 };
+}
+
+function listOf(fetchPage: PagedList['fetchPage']): PagedList {
+  return {
+    ...new WalkWorld(new ModelService({ kind: 'key', length: 0, limit: 50 }), 1).list,
+    fetchPage,
+  };
+}
+
+async function collect(list: PagedList): Promise<unknown[]> {
+  const records: unknown[] = [];
+  for await (const { page: read, offsets } of walkList(list, { after: null })) {
+    records.push(...offsets.map((offset) => read.records[offset]));
+  }
+  return records;
+}
+
+/** A walk whose requests are answered in the next turn. */
+async function* readAtOnce({ list, held }: WalkWorld) {
+  const fetchPage: PagedList<number>['fetchPage'] = (...request) => {
+    const answer = held.fetchPage(...request);
+    held.answerOne(0);
+    return answer;
+  };
+  yield* walkList({ ...list, fetchPage }, { after: null });
+}
