@@ -1,7 +1,6 @@
-import type { ExecutionRequest } from '@graphql-tools/utils';
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import type { Dispatcher } from 'undici';
+import { executeWith } from './answers/answer-reader.ts';
 import { createAnswerBudget } from './memory/answer-budget.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, withFieldScopes, type Config } from './config.ts';
@@ -24,7 +23,6 @@ import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { RequestMemory } from './memory/byte-limit.ts';
-import type { ServiceExecutor } from './service/request.ts';
 import type { Additions } from './stitching/additions.ts';
 import { delegations } from './stitching/delegations.ts';
 import { stitchedPlan } from './stitching/stitched-plan.ts';
@@ -35,7 +33,8 @@ import { createTokenKeeper, type TokenKeeper } from './tokens/keeper.ts';
 import { readLink } from './tokens/link.ts';
 import { proxyAgent, tokenService } from './tokens/service.ts';
 import type { TokenStore } from './tokens/store.ts';
-import { createServiceExecutor } from './upstream/executor.ts';
+import { graphqlToolsExecutor } from './upstream/executor.ts';
+import { openUpstream, type SendToService } from './upstream/upstream.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -55,7 +54,7 @@ export interface GatewayParts {
   readonly sandbox?: { readonly idOfPerson: string } | undefined;
   /** Whether others send requests, besides the program around the gateway. Default: true. */
   readonly hasCallers?: boolean | undefined;
-  /** Returns the proxy for a URL; undefined: no proxy. */
+  /** Returns the proxy for the key set of an issuer; undefined: no proxy. */
   readonly proxyFor?: (url: string) => string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -69,8 +68,8 @@ interface LocalTokens {
   readonly emergency?: Emergency | undefined;
   /** Names this process in the audit trail of the tokens. */
   readonly by?: string;
-  /** Opens the connections of token requests. Default: without a proxy. */
-  readonly http?: Dispatcher | undefined;
+  /** The environment variables that name the proxies to the service. Default: none. */
+  readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
 export type Gateway = Awaited<ReturnType<typeof createGateway>>;
@@ -85,19 +84,18 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 export async function createGateway(parts: GatewayParts & LocalTokens) {
   const { config, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
-  const { proxyFor = () => undefined } = parts;
+  const { proxyFor = () => undefined, proxies = {} } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
   // Parts that may throw are created first, so that nothing is running when one of them throws. They use `planner`,
   // `tokens`, `upstream` and `plans`, which are declared below, only once all of these exist.
-  const execute = ((request: ExecutionRequest) => upstream.execute(request)) as ServiceExecutor;
+  const send: SendToService = (request, sender) => upstream.send(request, sender);
   const served =
     parts.served ??
     serveSnapshot(parts.snapshot, config, {
       overrides: parts.overrides,
-      executor: execute,
+      executor: graphqlToolsExecutor(send),
       hasAdditions: parts.additions !== undefined,
     });
-  const { snapshot } = served;
   const added = withAdditions(served, parts.additions, {
     executor: delegations(served.schema, (request) => plans.delegate(request)),
     callerOf: (context) => planner.callWith(context)?.origin.caller,
@@ -107,18 +105,19 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);
   const callers = createCallerBudgets(config.pagesPerMinute, clock);
+  const reading = telemetry.reading({
+    drains: () => planner.drainLoad,
+    answers: () => budget.load,
+    requestBytes: () => memory.bytes,
+  });
   const planner = createPlanner({
     ...config,
     fieldScopes: 'reject',
     served,
     offered,
     callers,
-    execute,
-    telemetry: telemetry.reading({
-      drains: () => planner.drainLoad,
-      answers: () => budget.load,
-      requestBytes: () => memory.bytes,
-    }),
+    execute: executeWith(send, reading.answerRead),
+    telemetry: reading,
     budget,
     drains: { ...config, clock, tokenSet: () => tokens?.set },
   });
@@ -128,14 +127,14 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     parts.trustedDocuments === undefined
       ? undefined
       : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: offered.schema });
-  const service = { baseUrl, agent, proxy: proxyFor(baseUrl) };
   // Once everything else is valid: a mistake must not cost a token exchange.
   const tokens = await keepTokens(parts, telemetry);
   const upstreamTelemetry = telemetry.upstream(() => upstream.load);
-  const upstream = createServiceExecutor({
-    ...service,
+  const upstream = openUpstream({
+    baseUrl,
+    agent,
+    connect: (options) => proxyAgent(proxies, options),
     concurrency: config.upstreamConcurrency,
-    fields: Object.keys(snapshot.getQueryType()?.getFields() ?? {}).length,
     timeoutMs: config.upstreamTimeoutMs,
     // Callers who may explore the schema may see details of failures.
     tellsRequestIds: config.introspection,
@@ -305,17 +304,17 @@ const SCOPES_WITHOUT_CREDENTIALS =
  * @throws Error with a message for the operator, if the store cannot be read, or belongs to another service
  */
 export async function createManagedExecutor(
-  parts: Pick<GatewayParts, 'config' | 'proxyFor' | 'clock' | 'log'> & LocalTokens,
+  parts: Pick<GatewayParts, 'config' | 'clock' | 'log'> & LocalTokens,
 ) {
-  const { config, clock, log } = parts;
+  const { config, proxies = {}, clock, log } = parts;
   const { recruitingUrl: baseUrl, agent } = config;
   const telemetry = createTelemetry({ version: VERSION, log });
   const tokens = await keepTokens(parts, telemetry);
   const upstreamTelemetry = telemetry.upstream(() => upstream.load);
-  const upstream = createServiceExecutor({
+  const upstream = openUpstream({
     baseUrl,
     agent,
-    proxy: parts.proxyFor?.(baseUrl),
+    connect: (options) => proxyAgent(proxies, options),
     concurrency: config.upstreamConcurrency,
     timeoutMs: config.upstreamTimeoutMs,
     tellsRequestIds: config.introspection,
@@ -326,7 +325,7 @@ export async function createManagedExecutor(
     telemetry: upstreamTelemetry,
   });
   return {
-    execute: upstream.execute,
+    execute: graphqlToolsExecutor(upstream.send),
     /** Ends all requests, after the newest token pair is safe. */
     close: async () => {
       await tokens.close();
@@ -342,13 +341,14 @@ async function keepTokens(
     store,
     emergency = NO_EMERGENCY,
     by = 'gateway',
-    http = proxyAgent({}),
+    proxies = {},
     clock,
     log,
   }: Pick<GatewayParts, 'config' | 'clock' | 'log'> & LocalTokens,
   telemetry: Pick<Telemetry, 'tokens'>,
 ): Promise<TokenKeeper> {
   const { recruitingUrl: serviceUrl, agent, tokenLink } = config;
+  const http = proxyAgent(proxies);
   let keeper: TokenKeeper | undefined;
   const onExchange = telemetry.tokens(() => keeper?.health());
   keeper = await createTokenKeeper({

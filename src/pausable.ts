@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Clock } from './clock.ts';
 
 /**
  * Work on something large. It yields about every `STEP` bytes; the code that runs it decides whether the event loop
@@ -18,19 +17,6 @@ export function atOnce<T>(work: Pausable<T>): T {
   }
 }
 
-/** Does all the work now if that takes a few milliseconds at most, otherwise the first part of it. */
-export function beginning<T>(work: Pausable<T>, clock: Clock): IteratorResult<undefined, T> {
-  const first = work.next();
-  if (first.done) return first;
-  const until = clock.elapsed() + BEGINNING_MS;
-  for (;;) {
-    const next = work.next();
-    if (next.done || clock.elapsed() >= until) return next;
-  }
-}
-
-const BEGINNING_MS = 5;
-
 /**
  * Does the work in turns of the event loop, one step in each.
  *
@@ -43,10 +29,4 @@ export async function inTurns<T>(work: Pausable<T>, signal: AbortSignal): Promis
     if (done) return value;
     await nextTurn();
   }
-}
-
-/** Work that is already done. */
-// oxlint-disable-next-line require-yield -- nothing is left to pause in
-export function* inOneStep<T>(value: T): Pausable<T> {
-  return value;
 }

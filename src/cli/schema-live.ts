@@ -21,11 +21,13 @@ import {
   KINDS,
   type SchemaDifference,
 } from '../schema/live/compare-schemas.ts';
-import { introspect, type Execute } from '../schema/live/introspect.ts';
+import { introspect } from '../schema/live/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
-import { createServiceExecutor, type BearerTokens } from '../upstream/executor.ts';
-import { noTelemetry } from '../upstream/connections.ts';
+import { proxyAgent } from '../tokens/service.ts';
+import type { BearerTokens } from '../upstream/authorize.ts';
+import { noTelemetry } from '../upstream/telemetry.ts';
+import { openUpstream, type SendToService } from '../upstream/upstream.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
@@ -47,8 +49,8 @@ export async function schemaCheck(
   try {
     const { schemaPath, upstreamTimeoutMs } = config;
     const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
-    const report = await askService(terminal, upstreamTimeoutMs, async (execute, service) => {
-      const live = await introspect(execute, terminal.stop);
+    const report = await askService(terminal, upstreamTimeoutMs, async (send, service) => {
+      const live = await introspect(send, terminal.stop);
       return { service, snapshot: schemaPath, ...(await compareSchemas(snapshot, live)) };
     });
     terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
@@ -103,8 +105,8 @@ export async function schemaPull(
   const config = readSchemaConfig(terminal);
   const path = output ?? config.schemaPath;
   const before = readExisting(path, force, terminal);
-  const live = await askService(terminal, config.upstreamTimeoutMs, async (execute, service) => ({
-    ...(await introspect(execute, terminal.stop)),
+  const live = await askService(terminal, config.upstreamTimeoutMs, async (send, service) => ({
+    ...(await introspect(send, terminal.stop)),
     service,
   }));
   const difference = before && (await compareSchemas(before, live));
@@ -162,17 +164,17 @@ async function makeSureItServes(sdl: string, config: Config, terminal: Terminal)
 async function askService<Answer>(
   terminal: Terminal,
   timeoutMs: number,
-  request: (execute: Execute, service: string) => Promise<Answer>,
+  request: (send: SendToService, service: string) => Promise<Answer>,
 ): Promise<Answer> {
   return withReadTokens(terminal, async (read) => {
     const { state, store, config } = read;
     if (!state) throw noTokens(read);
     const baseUrl = state.service;
     const log = await commandLog(config, terminal);
-    const upstream = createServiceExecutor({
+    const upstream = openUpstream({
       baseUrl,
       agent: config.agent,
-      proxy: terminal.proxyFor(baseUrl),
+      connect: (options) => proxyAgent(terminal.env, options),
       concurrency: 1,
       timeoutMs,
       tokens: tokensOf(store, state),
@@ -184,7 +186,7 @@ async function askService<Answer>(
       },
     });
     try {
-      return await request(upstream.execute, new URL(baseUrl).host);
+      return await request(upstream.send, new URL(baseUrl).host);
     } catch (error) {
       throw terminal.stop.aborted
         ? new CommandError('Stopped before the service answered.')

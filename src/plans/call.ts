@@ -5,13 +5,9 @@ import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type BudgetOwner, type CallerBudgets } from '../paging/page-budget.ts';
 import { PAGES_PER_OPERATION } from '../paging/page.ts';
 import { Slots } from '../queue.ts';
-import {
-  keyOf,
-  ServiceRequest,
-  type OutgoingRequest,
-  type Sender,
-  type ServiceExecutor,
-} from '../service/request.ts';
+import type { Execute, ReadRequest } from '../answers/answer-reader.ts';
+import type { Sender } from '../upstream/request.ts';
+import { keyOf } from '../upstream/share.ts';
 
 /** The variables of a request to the gateway, as values and as the caller wrote them. */
 export interface CallVariables {
@@ -36,27 +32,9 @@ export interface Requester extends RequestOrigin {
 }
 
 /** One request of an operation to the service. */
-export interface UpstreamRequest<T> extends OutgoingRequest<T> {
-  /** Names how the answer is read, where the body does not say it: answers are shared as they were read. */
-  readonly key: string;
+export interface UpstreamRequest<T> extends ReadRequest<T> {
   /** Cost in pages. */
   readonly pages: number;
-}
-
-/**
- * Executes a request, and returns what its reader made of the answer. All callers who send the same request share that:
- * it must not be changed.
- */
-export function sendRequest<T>(
-  execute: ServiceExecutor,
-  request: UpstreamRequest<T>,
-  sender: Sender,
-): Promise<T> {
-  return execute(new ServiceRequest(request, sender)).then(readingOf);
-}
-
-function readingOf<T>({ reading }: { readonly reading: T }): T {
-  return reading;
 }
 
 /** Where a call comes from. */
@@ -75,7 +53,7 @@ export interface CallOrigin {
 
 /** Shared by all calls. */
 export interface CallParts {
-  readonly execute: ServiceExecutor;
+  readonly execute: Execute;
   readonly callers: CallerBudgets;
   /** Records that one operation may drain. */
   readonly drainMaxItems: number;
@@ -233,7 +211,7 @@ export class Call implements Requester {
   #request<T>(charged: ChargedRequest<T>): Promise<T> {
     if (!this.#isSharing) return this.#send(charged);
     const requests = (this.#whole.#requests ??= new Map());
-    const key = keyOf(charged.request);
+    const key = keyOf(charged.request.body + charged.request.key);
     const known = requests.get(key) as Promise<T> | undefined;
     if (known) return known;
     const sent = this.#sendInTurn(charged);
@@ -246,7 +224,7 @@ export class Call implements Requester {
   #send<T>({ request, budget }: ChargedRequest<T>, slots?: Slots): Promise<T> {
     const { signal, caller, cause } = this;
     budget.spend(request.pages);
-    return sendRequest(this.#parts.execute, request, {
+    return this.#parts.execute(request, {
       signal,
       caller,
       cause,

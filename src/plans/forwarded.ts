@@ -90,7 +90,6 @@ export function forwardedFields({
   };
   const requestOf = ({ variables }: Call, written = whole): UpstreamRequest<ForwardedAnswer> => ({
     kind: isQuery ? 'query' : 'mutation',
-    field: written.field,
     body: written.body(variables),
     key: written.key(variables),
     pages: written.pages(variables),

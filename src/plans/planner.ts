@@ -14,6 +14,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import type { ReadAs } from '../answers/answer-reader.ts';
 import { isOfService, ADDED_KEY_PREFIX } from '../answers/answer-errors.ts';
 import {
   collectFields,
@@ -164,7 +165,10 @@ export interface Planner {
   readonly drainLoad: { readonly running: number; readonly waiting: number };
 }
 
-export interface ReadingTelemetry extends PageTelemetry, SizeTelemetry, WalkTelemetry {}
+export interface ReadingTelemetry extends PageTelemetry, SizeTelemetry, WalkTelemetry {
+  /** Called for each GraphQL answer that was read. */
+  answerRead(how: ReadAs): void;
+}
 
 interface PlannerParts extends CallParts {
   readonly served: ServedSchema;

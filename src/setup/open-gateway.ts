@@ -11,7 +11,6 @@ import {
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
 import { createSealer } from '../tokens/seal.ts';
-import { proxyAgent } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import { StoreUnavailable, type TokenStore } from '../tokens/store.ts';
 import { emergencyFor, openTokenStore, storeProblem } from './custody.ts';
@@ -82,13 +81,12 @@ export async function openGateway(upstream: UpstreamParts, setup: Setup): Promis
 
 /** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
 export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
-  const { config, machine, log, closeAtEnd } = setup;
+  const { config, log, closeAtEnd } = setup;
   const { settings } = upstream;
   return closeAtEnd(
     await createManagedExecutor({
       config: { ...config, ...settings },
       ...tokenParts(upstream, setup),
-      proxyFor: machine.proxyFor,
       clock: systemClock,
       log,
     }),
@@ -97,7 +95,7 @@ export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
 
 function tokenParts({ store, emergency }: UpstreamParts, { machine }: Setup) {
   const { owner, env } = machine;
-  return { store, emergency, by: `${owner.host}/${owner.pid}`, http: proxyAgent(env) };
+  return { store, emergency, by: `${owner.host}/${owner.pid}`, proxies: env };
 }
 
 /** Reads the files that the settings name. @throws OperatorMistake */

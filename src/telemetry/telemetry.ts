@@ -13,12 +13,7 @@ import {
 } from '../http/exchange.ts';
 import type { ReadingTelemetry } from '../plans/planner.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/health.ts';
-import type { ReadAs } from '../upstream/read-response.ts';
-import type {
-  ReportedRequest,
-  UpstreamOutcome,
-  UpstreamTelemetry,
-} from '../upstream/connections.ts';
+import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
 
 interface TelemetryParts {
@@ -225,11 +220,6 @@ function upstreamTelemetry(
     help: 'Requests sent to the service, each attempt, by outcome: ok, graphql_error, left (all callers left), or an error code.',
     labelNames: ['outcome'],
   });
-  const answers = metrics.counter({
-    name: 'recruiting_upstream_answers_total',
-    help: 'GraphQL answers of the service, by how they were read: scanned as bytes, or general, value by value.',
-    labelNames: ['read'],
-  });
   const retries = metrics.counter({
     name: 'recruiting_upstream_retries_total',
     help: 'Requests that were sent again, by the error code of the attempt before.',
@@ -272,10 +262,6 @@ function upstreamTelemetry(
 
     answered(requestId: string | undefined): void {
       this.#requestId = requestId;
-    }
-
-    read(how: ReadAs): void {
-      answers(1, how);
     }
 
     ended(outcome: UpstreamOutcome, error?: GraphQLError): void {
@@ -360,6 +346,11 @@ function readingTelemetry(
     help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (all callers left), or an error code.',
     labelNames: ['kind', 'outcome'],
   });
+  const answersRead = metrics.counter({
+    name: 'recruiting_upstream_answers_total',
+    help: 'GraphQL answers of the service, by how they were read: scanned as bytes, or general, value by value.',
+    labelNames: ['read'],
+  });
   const pages = metrics.counter({
     name: 'recruiting_pages_read_total',
     help: 'Pages of lists requested from the service.',
@@ -390,6 +381,7 @@ function readingTelemetry(
     labelNames: ['list'],
   });
   return {
+    answerRead: (how) => answersRead(1, how),
     pageRead: (cause) => {
       pages(1);
       const cost = requestCause(cause)?.cost;

@@ -1,5 +1,5 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib';
-import { EnvHttpProxyAgent, type Dispatcher } from 'undici';
+import { EnvHttpProxyAgent, type Agent, type Dispatcher } from 'undici';
 import { parseJson, readPair, type Pair } from './pair.ts';
 import { LONGEST_PAUSE_MS } from './state.ts';
 
@@ -239,9 +239,13 @@ function reasonOf(error: unknown): string {
 }
 
 /** Opens connections as the environment says: HTTPS_PROXY, HTTP_PROXY, NO_PROXY. */
-export function proxyAgent(env: Readonly<Record<string, string | undefined>>): Dispatcher {
+export function proxyAgent(
+  env: Readonly<Record<string, string | undefined>>,
+  options: Agent.Options = {},
+): Dispatcher {
   const value = (name: string) => env[name.toLowerCase()] ?? env[name];
   return new EnvHttpProxyAgent({
+    ...options,
     httpProxy: withScheme(value('HTTP_PROXY')),
     httpsProxy: withScheme(value('HTTPS_PROXY')),
     noProxy: value('NO_PROXY') ?? '',

@@ -1,33 +1,18 @@
-import { Pool, ProxyAgent, type Dispatcher } from 'undici';
-import type { GraphQLError } from 'graphql';
-import type { Cause } from '../cause.ts';
+import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import { codedError, knownCode, PerhapsTooBig, type ErrorCode } from '../errors.ts';
+import { codedError, knownCode, PerhapsTooBig } from '../errors.ts';
 import { BodiesTooLarge, BodyParts, ByteLimit } from '../memory/byte-limit.ts';
-import { atOnce, beginning, inTurns, type Pausable } from '../pausable.ts';
-import { Slots } from '../queue.ts';
-import {
-  agentHeaders,
-  requestIdOfService,
-  type OutgoingRequest,
-  type Sender,
-} from '../service/request.ts';
-import type { BreakerTelemetry } from './breaker.ts';
-import {
-  MAX_RESPONSE_BYTES,
-  readResponse,
-  type HttpAnswer,
-  type ReadAs,
-  type UpstreamAnswer,
-  type UpstreamFailure,
-} from './read-response.ts';
+import type { Post, TokenRefusal } from './authorize.ts';
+import { LARGEST_ANSWER, readAnswer, type HttpAnswer } from './read-answer.ts';
+import type { Failure, OutgoingRequest, Outcome, Sender } from './request.ts';
+import type { ReportedRequest, UpstreamTelemetry } from './telemetry.ts';
 
 export interface ConnectionsParts {
   readonly baseUrl: string;
   /** The value of `User-Agent` and `Api-User-Agent`. */
   readonly agent: string;
-  /** The URL of the proxy to use; undefined: no proxy. */
-  readonly proxy?: string | undefined;
+  /** Opens the connections, through a proxy if there is one. */
+  readonly connect: (options: Agent.Options) => Dispatcher;
   /** The most requests in flight, each on a separate connection. */
   readonly concurrency: number;
   /** The most bytes of answers that are arriving at the same time. Default: no limit. */
@@ -37,232 +22,178 @@ export interface ConnectionsParts {
   /** Whether callers see the service's id of a failed request. Default: no. */
   readonly tellsRequestIds?: boolean | undefined;
   readonly clock: Clock;
-  readonly telemetry: UpstreamTelemetry;
+  readonly telemetry: Pick<UpstreamTelemetry, 'sending'>;
 }
-
-/** Receives what happens to requests to the service. */
-export interface UpstreamTelemetry extends BreakerTelemetry {
-  /** Called for each attempt. */
-  sending(cause: Cause | undefined): ReportedRequest;
-  /** Called for each failure after which a request is sent again. @param attempt how often it was sent so far */
-  retrying(cause: Cause | undefined, code: unknown, attempt: number): void;
-}
-
-export interface ReportedRequest {
-  /** Headers to send with the request. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** @param requestId the service's own id of the request */
-  answered(requestId: string | undefined): void;
-  /** Called for each GraphQL answer, before `ended`. */
-  read(how: ReadAs): void;
-  /** @param error why the answer was missing or unusable; contains nothing that the service wrote */
-  ended(outcome: UpstreamOutcome, error?: GraphQLError): void;
-}
-
-/** A label of metrics. `left`: all callers of the request left. */
-export type UpstreamOutcome = 'ok' | 'graphql_error' | 'left' | ErrorCode | 'OTHER';
-
-export const noTelemetry: UpstreamTelemetry = {
-  sending: () => ({ headers: {}, answered: () => {}, read: () => {}, ended: () => {} }),
-  retrying: () => {},
-  breakerOpened: () => {},
-  breakerClosed: () => {},
-};
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Opens the HTTP connections to the service. */
 export function openConnections(parts: ConnectionsParts) {
-  const { agent, timeoutMs, clock, telemetry, tellsRequestIds } = parts;
+  const { agent, concurrency, timeoutMs, telemetry } = parts;
   const { origin, pathname: path } = new URL(`${parts.baseUrl}/graphql`);
-  const pool = createPool(origin, parts);
-  const all = new ByteLimit(parts.maxArriving ?? Infinity);
-  const limits = { each: MAX_RESPONSE_BYTES, all };
-  // One at a time: while it is read, an answer takes several times its size.
-  const largeAnswers = new Slots(() => 1);
-
-  /** One request in flight: collects its answer, and ends the request at its timeout or when its callers have left. */
-  class SentRequest implements Dispatcher.DispatchHandler {
-    readonly #request: OutgoingRequest;
-    readonly #sender: Sender;
-    readonly #token: string;
-    readonly #reported: ReportedRequest;
-    readonly #answer = Promise.withResolvers<UpstreamAnswer>();
-    readonly #body: BodyParts;
-    readonly #timer: NodeJS.Timeout;
-    readonly #leave = () => {
-      this.#fail(this.#sender.signal.reason);
-      this.#controller?.abort(ABORTED);
-    };
-    #controller: Dispatcher.DispatchController | undefined;
-    #isOver = false;
-    #status = 0;
-    #headers: HttpAnswer['headers'] = {};
-    #requestId: string | undefined;
-
-    constructor(
-      request: OutgoingRequest,
-      sender: Sender,
-      token: string,
-      reported: ReportedRequest,
-    ) {
-      this.#request = request;
-      this.#sender = sender;
-      this.#token = token;
-      this.#reported = reported;
-      // A mutation has already been executed when its answer arrives, so its answer is not refused.
-      this.#body = new BodyParts(request.kind === 'mutation' ? { each: limits.each } : limits);
-      this.#timer = setTimeout(() => {
-        this.#settle(timedOut(timeoutMs));
-        this.#controller?.abort(ABORTED);
-      }, timeoutMs);
-      sender.signal.addEventListener('abort', this.#leave);
-    }
-
-    get answer(): Promise<UpstreamAnswer> {
-      return this.#answer.promise;
-    }
-
-    onRequestStart(controller: Dispatcher.DispatchController): void {
-      this.#controller = controller;
-      if (this.#isOver) controller.abort(ABORTED);
-    }
-
-    onResponseStart(
-      _controller: Dispatcher.DispatchController,
-      status: number,
-      headers: HttpAnswer['headers'],
-    ): void {
-      this.#status = status;
-      this.#headers = headers;
-      this.#requestId = requestIdOfService(headers, this.#token);
-      this.#reported.answered(this.#requestId);
-      if (status === 429 || status >= 500) this.#sender.onPressure?.();
-    }
-
-    onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
-      if (this.#isOver) return;
-      try {
-        this.#body.add(part);
-      } catch (error) {
-        const answer =
-          error instanceof BodiesTooLarge ? tooMuchArriving() : atOnce(this.#read(undefined));
-        this.#settle(answer);
-        controller.abort(ABORTED);
-      }
-    }
-
-    onResponseEnd(): void {
-      // All callers have left: do not read the answer.
-      if (this.#isOver) return;
-      clearTimeout(this.#timer);
-      const reading = this.#read(this.#body.compactBytes());
-      try {
-        const { done, value } = beginning(reading, clock);
-        if (done) this.#settle(value);
-        else void this.#goOn(reading);
-      } catch (error) {
-        this.#fail(error);
-      }
-    }
-
-    /** Reads the rest of a large answer, unless its callers leave. */
-    async #goOn(reading: Pausable<UpstreamAnswer>): Promise<void> {
-      const { signal } = this.#sender;
-      try {
-        this.#settle(await largeAnswers.run(() => inTurns(reading, signal), { signal }));
-      } catch (error) {
-        if (!this.#isOver) this.#fail(error);
-      }
-    }
-
-    onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-      this.#settle(unreachable(error));
-    }
-
-    #read(body: Buffer | undefined): Pausable<UpstreamAnswer> {
-      const answer = { status: this.#status, headers: this.#headers, body };
-      return readResponse(answer, { token: this.#token, now: clock.now, request: this.#request });
-    }
-
-    #settle(answer: UpstreamAnswer): void {
-      if (this.#isOver) return;
-      this.#end();
-      if (answer.kind === 'result') {
-        this.#reported.read(answer.readAs);
-        this.#reported.ended(answer.hasErrors ? 'graphql_error' : 'ok');
-        this.#answer.resolve(answer);
-        return;
-      }
-      if (answer.kind === 'unauthorized') this.#reported.ended('UPSTREAM_UNAUTHORIZED');
-      else this.#reported.ended(knownCode(answer.error.extensions['code']), answer.error);
-      this.#answer.resolve(tellsRequestIds ? { ...answer, requestId: this.#requestId } : answer);
-    }
-
-    /** Ends the request because all callers have left, or the reader of the answer failed. */
-    #fail(reason: unknown): void {
-      this.#end();
-      this.#reported.ended('left');
-      this.#answer.reject(reason);
-    }
-
-    #end(): void {
-      this.#isOver = true;
-      this.#body.drop();
-      clearTimeout(this.#timer);
-      this.#sender.signal.removeEventListener('abort', this.#leave);
-    }
-  }
-
-  return {
-    /**
-     * Sends a request once.
-     *
-     * @throws the abort reason of the sender's signal
-     */
-    post: (request: OutgoingRequest, sender: Sender, token: string): Promise<UpstreamAnswer> => {
-      // All callers may have left while the token was renewed.
-      sender.signal.throwIfAborted();
-      const reported = telemetry.sending(sender.cause);
-      const sent = new SentRequest(request, sender, token, reported);
-      const headers = {
-        ...reported.headers,
-        'content-type': 'application/json',
-        accept: 'application/json',
-        // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
-        'accept-encoding': 'identity',
-        authorization: `Bearer ${token}`,
-        ...agentHeaders(agent),
-      };
-      pool.dispatch({ origin, path, method: 'POST', headers, body: request.body }, sent);
-      return sent.answer;
-    },
-    close: () => pool.destroy(),
-  };
-}
-
-function createPool(origin: string, { proxy, concurrency, timeoutMs }: ConnectionsParts) {
-  const options = {
+  const http = parts.connect({
     connections: concurrency,
     pipelining: 1,
-    allowH2: false,
     // The timer of each request covers all of it.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
+  });
+  const arriving = new ByteLimit(parts.maxArriving ?? Infinity);
+
+  const post: Post = (request, sender, token) => {
+    // All callers may have left while the token was renewed.
+    sender.signal.throwIfAborted();
+    const reported = telemetry.sending(sender.cause);
+    const exchange = new Exchange(parts, arriving, { request, sender, token, reported });
+    const headers = {
+      ...reported.headers,
+      'content-type': 'application/json',
+      accept: 'application/json',
+      // Without this header any coding would be allowed (RFC 9110, section 12.5.3).
+      'accept-encoding': 'identity',
+      authorization: `Bearer ${token}`,
+      'user-agent': agent,
+      // The service documents it (interface, 4.3).
+      'api-user-agent': agent,
+    };
+    http.dispatch({ origin, path, method: 'POST', headers, body: request.body }, exchange);
+    return exchange.outcome;
   };
-  return proxy === undefined
-    ? new Pool(origin, options)
-    : new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true });
+
+  return { post, close: () => http.destroy() };
+}
+
+interface Sent {
+  readonly request: OutgoingRequest;
+  readonly sender: Sender;
+  readonly token: string;
+  readonly reported: ReportedRequest;
+}
+
+/** One request in flight: collects its answer, and ends the request at its timeout or when its callers have left. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #parts: ConnectionsParts;
+  readonly #sent: Sent;
+  readonly #body: BodyParts;
+  readonly #timer: NodeJS.Timeout;
+  readonly #ending = Promise.withResolvers<Outcome | TokenRefusal>();
+  #controller: Dispatcher.DispatchController | undefined;
+  #isOver = false;
+  #status = 0;
+  #headers: HttpAnswer['headers'] = {};
+  #requestId: string | undefined;
+
+  constructor(parts: ConnectionsParts, arriving: ByteLimit, sent: Sent) {
+    this.#parts = parts;
+    this.#sent = sent;
+    // A mutation has already been executed when its answer arrives, so that is not refused for lack of room.
+    const isQuery = sent.request.kind === 'query';
+    this.#body = new BodyParts({ each: LARGEST_ANSWER, ...(isQuery && { all: arriving }) });
+    const { timeoutMs } = parts;
+    this.#timer = setTimeout(() => this.#stop(timedOut(timeoutMs)), timeoutMs);
+    sent.sender.signal.addEventListener('abort', this.#leave);
+  }
+
+  get outcome(): Promise<Outcome | TokenRefusal> {
+    return this.#ending.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(ABORTED);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: HttpAnswer['headers'],
+  ): void {
+    this.#status = status;
+    this.#headers = headers;
+    this.#requestId = requestIdIn(headers, this.#sent.token);
+    this.#sent.reported.answered(this.#requestId);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
+    if (this.#isOver) return;
+    try {
+      this.#body.add(part);
+    } catch (error) {
+      this.#stop(error instanceof BodiesTooLarge ? tooMuchArriving() : this.#read(undefined));
+    }
+  }
+
+  onResponseEnd(): void {
+    if (!this.#isOver) this.#settle(this.#read(this.#body.compactBytes()));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#settle(unreachable(error));
+  }
+
+  #read(body: Buffer | undefined): Outcome | TokenRefusal {
+    const answer = { status: this.#status, headers: this.#headers, body };
+    return readAnswer(answer, this.#sent.token, this.#parts.clock.now());
+  }
+
+  #settle(outcome: Outcome | TokenRefusal): void {
+    if (this.#isOver) return;
+    this.#end();
+    const { reported, sender } = this.#sent;
+    if (outcome.kind === 'answer') {
+      reported.ended(outcome.hasErrors ? 'graphql_error' : 'ok');
+    } else {
+      const { error } = outcome.kind === 'failure' ? outcome : outcome.failure;
+      const code = knownCode(error.extensions['code']);
+      if (code === 'UPSTREAM_RATE_LIMITED' || this.#status >= 500) sender.onPressure?.();
+      reported.ended(code, error);
+      if (this.#parts.tellsRequestIds && this.#requestId !== undefined) {
+        error.extensions['serviceRequestId'] = this.#requestId;
+      }
+    }
+    this.#ending.resolve(outcome);
+  }
+
+  #stop(outcome: Outcome | TokenRefusal): void {
+    this.#settle(outcome);
+    this.#controller?.abort(ABORTED);
+  }
+
+  readonly #leave = (): void => {
+    const { sender, reported } = this.#sent;
+    this.#end();
+    reported.ended('left');
+    this.#ending.reject(sender.signal.reason);
+    this.#controller?.abort(ABORTED);
+  };
+
+  #end(): void {
+    this.#isOver = true;
+    this.#body.drop();
+    clearTimeout(this.#timer);
+    this.#sent.sender.signal.removeEventListener('abort', this.#leave);
+  }
 }
 
 /** Created once: a new error and its stack would cost more than the request that it ends. */
 const ABORTED = new DOMException('The request was aborted.', 'AbortError');
 
-function tooMuchArriving(): UpstreamFailure {
+/** Short, and without characters that have a meaning in a log, a terminal or JSON. */
+const HARMLESS = /^[\w.:/+=@-]{1,128}$/;
+
+/** Returns the service's id of a request, by which its support finds the request. */
+function requestIdIn(headers: HttpAnswer['headers'], token: string): string | undefined {
+  const id = headers['x-request-id'];
+  const isHarmless = typeof id === 'string' && HARMLESS.test(id) && !id.includes(token);
+  return isHarmless ? id : undefined;
+}
+
+const RETRY_SECONDS = 5;
+
+function tooMuchArriving(): Failure {
   return {
     kind: 'failure',
-    isTemporary: false,
     error: codedError(
       'RATE_LIMITED',
       'The answers of the recruiting service that are arriving are too large together. ' +
@@ -272,12 +203,9 @@ function tooMuchArriving(): UpstreamFailure {
   };
 }
 
-const RETRY_SECONDS = 5;
-
-function timedOut(timeoutMs: number): UpstreamFailure {
+function timedOut(timeoutMs: number): Failure {
   return {
     kind: 'failure',
-    isTemporary: false,
     error: codedError(
       'UPSTREAM_TIMEOUT',
       `The recruiting service did not answer within ${timeoutMs} ms. ` +
@@ -291,7 +219,7 @@ function timedOut(timeoutMs: number): UpstreamFailure {
 const CLOSED = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
 
 /** @param cause for the log only, because it may contain addresses */
-function unreachable(cause: Error & { readonly code?: unknown }): UpstreamFailure {
+function unreachable(cause: Error & { readonly code?: unknown }): Failure {
   const reason = typeof cause.code === 'string' ? cause.code : cause.name;
   const isClosed = CLOSED.has(reason);
   return {

@@ -78,7 +78,7 @@ test.each([
   async (query) => {
     for (const body of [
       '{"errors":[{"message":"You may not ask this.","extensions":{"code":"ACCESS_DENIED"}}]}',
-      '{"data":null,"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}],"extensions":{"cost":1}}',
+      '{"data":null,"errors":[{"message":"Closed","extensions":{"code":"CLOSED"}}],"extensions":{"cost":1}}',
     ]) {
       const { through, sent } = await expectPassedOn(body, query);
       expect(through.errors).toHaveLength(1);

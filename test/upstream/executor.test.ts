@@ -1,8 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
-import { inOneStep } from '../../src/pausable.ts';
-import { ServiceRequest } from '../../src/service/request.ts';
 import { after, honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
 import { cut, silence } from '../support/imitations/hostile-sockets.ts';
 import { fullService } from '../support/imitations/honest.ts';
@@ -171,59 +169,4 @@ test.each([
     { message: expect.stringContaining(words), extensions: { code: 'BAD_USER_INPUT' } },
   ]);
   expect(service.upstream.received).toEqual([]);
-});
-
-test('a request whose body is already written has a document and a result for code that reads them', async () => {
-  await using service = await startManagedExecutor();
-  const request = new ServiceRequest(
-    {
-      kind: 'query',
-      field: 'persons',
-      body: JSON.stringify({
-        query: print(PAGE),
-        operationName: 'Page',
-        variables: { first: 1 },
-      }),
-      read: (answer) => inOneStep(answer.get('data')?.raw),
-    },
-    {
-      signal: new AbortController().signal,
-      priority: 'interactive',
-      caller: 'test',
-      cause: undefined,
-    },
-  );
-  const { document, operationName, operationType, variables } = request;
-  expect(print(document)).toBe(print(PAGE));
-  expect({ operationName, operationType, variables }).toEqual({
-    operationName: 'Page',
-    operationType: 'query',
-    variables: { first: 1 },
-  });
-  const { reading, data, errors } = await service.execute(request);
-  expect({ data }).toEqual(ONE);
-  expect(errors).toBeUndefined();
-  expect(JSON.parse(reading!)).toEqual(data);
-});
-
-test('a request whose body is already written throws its failure', async () => {
-  await using service = await startManagedExecutor();
-  service.upstream.answer(text('<html>'));
-  const request = new ServiceRequest(
-    {
-      kind: 'query',
-      field: 'persons',
-      body: '{"query":"{ persons { items { id } } }"}',
-      read: () => inOneStep(undefined),
-    },
-    {
-      signal: new AbortController().signal,
-      priority: 'interactive',
-      caller: 'test',
-      cause: undefined,
-    },
-  );
-  await expect(service.execute(request)).rejects.toMatchObject({
-    extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
-  });
 });

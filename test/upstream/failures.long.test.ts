@@ -134,18 +134,18 @@ test.each([500, 502, 503, 504])('a %i that persists is UPSTREAM_BAD_RESPONSE', a
   await expectWorking(gateway);
 });
 
-test('an answer larger than 64 MB is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
+test('an answer larger than 8 MB is UPSTREAM_BAD_RESPONSE, and is not read to its end', async () => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(flood);
   const answer = await gateway.ask(PERSONS);
   expect(answer).toMatchObject(failed('UPSTREAM_BAD_RESPONSE'));
   expect(answer.errors![0]!.message).toContain(
-    'larger than 64 MB. Request fewer records or fields at a time.',
+    'larger than 8 MB. Request fewer records or fields at a time.',
   );
   const { over, connection } = gateway.upstream.received[0]!;
   expect(await over).toBe('cut');
   // What the service could send: the limit, and what is in buffers in between.
-  expect(connection.bytesWritten).toBeLessThan(96 * 1024 * 1024);
+  expect(connection.bytesWritten).toBeLessThan(40 * 1024 * 1024);
   expect(gateway.upstream.received).toHaveLength(1);
   await expectWorking(gateway);
 });

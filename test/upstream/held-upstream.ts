@@ -1,8 +1,7 @@
 import { systemClock, type Clock } from '../../src/clock.ts';
-import type { Json } from '../../src/json.ts';
-import { inOneStep, type Pausable } from '../../src/pausable.ts';
-import { ServiceRequest, type Sender } from '../../src/service/request.ts';
-import { createServiceExecutor, type Upstream } from '../../src/upstream/executor.ts';
+import type { Sender } from '../../src/upstream/request.ts';
+import { openUpstream, type Upstream } from '../../src/upstream/upstream.ts';
+import { proxyAgent } from '../../src/tokens/service.ts';
 import {
   startFakeUpstream,
   type FakeUpstream,
@@ -13,7 +12,7 @@ import {
 export interface HeldUpstream extends AsyncDisposable {
   readonly service: FakeUpstream;
   /** Sends a query that differs from others by its label. */
-  ask(label: string, sender?: Partial<Sender>, field?: string): Promise<Answered>;
+  ask(label: string, sender?: Partial<Sender>): Promise<Answered>;
   /** Labels of the requests, in the order of their arrival. */
   sent(): string[];
   /** Answers the requests with this label, also those to come. */
@@ -28,24 +27,19 @@ interface Answered {
 
 interface HeldUpstreamOptions {
   concurrency?: number;
-  fields?: number;
   clock?: Clock;
-  /** Reads all answers before JSON is made of them. */
-  scan?: (bytes: Buffer) => Pausable<undefined>;
 }
 
 export async function startHeldUpstream({
   concurrency = 16,
-  fields = 1,
   clock = systemClock,
-  scan,
 }: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
   const service = await startFakeUpstream();
-  const upstream = createServiceExecutor({
+  const upstream = openUpstream({
     baseUrl: service.url,
     agent: 'test',
+    connect: (options) => proxyAgent({}, options),
     concurrency,
-    fields,
     timeoutMs: 30_000,
     tokens: {
       token: () => Promise.resolve({ value: 'token' }),
@@ -67,21 +61,11 @@ export async function startHeldUpstream({
   });
   return {
     service,
-    ask: async (label, sender = {}, field = 'echo') => {
-      const request = {
-        kind: 'query',
-        field,
-        body: JSON.stringify({
-          query: `query ($label: String) { ${field}(label: $label) }`,
-          variables: { label },
-        }),
-        scan,
-        read: ({ raw }: Json) => inOneStep(JSON.parse(raw) as Answered),
-      } as const;
-      const { reading } = await upstream.execute(
-        new ServiceRequest<Answered>(request, { ...nobody(), ...sender }),
-      );
-      return reading;
+    ask: async (label, sender = {}) => {
+      const query = 'query ($label: String) { echo(label: $label) }';
+      const body = JSON.stringify({ query, variables: { label } });
+      const { text } = await upstream.send({ kind: 'query', body }, { ...nobody(), ...sender });
+      return JSON.parse(text) as Answered;
     },
     sent: () => service.received.map(({ body }) => labelOf(body)),
     load: () => upstream.load,

@@ -1,8 +1,8 @@
-/** Answers with plain lists of thousands of records, which are read with pauses. */
+/** Answers with plain lists of thousands of records. */
 import { expect, test } from 'vitest';
 import { buildSchema } from 'graphql';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { after, json, text } from '../support/imitations/scripted.ts';
+import { json, text } from '../support/imitations/scripted.ts';
 
 const SDL = `
   scalar JSON
@@ -70,29 +70,6 @@ test.each([
   // Compared as text, because comparing this many objects takes seconds.
   expect(JSON.stringify(answer.data.things) === JSON.stringify(expected)).toBe(true);
   expect(answer.errors ?? []).toMatchObject(errors);
-});
-
-test.each([
-  ['as scanners take it', JSON.stringify({ data: { things: sent } })],
-  ['indented', JSON.stringify({ data: { things: sent } }, null, 2)],
-  ['with its keys in another order', JSON.stringify({ data: { things: reversed } })],
-  ['with an error', JSON.stringify({ data: { things: sent }, errors: [ERROR] })],
-])('while a large answer is read, others are answered: %s', async (_, body) => {
-  await using gateway = await startGatewayOverFake({ schema: buildSchema(SDL) }, { snapshot: SDL });
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, text(body)), json({ data: { one: 1 } }));
-  const order: string[] = [];
-  const large = gateway.ask(THINGS).then(() => order.push('large'));
-  await upstream.arrived(1);
-  gate.resolve();
-  expect(await upstream.received[0]!.over).toBe('answered');
-  for (let i = 0; i < 4; i += 1) {
-    await gateway.ask('{ one }');
-    order.push('one');
-  }
-  await large;
-  expect(order).toEqual(['one', 'one', 'one', 'one', 'large']);
 });
 
 test('an answer with thousands of broken values reports the first of them, and that there are more', async () => {

@@ -1,16 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, refusal, text } from '../support/imitations/scripted.ts';
 import { silence, unfinished } from '../support/imitations/hostile-sockets.ts';
-import { startHeldUpstream } from './held-upstream.ts';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
 const ALL = '{ allPersons { id } }';
@@ -178,35 +172,6 @@ test('a request whose caller leaves while the token is renewed is not sent again
   expect((await gateway.ask(PERSONS, { first: 2 })).errors).toBeUndefined();
   const bodies = upstream.received.map(({ body }) => JSON.parse(body).variables);
   expect(bodies).toEqual([{}, { first: 1 }, { first: 2 }]);
-});
-
-test('the answer of a caller who leaves is not kept while a large one of another caller is read', async () => {
-  const reading = { isOver: false };
-  const arrived: WeakRef<Buffer>[] = [];
-  await using upstream = await startHeldUpstream({
-    scan: function* scan(bytes) {
-      arrived.push(new WeakRef(bytes));
-      while (!reading.isOver) yield;
-      return undefined;
-    },
-  });
-  const caller = new AbortController();
-  const staying = upstream.ask('staying');
-  upstream.release('staying');
-  await expect.poll(() => arrived).toHaveLength(1);
-  const left = Promise.allSettled([upstream.ask('leaving', { signal: caller.signal })]);
-  upstream.release('leaving');
-  await expect.poll(() => arrived).toHaveLength(2);
-  await setImmediate();
-  caller.abort();
-  await left;
-  expect(upstream.load().inFlight).toBe(1);
-  // What a WeakRef referred to in this turn is not collected before its end.
-  await setImmediate();
-  collect();
-  expect(arrived.map((bytes) => bytes.deref() !== undefined)).toEqual([true, false]);
-  reading.isOver = true;
-  expect(await staying).toEqual({ data: { echo: 'staying' } });
 });
 
 test('nothing is sent for a caller who has already left', async () => {

@@ -1,6 +1,6 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import { createManagedExecutor } from '../../src/gateway.ts';
-import type { ServiceExecutor } from '../../src/service/request.ts';
+import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { agingParts, refreshedOnce } from '../support/gateway/over-fake.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import {
@@ -11,7 +11,7 @@ import {
 
 /** The executor by itself, with the tokens that a gateway would keep, in front of a fake upstream. */
 interface ManagedExecutor extends AsyncDisposable {
-  readonly execute: ServiceExecutor;
+  readonly execute: (request: ExecutionRequest) => Promise<ExecutionResult>;
   readonly upstream: FakeUpstream;
 }
 

@@ -9,11 +9,14 @@ const PERSONS = '{ persons(first: 1) { items { id } } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { id name } }';
 const DATA = { data: { persons: { items: [{ id: expect.any(String) }] } } };
 
+const THROTTLED = { message: 'No.', extensions: { code: 'THROTTLED' } };
+
 const passing: [string, Reply][] = [
   ['a connection that breaks', cut],
   ['a connection that breaks in the middle of the answer', cutInBody],
   ['429', json({}, 429)],
   ['429 with an HTML body', text('slow down', 429)],
+  ['a limited rate as an error of GraphQL', json({ data: null, errors: [THROTTLED] })],
   ['500', text('', 500)],
   ['502', text('<html>', 502)],
   ['503 with JSON', json({ error: 'busy' }, 503)],
@@ -213,6 +216,52 @@ test.each([
     expect(gateway.waits).toEqual([]);
   },
 );
+
+const limits: [string, object, number | null][] = [
+  ['THROTTL in its code', { extensions: { code: 'REQUEST_THROTTLED' } }, null],
+  ['RATE_LIMIT in its code, in lower case', { extensions: { code: 'rate_limited' } }, null],
+  ['TOO_MANY in its code', { extensions: { code: 'TOO_MANY_REQUESTS' } }, null],
+  ['RATE_LIMIT in a type outside of its extensions', { type: 'RATE_LIMITED' }, null],
+  ['status 429', { extensions: { http: { status: 429 } } }, null],
+  ['a retry time', { extensions: { code: 'BUSY', retryAfter: 11 } }, 11],
+  ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 12],
+];
+
+test.each(limits)(
+  'an error of GraphQL with %s is UPSTREAM_RATE_LIMITED at last',
+  async (_what, facts, retryAfter) => {
+    await using gateway = await startGatewayOverFake();
+    gateway.upstream.answer(json({ errors: [{ message: 'Slow down.', ...facts }] }));
+    const { errors } = await gateway.ask(PERSONS);
+    const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter };
+    expect(errors).toMatchObject([{ path: ['persons'], extensions }]);
+    expect(gateway.upstream.received).toHaveLength(retryAfter === null ? 4 : 1);
+  },
+);
+
+test.each([
+  ['a message about a limit', { message: 'Rate limit exceeded (429): THROTTLED' }],
+  ['another code', { message: 'No.', extensions: { code: 'NOT_FOUND', status: 404 } }],
+])('an error of GraphQL with %s is passed on at once', async (_what, error) => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(json({ errors: [error] }));
+  expect((await gateway.ask(PERSONS)).errors).toMatchObject([error]);
+  expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('the fields beside one that was limited are not lost with it', async () => {
+  await using gateway = await startRich();
+  const error = { ...THROTTLED, path: ['other'] };
+  gateway.upstream.answer(
+    json({ data: { rename: { id: 1, name: 'Ada' }, other: null }, errors: [error] }),
+  );
+  const query = `${RENAME.slice(0, -1)} other: rename(id: 2, name: "B") { id } }`;
+  expect(await gateway.ask(query)).toMatchObject({
+    data: { rename: { id: 1, name: 'Ada' } },
+    errors: [error],
+  });
+  expect(gateway.upstream.received).toHaveLength(1);
+});
 
 test('a mutation that is rate-limited tells the caller when to send it again', async () => {
   await using gateway = await startRich();

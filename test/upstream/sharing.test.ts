@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { after, altered, honest, json, refusal, text } from '../support/imitations/scripted.ts';
+import { after, altered, honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import { makeExecutableSchema, fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startHeldUpstream } from './held-upstream.ts';
@@ -182,26 +182,6 @@ test('a query that starts while a mutation waits for its turn joins none from be
   expect(await before).toEqual(OLD);
   expect((await renaming).errors).toBeUndefined();
   expect(await meanwhile).toEqual(NEW);
-});
-
-test('a mutation that is sent again with a new token ends the sharing again', async () => {
-  await using gateway = await startRich();
-  const { upstream } = gateway;
-  expect(await gateway.ask(NAME)).toEqual(OLD);
-  const expired = Promise.withResolvers<void>();
-  const end = Promise.withResolvers<void>();
-  const held = after(end.promise, honest);
-  upstream.answer(after(expired.promise, refusal('token_expired')), held);
-  const answers = [gateway.ask(RENAME)];
-  await upstream.arrived(2);
-  answers.push(gateway.ask(NAME));
-  await upstream.arrived(3);
-  expired.resolve();
-  await upstream.arrived(4);
-  answers.push(gateway.ask(NAME));
-  await upstream.arrived(5);
-  end.resolve();
-  expect((await Promise.all(answers)).flatMap(({ errors = [] }) => errors)).toEqual([]);
 });
 
 test('queries do not join one from before a mutation that failed, since it may have been executed', async () => {

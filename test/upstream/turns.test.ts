@@ -1,8 +1,6 @@
-// Imports the engine's insides, and goes when the engine is replaced.
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../src/clock.ts';
-import { createTurns } from '../../src/upstream/turns.ts';
 import { honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
@@ -134,7 +132,7 @@ test('a drain request can leave the queue while interactive requests are served'
   await everybodyIsAnswered(upstream, answers);
 });
 
-test('each 429 and 5xx is reported as pressure, even if the request is sent again; nothing else is', async () => {
+test('each limited rate and 5xx is reported as pressure, even if the request is sent again; nothing else is', async () => {
   await using upstream = await startHeldUpstream({
     clock: { ...systemClock, sleep: () => Promise.resolve() },
   });
@@ -142,34 +140,17 @@ test('each 429 and 5xx is reported as pressure, even if the request is sent agai
   let pressures = 0;
   const context = { ...DRAIN, onPressure: () => (pressures += 1) };
   const fine = json({ data: { echo: '' } });
-  service.answer(json({}, 429), text('', 503), fine);
+  const limited = json({ errors: [{ extensions: { code: 'THROTTLED' } }] });
+  service.answer(json({}, 429), text('', 503), limited, fine);
   await ask('1', context);
-  expect(pressures).toBe(2);
+  expect(pressures).toBe(3);
   service.answer(json({}, 500));
   await expect(ask('2', context)).rejects.toThrow('500');
-  expect(pressures).toBe(6);
+  expect(pressures).toBe(7);
   service.answer(cut, honest, fine);
   await ask('3', context).catch(() => undefined);
   await ask('4', context);
-  expect(pressures).toBe(6);
-});
-
-test('a list that hangs leaves slots for all others; one that answers may have all slots', async () => {
-  await using upstream = await startHeldUpstream({ concurrency: 16, fields: 2 });
-  const { ask, release, sent, service } = upstream;
-  const hanging = Array.from({ length: 20 }, (_, index) => ask(`h${index}`));
-  await service.arrived(14);
-  const others = ['o1', 'o2', 'o3', 'o4'].map((label) => ask(label, {}, 'other'));
-  for (const label of ['o1', 'o2', 'o3', 'o4']) release(label);
-  await Promise.all(others);
-  expect(sent().filter((label) => label.startsWith('h'))).toHaveLength(14);
-
-  release('h1');
-  // One slot for the request that was answered, and the two that were reserved.
-  await service.arrived(14 + 4 + 3);
-  await everybodyIsAnswered(upstream, []);
-  await service.arrived(24);
-  await everybodyIsAnswered(upstream, hanging);
+  expect(pressures).toBe(7);
 });
 
 test('a request without a turn in time fails, and is not sent', async () => {
@@ -196,36 +177,6 @@ test('a request without a turn in time fails, and is not sent', async () => {
   const next = ask('5');
   upstream.release('5');
   await next;
-});
-
-test('each waiting request is refused at its own time, whichever began to wait first', async () => {
-  const clock = new ManualClock();
-  const turns = createTurns({ concurrency: 1, fields: 1, clock });
-  const { signal } = new AbortController();
-  const refused: string[] = [];
-  const take = (name: string, until: number) =>
-    Promise.resolve(
-      turns.take('persons', { priority: 'interactive', caller: name, signal }, until),
-    ).catch((error: { extensions: { code: string } }) => {
-      refused.push(`${name} ${error.extensions.code}`);
-      return undefined;
-    });
-  const begun = clock.elapsed();
-  const endFirst = (await take('first', begun + SECOND))!;
-  const late = take('late', begun + 30 * SECOND);
-  // It was sent before, so its time is over sooner.
-  const early = take('early', begun + 10 * SECOND);
-  await setImmediate();
-  clock.jump(10 * SECOND);
-  await early;
-  expect(refused).toEqual(['early UPSTREAM_TIMEOUT']);
-  const served = take('served', begun + 40 * SECOND);
-  clock.jump(20 * SECOND);
-  await late;
-  expect(refused).toEqual(['early UPSTREAM_TIMEOUT', 'late UPSTREAM_TIMEOUT']);
-  endFirst();
-  expect(await served).toBeTypeOf('function');
-  expect(turns.load).toEqual({ inFlight: 1, waiting: { interactive: 0, drain: 0 } });
 });
 
 test('when too many requests wait, the next one is refused with retryAfter, and is not sent', async () => {

@@ -23,8 +23,9 @@ import {
 import { createWalkSlots, walkInTurn } from '../../paging/walk-slots.ts';
 import type { WalkedPages } from '../../paging/walk.ts';
 import { LARGEST_PAGE } from '../../schema/derived.ts';
-import type { Sender, ServiceExecutor } from '../../service/request.ts';
-import { sendRequest, type Call, type Requester, type RequestOrigin } from '../call.ts';
+import type { Execute } from '../../answers/answer-reader.ts';
+import type { Sender } from '../../upstream/request.ts';
+import type { Call, Requester, RequestOrigin } from '../call.ts';
 import type { ListRecord } from '../output.ts';
 
 export type Drains = ReturnType<typeof createDrains>;
@@ -123,7 +124,7 @@ export function createDrains(
     telemetry,
     callers,
   }: {
-    readonly execute: ServiceExecutor;
+    readonly execute: Execute;
     readonly telemetry: WalkTelemetry;
     readonly callers: CallerBudgets;
   },
@@ -313,7 +314,7 @@ export function createDrains(
  * @param origin of the reader that started the walk
  */
 function drainRequester(
-  execute: ServiceExecutor,
+  execute: Execute,
   pace: Pace,
   { signal, spend }: WalkReaders,
   origin: RequestOrigin,
@@ -326,7 +327,7 @@ function drainRequester(
       const paced = pace.begin();
       const onPressure = paced.pressed;
       const sender: Sender = { ...origin, signal: ofPage, priority: 'drain', onPressure };
-      const answer = await sendRequest(execute, request, sender);
+      const answer = await execute(request, sender);
       paced.arrived();
       return answer;
     },

@@ -387,7 +387,6 @@ export function pageRequests(parts: PageRequestParts): PageRequests {
       if (parentId !== undefined) added[PARENT_ID] = parentId;
       return {
         kind: 'query',
-        field: written.field,
         key: written.key(variables),
         body: written.body(variables, added),
         pages: isPart

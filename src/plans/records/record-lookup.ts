@@ -226,7 +226,6 @@ function lookupById(
     const cost = text.pages(variables);
     return {
       kind: 'query',
-      field: text.field,
       body: text.body(variables, Object.fromEntries(ids.map((id, at) => [variableFor(at), id]))),
       key: text.key(variables),
       pages: isPart && cost === 1 ? ids.length / BATCH : cost,

@@ -39,8 +39,13 @@ import {
 import { ASSUMED_LIST_LENGTH, TYPE_KEY, type ShapeScope } from '../../answers/shape.ts';
 import { LARGEST_PAGE, mayBePage } from '../../schema/derived.ts';
 import { isIncremental } from '../../schema/incremental-directives.ts';
-import { fragmentsOf, walkFields, type FieldWalk, type Fragments } from '../../selections.ts';
-import { firstField } from '../../service/request.ts';
+import {
+  fieldsIn,
+  fragmentsOf,
+  walkFields,
+  type FieldWalk,
+  type Fragments,
+} from '../../selections.ts';
 import type { CallVariables } from '../call.ts';
 
 /** A request to the service, written once for an operation. Only its variables differ from call to call. */
@@ -140,6 +145,13 @@ export function writeRequest(
 }
 
 const NONE = {};
+
+/** The root field that an operation selects, the first of several. */
+function firstField(document: DocumentNode): string {
+  const selections = getOperationAST(document)?.selectionSet.selections ?? [];
+  const [field] = fieldsIn(selections, fragmentsOf(document));
+  return field?.name.value ?? '';
+}
 
 function withoutName(open: string, name: string | undefined): string {
   if (name === undefined) return open;

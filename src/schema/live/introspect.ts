@@ -12,12 +12,9 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { inOneStep } from '../../pausable.ts';
-import { ServiceRequest } from '../../service/request.ts';
+import { resultOf } from '../../upstream/executor.ts';
+import type { SendToService } from '../../upstream/upstream.ts';
 import { readSnapshot } from '../snapshot.ts';
-
-/** Sends a request to the service: its executor. */
-export type Execute = (request: ServiceRequest<undefined>) => Promise<ExecutionResult>;
 
 /** The schema that the service reports at this moment. */
 export interface LiveSchema {
@@ -36,11 +33,11 @@ export interface LiveSchema {
  *
  * @throws coded errors: of the request, or if the service refuses introspection or reports a schema that is not usable
  */
-export async function introspect(execute: Execute, signal: AbortSignal): Promise<LiveSchema> {
+export async function introspect(send: SendToService, signal: AbortSignal): Promise<LiveSchema> {
   let first: string | undefined;
   for (let parts: Parts | undefined = EVERYTHING; parts;) {
     const query = parse(getIntrospectionQuery({ ...parts, typeDepth: DEEPEST_TYPE }));
-    const answer = await answerTo(query, execute, signal);
+    const answer = await answerTo(query, send, signal);
     const messages = refusalOf(answer);
     if (!messages) return liveSchema(answer.data as unknown as IntrospectionQuery, query);
     first ??= messages[0] ?? '';
@@ -71,20 +68,15 @@ function liveSchema(answer: IntrospectionQuery, query: DocumentNode): LiveSchema
 }
 
 /** Sends a document without variables, and returns the answer even if it has errors. */
-function answerTo(
+async function answerTo(
   document: DocumentNode,
-  execute: Execute,
+  send: SendToService,
   signal: AbortSignal,
 ): Promise<ExecutionResult> {
-  const request = {
-    kind: 'query' as const,
-    field: '__schema',
-    body: JSON.stringify({ query: print(document) }),
-    read: () => inOneStep(undefined),
-  };
+  const body = JSON.stringify({ query: print(document) });
   // No caller waits for this request, so requests of callers go first.
   const sender = { signal, priority: 'drain', caller: 'schema', cause: undefined } as const;
-  return execute(new ServiceRequest(request, sender));
+  return resultOf(await send({ kind: 'query', body }, sender));
 }
 
 /** The messages of an answer with errors: parts missing because of an error would count as removed. */

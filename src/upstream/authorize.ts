@@ -1,0 +1,63 @@
+import type { Failure, OutgoingRequest, Outcome, Send, Sender } from './request.ts';
+
+/** The tokens that requests are sent with. */
+export interface BearerTokens<
+  Token extends { readonly value: string } = { readonly value: string },
+> {
+  /** The newest token, or a promise of the first one. */
+  token(): Token | Promise<Token>;
+  /**
+   * Returns the token to send a request again with, or undefined if that would not help.
+   *
+   * @param detail of the 401
+   * @param replays how often this request was already sent again: the tokens limit that
+   */
+  afterRefusal(refused: Token, detail: string, replays: number): Promise<Token | undefined>;
+  /** Called for each answer that was received with a token. */
+  accepted(token: Token): void;
+  /** Called when the service refused a token, and no other one helps. */
+  refused(token: Token): void;
+}
+
+/** The service refused the token. After a 401, a newer one may help. */
+export interface TokenRefusal {
+  readonly kind: 'unauthorized';
+  readonly status: 401 | 403;
+  readonly detail: string;
+  /** The end of the request if no other token helps. */
+  readonly failure: Failure;
+}
+
+/** Sends a request once. Rejects with the abort reason of the sender's signal. */
+export type Post = (
+  request: OutgoingRequest,
+  sender: Sender,
+  token: string,
+) => Promise<Outcome | TokenRefusal>;
+
+/**
+ * Sends each request with the newest token, and again with another one if the service refuses this one. Mutations are
+ * sent again as well: the service refuses a token before it executes anything.
+ */
+export function authorize<Token extends { readonly value: string }>(
+  tokens: BearerTokens<Token>,
+  post: Post,
+): Send {
+  return async (request, sender) => {
+    const first = tokens.token();
+    // Awaited only if it has to be: each await costs as much as the step.
+    let token = first instanceof Promise ? await first : first;
+    for (let replays = 0; ; replays += 1) {
+      const outcome = await post(request, sender, token.value);
+      if (outcome.kind === 'answer') tokens.accepted(token);
+      if (outcome.kind !== 'unauthorized') return outcome;
+      const { status, detail, failure } = outcome;
+      const other = status === 401 ? await tokens.afterRefusal(token, detail, replays) : undefined;
+      if (!other) {
+        tokens.refused(token);
+        return failure;
+      }
+      token = other;
+    }
+  };
+}

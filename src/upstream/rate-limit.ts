@@ -1,0 +1,59 @@
+/**
+ * Looks for a GraphQL error that says that the rate of requests is limited: its code contains THROTTL, RATE_LIMIT or
+ * TOO_MANY, or it carries status 429 or a time to wait. These stand in `extensions`, where the specification puts them,
+ * or in the error itself. Messages are not read: they are for people, in any language.
+ *
+ * @param errors of an answer, in whatever form
+ * @param now in ms
+ * @returns undefined if no error does; otherwise the seconds to wait, undefined if the service stated none
+ */
+export function limitIn(
+  errors: unknown,
+  now: number,
+): { readonly seconds: number | undefined } | undefined {
+  if (!Array.isArray(errors)) return undefined;
+  for (const error of errors) {
+    const facts = { ...membersOf(error), ...membersOf(membersOf(error)['extensions']) };
+    const seconds = RETRY_TIMES.map((name) => secondsOf(facts[name], now)).find(
+      (time) => time !== undefined,
+    );
+    const isLimit = [facts['code'], facts['type']].some(isLimitCode) || hasStatus429(facts);
+    if (isLimit || seconds !== undefined) return { seconds };
+  }
+  return undefined;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const RETRY_TIMES = ['retryAfter', 'retry_after', 'retry-after'];
+
+function isLimitCode(code: unknown): boolean {
+  return typeof code === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(code);
+}
+
+function hasStatus429({ status, statusCode, code, http }: Members): boolean {
+  return [status, statusCode, code, membersOf(http)['status']].some((fact) => Number(fact) === 429);
+}
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}
+
+/** All three forms that a date may have in HTTP (RFC 9110, section 5.6.7) begin with the day of the week. */
+const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;
+
+/**
+ * Seconds to wait, as a Retry-After header states them (RFC 9110, section 10.2.3), or a number; negative for a date in
+ * the past, undefined for anything else.
+ *
+ * @param now in ms
+ */
+export function secondsOf(stated: unknown, now: number): number | undefined {
+  if (typeof stated === 'number') return stated >= 0 ? stated : undefined;
+  if (typeof stated !== 'string') return undefined;
+  const text = stated.trim();
+  if (/^\d+$/.test(text)) return Number(text);
+  // Date.parse alone finds a date in nearly any text that contains a number.
+  const date = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(date) ? undefined : (date - now) / 1000;
+}

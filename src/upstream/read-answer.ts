@@ -1,0 +1,195 @@
+import { isUtf8 } from 'node:buffer';
+import { codedError, OperatorError, PerhapsTooBig } from '../errors.ts';
+import type { TokenRefusal } from './authorize.ts';
+import { limitIn, secondsOf } from './rate-limit.ts';
+import { Answer, type Failure, type Outcome } from './request.ts';
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** undefined if it was larger than `LARGEST_ANSWER`. */
+  readonly body: Buffer | undefined;
+}
+
+const MEGABYTE = 1024 * 1024;
+/** The largest body, bytes: all of it is in memory, and is read in one go. */
+export const LARGEST_ANSWER = 8 * MEGABYTE;
+
+/**
+ * Judges an answer of the GraphQL endpoint. The service documents only the body of a 401 (interface, 2.2), so all other
+ * answers are judged by their shape: a JSON object with `data` or a list of `errors` is GraphQL, whatever its status.
+ * Other answers are not, and their text is not passed on.
+ *
+ * @param token that the request was sent with. It is removed from everything that is passed on to callers and to logs.
+ *   One that is written with JSON escapes is not recognized: access tokens need none.
+ * @param now in ms
+ */
+export function readAnswer(
+  { status, headers, body }: HttpAnswer,
+  token: string,
+  now: number,
+): Outcome | TokenRefusal {
+  if (!body) return tooLarge();
+  // Never decompressed, so that a small answer cannot become a large one. For 429 and 5xx the status is enough.
+  if (isCompressed(headers) && status < 500 && status !== 429) {
+    return misconfigured(
+      'it is compressed, which the gateway does not accept. Turn off compression in the proxy in front of the service.',
+    );
+  }
+  const bytes = withoutToken(repaired(body), token);
+  if (status === 200 && isData(bytes)) return new Answer(status, bytes, false);
+  const json = parse(bytes);
+  if (status === 401 || status === 403) return refusal(status, json?.['detail']);
+  if (status === 429) return rateLimited(secondsOf(headers['retry-after'], now));
+  const { data, errors } = json ?? {};
+  const isAnswer = isGraphQL(data, errors);
+  const answer = isAnswer ? new Answer(status, bytes, isFilled(errors)) : undefined;
+  const limit = limitIn(errors, now);
+  // What was answered beside the limited fields must not be lost with them.
+  if (answer && limit) return { ...rateLimited(limit.seconds), ...(hasValues(data) && { answer }) };
+  if (status >= 500) return { ...unavailable(status), answer };
+  return answer ?? notGraphQL(status);
+}
+
+/** The first byte of the byte order mark that some servers put before their JSON, which cannot begin with this byte. */
+const BYTE_ORDER_MARK = 0xef;
+
+/** Drops the byte order mark, and replaces bytes that are not UTF-8. */
+function repaired(body: Buffer): Buffer {
+  if (isUtf8(body) && body[0] !== BYTE_ORDER_MARK) return body;
+  return Buffer.from(new TextDecoder().decode(body));
+}
+
+/**
+ * Shorter tokens are not removed: a word of the data may be the same (`test` on a staging service), and a token of
+ * that length is not a secret.
+ */
+const SHORTEST_SECRET = 16;
+
+/** A token is ASCII (RFC 6750, section 2.1). */
+function withoutToken(bytes: Buffer, token: string): Buffer {
+  if (token.length < SHORTEST_SECRET || !bytes.includes(token)) return bytes;
+  return Buffer.from(bytes.toString('latin1').replaceAll(token, '[removed]'), 'latin1');
+}
+
+const DATA = /^\s*\{\s*"data"\s*:\s*\{/;
+/** Characters in which it must begin. */
+const BEGINNING = 64;
+
+/** Whether it begins as data without errors. Such an answer is not parsed here, since its reader parses it. */
+function isData(bytes: Buffer): boolean {
+  return DATA.test(bytes.toString('latin1', 0, BEGINNING)) && !bytes.includes('"errors"');
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+function parse(bytes: Buffer): Json | undefined {
+  try {
+    const json: unknown = JSON.parse(bytes.toString());
+    return isObject(json) ? json : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isGraphQL(data: unknown, errors: unknown): boolean {
+  if (data !== undefined && data !== null && !isObject(data)) return false;
+  if (errors !== undefined && errors !== null && !Array.isArray(errors)) return false;
+  return data !== undefined || isFilled(errors);
+}
+
+function isFilled(errors: unknown): boolean {
+  return Array.isArray(errors) && errors.length > 0;
+}
+
+function hasValues(data: unknown): boolean {
+  return isObject(data) && Object.values(data).some((value) => value !== null);
+}
+
+function isCompressed(headers: HttpAnswer['headers']): boolean {
+  const encoding = headers['content-encoding'] ?? '';
+  return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
+}
+
+function tooLarge(): Failure {
+  return unusable(
+    `it is larger than ${LARGEST_ANSWER / MEGABYTE} MB. Request fewer records or fields at a time.`,
+    new PerhapsTooBig(true),
+  );
+}
+
+/** The statuses with which a proxy reports an answer that took too long, but also a service that is down. */
+const MAY_BE_OF_SIZE: ReadonlySet<number> = new Set([502, 504]);
+
+function unavailable(status: number): Failure {
+  const cause = MAY_BE_OF_SIZE.has(status) ? new PerhapsTooBig(false) : undefined;
+  return { ...unusable(`it has status ${status}. Try again later.`, cause), isTemporary: true };
+}
+
+/** The end of a request whose answer is not GraphQL JSON. */
+export function notGraphQL(status: number): Failure {
+  if (status === 413) {
+    return unusable(
+      'it has status 413, which says that too much was requested. Request fewer records or fields at a time.',
+      new PerhapsTooBig(true),
+    );
+  }
+  if (status >= 300 && status < 400) {
+    return misconfigured(`it is a redirect (${status}). Check RECRUITING_URL.`);
+  }
+  return misconfigured(`it is not GraphQL JSON (status ${status}). Check RECRUITING_URL.`);
+}
+
+/** @param seconds negative for a date in the past, undefined if the service stated none */
+function rateLimited(seconds: number | undefined): Failure {
+  const retryAfter = seconds === undefined ? null : Math.max(1, Math.ceil(seconds));
+  return {
+    kind: 'failure',
+    isTemporary: true,
+    retryAfterMs: seconds && seconds * 1000,
+    error: codedError(
+      'UPSTREAM_RATE_LIMITED',
+      'The recruiting service limits the rate of requests. Try again ' +
+        (retryAfter === null ? 'later.' : `in ${retryAfter} s.`),
+      { extensions: { retryAfter } },
+    ),
+  };
+}
+
+function refusal(status: 401 | 403, detail: unknown): TokenRefusal {
+  const message =
+    status === 401 && detail === 'token_expired'
+      ? 'The recruiting service refuses a new access token as expired, so renewing it again would not help: ' +
+        'the clock of the service, or the lifetime that it states for its tokens, is wrong. ' +
+        'Report this to the support of the service; the gateway renews the token again when it is due.'
+      : `The recruiting service refuses the gateway's access token (${status}) although it has not expired: ` +
+        'the administrator who made it was probably demoted or blocked, or the token was revoked. ' +
+        'Run `tokens check` to see what the service answers. Have an administrator check the account, and make a new token if need be.';
+  const error = new OperatorError('UPSTREAM_UNAUTHORIZED', message, { needsOperator: true });
+  return {
+    kind: 'unauthorized',
+    status,
+    detail: typeof detail === 'string' ? detail : '',
+    failure: { kind: 'failure', error },
+  };
+}
+
+const UNUSABLE = 'The answer of the recruiting service cannot be used:';
+
+/** @param why completes `UNUSABLE`, and says what to do */
+export function unusable(why: string, cause?: PerhapsTooBig): Failure {
+  const error = codedError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, { cause });
+  return { kind: 'failure', error };
+}
+
+/** Creates a failure that only the operator can correct. @param why as in `unusable` */
+function misconfigured(why: string): Failure {
+  const error = new OperatorError('UPSTREAM_BAD_RESPONSE', `${UNUSABLE} ${why}`, {
+    needsOperator: true,
+  });
+  return { kind: 'failure', error };
+}

@@ -1,0 +1,96 @@
+import type { GraphQLError } from 'graphql';
+import type { Cause } from '../cause.ts';
+import type { Slots } from '../queue.ts';
+
+/** A request to the service, as it is sent. */
+export interface OutgoingRequest {
+  /** Only queries are shared and sent again. */
+  readonly kind: 'query' | 'mutation';
+  /** JSON. */
+  readonly body: string;
+  /**
+   * For a trial, which shows whether the service answers this request at all: it is sent once, even if the circuit
+   * breaker is open, and ends after this time, ms.
+   */
+  readonly trialMs?: number | undefined;
+}
+
+/** For whom a request is sent. */
+export interface Sender {
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  readonly priority: Priority;
+  /**
+   * Callers take turns; a shared request takes the turn of the caller who sent it first. Required, since requests
+   * that leave it out would all wait as one caller.
+   */
+  readonly caller: string;
+  /** When to stop waiting for a turn, by `clock.elapsed`. Default: never. Set on the way, by retry.ts. */
+  readonly until?: number | undefined;
+  /** Shared by the requests of an operation that must not all be sent at once. Each waits for one of them first. */
+  readonly slots?: Slots | undefined;
+  /**
+   * Called for each attempt that the service refused for its rate or answered with 5xx, also when the request is sent
+   * again: a drain should then send fewer at a time.
+   */
+  readonly onPressure?: (() => void) | undefined;
+  /** For telemetry; a shared request has the cause of the caller who sent it first. Undefined: the gateway itself. */
+  readonly cause: Cause | undefined;
+}
+
+/** `interactive`: a caller waits for this one answer. `drain`: it is one of the many pages of a walk. */
+export type Priority = 'interactive' | 'drain';
+
+/**
+ * Sends a request, or passes it on: the type of everything between a caller and the connections. Rejects with the
+ * abort reason of the sender's signal, and with what the tokens throw.
+ */
+export type Send = (request: OutgoingRequest, sender: Sender) => Promise<Outcome>;
+
+export type Wrapper = (next: Send) => Send;
+
+export type Outcome = Answer | Failure;
+
+/**
+ * A GraphQL answer: an object with `data`, or a list of `errors`, or both. Its bytes are not always parsed before, so
+ * they may still turn out not to be JSON. Equal queries share it.
+ */
+export class Answer {
+  readonly kind = 'answer';
+  readonly status: number;
+  /** UTF-8, without a byte order mark. */
+  readonly bytes: Buffer;
+  readonly hasErrors: boolean;
+  #text: string | undefined;
+  #reading: { readonly key: string; readonly value: unknown } | undefined;
+
+  constructor(status: number, bytes: Buffer, hasErrors: boolean) {
+    this.status = status;
+    this.bytes = bytes;
+    this.hasErrors = hasErrors;
+  }
+
+  get text(): string {
+    return (this.#text ??= this.bytes.toString());
+  }
+
+  /** Returns what is read of it, which callers that share it share too if it has the same key. */
+  once<T>(key: string, read: () => T): T {
+    if (this.#reading?.key !== key) this.#reading = { key, value: read() };
+    return this.#reading.value as T;
+  }
+}
+
+/** The end of a request without a usable answer. */
+export interface Failure {
+  readonly kind: 'failure';
+  readonly error: GraphQLError;
+  /** Whether the request may succeed when it is sent again. Default: no. */
+  readonly isTemporary?: boolean;
+  /** Whether nothing was sent. Default: no. */
+  readonly isUnsent?: boolean;
+  /** The least wait before it is sent again, if the service stated one, ms; negative for a time in the past. */
+  readonly retryAfterMs?: number | undefined;
+  /** A GraphQL answer with status 5xx, or partly limited: callers get it if no attempt brings a better one. */
+  readonly answer?: Answer | undefined;
+}

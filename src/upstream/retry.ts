@@ -1,0 +1,60 @@
+import type { Clock } from '../clock.ts';
+import type { Failure, Send, Wrapper } from './request.ts';
+import type { UpstreamTelemetry } from './telemetry.ts';
+
+interface RetryParts {
+  readonly clock: Clock;
+  readonly telemetry: Pick<UpstreamTelemetry, 'retrying'>;
+  /** 0 to 1. Default: Math.random */
+  readonly random?: (() => number) | undefined;
+}
+
+const MAX_ATTEMPTS = 4;
+/** How long a request may wait for its turn and be sent again, ms. */
+const PATIENCE_MS = 30_000;
+const FIRST_WAIT_MS = 100;
+/** If the wait would be longer, the error is reported with the time after which the caller can try again. */
+const LONGEST_WAIT_MS = 10_000;
+
+/**
+ * Sends a query again after failures that may be temporary: no connection, 5xx, and a limited rate unless the service
+ * wants a pause of more than 10 s. A mutation is sent once, since a failed one may have been executed.
+ */
+export function retry({ clock, telemetry, random = Math.random }: RetryParts): Wrapper {
+  return (next) => async (request, sender) => {
+    if (request.trialMs !== undefined) return sendTrial(next, request.trialMs)(request, sender);
+    const until = clock.elapsed() + PATIENCE_MS;
+    const attempts = request.kind === 'query' ? MAX_ATTEMPTS : 1;
+    let before: Failure | undefined;
+    for (let attempt = 1; ; attempt += 1) {
+      const outcome = await next(request, { ...sender, until });
+      if (outcome.kind === 'answer') return outcome;
+      // It says that nothing was sent, which would be false after an attempt.
+      if (outcome.isUnsent && before) return before;
+      const wait = waitAfter(outcome, attempt);
+      if (attempt >= attempts || clock.elapsed() + wait > until) return outcome;
+      before = outcome;
+      telemetry.retrying(sender.cause, outcome.error.extensions['code'], attempt);
+      await clock.sleep(wait, sender.signal);
+    }
+  };
+
+  function sendTrial(next: Send, ms: number): Send {
+    return (request, sender) => {
+      const signal = AbortSignal.any([sender.signal, AbortSignal.timeout(ms)]);
+      return next(request, { ...sender, signal, until: clock.elapsed() + ms });
+    };
+  }
+
+  /**
+   * Returns how long to wait before a request is sent again, ms; Infinity to give up. Up to half of the wait is added
+   * at random, so that requests that failed together are not sent again together.
+   *
+   * @param attempt how often it was sent so far
+   */
+  function waitAfter({ isTemporary, retryAfterMs = 0 }: Failure, attempt: number): number {
+    const wait = Math.max(retryAfterMs, FIRST_WAIT_MS * 2 ** (attempt - 1));
+    if (!isTemporary || wait > LONGEST_WAIT_MS) return Infinity;
+    return Math.min(wait * (1 + random() / 2), LONGEST_WAIT_MS);
+  }
+}

@@ -1,0 +1,97 @@
+import { GraphQLError } from 'graphql';
+import { OperatorError } from '../errors.ts';
+import { RequestMemory } from '../memory/byte-limit.ts';
+import { authorize, type BearerTokens } from './authorize.ts';
+import { createBreaker } from './breaker.ts';
+import { openConnections, type ConnectionsParts } from './connections.ts';
+import type { Answer, OutgoingRequest, Sender } from './request.ts';
+import { retry } from './retry.ts';
+import { shareQueries } from './share.ts';
+import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
+import { createTurns, type TurnsLoad } from './turns.ts';
+
+/** The recruiting service's GraphQL endpoint. Every request to it goes through `send`. */
+export interface Upstream {
+  readonly send: SendToService;
+  readonly load: TurnsLoad;
+  close(): Promise<void>;
+}
+
+/** @throws coded errors, each caller a separate one; what the tokens throw; the abort reason of the sender's signal */
+export type SendToService = (request: OutgoingRequest, sender: Sender) => Promise<Answer>;
+
+export interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
+  ConnectionsParts,
+  'telemetry'
+> {
+  readonly tokens: BearerTokens<Token>;
+  /** The memory in which requests count with their bodies. Default: no limit. */
+  readonly memory?: RequestMemory;
+  /** For the waits of repeated requests, 0 to 1. Default: Math.random */
+  readonly random?: () => number;
+  readonly telemetry?: UpstreamTelemetry;
+}
+
+export function openUpstream<Token extends { readonly value: string }>(
+  parts: UpstreamParts<Token>,
+): Upstream {
+  const { tokens, telemetry = noTelemetry, memory = new RequestMemory(Infinity) } = parts;
+  const turns = createTurns(parts);
+  const breaker = createBreaker(parts.clock, telemetry);
+  const { post, close } = openConnections({ ...parts, telemetry });
+  const again = retry({ ...parts, telemetry });
+
+  // A request takes its token and starts its timeout when its turn begins, because it is not sent before.
+  const send = shareQueries(
+    breaker.requests(again(turns.inTurn(breaker.attempts(authorize(tokens, post))))),
+  );
+
+  return {
+    send: (request, sender) =>
+      counted(memory, request, sender, async () => {
+        sender.signal.throwIfAborted();
+        try {
+          const outcome = await send(request, sender);
+          const answer = outcome.kind === 'answer' ? outcome : outcome.answer;
+          if (answer) return answer;
+          throw (outcome as { error: GraphQLError }).error;
+        } catch (error) {
+          throw error instanceof GraphQLError ? copyOf(error) : error;
+        }
+      }),
+    get load() {
+      return turns.load;
+    },
+    close,
+  };
+}
+
+/** Counts a body as long as its sender needs it, even while it waits behind other requests of its operation. */
+async function counted<T>(
+  memory: RequestMemory,
+  { body }: OutgoingRequest,
+  { slots, signal, priority }: Sender,
+  work: () => Promise<T>,
+): Promise<T> {
+  const bytes = Buffer.byteLength(body);
+  try {
+    // A walk has only a few requests at a time, and may have begun long ago.
+    if (!memory.add(bytes, bytes) && priority === 'interactive') throw memory.refusal();
+    return await (slots ? slots.run(work, { signal }) : work());
+  } finally {
+    memory.remove(bytes);
+  }
+}
+
+/** Copies an error for each caller: a path, a status and a code are later written into it. */
+function copyOf(error: GraphQLError): GraphQLError {
+  if (error instanceof OperatorError) return error.copy();
+  const { message, path, originalError, extensions, cause } = error;
+  const copy = new GraphQLError(message, {
+    path: path ?? null,
+    originalError: originalError ?? null,
+    extensions: { ...extensions },
+  });
+  if (cause !== undefined) copy.cause = cause;
+  return copy;
+}
