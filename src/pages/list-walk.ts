@@ -23,6 +23,8 @@ export interface ListWalkOptions<R = unknown> {
   readonly start?: ReadPage<R> | undefined;
   /** The number of records needed; the last page can have more. Default: all. */
   readonly records?: number | undefined;
+  /** Whether pages are requested before the reader needs them, where the list has no index. Default: true. */
+  readonly readsAhead?: boolean;
 }
 
 /**
@@ -34,7 +36,7 @@ export interface ListWalkOptions<R = unknown> {
  */
 export async function* walkList<R>(
   list: PagedList<R>,
-  { after, start, records }: ListWalkOptions<R>,
+  { after, start, records, readsAhead }: ListWalkOptions<R>,
 ): WalkedPages<R> {
   const { name, indexes, pace } = list;
   const fetchPage = list.size.fetching(list.fetchPage);
@@ -52,7 +54,7 @@ export async function* walkList<R>(
     yield* walkInParallel(fetchPage, { ...part, index, limit, pace, seen, onPage });
   } else {
     const size = () => (isWhole ? overlapping(limit()) : limit());
-    yield* walk(fetchPage, { after, start, records, size, seen, onPage });
+    yield* walk(fetchPage, { after, start, records, size, readsAhead, seen, onPage });
   }
   // Not reached if the walk fails or its reader leaves.
   keep?.(builder?.finish(limit()));

@@ -31,7 +31,7 @@ export interface IndexedPosition {
 
 /** Returns where records stood, as far as the index knows them. */
 export function positionsIn(
-  { pages }: PageIndex,
+  { pages }: { readonly pages: readonly Pick<IndexedPage, 'hashes'>[] },
   ids: Iterable<string>,
 ): ReadonlyMap<string, IndexedPosition> {
   const wanted = new Map(Array.from(ids, (id) => [identityHash(id), id]));

@@ -22,6 +22,8 @@ interface WalkOptions<R> {
   readonly records?: number | undefined;
   /** Returns the number of records to request, unless fewer are needed. */
   readonly size: () => number;
+  /** Whether the next page is requested before the reader needs it. Default: true. */
+  readonly readsAhead?: boolean | undefined;
   /** The records of earlier pages, if this is a part of a longer walk. */
   readonly seen?: Seen;
   /** Called for each page before it is yielded. */
@@ -29,14 +31,14 @@ interface WalkOptions<R> {
 }
 
 /**
- * Walks the pages of a list one after the other. The next page is requested as soon as the cursor of this one is known,
- * so one page is in flight while the reader works, and never more.
+ * Walks the pages of a list one after the other. Unless told otherwise, the next page is requested as soon as the cursor
+ * of this one is known, so one page is in flight while the reader works, and never more.
  *
  * @throws DRAIN_STALLED after the last page, if the service claims a next page to which no cursor leads; the errors of
  *   `fetchPage`
  */
 export async function* walk<R>(fetchPage: FetchPage<R>, options: WalkOptions<R>): WalkedPages<R> {
-  const { seen = new Seen(), size, onPage } = options;
+  const { seen = new Seen(), size, readsAhead = true, onPage } = options;
   const leaving = new AbortController();
   const stalls = new Stalls(options.after);
   let left = options.records ?? Infinity;
@@ -53,7 +55,7 @@ export async function* walk<R>(fetchPage: FetchPage<R>, options: WalkOptions<R>)
       left -= walked.offsets.length;
       const goesOn = page.hasNextPage && left > 0;
       const isStalled = goesOn && stalls.isStalled(walked, seen);
-      if (goesOn && !isStalled) {
+      if (goesOn && !isStalled && readsAhead) {
         next = request(page.endCursor, leaving.signal);
         // It may fail while the reader works, and nothing awaits it yet.
         next.catch(() => {});
@@ -61,6 +63,7 @@ export async function* walk<R>(fetchPage: FetchPage<R>, options: WalkOptions<R>)
       yield walked;
       if (isStalled) throw stalled();
       if (!goesOn) return;
+      if (!readsAhead) next = request(page.endCursor);
     }
   } finally {
     leaving.abort(WALK_LEFT);

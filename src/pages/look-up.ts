@@ -1,0 +1,294 @@
+import type { Clock } from '../clock.ts';
+import { codedError } from '../errors.ts';
+import { identityHash } from './identities.ts';
+import { walkList, type PagedList } from './list-walk.ts';
+import { positionsIn, type IndexedPage } from './page-index.ts';
+import { CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
+import type { WalkedPages } from './walk.ts';
+
+/*
+ * Records by their ids, in a list that can only be paged
+ *
+ * Each step is taken only for the ids that are still missing. Ids in one page share its request.
+ *
+ *     1  the page where the page index, or the last walk for a lookup, met the record
+ *     2  the pages before and behind it: others may have been inserted or removed in front of the record
+ *     3  the first and the last page: new records are usually inserted there
+ *     4  a walk of the list
+ *
+ * All lookups in a list share one walk in 30 seconds, however many unknown ids are requested. It stops when nobody
+ * waits for it, and the next lookup continues it. Until the next walk, an id that the walk did not meet does not exist;
+ * unless a mutation was sent since.
+ */
+
+/** A list in which records are looked up. */
+export interface LookUpList<R> extends PagedList<R> {
+  /** The same list with only ids selected, for the walk that lookups share. Not bound to one caller. */
+  readonly ids: PagedList;
+  /** Begins a walk of the whole list when a slot for it is free. */
+  readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
+}
+
+/** The result for an id. With an error it is unknown whether the record exists. */
+export type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
+
+interface LookUpsOptions {
+  readonly clock: Pick<Clock, 'elapsed'>;
+  /** The most records that one walk reads. */
+  readonly maxRecords: number;
+}
+
+/** The time between two walks of a list for unknown ids. */
+export const WALK_AGAIN_MS = 30_000;
+
+/** One walk for records of unknown position, and one for records that were moved after the walk had met them. */
+const MAX_WALKS = 2;
+
+/** Looks records up by their ids, and keeps the walks that lookups share. */
+export class LookUps {
+  readonly #options: LookUpsOptions;
+  /** By the names of their lists. */
+  readonly #walks = new Map<string, LookUpWalk>();
+
+  constructor(options: LookUpsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param ids identities (`Type:id`)
+   * @param signal aborted when the caller leaves
+   * @returns the ids that were found or failed. The others do not exist
+   * @throws what `fetchPage` throws, other than CursorRefusedError and PageFailedError
+   */
+  async find<R>(
+    list: LookUpList<R>,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, LookedUp<R>>> {
+    const reader = new PageReader(list, ids);
+    const index = list.indexes.get(list.name);
+    await reader.readAround(index?.pages ?? this.#walks.get(list.name)?.pages ?? []);
+    if (index && reader.missing.size > 0)
+      await reader.read([null, index.pages.at(-1)?.after ?? null]);
+    if (!reader.isWhole) await this.#walkFor(list, reader, signal);
+    return reader.results;
+  }
+
+  /** Walks for missing ids. A second walk is only worth it for a record that the first one met, and that was moved. */
+  async #walkFor<R>(
+    list: LookUpList<R>,
+    reader: PageReader<R>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { missing } = reader;
+    let moved: ReadonlySet<string> = missing;
+    for (let walks = 0; moved.size > 0 && walks < MAX_WALKS; walks += 1) {
+      const walk = this.#walkOf(list.name);
+      try {
+        await walk.find(list, missing, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        for (const id of missing) reader.fail(id, error);
+        return;
+      }
+      const met = [...positionsIn(walk, missing).keys()];
+      await reader.readAround(walk.pages);
+      moved = new Set(met.filter((id) => missing.has(id)));
+      if (moved.size > 0) walk.end();
+    }
+    for (const id of moved) reader.fail(id, keepsMoving());
+  }
+
+  /** Call it when a mutation is sent: records that were missing may exist from now on. */
+  forget(): void {
+    for (const walk of this.#walks.values()) walk.end();
+  }
+
+  #walkOf(name: string): LookUpWalk {
+    const known = this.#walks.get(name);
+    if (known && !known.isOld) return known;
+    const walk = new LookUpWalk(this.#options);
+    this.#walks.set(name, walk);
+    return walk;
+  }
+}
+
+/** Reads pages, and takes the records from them that are still missing. */
+class PageReader<R> {
+  readonly missing: Set<string>;
+  /** Whether the list is a single page, which was read. */
+  isWhole = false;
+  readonly #list: PagedList<R>;
+  readonly #results = new Map<string, LookedUp<R>>();
+  readonly #read = new Set<string | null>();
+
+  constructor(list: PagedList<R>, ids: readonly string[]) {
+    this.#list = list;
+    this.missing = new Set(ids);
+  }
+
+  get results(): ReadonlyMap<string, LookedUp<R>> {
+    return this.#results;
+  }
+
+  fail(id: string, error: unknown): void {
+    if (this.missing.delete(id)) this.#results.set(id, { error });
+  }
+
+  /**
+   * Reads the pages in which records were met, and those next to them for records that are not there any more. Records
+   * fail whose own page fails.
+   */
+  async readAround(pages: readonly WalkedFor[]): Promise<void> {
+    this.#read.clear();
+    const met = positionsIn({ pages }, this.missing);
+    const cursorsOf = (steps: readonly number[]) =>
+      [...met]
+        .filter(([id]) => this.missing.has(id))
+        .flatMap(([, { page }]) => steps.map((step) => pages[page + step]?.after))
+        .filter((after) => after !== undefined);
+    const failures = await this.read(cursorsOf([0]));
+    await this.read(cursorsOf([-1, 1]));
+    for (const [id, { page }] of met) {
+      const failure = failures.get(pages[page]!.after);
+      if (failure) this.fail(id, failure.error);
+    }
+  }
+
+  /** Reads the pages behind these cursors, each once. @returns the failures by the cursors of their pages */
+  async read(cursors: readonly (string | null)[]) {
+    const { fetchPage, size } = this.#list;
+    const failures = new Map<string | null, { readonly error: unknown }>();
+    const unread = new Set(cursors.filter((after) => !this.#read.has(after)));
+    await Promise.all(
+      Array.from(unread, async (after) => {
+        this.#read.add(after);
+        try {
+          this.#take(new ReadPage(after, await size.fetching(fetchPage)(after, size.limit)));
+        } catch (error) {
+          // Its records may be in other pages.
+          if (error instanceof CursorRefusedError) return;
+          if (!(error instanceof PageFailedError)) throw error;
+          failures.set(after, { error: error.cause ?? error });
+        }
+      }),
+    );
+    return failures;
+  }
+
+  #take({ after, ids, records, hasNextPage }: ReadPage<R>): void {
+    if (after === null && !hasNextPage) this.isWhole = true;
+    for (const [offset, id] of ids.entries()) {
+      if (id !== null && this.missing.delete(id))
+        this.#results.set(id, { record: records[offset]! });
+    }
+  }
+}
+
+/** A page that a walk read for lookups. */
+type WalkedFor = Pick<IndexedPage, 'after' | 'hashes'>;
+
+/** One walk of a list for all lookups. It is read on while at least one of them waits for it. */
+class LookUpWalk {
+  /** In the order of the list. */
+  readonly pages: WalkedFor[] = [];
+  readonly #options: LookUpsOptions;
+  /** When it began, or when it ended. */
+  #since: number;
+  #isOld = false;
+  #records = 0;
+  #hasEnded = false;
+  #waiting = 0;
+  /** The part of the walk that is being read. */
+  #part: WalkedPages | undefined;
+  #reading: Promise<void> | undefined;
+
+  constructor(options: LookUpsOptions) {
+    this.#options = options;
+    this.#since = options.clock.elapsed();
+  }
+
+  /** Whether the next lookup begins another walk. A walk that is read is joined, however long it takes. */
+  get isOld(): boolean {
+    const age = this.#options.clock.elapsed() - this.#since;
+    return this.#isOld || (this.#waiting === 0 && age >= WALK_AGAIN_MS);
+  }
+
+  /** Lookups that begin from now on do not join it. */
+  end(): void {
+    this.#isOld = true;
+  }
+
+  /** Reads on until all ids are met, or the list ends. @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
+  async find(
+    list: Pick<LookUpList<unknown>, 'ids' | 'inTurn'>,
+    ids: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const unmet = new Set(Array.from(ids, identityHash));
+    let checked = 0;
+    this.#waiting += 1;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        for (; checked < this.pages.length; checked += 1)
+          for (const hash of this.pages[checked]!.hashes ?? []) unmet.delete(hash);
+        if (unmet.size === 0 || this.#hasEnded) return;
+        this.#reading ??= this.#readOn(list).finally(() => (this.#reading = undefined));
+        await this.#reading;
+      }
+    } finally {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.#stop();
+    }
+  }
+
+  async #readOn({ ids, inTurn }: Pick<LookUpList<unknown>, 'ids' | 'inTurn'>): Promise<void> {
+    const { clock, maxRecords } = this.#options;
+    if (this.#records >= maxRecords) throw tooLong(ids.name, maxRecords);
+    // The last page is read again: if cursors are offsets, records behind it may have moved into it.
+    const after = this.pages.at(-1)?.after ?? null;
+    this.#part ??= inTurn(() => walkList(ids, { after, readsAhead: false }));
+    try {
+      const { done, value } = await this.#part.next();
+      if (done) {
+        this.#hasEnded = true;
+        this.#since = clock.elapsed();
+        return;
+      }
+      this.#records += value.offsets.length;
+      this.pages.push({ after: value.page.after, hashes: value.page.identities.hashes });
+    } catch (error) {
+      this.end();
+      throw error instanceof PageFailedError || error instanceof CursorRefusedError
+        ? (error.cause ?? error)
+        : error;
+    }
+  }
+
+  #stop(): void {
+    void this.#part?.return().catch(() => {});
+    this.#part = undefined;
+  }
+}
+
+function tooLong(list: string, max: number): Error {
+  return codedError(
+    'DRAIN_LIMIT_EXCEEDED',
+    `The record is not among the first ${max} of ${list}, and a lookup reads no further. ` +
+      'Page through the list instead, or have the operator raise DRAIN_MAX_ITEMS.',
+    { extensions: { max } },
+  );
+}
+
+/** Seconds until the list has probably stopped changing. */
+const REST_SECONDS = 1;
+
+function keepsMoving(): Error {
+  return codedError(
+    'RATE_LIMITED',
+    'The record was found, but the list changed each time before its values could be read. ' +
+      `Try again in ${REST_SECONDS} second.`,
+    { extensions: { retryAfter: REST_SECONDS } },
+  );
+}

@@ -1,0 +1,233 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { codeOf } from '../../src/errors.ts';
+import { LookUps, WALK_AGAIN_MS, type LookUpList } from '../../src/pages/look-up.ts';
+import { PageFailedError } from '../../src/pages/page.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { CURSORS, LENGTHS, type Lengths, type Options } from './changing-list.ts';
+import { worldOf } from './world.ts';
+
+const RUNS = randomRuns(250);
+const LIMIT = 12;
+const { signal: stays } = new AbortController();
+
+function lookUpsIn(count: number, options: Options, maxRecords = 1_000) {
+  const world = worldOf(count, options);
+  const clock = new ManualClock();
+  const lookUps = new LookUps({ clock, maxRecords });
+  const list: LookUpList<number> = { ...world.paged, ids: world.paged };
+  const find = async (serials: readonly number[], signal = stays, in_ = list) => {
+    const found = await lookUps.find(
+      in_,
+      serials.map((serial) => `r${serial}`),
+      signal,
+    );
+    return serials.map((serial) => {
+      const result = found.get(`r${serial}`);
+      if (!result) return undefined;
+      return 'record' in result ? result.record : result.error;
+    });
+  };
+  return { ...world, clock, lookUps, list: world.list, paged: list, find };
+}
+
+const someChange = fc.record({
+  does: fc.constantFrom('insert', 'remove', 'move'),
+  at: fc.oneof(fc.constant(0), fc.nat(80)),
+  to: fc.nat(80),
+  count: fc.constantFrom(1, 1, 2, 9, 30),
+});
+type Change = typeof someChange extends fc.Arbitrary<infer Value> ? Value : never;
+const changes = fc.array(someChange, { maxLength: 5 });
+
+function apply(list: ReturnType<typeof worldOf>['list'], { does, at, to, count }: Change): void {
+  const from = at % (list.length + 1);
+  if (does === 'insert') list.insert(from, count);
+  else if (does === 'remove') list.remove(from, count);
+  else if (from < list.length) list.move(from, to % list.length);
+}
+
+const histories = fc.record({
+  cursors: fc.constantFrom(...CURSORS),
+  lengths: fc.constantFrom(...(Object.keys(LENGTHS) as Lengths[])),
+  length: fc.nat(80),
+  isWalked: fc.boolean(),
+  rounds: fc.array(
+    fc.record({
+      changes,
+      // Greater ids do not exist.
+      callers: fc.array(fc.array(fc.nat(150), { minLength: 1, maxLength: 12 }), {
+        minLength: 1,
+        maxLength: 4,
+      }),
+      leaving: fc.nat(8),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+});
+
+describe('a lookup', () => {
+  test('finds every record that exists and no other, whoever leaves', async () => {
+    await fc.assert(
+      fc.asyncProperty(histories, async ({ length, isWalked, rounds, ...options }) => {
+        const world = lookUpsIn(length, { ...options, limit: LIMIT });
+        if (isWalked) await world.drain();
+        for (const { changes: each, callers, leaving } of rounds) {
+          for (const change of each) apply(world.list, change);
+          const leaves = new AbortController();
+          const left = callers.slice(leaving).map((serials) => world.find(serials, leaves.signal));
+          const found = callers.map((serials) => world.find(serials));
+          leaves.abort();
+          await Promise.allSettled(left);
+          const { all } = world.list;
+          expect(await Promise.all(found)).toEqual(
+            callers.map((serials) =>
+              serials.map((serial) => (all.includes(serial) ? serial : undefined)),
+            ),
+          );
+          world.clock.jump(WALK_AGAIN_MS);
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('takes no record for another, and loses none that stands still, while the list changes', async () => {
+    await fc.assert(
+      fc.asyncProperty(histories, changes, async ({ rounds, ...of }, during) => {
+        const world = lookUpsIn(of.length, { ...of, limit: LIMIT });
+        if (of.isWalked) await world.drain();
+        const left = [...during];
+        const moved = new Set<number>();
+        const before = new Set(world.list.all);
+        world.list.onRead = () => {
+          const change = left.shift();
+          if (!change) return;
+          const at = change.at % (world.list.length + 1);
+          if (change.does === 'move') moved.add(world.list.all[at]!);
+          apply(world.list, change);
+        };
+        for (const { callers } of rounds) {
+          for (const serials of callers) {
+            const results = await world.find(serials);
+            for (const [at, serial] of serials.entries()) {
+              const result = results[at];
+              if (typeof result === 'number') expect(result).toBe(serial);
+              const isStill = before.has(serial) && world.list.all.includes(serial);
+              // A walk over other cursors may itself miss a record that stands still.
+              if (of.cursors !== 'keyset' || !isStill || moved.has(serial)) continue;
+              expect(result).not.toBeUndefined();
+            }
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
+
+describe('the requests of lookups', () => {
+  test('50 ids cost one request for each page that holds them', async () => {
+    const { find, drain, requests } = lookUpsIn(500, { cursors: 'keyset' });
+    await drain();
+    expect(await requests(() => find(range(100, 150)))).toBe(2);
+    expect(await requests(() => find([100]))).toBe(1);
+  });
+
+  test('a record that was pushed by others costs its page and the pages next to it', async () => {
+    const { find, drain, requests, list } = lookUpsIn(500, { cursors: 'position' });
+    await drain();
+    list.insert(0, 20);
+    expect(await requests(async () => expect(await find([140])).toEqual([140]))).toBeLessThan(4);
+  });
+
+  test('a new record at the start or the end of a list costs no walk', async () => {
+    const { find, drain, requests, list } = lookUpsIn(500, { cursors: 'keyset' });
+    await drain();
+    list.insert(0);
+    list.insert(501);
+    expect(await requests(async () => expect(await find([500, 501])).toEqual([500, 501]))).toBe(2);
+  });
+
+  test('a first lookup walks only as far as its record, and the next one goes on from there', async () => {
+    const { find, requests } = lookUpsIn(500, { cursors: 'record' });
+    expect(await requests(() => find([60]))).toBe(3);
+    expect(await requests(() => find([160]))).toBe(4);
+    expect(await requests(() => find([60, 160]))).toBe(2);
+  });
+
+  test('unknown ids share one walk in 30 seconds, and a mutation lifts that', async () => {
+    const { find, requests, clock, lookUps, list } = lookUpsIn(500, { cursors: 'keyset' });
+    const walk = await requests(() => Promise.all(range(900, 930).map((id) => find([id]))));
+    expect(walk).toBeLessThanOrEqual(12);
+    clock.jump(WALK_AGAIN_MS - 1);
+    // The first and the last page.
+    expect(await requests(() => find([950]))).toBe(2);
+    list.insert(250);
+    expect(await find([500])).toEqual([undefined]);
+    lookUps.forget();
+    expect(await find([500])).toEqual([500]);
+    clock.jump(WALK_AGAIN_MS);
+    expect(await requests(() => find([960]))).toBeGreaterThan(10);
+  });
+
+  test('a list of one page is not walked for ids that it does not have', async () => {
+    const { find, drain, requests } = lookUpsIn(30, { cursors: 'keyset' });
+    await drain();
+    expect(await requests(() => find([1, 99]))).toBe(1);
+  });
+
+  test('no page is requested once every caller has left', async () => {
+    const { find, list } = lookUpsIn(500, { cursors: 'keyset' });
+    const leaving = new AbortController();
+    const lookUp = find([999], leaving.signal);
+    list.onRead = () => void (list.requests === 3 && leaving.abort());
+    await expect(lookUp).rejects.toThrow('aborted');
+    expect(list.requests).toBe(3);
+  });
+});
+
+describe('a failure', () => {
+  test('of a page fails the records that are expected there, and no others', async () => {
+    const { find, drain, paged } = lookUpsIn(200, { cursors: 'keyset' });
+    await drain();
+    const failure = new Error('A record is broken.');
+    const failing: typeof paged = {
+      ...paged,
+      fetchPage: async (...request) => {
+        const page = await paged.fetchPage(...request);
+        if (page.records.includes(60)) throw new PageFailedError('failed', { cause: failure });
+        return page;
+      },
+    };
+    expect(await find([20, 60, 150], stays, failing)).toEqual([20, failure, 150]);
+  });
+
+  test('of a walk fails the lookups that wait for it, and the next lookup walks again', async () => {
+    const { find, paged } = lookUpsIn(200, { cursors: 'keyset' });
+    const failure = new Error('The service is down.');
+    let isDown = true;
+    const fetchPage: typeof paged.fetchPage = (...request) => {
+      if (isDown) throw new PageFailedError('failed', { cause: failure });
+      return paged.fetchPage(...request);
+    };
+    const failing = { ...paged, ids: { ...paged, fetchPage } };
+    expect(await Promise.all([find([20], stays, failing), find([60], stays, failing)])).toEqual([
+      [failure],
+      [failure],
+    ]);
+    isDown = false;
+    expect(await find([60], stays, failing)).toEqual([60]);
+  });
+
+  test('a walk that reads too many records says that it was ended', async () => {
+    const { find, requests } = lookUpsIn(500, { cursors: 'keyset' }, 100);
+    const [error] = await find([300]);
+    expect(codeOf(error)).toBe('DRAIN_LIMIT_EXCEEDED');
+    expect(await find([60])).toEqual([60]);
+    expect(await requests(() => find([300]))).toBe(0);
+  });
+});
