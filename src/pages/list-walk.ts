@@ -3,6 +3,7 @@ import type { FetchPage, ReadPage } from './page.ts';
 import { IndexBuilder, OVERLAP, type PageIndex, type PageIndexes } from './page-index.ts';
 import type { PageSize } from './page-size.ts';
 import { walkInParallel } from './parallel-walk.ts';
+import type { Totals } from './totals.ts';
 import { Seen, walk, type WalkedPages } from './walk.ts';
 
 /** A list of the service, with its filters and one selection. */
@@ -14,6 +15,8 @@ export interface PagedList<R = unknown> {
   readonly indexes: PageIndexes;
   readonly size: PageSize;
   readonly pace: Pace;
+  /** Where to keep the number of records of a whole walk. */
+  readonly totals?: Pick<Totals, 'begin'>;
 }
 
 export interface ListWalkOptions<R = unknown> {
@@ -44,7 +47,8 @@ export async function* walkList<R>(
   // The last pages of a list, and a few records, are one request each way.
   const isWhole = after === null && !start && records === undefined;
   const builder = isWhole ? new IndexBuilder() : undefined;
-  const keep = isWhole ? indexes.begin(name) : undefined;
+  const keepIndex = isWhole ? indexes.begin(name) : undefined;
+  const keepTotal = isWhole ? list.totals?.begin(name) : undefined;
   const onPage = builder && ((page: ReadPage<R>) => builder.add(page));
   const seen = new Seen();
 
@@ -57,7 +61,8 @@ export async function* walkList<R>(
     yield* walk(fetchPage, { after, start, records, size, readsAhead, seen, onPage });
   }
   // Not reached if the walk fails or its reader leaves.
-  keep?.(builder?.finish(limit()));
+  keepIndex?.(builder?.finish(limit()));
+  keepTotal?.(seen.count);
 }
 
 /** Smaller pages would consist mostly of overlap, so they are read one after the other. */

@@ -1,0 +1,200 @@
+import { GraphQLError } from 'graphql';
+import { codedError, codeOf, messageForCallers, type ErrorCode } from '../errors.ts';
+import type { Position } from './cursor.ts';
+import { walkList, type PagedList } from './list-walk.ts';
+import { PagesRefused } from './page-budget.ts';
+import { CursorRefusedError, PageFailedError } from './page.ts';
+import { startBehind } from './resume.ts';
+import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
+import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
+import type { WalkedPage, WalkedPages } from './walk.ts';
+
+/** How many more records one operation may drain, in all its drains together. */
+export interface DrainBudget {
+  readonly max: number;
+  left: number;
+}
+
+interface DrainOptions {
+  /** The number of records to return; undefined: all. */
+  readonly limit: number | undefined;
+  /** The record behind which the walk begins; null: the start of the list. */
+  readonly position: Position | null;
+  readonly budget: DrainBudget;
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** Makes the `resumeAfter` of the errors. */
+  readonly toCursor: (position: Position) => string;
+  readonly delivered: Delivered;
+}
+
+/**
+ * What the caller gets of an interrupted drain: the records before the failure (`parts`); no records, but it can read
+ * them again in two parts (`whole`); or no records, where a part would be useless, as for a count (`result`).
+ */
+type Delivered = 'parts' | 'whole' | 'result';
+
+/**
+ * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
+ *
+ * @param pages a walk that begins behind `position`
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED or PagesRefused, each with `drained` and, where parts
+ *   are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing to resume
+ */
+export async function* drain<R>(
+  pages: AsyncIterable<WalkedPage<R>>,
+  { limit = Infinity, position, budget, signal, toCursor, delivered }: DrainOptions,
+): WalkedPages<R> {
+  if (limit === 0) return;
+  let drained = 0;
+  let end = position;
+  const facts = (): DrainFacts => ({
+    drained,
+    resumeAfter: delivered === 'result' || !end ? null : toCursor(end),
+    delivered,
+  });
+  try {
+    for await (const { page, offsets: all } of pages) {
+      const wanted = all.slice(0, limit - drained);
+      const offsets = wanted.slice(0, Math.max(0, budget.left));
+      budget.left -= offsets.length;
+      drained += offsets.length;
+      end = endOf({ page, offsets }) ?? end;
+      yield { page, offsets };
+      if (offsets.length < wanted.length) throw limitExceeded(budget, facts());
+      if (drained === limit) return;
+    }
+  } catch (error) {
+    // The records are not used, and another walk may follow.
+    if (delivered === 'result') budget.left += drained;
+    if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
+    if (drained === 0) throw ofService(error);
+    if (delivered === 'result' && error instanceof PagesRefused) throw error;
+    throw interrupted(ofService(error), facts());
+  }
+}
+
+/** What all drains of the gateway share. */
+export interface Drains {
+  readonly shared: SharedWalks;
+  readonly slots: WalkSlots;
+}
+
+interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
+  /** Names everything that the records depend on: list, filters, selection, position and limit. */
+  readonly name: string;
+  /** Binds the readers into the list: their signal ends its requests, and they spend for each of them. */
+  readonly listFor: (readers: WalkReaders) => PagedList<R>;
+  readonly position: Position | null;
+  /** The number of records needed; undefined: all. */
+  readonly limit: number | undefined;
+}
+
+/** Walks a list together with equal drains, in its turn. A walk of one page needs no turn. */
+export function walkTogether<R>(
+  { shared, slots }: Drains,
+  { name, listFor, position, limit, caller, operation, ...reader }: SharedDrainOptions<R>,
+): WalkedPages<R> {
+  const begin = (readers: WalkReaders, last: WalkedPage<R> | undefined) => {
+    const list = listFor(readers);
+    const walk = () => walkBehind(list, (last && endOf(last)) ?? position, limit);
+    if (limit !== undefined && limit <= list.size.limit) return walk();
+    return walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
+  };
+  return shared.join(name, begin, reader);
+}
+
+/** Walks a list behind a position. @throws CURSOR_INVALID; as `walkList` */
+export async function* walkBehind<R>(
+  list: PagedList<R>,
+  position: Position | null,
+  records?: number,
+): WalkedPages<R> {
+  if (!position) return yield* walkList(list, { after: null, records });
+  const start = await startBehind(list, position, records ?? list.size.limit);
+  const needed = records === undefined ? undefined : records + start.dropped;
+  const part = { after: start.page.after, start: start.page, records: needed };
+  for await (const walked of walkList(list, part)) {
+    const { page, offsets } = walked;
+    yield page === start.page
+      ? { page, offsets: offsets.filter((offset) => offset >= start.dropped) }
+      : walked;
+  }
+}
+
+/** Returns the position of the last record of a walked page; undefined if it has no new record. */
+export function endOf({ page, offsets }: WalkedPage): Position | undefined {
+  const offset = offsets.at(-1);
+  if (offset === undefined) return undefined;
+  const { after, endCursor: end } = page;
+  return { after, end, size: page.records.length, offset, id: page.ids[offset]! };
+}
+
+/** The error of the service is the cause of the error of the page. */
+function ofService(error: unknown): unknown {
+  const isOfPage = error instanceof PageFailedError || error instanceof CursorRefusedError;
+  return isOfPage ? (error.cause ?? error) : error;
+}
+
+interface DrainFacts {
+  /** Records that were read. */
+  readonly drained: number;
+  /** The cursor of the last of them. */
+  readonly resumeAfter: string | null;
+  readonly delivered: Delivered;
+}
+
+function limitExceeded({ max }: DrainBudget, { delivered, ...facts }: DrainFacts): GraphQLError {
+  return codedError(
+    'DRAIN_LIMIT_EXCEEDED',
+    `One operation may drain at most ${max} records, and there are more. ${IN_THE_ANSWER[delivered]}` +
+      'Narrow the list by its filters or with `limit`, ' +
+      'page through it with the connection, or have the operator raise DRAIN_MAX_ITEMS.',
+    { extensions: { ...facts, max } },
+  );
+}
+
+const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
+  parts: 'The records before this error are valid. ',
+  whole: 'None of them is in this answer. ',
+  result: '',
+};
+
+/** Returns the error of a read that failed after its first records, with the facts needed to resume it. */
+function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
+  const { delivered, ...extended } = facts;
+  const ended = `The drain ended after ${facts.drained} records`;
+  if (error instanceof PagesRefused) {
+    const { message: why, extensions: reason } = error;
+    return codedError(reason['code'] as ErrorCode, `${ended}: ${why} ${nextSteps(facts)}`, {
+      extensions: { ...reason, ...extended },
+    });
+  }
+  const extensions = error instanceof GraphQLError ? error.extensions : undefined;
+  // The message of another error may contain details that callers must not see.
+  const message = error instanceof GraphQLError ? messageForCallers(error) : undefined;
+  if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
+    const stalled = `${message} ${ended}. ${IN_THE_ANSWER[delivered]}`.trimEnd();
+    return codedError('DRAIN_STALLED', stalled, { extensions: extended });
+  }
+  return codedError(
+    'DRAIN_INTERRUPTED',
+    `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${nextSteps(facts)}`,
+    { extensions: { ...extended, reason: extensions?.['code'] ?? null }, cause: error },
+  );
+}
+
+/** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */
+function nextSteps({ delivered, drained }: DrainFacts): string {
+  switch (delivered) {
+    case 'parts':
+      return `${IN_THE_ANSWER.parts}Go on behind them with \`after\` set to the resumeAfter of this error.`;
+    case 'whole':
+      return (
+        `${IN_THE_ANSWER.whole}Send the operation again; or read these records with \`limit: ${drained}\`, ` +
+        'and those behind them with `after` set to the resumeAfter of this error; or stream the list, which keeps what came.'
+      );
+    case 'result':
+      return 'Send the operation again.';
+  }
+}

@@ -1,0 +1,148 @@
+import { GraphQLError } from 'graphql';
+import type { Clock } from '../clock.ts';
+import { codedError, type ErrorCode } from '../errors.ts';
+
+/** The caller may not request these pages, or not now. Requesting other pages does not help. */
+export class PagesRefused extends GraphQLError {
+  override name = 'PagesRefused';
+}
+
+export function refusal(
+  code: ErrorCode,
+  message: string,
+  facts: Readonly<Record<string, unknown>>,
+): PagesRefused {
+  const { extensions } = codedError(code, message, { extensions: facts });
+  return new PagesRefused(message, { extensions });
+}
+
+/** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
+const MAX_PAGES_WITHOUT_DRAIN = 12;
+
+/** The pages that one operation may request. They also count against the minute of its caller. */
+export class PageBudget {
+  /** The name of the caller. All operations with the same name share one minute. */
+  readonly caller: string;
+  /**
+   * The same budget, for pages that are read only to count records or to find one. They do not need the scope `drain`,
+   * which is about the records that an answer contains.
+   */
+  readonly forOverhead: PageBudget;
+  readonly #callers: CallerBudgets;
+  #spent = 0;
+
+  /** @param mayDrain whether the caller has the scope `drain` */
+  constructor(callers: CallerBudgets, caller: string, mayDrain: boolean) {
+    this.caller = caller;
+    this.#callers = callers;
+    this.forOverhead = mayDrain ? this : new PageBudget(callers, caller, true);
+  }
+
+  /**
+   * Spends a page that is about to be requested.
+   *
+   * @param isCharged whether the caller was charged already, by another operation that waits for the same page
+   * @throws PagesRefused: FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up
+   */
+  spend({ isCharged = false } = {}): void {
+    const needsScope = this.forOverhead !== this;
+    if (needsScope && this.#spent >= MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
+    if (!isCharged) this.#callers.spend(this.caller);
+    // A refused page does not count: the other fields of the operation are still answered.
+    this.#spent += 1;
+  }
+}
+
+/**
+ * Spends a page that several operations wait for: each caller is charged once.
+ *
+ * @returns the budgets that cannot afford it, with their errors
+ */
+export function spendTogether(budgets: Iterable<PageBudget>): ReadonlyMap<PageBudget, unknown> {
+  const charged = new Set<string>();
+  const refused = new Map<PageBudget, unknown>();
+  for (const budget of budgets) {
+    try {
+      budget.spend({ isCharged: charged.has(budget.caller) });
+      charged.add(budget.caller);
+    } catch (error) {
+      refused.set(budget, error);
+    }
+  }
+  return refused;
+}
+
+const MINUTE_MS = 60_000;
+/** Buckets are swept when there are more than this many. Each takes about 200 bytes. */
+const SWEEP_ABOVE = 1_000;
+
+/** The pages that a caller has left. Kept as pages times milliseconds: integers, which lose no fraction of a page. */
+interface Bucket {
+  level: number;
+  /** When it had this level, by `clock.elapsed()`. */
+  at: number;
+}
+
+/**
+ * Gives each caller the same number of pages per minute. They come back at a constant rate: a minute after the last
+ * page was spent, all are available.
+ */
+export class CallerBudgets {
+  readonly #perMinute: number;
+  readonly #clock: Pick<Clock, 'elapsed'>;
+  readonly #buckets = new Map<string, Bucket>();
+  #sweepAbove = SWEEP_ABOVE;
+
+  /** @param perMinute 0: no limit */
+  constructor(perMinute: number, clock: Pick<Clock, 'elapsed'>) {
+    this.#perMinute = perMinute;
+    this.#clock = clock;
+  }
+
+  /** Spends one page. @throws PagesRefused: RATE_LIMITED with `retryAfter` */
+  spend(caller: string): void {
+    if (this.#perMinute === 0) return;
+    const now = this.#clock.elapsed();
+    const bucket = this.#buckets.get(caller) ?? this.#fill(caller, now);
+    const level = this.#levelOf(bucket, now);
+    if (level < MINUTE_MS) throw minuteSpent(this.#perMinute, MINUTE_MS - level);
+    bucket.level = level - MINUTE_MS;
+    bucket.at = now;
+  }
+
+  #levelOf({ level, at }: Bucket, now: number): number {
+    return Math.min(this.#perMinute * MINUTE_MS, level + (now - at) * this.#perMinute);
+  }
+
+  #fill(caller: string, now: number): Bucket {
+    const full = this.#perMinute * MINUTE_MS;
+    // Full buckets equal new ones, and every request may come from another caller.
+    if (this.#buckets.size >= this.#sweepAbove) {
+      for (const [name, bucket] of this.#buckets)
+        if (this.#levelOf(bucket, now) >= full) this.#buckets.delete(name);
+      this.#sweepAbove = Math.max(SWEEP_ABOVE, 2 * this.#buckets.size);
+    }
+    const bucket = { level: full, at: now };
+    this.#buckets.set(caller, bucket);
+    return bucket;
+  }
+}
+
+function needsDrain(): PagesRefused {
+  return refusal(
+    'FORBIDDEN',
+    `This operation returns records of more than ${MAX_PAGES_WITHOUT_DRAIN} pages of the recruiting service, for which the scope "drain" is required. ` +
+      'Request fewer records at a time, or ask the operator of this gateway for the scope.',
+    { scope: 'drain' },
+  );
+}
+
+function minuteSpent(pagesPerMinute: number, missing: number): PagesRefused {
+  const retryAfter = Math.ceil(missing / pagesPerMinute / 1000);
+  return refusal(
+    'RATE_LIMITED',
+    `This caller has used its ${pagesPerMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
+      'or have the operator raise PAGES_PER_MINUTE.',
+    { retryAfter, pagesPerMinute },
+  );
+}
