@@ -1,8 +1,8 @@
 /**
  * Ten thousand requests of all kinds against a gateway in a process of its own, over a line with faults, outages
- * and refreshes, while one custody fault after the other happens to it, and floods of requests that are refused or wait
- * arrive beside them. The load pauses regularly, and what the process still holds is counted. Exits 1 if that grows, if
- * `/health` is slow, or if the newest pair is not saved in the end.
+ * and refreshes, while floods of requests that are refused or wait arrive beside them. The load pauses regularly, and
+ * what the process still holds is counted. Exits 1 if that grows, if `/health` is slow, or if the newest pair is not
+ * saved in the end.
  */
 import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,19 +12,18 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as pass } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { bundled } from '../support/processes/bundled.ts';
 import type { FloodSizes } from '../support/processes/floods.ts';
 import { startMixedLoad, type Outcomes } from '../support/processes/mixed-load.ts';
-import { CALLERS, createCustodyFaults } from './custody-faults.ts';
 import type { FloodOrder } from './flood-process.ts';
 import { growthOf } from './growth.ts';
 import type { HealthReport } from './health-process.ts';
 import type { Held } from './held.ts';
 import { newestPairProblems } from './newest-pair.ts';
-import { hasSecret, originIn, startOperator } from './operator.ts';
-import type { UpstreamOrder, UpstreamReport } from './upstream-process.ts';
+import type { UpstreamReport } from './upstream-process.ts';
 
 const REQUESTS = 10_000;
+/** The number of requests that are in flight at a time. */
+const CALLERS = 24;
 const ROUNDS = 20;
 /** The rounds before caches are full and code is compiled. */
 const WARM_UP = 6;
@@ -37,10 +36,6 @@ const FLOOD: FloodSizes = { invalid: 1_000, large: 80, pipelined: 1_000, stalled
 const HEALTH_MS = 150;
 /** Of the processes that stand for other machines: the gateway does not share its CPU with callers and the service. */
 const OTHER_MACHINES = 15;
-/** One custody fault of each kind in all rounds together; more while the load lasts. */
-const FAULTS_OF_A_KIND = 1;
-/** The interval of each caller's requests after the load of a round, until the round's last custody fault is over. */
-const BESIDE_A_FAULT_MS = 250;
 
 const folder = mkdtempSync(join(tmpdir(), 'recruiting-soak-'));
 const children: ChildProcess[] = [];
@@ -57,15 +52,21 @@ process.exit();
 async function soak(): Promise<number> {
   const upstream = start('upstream-process.ts');
   const [{ url, tokenLink }] = (await once(upstream, 'message')) as [Record<string, string>];
-  const operator = startOperator(folder, await bundled('src/process.ts'), url!);
-  if (!operator.isBound) {
-    process.stdout.write('Rights bind no user here: the store is never made read-only.\n\n');
-  }
+  const store = join(folder, 'tokens.db');
   const gateway = start('../../src/main.ts', {
     execArgv: [...MEMORY, '--import', pathOf('reports.ts')],
-    // All of the load comes from one address, and has to be served.
-    env: { ...operator.env, TOKEN_LINK: tokenLink!, PAGES_PER_MINUTE: '0' },
-    ...(operator.user !== undefined && { uid: operator.user, gid: operator.user }),
+    env: {
+      RECRUITING_URL: url!,
+      TOKEN_LINK: tokenLink!,
+      TOKEN_STORE: `sqlite:${store}`,
+      ALLOW_ANONYMOUS: 'true',
+      UPSTREAM_TIMEOUT_MS: '1000',
+      NODE_ENV: 'production',
+      PORT: '0',
+      ADMIN_PORT: '0',
+      // All of the load comes from one address, and has to be served.
+      PAGES_PER_MINUTE: '0',
+    },
   });
   let printed = '';
   let broken = 0;
@@ -81,12 +82,6 @@ async function soak(): Promise<number> {
   while (!(origin = originIn(printed))) await pass(20);
 
   const load = startMixedLoad(origin, CALLERS);
-  const ask = async (order: UpstreamOrder) => {
-    const reply = once(upstream, 'message');
-    upstream.send(order);
-    const [report] = (await reply) as [UpstreamReport];
-    return report;
-  };
   const probing = start('health-process.ts');
   const flooding = start('flood-process.ts');
   for (const pid of [process.pid, upstream.pid, flooding.pid]) setPriority(pid!, OTHER_MACHINES);
@@ -100,21 +95,11 @@ async function soak(): Promise<number> {
   probing.send({ origin });
   const probed: number[] = [];
   const unanswered: string[] = [];
-  const faults = createCustodyFaults({ operator, upstream: ask, outcomes: load.outcomes });
-  const faultsPerRound = Math.ceil((faults.kinds * FAULTS_OF_A_KIND) / ROUNDS);
   const samples: Held[] = [];
   print(['requests', 'heap MB', 'rss MB', 'sockets', 'files', 'timers', 'health ms', 'seconds']);
   for (let round = 1; round <= ROUNDS; round += 1) {
     const began = performance.now();
-    const state = { isLoaded: false, isOver: false };
-    const loading = (async () => {
-      await Promise.all([load.run(REQUESTS / ROUNDS), flood({ origin, sizes: FLOOD, round })]);
-      state.isLoaded = true;
-      while (!state.isOver) await Promise.all([load.run(CALLERS), pass(BESIDE_A_FAULT_MS)]);
-    })();
-    for (let count = 0; count < faultsPerRound || !state.isLoaded; count += 1) await faults.next();
-    state.isOver = true;
-    await loading;
+    await Promise.all([load.run(REQUESTS / ROUNDS), flood({ origin, sizes: FLOOD, round })]);
     // Waits until everything that callers left behind has ended.
     await pass(QUIET_MS);
     const answer = once(gateway, 'message');
@@ -145,15 +130,16 @@ async function soak(): Promise<number> {
   const ended = once(gateway, 'exit');
   gateway.kill('SIGTERM');
   const [code] = (await ended) as [number | null];
-  const exchanged = await ask({ order: 'report' });
-  const custody = [...faults.problems, ...(await newestPairProblems(operator, exchanged))];
+  const reply = once(upstream, 'message');
+  upstream.send('report');
+  const [exchanged] = (await reply) as [UpstreamReport];
+  const custody = await newestPairProblems(store, url!, exchanged);
 
   const outcomes = [...load.outcomes].toSorted(([, left], [, right]) => right - left);
   process.stdout.write(`\n${outcomes.map(([name, count]) => `${name} ${count}`).join(', ')}\n`);
   process.stdout.write(
     `token exchanges ${exchanged.exchanges}, of them answered ${exchanged.answered}, times that the service was down ${broken}\n\n`,
   );
-  process.stdout.write(`${faults.report().join('\n')}\n\n`);
   const health = probed.toSorted((left, right) => left - right);
   const slow = health.filter((ms) => ms >= HEALTH_MS).length;
   const isSlow = slow > health.length / 100;
@@ -201,7 +187,7 @@ async function soak(): Promise<number> {
     ...unanswered,
     ...(!isSlow ? [] : [`/health took ${HEALTH_MS} ms or more ${slow} times of ${health.length}`]),
     ...custody,
-    ...(secrets + operator.secretsPrinted === 0 ? [] : ['a token or a link was printed']),
+    ...(secrets === 0 ? [] : ['a token or a link was printed']),
     ...(code === 0 ? [] : [`the gateway ended with exit code ${code}`]),
     ...outcomes
       .filter(([name]) => /^broken|INTERNAL|UNAUTHORIZED|nothing/.test(name))
@@ -217,11 +203,20 @@ async function soak(): Promise<number> {
 
 function start(
   file: string,
-  options: Pick<ForkOptions, 'execArgv' | 'env' | 'uid' | 'gid'> = { env: {} },
+  options: Pick<ForkOptions, 'execArgv' | 'env'> = { env: {} },
 ): ChildProcess {
   const child = fork(pathOf(file), [], { ...options, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   children.push(child);
   return child;
+}
+
+/** The address at which the gateway that printed this listens. */
+function originIn(printed: string): string | undefined {
+  return /(http:\/\/[^\s"]+)\/graphql(?=[\s"])/.exec(printed)?.[1];
+}
+
+function hasSecret(text: string): boolean {
+  return /sandbox-(?:access|refresh|link)-[\w-]{20,}/.test(text);
 }
 
 function pathOf(file: string): string {

@@ -1,7 +1,5 @@
-import * as zlib from 'node:zlib';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { TokenFault } from '../../service/token-answers.ts';
 import { WIRES } from './hostile-sockets.ts';
 import type { Received, Reply } from './scripted.ts';
 
@@ -254,30 +252,4 @@ function nested(levels: number): unknown {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export type RewrittenAnswer = Extract<TokenFault, (json: string) => unknown>;
-
-/** Answers of the token endpoint that carry a pair in another way than the service documents. */
-export const CARRIED_PAIRS: Readonly<Record<string, RewrittenAnswer>> = {
-  '201': (json) => ({ status: 201, body: json }),
-  '203': (json) => ({ status: 203, body: json }),
-  gzip: encoded('gzip', (json) => zlib.gzipSync(json)),
-  br: encoded('br', (json) => zlib.brotliCompressSync(json)),
-  'UTF-16': (json) => ({ status: 200, body: Buffer.from(`\uFEFF${json}`, 'utf16le') }),
-  'bytes behind the JSON': (json) => ({ status: 200, body: `${json}\n<!-- proxy-7 -->` }),
-};
-
-/** The answer of a proxy that wraps that of the service in an error. */
-export const namedInError: RewrittenAnswer = (json) => ({
-  status: 503,
-  body: `{"upstream":${json}}`,
-});
-
-function encoded(encoding: string, pack: (json: string) => Uint8Array): RewrittenAnswer {
-  return (json) => ({
-    status: 200,
-    headers: { 'content-encoding': encoding },
-    body: pack(json),
-  });
 }
