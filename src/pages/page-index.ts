@@ -99,7 +99,7 @@ export class IndexBuilder {
   }
 }
 
-/** The number of records that a page shares with the next one: see parallel-walk.ts. */
+/** The number of records that a page shares with the next one: see join.ts. */
 export const OVERLAP = 2;
 
 /** Merges pages in a row that have no more than `most` records together. */

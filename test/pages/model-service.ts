@@ -18,8 +18,20 @@ export type Sizing =
   | 'least'
   /** Rounded up to tens. */
   | 'rounded'
+  /** Two thirds of it. */
+  | 'fewer'
+  /** One or two more or fewer. */
+  | 'varied'
   /** Reads on until it has `first` records that are not hidden, in steps of `first`. */
   | 'filled';
+
+export const SIZINGS = [
+  'least',
+  'rounded',
+  'fewer',
+  'varied',
+  'filled',
+] as const satisfies Sizing[];
 
 /** A record of the model. Its serial number is the record itself, whatever its id is. */
 interface ModelRecord {
@@ -144,6 +156,10 @@ export class ModelService {
         return Math.min(length, start + Math.max(size, 10));
       case 'rounded':
         return Math.min(length, start + Math.ceil(size / 10) * 10);
+      case 'fewer':
+        return Math.min(length, start + Math.ceil((size * 2) / 3));
+      case 'varied':
+        return Math.min(length, start + Math.max(1, size + ((start * 7) % 5) - 2));
       case 'filled': {
         let end = start;
         let shown = 0;

@@ -2,7 +2,7 @@ import type { ListWalkOptions } from '../../src/pages/list-walk.ts';
 import { codeOf } from '../../src/errors.ts';
 import { CursorRefusedError, PageFailedError, ReadPage } from '../../src/pages/page.ts';
 import { readOptions } from '../support/processes/arguments.ts';
-import { KINDS, ModelService, type Change, type Sizing } from './model-service.ts';
+import { KINDS, ModelService, SIZINGS, type Change } from './model-service.ts';
 import { WalkWorld, type Walked } from './walk-world.ts';
 
 /*
@@ -143,9 +143,7 @@ function mayLose({ traits }: ModelService, changes: readonly Change[], removed: 
 }
 
 function randomService(random: Random): ModelService {
-  const sizing = (['exact', 'exact', 'exact', 'least', 'rounded', 'filled'] as Sizing[])[
-    random(6)
-  ]!;
+  const sizing = random(2) === 0 ? 'exact' : SIZINGS[random(SIZINGS.length)]!;
   const ids = random(8);
   const hides = random(4) === 0 ? 1 + random(4) : Infinity;
   const limit = random(4) === 0 ? 1 + random(9) : 10 + random(7);
