@@ -3,64 +3,44 @@ import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { decodeCursor } from '../../src/pages/cursor.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { CURSORS, LENGTHS, type ChangingList, type Lengths } from './changing-list.ts';
-import { worldOf } from './world.ts';
+import { KINDS } from './model-service.ts';
+import { comings, moves, SIZINGS, worldOf } from './world.ts';
 
 const RUNS = randomRuns(400);
 const LIMIT = 12;
 
 const fewRecords = fc.integer({ min: 1, max: 3 });
-const changesOf = (count: fc.Arbitrary<number>) =>
-  fc.record({
-    does: fc.constantFrom('insert', 'remove', 'move'),
-    at: fc.oneof(fc.constant(0), fc.nat(80)),
-    to: fc.nat(80),
-    count,
-  });
-const changes = changesOf(
-  fc.oneof({ weight: 3, arbitrary: fewRecords }, fc.integer({ min: 1, max: 30 })),
-);
-type Change = typeof changes extends fc.Arbitrary<infer Value> ? Value : never;
-const comings = changes.filter(({ does }) => does !== 'move');
+const anyCount = fc.oneof({ weight: 3, arbitrary: fewRecords }, fc.integer({ min: 1, max: 30 }));
+const manyComings = fc.array(comings(anyCount), { minLength: 1, maxLength: 4 });
 /** Fewer records than a page has. */
-const fewComings = fc.array(
-  changesOf(fewRecords).filter(({ does }) => does !== 'move'),
-  { minLength: 1, maxLength: 3 },
-);
-
-function apply(list: ChangingList, { does, at, to, count }: Change): void {
-  const from = at % (list.length + 1);
-  if (does === 'insert') list.insert(from, count);
-  else if (does === 'remove') list.remove(from, count);
-  else if (from < list.length) list.move(from, to % list.length);
-}
+const fewComings = fc.array(comings(fewRecords), { minLength: 1, maxLength: 3 });
 
 const cases = fc.record({
-  cursors: fc.constantFrom(...CURSORS),
-  lengths: fc.constantFrom(...(Object.keys(LENGTHS) as Lengths[])),
+  kind: fc.constantFrom(...KINDS),
+  sizing: fc.constantFrom(...SIZINGS),
   length: fc.integer({ min: 1, max: 90 }),
   at: fc.nat(89),
   readBy: fc.oneof(fc.constantFrom(3, LIMIT), fc.integer({ min: 1, max: 40 })),
   count: fc.oneof(fc.constantFrom(1, 3, LIMIT), fc.integer({ min: 1, max: 60 })),
   isWalked: fc.boolean(),
-  changes: fc.array(comings, { minLength: 1, maxLength: 4 }),
+  changes: manyComings,
 });
 type Case = typeof cases extends fc.Arbitrary<infer Value> ? Value : never;
 
 /** Takes the cursor of a record, and then changes the list. */
 async function take(of: Case) {
   const world = worldOf(of.length, { ...of, limit: LIMIT });
-  const { list, read } = world;
+  const { service, read } = world;
   if (of.isWalked) await world.drain();
   const at = of.at % of.length;
-  const then = list.all;
+  const then = service.shown;
   let after: string | null = null;
   for (let front = 0; ; front += of.readBy) {
     const page: Awaited<ReturnType<typeof read>> = await read({ first: of.readBy, after });
     if (at < front + of.readBy) {
       const record = then[at]!;
       const cursor = page.cursors[at - front]!;
-      for (const change of of.changes) apply(list, change);
+      for (const change of of.changes) service.apply(change);
       return { world, cursor, record, front: then.slice(0, at), behind: then.slice(at + 1) };
     }
     after = page.cursors.at(-1)!;
@@ -88,14 +68,14 @@ describe('after changes, the cursor of a record', () => {
       fc.asyncProperty(cases, async (of) => {
         const { world, cursor, behind, record } = await take(of);
         // The last cursor of the service's own pages skips what an offset skips.
-        const isOffset = of.cursors === 'position' && isEndOfPage(cursor);
+        const isOffset = of.kind === 'position' && isEndOfPage(cursor);
         const page = await refused(world.read({ first: of.count, after: cursor }));
         if (!page) {
           // Twenty pages reach to the start of the list, unless they have one record each.
-          expect(of.cursors !== 'keyset' || of.lengths === 'one at a time').toBe(true);
+          expect(of.kind !== 'key' || of.sizing === 'single').toBe(true);
           return;
         }
-        const { all } = world.list;
+        const all = world.service.shown;
         const start = page.records.length > 0 ? all.indexOf(page.records[0]!) : all.length;
         expect(page.records).toEqual(all.slice(start, start + of.count));
         expect(page.hasNextPage).toBe(start + of.count < all.length);
@@ -115,17 +95,17 @@ describe('after changes, the cursor of a record', () => {
       fc.asyncProperty(cases, fewComings, async (of, fewChanges) => {
         const { world, cursor, record } = await take({
           ...of,
-          lengths: 'as requested',
+          sizing: 'exact',
           changes: fewChanges,
         });
-        const { all } = world.list;
+        const all = world.service.shown;
         const at = all.indexOf(record);
         fc.pre(at >= 0);
         // The last cursor of the service's own pages skips what an offset skips.
-        fc.pre(of.cursors !== 'position' || !isEndOfPage(cursor));
+        fc.pre(of.kind !== 'position' || !isEndOfPage(cursor));
         const page = await refused(world.read({ first: of.count, after: cursor }));
         if (!page) {
-          expect(of.cursors).toBe('record');
+          expect(of.kind).toBe('record');
           return;
         }
         expect(page.records).toEqual(all.slice(at + 1, at + 1 + of.count));
@@ -135,11 +115,11 @@ describe('after changes, the cursor of a record', () => {
   });
 
   test('leads backward exactly in front of it, wherever it is now', async () => {
-    const anyChanges = fc.array(changes, { minLength: 1, maxLength: 4 });
+    const anyChanges = fc.array(fc.oneof(comings(anyCount), moves), { minLength: 1, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(cases, anyChanges, async (of, each) => {
         const { world, cursor, record } = await take({ ...of, changes: each });
-        const { all } = world.list;
+        const all = world.service.shown;
         const at = all.indexOf(record);
         fc.pre(at >= 0);
         const page = await world.read({ last: of.count, before: cursor });
@@ -157,11 +137,11 @@ describe('after changes, the cursor of a record', () => {
     await fc.assert(
       fc.asyncProperty(cases, async (of) => {
         const { world, cursor, record, front } = await take(of);
-        const { all } = world.list;
-        if (all.includes(record)) world.list.remove(all.indexOf(record));
+        const all = world.service.shown;
+        if (all.includes(record)) world.remove(record);
         const page = await refused(world.read({ last: of.count, before: cursor }));
         if (!page) return;
-        const now = world.list.all;
+        const now = world.service.shown;
         const end = page.records.length > 0 ? now.indexOf(page.records.at(-1)!) + 1 : 0;
         expect(page.records).toEqual(now.slice(Math.max(0, end - of.count), end));
         const previous = front.findLast((each) => now.includes(each));
@@ -175,12 +155,12 @@ describe('after changes, the cursor of a record', () => {
 
 describe('a list that changes between the requests of a client', () => {
   const histories = fc.record({
-    cursors: fc.constantFrom('keyset' as const, 'record' as const),
-    lengths: fc.constantFrom(...(Object.keys(LENGTHS) as Lengths[])),
+    kind: fc.constantFrom('key' as const, 'record' as const),
+    sizing: fc.constantFrom(...SIZINGS),
     length: fc.integer({ min: 0, max: 90 }),
     first: fc.oneof(fc.constantFrom(1, 3, LIMIT), fc.integer({ min: 1, max: 40 })),
     isWalked: fc.boolean(),
-    changes: fc.array(comings, { minLength: 1, maxLength: 10 }),
+    changes: fc.array(comings(anyCount), { minLength: 1, maxLength: 10 }),
   });
 
   test('is paged through without circles, and without losing a record that stands still', async () => {
@@ -189,19 +169,19 @@ describe('a list that changes between the requests of a client', () => {
         const world = worldOf(of.length, { ...of, limit: LIMIT });
         if (isWalked) await world.drain();
         const left = [...of.changes];
-        const before = world.list.all;
+        const before = world.service.shown;
         const records = await refused(
           world.pageThrough(first, () => {
             const change = left.shift();
-            if (change) apply(world.list, change);
+            if (change) world.service.apply(change);
           }),
         );
         if (!records) {
           // Twenty pages reach to the start of the list, unless they have one record each.
-          expect(of.cursors === 'record' || of.lengths === 'one at a time').toBe(true);
+          expect(of.kind === 'record' || of.sizing === 'single').toBe(true);
           return;
         }
-        const now = new Set(world.list.all);
+        const now = new Set(world.service.shown);
         const stood = before.filter((record) => now.has(record));
         expect(stood.filter((record) => !records.includes(record))).toEqual([]);
       }),
@@ -211,8 +191,8 @@ describe('a list that changes between the requests of a client', () => {
 
   test('gives what is between `after` and `before` at the time of each request', async () => {
     const windows = fc.record({
-      cursors: fc.constantFrom(...CURSORS),
-      lengths: fc.constantFrom(...(Object.keys(LENGTHS) as Lengths[])),
+      kind: fc.constantFrom(...KINDS),
+      sizing: fc.constantFrom(...SIZINGS),
       length: fc.integer({ min: 2, max: 90 }),
       ends: fc.tuple(fc.nat(89), fc.nat(89)),
       count: fc.integer({ min: 0, max: 60 }),
@@ -231,18 +211,18 @@ describe('a list that changes between the requests of a client', () => {
         const { cursors, records } = await world.read({ first: of.length });
         const [after, before] = [cursors[from]!, cursors[to]!];
         for (const change of each) {
-          apply(world.list, change);
-          const { all } = world.list;
+          world.service.apply(change);
+          const all = world.service.shown;
           const [start, end] = [all.indexOf(records[from]!), all.indexOf(records[to]!)];
           const between = all.slice(start + 1, end);
           // Where one of them is gone, or both stand crossed, other properties say what comes.
           if (start < 0 || end <= start) return;
           // The service's own cursor leads an offset away.
-          if (of.cursors === 'position' && isEndOfPage(after)) return;
+          if (of.kind === 'position' && isEndOfPage(after)) return;
           const forward = await refused(world.read({ first: count, after, before }));
           const backward = await refused(world.read({ last: count, after, before }));
           if (!forward || !backward) {
-            expect(of.cursors).toBe('record');
+            expect(of.kind).toBe('record');
             return;
           }
           expect(forward.records).toEqual(between.slice(0, count));
@@ -256,25 +236,30 @@ describe('a list that changes between the requests of a client', () => {
 
   test('gives a window or a coded error while it changes during the requests', async () => {
     await fc.assert(
-      fc.asyncProperty(cases, fc.array(changes, { maxLength: 8 }), async (of, during) => {
-        const { world, cursor } = await take(of);
-        const left = [...during];
-        world.list.onRead = () => {
-          const change = left.shift();
-          if (change) apply(world.list, change);
-        };
-        for (const args of [
-          { first: of.count, after: cursor },
-          { last: of.count, before: cursor },
-          { last: of.count, after: cursor },
-        ]) {
-          const result = await world.read(args).catch((error: unknown) => error);
-          if (result instanceof Error) {
-            const isOfService = result.message === 'The record of this cursor is gone.';
-            if (!isOfService) expect(['CURSOR_INVALID', 'DRAIN_STALLED']).toContain(codeOf(result));
-          } else expect(result).toMatchObject({ records: expect.any(Array) });
-        }
-      }),
+      fc.asyncProperty(
+        cases,
+        fc.array(fc.oneof(comings(anyCount), moves), { maxLength: 8 }),
+        async (of, during) => {
+          const { world, cursor } = await take(of);
+          const left = [...during];
+          world.counted.onRead = () => {
+            const change = left.shift();
+            if (change) world.service.apply(change);
+          };
+          for (const args of [
+            { first: of.count, after: cursor },
+            { last: of.count, before: cursor },
+            { last: of.count, after: cursor },
+          ]) {
+            const result = await world.read(args).catch((error: unknown) => error);
+            if (result instanceof Error) {
+              const isOfService = result.message === 'The record of this cursor is gone.';
+              if (!isOfService)
+                expect(['CURSOR_INVALID', 'DRAIN_STALLED']).toContain(codeOf(result));
+            } else expect(result).toMatchObject({ records: expect.any(Array) });
+          }
+        },
+      ),
       { numRuns: RUNS },
     );
   });

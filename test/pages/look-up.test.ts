@@ -5,52 +5,40 @@ import { LookUps, WALK_AGAIN_MS, type LookUpList } from '../../src/pages/look-up
 import { PageFailedError } from '../../src/pages/page.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { CURSORS, LENGTHS, type Lengths, type Options } from './changing-list.ts';
-import { worldOf } from './world.ts';
+import { KINDS, type Traits } from './model-service.ts';
+import { comings, moves, SIZINGS, worldOf } from './world.ts';
 
 const RUNS = randomRuns(250);
 const LIMIT = 12;
 const { signal: stays } = new AbortController();
 
-function lookUpsIn(count: number, options: Options, maxRecords = 1_000) {
-  const world = worldOf(count, options);
+function lookUpsIn(length: number, traits: Partial<Traits>, maxRecords = 1_000) {
+  const world = worldOf(length, traits);
   const clock = new ManualClock();
   const lookUps = new LookUps({ clock, maxRecords });
   const list: LookUpList<number> = { ...world.paged, ids: world.paged };
   const find = async (serials: readonly number[], signal = stays, in_ = list) => {
     const found = await lookUps.find(
       in_,
-      serials.map((serial) => `r${serial}`),
+      serials.map((serial) => String(serial)),
       signal,
     );
     return serials.map((serial) => {
-      const result = found.get(`r${serial}`);
+      const result = found.get(String(serial));
       if (!result) return undefined;
       return 'record' in result ? result.record : result.error;
     });
   };
-  return { ...world, clock, lookUps, list: world.list, paged: list, find };
+  return { ...world, clock, lookUps, paged: list, find };
 }
 
-const someChange = fc.record({
-  does: fc.constantFrom('insert', 'remove', 'move'),
-  at: fc.oneof(fc.constant(0), fc.nat(80)),
-  to: fc.nat(80),
-  count: fc.constantFrom(1, 1, 2, 9, 30),
+const changes = fc.array(fc.oneof(comings(fc.constantFrom(1, 1, 2, 9, 30)), moves), {
+  maxLength: 5,
 });
-type Change = typeof someChange extends fc.Arbitrary<infer Value> ? Value : never;
-const changes = fc.array(someChange, { maxLength: 5 });
-
-function apply(list: ReturnType<typeof worldOf>['list'], { does, at, to, count }: Change): void {
-  const from = at % (list.length + 1);
-  if (does === 'insert') list.insert(from, count);
-  else if (does === 'remove') list.remove(from, count);
-  else if (from < list.length) list.move(from, to % list.length);
-}
 
 const histories = fc.record({
-  cursors: fc.constantFrom(...CURSORS),
-  lengths: fc.constantFrom(...(Object.keys(LENGTHS) as Lengths[])),
+  kind: fc.constantFrom(...KINDS),
+  sizing: fc.constantFrom(...SIZINGS),
   length: fc.nat(80),
   isWalked: fc.boolean(),
   rounds: fc.array(
@@ -74,13 +62,13 @@ describe('a lookup', () => {
         const world = lookUpsIn(length, { ...options, limit: LIMIT });
         if (isWalked) await world.drain();
         for (const { changes: each, callers, leaving } of rounds) {
-          for (const change of each) apply(world.list, change);
+          for (const change of each) world.service.apply(change);
           const leaves = new AbortController();
           const left = callers.slice(leaving).map((serials) => world.find(serials, leaves.signal));
           const found = callers.map((serials) => world.find(serials));
           leaves.abort();
           await Promise.allSettled(left);
-          const { all } = world.list;
+          const all = world.service.shown;
           expect(await Promise.all(found)).toEqual(
             callers.map((serials) =>
               serials.map((serial) => (all.includes(serial) ? serial : undefined)),
@@ -99,14 +87,10 @@ describe('a lookup', () => {
         const world = lookUpsIn(of.length, { ...of, limit: LIMIT });
         if (of.isWalked) await world.drain();
         const left = [...during];
-        const moved = new Set<number>();
-        const before = new Set(world.list.all);
-        world.list.onRead = () => {
+        const since = world.service.changes;
+        world.counted.onRead = () => {
           const change = left.shift();
-          if (!change) return;
-          const at = change.at % (world.list.length + 1);
-          if (change.does === 'move') moved.add(world.list.all[at]!);
-          apply(world.list, change);
+          if (change) world.service.apply(change);
         };
         for (const { callers } of rounds) {
           for (const serials of callers) {
@@ -114,9 +98,9 @@ describe('a lookup', () => {
             for (const [at, serial] of serials.entries()) {
               const result = results[at];
               if (typeof result === 'number') expect(result).toBe(serial);
-              const isStill = before.has(serial) && world.list.all.includes(serial);
+              const isStill = world.service.stillSince(since).includes(serial);
               // A walk over other cursors may itself miss a record that stands still.
-              if (of.cursors !== 'keyset' || !isStill || moved.has(serial)) continue;
+              if (of.kind !== 'key' || !isStill) continue;
               expect(result).not.toBeUndefined();
             }
           }
@@ -131,42 +115,42 @@ const range = (from: number, to: number) => Array.from({ length: to - from }, (_
 
 describe('the requests of lookups', () => {
   test('50 ids cost one request for each page that holds them', async () => {
-    const { find, drain, requests } = lookUpsIn(500, { cursors: 'keyset' });
+    const { find, drain, requests } = lookUpsIn(500, { kind: 'key' });
     await drain();
     expect(await requests(() => find(range(100, 150)))).toBe(2);
     expect(await requests(() => find([100]))).toBe(1);
   });
 
   test('a record that was pushed by others costs its page and the pages next to it', async () => {
-    const { find, drain, requests, list } = lookUpsIn(500, { cursors: 'position' });
+    const { find, drain, requests, service } = lookUpsIn(500, { kind: 'position' });
     await drain();
-    list.insert(0, 20);
+    service.apply({ do: 'insert', at: 0, count: 20 });
     expect(await requests(async () => expect(await find([140])).toEqual([140]))).toBeLessThan(4);
   });
 
   test('a new record at the start or the end of a list costs no walk', async () => {
-    const { find, drain, requests, list } = lookUpsIn(500, { cursors: 'keyset' });
+    const { find, drain, requests, service } = lookUpsIn(500, { kind: 'key' });
     await drain();
-    list.insert(0);
-    list.insert(501);
+    service.apply({ do: 'insert', at: 0, count: 1 });
+    service.apply({ do: 'insert', at: 501, count: 1 });
     expect(await requests(async () => expect(await find([500, 501])).toEqual([500, 501]))).toBe(2);
   });
 
   test('a first lookup walks only as far as its record, and the next one goes on from there', async () => {
-    const { find, requests } = lookUpsIn(500, { cursors: 'record' });
+    const { find, requests } = lookUpsIn(500, { kind: 'record' });
     expect(await requests(() => find([60]))).toBe(3);
     expect(await requests(() => find([160]))).toBe(4);
     expect(await requests(() => find([60, 160]))).toBe(2);
   });
 
   test('unknown ids share one walk in 30 seconds, and a mutation lifts that', async () => {
-    const { find, requests, clock, lookUps, list } = lookUpsIn(500, { cursors: 'keyset' });
+    const { find, requests, clock, lookUps, service } = lookUpsIn(500, { kind: 'key' });
     const walk = await requests(() => Promise.all(range(900, 930).map((id) => find([id]))));
     expect(walk).toBeLessThanOrEqual(12);
     clock.jump(WALK_AGAIN_MS - 1);
     // The first and the last page.
     expect(await requests(() => find([950]))).toBe(2);
-    list.insert(250);
+    service.apply({ do: 'insert', at: 250, count: 1 });
     expect(await find([500])).toEqual([undefined]);
     lookUps.forget();
     expect(await find([500])).toEqual([500]);
@@ -175,24 +159,26 @@ describe('the requests of lookups', () => {
   });
 
   test('a list of one page is not walked for ids that it does not have', async () => {
-    const { find, drain, requests } = lookUpsIn(30, { cursors: 'keyset' });
+    const { find, drain, requests } = lookUpsIn(30, { kind: 'key' });
     await drain();
     expect(await requests(() => find([1, 99]))).toBe(1);
   });
 
   test('no page is requested once every caller has left', async () => {
-    const { find, list } = lookUpsIn(500, { cursors: 'keyset' });
+    const { find, counted } = lookUpsIn(500, { kind: 'key' });
     const leaving = new AbortController();
     const lookUp = find([999], leaving.signal);
-    list.onRead = () => void (list.requests === 3 && leaving.abort());
+    counted.onRead = () => {
+      if (counted.requests === 3) leaving.abort();
+    };
     await expect(lookUp).rejects.toThrow('aborted');
-    expect(list.requests).toBe(3);
+    expect(counted.requests).toBe(3);
   });
 });
 
 describe('a failure', () => {
   test('of a page fails the records that are expected there, and no others', async () => {
-    const { find, drain, paged } = lookUpsIn(200, { cursors: 'keyset' });
+    const { find, drain, paged } = lookUpsIn(200, { kind: 'key' });
     await drain();
     const failure = new Error('A record is broken.');
     const failing: typeof paged = {
@@ -207,7 +193,7 @@ describe('a failure', () => {
   });
 
   test('of a walk fails the lookups that wait for it, and the next lookup walks again', async () => {
-    const { find, paged } = lookUpsIn(200, { cursors: 'keyset' });
+    const { find, paged } = lookUpsIn(200, { kind: 'key' });
     const failure = new Error('The service is down.');
     let isDown = true;
     const fetchPage: typeof paged.fetchPage = (...request) => {
@@ -224,7 +210,7 @@ describe('a failure', () => {
   });
 
   test('a walk that reads too many records says that it was ended', async () => {
-    const { find, requests } = lookUpsIn(500, { cursors: 'keyset' }, 100);
+    const { find, requests } = lookUpsIn(500, { kind: 'key' }, 100);
     const [error] = await find([300]);
     expect(codeOf(error)).toBe('DRAIN_LIMIT_EXCEEDED');
     expect(await find([60])).toEqual([60]);

@@ -23,7 +23,13 @@ export type Sizing =
   /** One or two more or fewer. */
   | 'varied'
   /** Reads on until it has `first` records that are not hidden, in steps of `first`. */
-  | 'filled';
+  | 'filled'
+  /** Two thirds, rounded up. */
+  | 'fewer'
+  /** One, whatever is requested. */
+  | 'single'
+  /** Up to two more or fewer, another number at each position. */
+  | 'uneven';
 
 export const SIZINGS = [
   'least',
@@ -71,6 +77,7 @@ export class ModelService {
   readonly traits: Traits;
   limit: number;
   accepts: number;
+  sizing: Sizing;
   changes = 0;
   #records: ModelRecord[] = [];
   #next = 0;
@@ -79,6 +86,7 @@ export class ModelService {
     this.traits = traits;
     this.limit = traits.limit;
     this.accepts = traits.accepts ?? Infinity;
+    this.sizing = traits.sizing ?? 'exact';
     this.#put(0, this.#created(traits.length));
   }
 
@@ -151,7 +159,7 @@ export class ModelService {
 
   #endOf(start: number, size: number): number {
     const { length } = this.#records;
-    switch (this.traits.sizing) {
+    switch (this.sizing) {
       case 'least':
         return Math.min(length, start + Math.max(size, 10));
       case 'rounded':
@@ -170,7 +178,13 @@ export class ModelService {
         }
         return end;
       }
-      default:
+      case 'fewer':
+        return Math.min(length, start + Math.ceil((size * 2) / 3));
+      case 'single':
+        return Math.min(length, start + 1);
+      case 'uneven':
+        return Math.min(length, start + Math.max(1, size + ((start * 7) % 5) - 2));
+      case 'exact':
         return Math.min(length, start + size);
     }
   }

@@ -1,38 +1,45 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { CURSORS, LENGTHS, type Lengths } from './changing-list.ts';
-import { worldOf } from './world.ts';
+import { KINDS, type Traits } from './model-service.ts';
+import { SIZINGS, worldOf } from './world.ts';
 
-const LENGTH_NAMES = Object.keys(LENGTHS) as Lengths[];
+const isHidden = (serial: number) => serial % 4 === 1;
+const SERVICES: readonly [string, Partial<Traits>][] = [
+  ['exactly as many records as requested', { sizing: 'exact' }],
+  ['at least ten records', { sizing: 'least' }],
+  ['full tens of records', { sizing: 'rounded' }],
+  ['pages that are filled up after some records were hidden', { sizing: 'filled', isHidden }],
+  ['pages in which some records are hidden', { isHidden }],
+  ['two thirds of the records', { sizing: 'fewer' }],
+  ['one record, whatever is requested', { sizing: 'single' }],
+  ['now more records, now fewer', { sizing: 'uneven' }],
+];
 
-describe.each(LENGTH_NAMES)('a service that returns %s', (lengths) => {
-  test.each(CURSORS)(
-    'is paged through exactly once, in order, over %s cursors',
-    async (cursors) => {
-      for (const first of [1, 3, 10, 60, 200]) {
-        const { list, pageThrough } = worldOf(233, { cursors, lengths });
-        expect(await pageThrough(first)).toEqual(list.all);
-      }
-    },
-  );
+describe.each(SERVICES)('a service that returns %s', (_name, traits) => {
+  test.each(KINDS)('is paged through exactly once, in order, with cursors by %s', async (kind) => {
+    for (const first of [1, 3, 10, 60, 200]) {
+      const { service, pageThrough } = worldOf(233, { kind, ...traits });
+      expect(await pageThrough(first)).toEqual(service.shown);
+    }
+  });
 
-  test.each(CURSORS)(
-    'gives records 4 to 6 behind the first three, over %s cursors',
-    async (cursors) => {
-      const { read } = worldOf(30, { cursors, lengths });
+  test.each(KINDS)(
+    'gives records 4 to 6 behind the first three, with cursors by %s',
+    async (kind) => {
+      const { read, service } = worldOf(30, { kind, ...traits });
       const [, , third] = (await read({ first: 3 })).cursors;
-      expect((await read({ first: 3, after: third! })).records).toEqual([3, 4, 5]);
+      expect((await read({ first: 3, after: third! })).records).toEqual(service.shown.slice(3, 6));
     },
   );
 });
 
 test('a cursor resumes exactly although the pages have other lengths by now', async () => {
-  const lengths = fc.constantFrom(...LENGTH_NAMES);
+  const sizings = fc.constantFrom(...SIZINGS);
   const cases = fc.record({
-    cursors: fc.constantFrom(...CURSORS),
-    before: lengths,
-    now: lengths,
+    kind: fc.constantFrom(...KINDS),
+    before: sizings,
+    now: sizings,
     limits: fc.tuple(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 30 })),
     at: fc.nat(69),
     readBy: fc.integer({ min: 1, max: 80 }),
@@ -40,10 +47,10 @@ test('a cursor resumes exactly although the pages have other lengths by now', as
     hasIds: fc.boolean(),
   });
   await fc.assert(
-    fc.asyncProperty(cases, async ({ cursors, before, now, limits, at, readBy, count, hasIds }) => {
+    fc.asyncProperty(cases, async ({ kind, before, now, limits, at, readBy, count, hasIds }) => {
       const idOf = hasIds ? {} : { idOf: () => null };
-      const world = worldOf(70, { cursors, lengths: before, limit: limits[0], ...idOf });
-      const all = world.list.all;
+      const world = worldOf(70, { kind, sizing: before, limit: limits[0], ...idOf });
+      const all = world.service.shown;
       let after: string | null = null;
       let front = 0;
       while (front + readBy <= at) {
@@ -51,8 +58,8 @@ test('a cursor resumes exactly although the pages have other lengths by now', as
         front += readBy;
       }
       const cursor = (await world.read({ first: readBy, after })).cursors[at - front]!;
-      world.list.lengths = now;
-      [, world.list.limit] = limits;
+      world.service.sizing = now;
+      [, world.service.limit] = limits;
       const { records } = await world.read({ first: count, after: cursor });
       expect(records).toEqual(all.slice(at + 1, at + 1 + count));
       if (!hasIds) return;
@@ -66,8 +73,8 @@ test('a cursor resumes exactly although the pages have other lengths by now', as
 
 test('records with null or repeated ids are paged through exactly once', async () => {
   const cases = fc.record({
-    cursors: fc.constantFrom(...CURSORS),
-    lengths: fc.constantFrom(...LENGTH_NAMES),
+    kind: fc.constantFrom(...KINDS),
+    sizing: fc.constantFrom(...SIZINGS),
     first: fc.integer({ min: 1, max: 90 }),
     ids: fc.array(fc.option(fc.nat(20)), { minLength: 80, maxLength: 80 }),
     limit: fc.integer({ min: 1, max: 30 }),
@@ -79,7 +86,7 @@ test('records with null or repeated ids are paged through exactly once', async (
       const records = await world.pageThrough(first);
       // Repeated ids in pages of one connection look like records that moved.
       const isExact = first === 1 || ids.every((id) => id === null);
-      if (isExact) expect(records).toEqual(world.list.all);
+      if (isExact) expect(records).toEqual(world.service.shown);
       else expect(records).toEqual([...new Set(records)].toSorted((a, b) => a - b));
     }),
     { numRuns: randomRuns(200) },

@@ -2,14 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
-import { CURSORS, LENGTHS, type Lengths } from './changing-list.ts';
-import { worldOf, type World } from './world.ts';
+import { KINDS } from './model-service.ts';
+import { SIZINGS, worldOf, type World } from './world.ts';
 
 // Relay's GraphQL Cursor Connections Specification, https://relay.dev/graphql/connections.htm, sections 4.4 and 5.1.
 
 const RUNS = randomRuns(300);
 const LIMIT = 12;
-const lengths = fc.constantFrom(...(Object.keys(LENGTHS) as Lengths[]));
 
 /** How the cursor of a record was obtained. */
 const WAYS = ['end of a page', 'within a page', 'far read', 'last', 'last before'] as const;
@@ -23,8 +22,8 @@ const calls = fc.record({
 
 const service = fc.record({
   length: fc.oneof(fc.constantFrom(0, 1, 2, 11, 12, 13, 24), fc.nat(60)),
-  lengths,
-  cursors: fc.constantFrom(...CURSORS),
+  sizing: fc.constantFrom(...SIZINGS),
+  kind: fc.constantFrom(...KINDS),
   isWalked: fc.boolean(),
 });
 
@@ -46,7 +45,7 @@ test('any window is that of the algorithm of the specification, whatever the cur
           after: a && (await cursorOf(world, a)),
           before: b && (await cursorOf(world, b)),
         });
-        const all = world.list.all;
+        const all = world.service.shown;
         expect(window).toEqual(
           specified(all, { ...counts, after: a && all[a.at]!, before: b && all[b.at]! }),
         );
@@ -61,7 +60,7 @@ async function cursorOf(
   world: World,
   { at, by }: { at: number; by: (typeof WAYS)[number] },
 ): Promise<string> {
-  const { length } = world.list;
+  const { length } = world.service.shown;
   switch (by) {
     case 'end of a page':
       return (await world.read({ first: at + 1 })).cursors.at(-1)!;
@@ -115,15 +114,15 @@ describe('arguments', () => {
     ['`first` and `last` at once', { first: 2, last: 1 }, /cannot be given together/],
     ['`first` and `last` at once, as 0', { first: 0, last: 0 }, /cannot be given together/],
   ])('%s is refused without a request', async (_name, args, message) => {
-    const world = worldOf(3, { cursors: 'keyset' });
+    const world = worldOf(3, { kind: 'key' });
     const error: unknown = await world.read(args).catch((thrown: unknown) => thrown);
     expect(codeOf(error)).toBe('BAD_USER_INPUT');
     expect((error as Error).message).toMatch(message);
-    expect(world.list.requests).toBe(0);
+    expect(world.counted.requests).toBe(0);
   });
 
   test('null and an empty cursor count as absent, as in the code of Relay', async () => {
-    const world = worldOf(30, { cursors: 'keyset' });
+    const world = worldOf(30, { kind: 'key' });
     const forward = await world.read({ first: 3 });
     expect(await world.read({ first: 3, last: null, after: '', before: null })).toEqual(forward);
     const backward = await world.read({ last: 3 });
@@ -133,7 +132,7 @@ describe('arguments', () => {
   test.each(['nonsense', ' ', 'a'.repeat(300_000), 'AAAA\u0000AAAA'])(
     'a cursor that is not one of this list is refused without a request',
     async (cursor) => {
-      const world = worldOf(3, { cursors: 'keyset' });
+      const world = worldOf(3, { kind: 'key' });
       for (const args of [
         { first: 1, after: cursor },
         { last: 1, before: cursor },
@@ -143,7 +142,7 @@ describe('arguments', () => {
           (error) => codeOf(error) === 'CURSOR_INVALID',
         );
       }
-      expect(world.list.requests).toBe(0);
+      expect(world.counted.requests).toBe(0);
     },
   );
 });

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import {
   readConnection,
   type ConnectedList,
@@ -5,27 +6,50 @@ import {
 } from '../../src/pages/connection.ts';
 import { walkList } from '../../src/pages/list-walk.ts';
 import { Pace } from '../../src/pages/pace.ts';
-import { CursorRefusedError, type FetchPage } from '../../src/pages/page.ts';
+import type { FetchPage } from '../../src/pages/page.ts';
 import { PageIndexes } from '../../src/pages/page-index.ts';
 import { PageSize } from '../../src/pages/page-size.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
-import { ChangingList, type Options } from './changing-list.ts';
+import { ModelService, type Change, type Sizing, type Traits } from './model-service.ts';
 
-/** Paging over a list of the model. A record is its serial. */
-export function worldOf(count: number, options: Options) {
-  const list = new ChangingList(count, options);
+export const SIZINGS = [
+  'exact',
+  'least',
+  'rounded',
+  'filled',
+  'fewer',
+  'single',
+  'uneven',
+] as const satisfies Sizing[];
+
+/** Changes that leave the records in their order. */
+export const comings = (count: fc.Arbitrary<number>): fc.Arbitrary<Change> =>
+  fc.record({
+    do: fc.constantFrom('insert' as const, 'remove' as const),
+    at: fc.oneof(fc.constant(0), fc.nat(80)),
+    count,
+  });
+export const moves: fc.Arbitrary<Change> = fc.record({
+  do: fc.constant('move' as const),
+  from: fc.nat(80),
+  to: fc.nat(80),
+});
+
+/** Connections over a list of the model. A record is its serial number, and so is its id. */
+export function worldOf(length: number, { limit = 50, ...traits }: Partial<Traits>) {
+  const service = new ModelService({ kind: 'key', ...traits, limit, length });
+  const counted = { requests: 0, onRead: () => {} };
   const fetchPage: FetchPage<number> = async (after, first) => {
-    try {
-      return list.read(after, first);
-    } catch (error) {
-      throw new CursorRefusedError('refused', { cause: error });
-    }
+    counted.requests += 1;
+    const page = service.page(after, first);
+    counted.onRead();
+    return page;
   };
   const paged: ConnectedList<number> = {
     name: 'letters',
     fetchPage,
     indexes: new PageIndexes(100_000),
-    size: new PageSize(new ManualClock(), list.limit),
+    size: new PageSize(new ManualClock(), limit),
     pace: new Pace(8),
     max: 500,
     inTurn: (begin) => begin(),
@@ -39,7 +63,8 @@ export function worldOf(count: number, options: Options) {
     };
   };
   return {
-    list,
+    service,
+    counted,
     paged,
     read,
     drain: async () => {
@@ -48,6 +73,8 @@ export function worldOf(count: number, options: Options) {
         records.push(...offsets.map((offset) => page.records[offset]!));
       return records;
     },
+    remove: (serial: number) =>
+      service.apply({ do: 'remove', at: service.shown.indexOf(serial), count: 1 }),
     /** Pages through the list by `endCursor`, calling `between` after each page. */
     pageThrough: async (first: number, between: () => void = () => {}) => {
       const records: number[] = [];
@@ -62,9 +89,9 @@ export function worldOf(count: number, options: Options) {
     },
     /** The number of requests to the service that this takes. */
     requests: async (work: () => Promise<unknown>) => {
-      const before = list.requests;
+      const before = counted.requests;
       await work();
-      return list.requests - before;
+      return counted.requests - before;
     },
   };
 }
