@@ -3,7 +3,7 @@ import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
 import { CursorRefusedError, type ReadPage } from './page.ts';
-import { behindPage, cursorLost, locate, startBehind } from './resume.ts';
+import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
 import type { WalkedPages } from './walk.ts';
 
 /*
@@ -111,22 +111,13 @@ async function readForward<R>(
   if (before?.id === null) throw noId();
   const hasPreviousPage = after !== null;
   // If `before` ends them, only one record more shows whether another follows.
-  const more = before ? 1 : 0;
-  const start = await startBehind(list, after, (first ?? list.size.limit) + more);
-  // By now, the page limit is known.
-  const count = first ?? list.size.limit;
+  const needed = (first ?? list.size.limit) + (before ? 1 : 0);
   const places: Place<R>[] = [];
   let hasNextPage = false;
-  const records = start.dropped + Math.max(1, count + more);
-  for await (const walked of walkList(list, {
-    after: start.page.after,
-    start: start.page,
-    records,
-  })) {
-    const { page } = walked;
-    const dropped = page === start.page ? start.dropped : 0;
-    for (const offset of walked.offsets) {
-      if (offset < dropped) continue;
+  for await (const { page, offsets } of walkBehind(list, after, Math.max(1, needed))) {
+    // By now, the page limit is known.
+    const count = first ?? list.size.limit;
+    for (const offset of offsets) {
       if (before && page.ids[offset] === before.id)
         return { places, hasNextPage: first === undefined, hasPreviousPage };
       if (places.length === count) return { places, hasNextPage: true, hasPreviousPage };
@@ -205,20 +196,10 @@ async function readUpTo<R>(
   last: number,
   after: Position | null,
 ): Promise<Run<R>> {
-  if (after) {
-    const { page: start, dropped } = await startBehind(list, after, list.size.limit);
-    const walk = () => walkList(list, { after: start.after, start });
-    return lastOf(list.inTurn(walk), border, last + 1, { start, dropped });
-  }
+  const walk = () => walkBehind(list, after);
+  if (after) return lastOf(list.inTurn(walk), border, last + 1);
   const known = await readKnown(list, border, last);
-  return (
-    known ??
-    lastOf(
-      list.inTurn(() => walkList(list, { after: null })),
-      border,
-      last + 1,
-    )
-  );
+  return known ?? lastOf(list.inTurn(walk), border, last + 1);
 }
 
 /** How many more records than the index knows may be in front of the border before the whole list is walked, in pages. */
@@ -269,12 +250,10 @@ async function lastOf<R>(
   pages: WalkedPages<R>,
   border: string | null,
   count: number,
-  from?: { readonly start: ReadPage<R>; readonly dropped: number },
 ): Promise<Run<R>> {
   let places: Place<R>[] = [];
   for await (const { page, offsets } of pages) {
-    const dropped = page === from?.start ? from.dropped : 0;
-    const added = offsets.filter((offset) => offset >= dropped).map((offset) => ({ page, offset }));
+    const added = offsets.map((offset) => ({ page, offset }));
     const met = border === null ? -1 : added.findIndex((place) => idOf(place) === border);
     // Only these are kept, so that a long list does not stay in memory.
     places = [...places, ...(met < 0 ? added : added.slice(0, met))].slice(-count);

@@ -1,10 +1,10 @@
 import { GraphQLError } from 'graphql';
 import { codedError, codeOf, messageForCallers, type ErrorCode } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import { walkList, type PagedList } from './list-walk.ts';
+import type { PagedList } from './list-walk.ts';
 import { PagesRefused } from './page-budget.ts';
 import { CursorRefusedError, PageFailedError } from './page.ts';
-import { startBehind } from './resume.ts';
+import { walkBehind } from './resume.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 import type { WalkedPage, WalkedPages } from './walk.ts';
@@ -102,24 +102,6 @@ export function walkTogether<R>(
     return walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
   };
   return shared.join(name, begin, reader);
-}
-
-/** Walks a list behind a position. @throws CURSOR_INVALID; as `walkList` */
-export async function* walkBehind<R>(
-  list: PagedList<R>,
-  position: Position | null,
-  records?: number,
-): WalkedPages<R> {
-  if (!position) return yield* walkList(list, { after: null, records });
-  const start = await startBehind(list, position, records ?? list.size.limit);
-  const needed = records === undefined ? undefined : records + start.dropped;
-  const part = { after: start.page.after, start: start.page, records: needed };
-  for await (const walked of walkList(list, part)) {
-    const { page, offsets } = walked;
-    yield page === start.page
-      ? { page, offsets: offsets.filter((offset) => offset >= start.dropped) }
-      : walked;
-  }
 }
 
 /** Returns the position of the last record of a walked page; undefined if it has no new record. */

@@ -1,9 +1,10 @@
 import { codedError } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import { identityHash } from './identities.ts';
-import type { PagedList } from './list-walk.ts';
+import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
 import { CursorRefusedError, ReadPage } from './page.ts';
+import type { WalkedPages } from './walk.ts';
 
 /*
  * How a list is read on behind the record of a cursor, while the list changes and whatever the length of its pages
@@ -24,25 +25,39 @@ import { CursorRefusedError, ReadPage } from './page.ts';
  * front of its page, so it is looked for from the start of the list.
  */
 
+/**
+ * Walks a list behind a record.
+ *
+ * @param position null: the start of the list
+ * @param records the number of records needed; the last page can have more. Default: all
+ * @throws CURSOR_INVALID if the record is gone, and where it stood is unknown; as `walkList`
+ */
+export async function* walkBehind<R>(
+  list: PagedList<R>,
+  position: Position | null,
+  records?: number,
+): WalkedPages<R> {
+  if (!position) return yield* walkList(list, { after: null, records });
+  const { page: start, dropped } = await startBehind(list, position, records ?? Infinity);
+  const needed = records === undefined ? undefined : records + dropped;
+  for await (const walked of walkList(list, { after: start.after, start, records: needed })) {
+    const { page, offsets } = walked;
+    const isStart = page === start;
+    yield isStart ? { page, offsets: offsets.filter((offset) => offset >= dropped) } : walked;
+  }
+}
+
 /** A page whose records follow a position, except the first `dropped` ones. */
-export interface Start<R> {
+interface Start<R> {
   readonly page: ReadPage<R>;
   readonly dropped: number;
 }
 
-/**
- * Reads the first page behind a record.
- *
- * @param position null: the start of the list
- * @param records the number of records needed
- * @throws CURSOR_INVALID if the record is gone, and where it stood is unknown
- */
-export async function startBehind<R>(
+async function startBehind<R>(
   list: PagedList<R>,
-  position: Position | null,
+  position: Position,
   records: number,
 ): Promise<Start<R>> {
-  if (position === null) return { page: await readPage(list, null, records), dropped: 0 };
   const behind = await behindEnd(list, position, records);
   if (behind && mayFollow(list.indexes.get(list.name), position, behind))
     return { page: behind, dropped: 0 };
