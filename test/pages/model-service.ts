@@ -24,12 +24,8 @@ export type Sizing =
   | 'varied'
   /** Reads on until it has `first` records that are not hidden, in steps of `first`. */
   | 'filled'
-  /** Two thirds, rounded up. */
-  | 'fewer'
   /** One, whatever is requested. */
-  | 'single'
-  /** Up to two more or fewer, another number at each position. */
-  | 'uneven';
+  | 'single';
 
 export const SIZINGS = [
   'least',
@@ -178,12 +174,8 @@ export class ModelService {
         }
         return end;
       }
-      case 'fewer':
-        return Math.min(length, start + Math.ceil((size * 2) / 3));
       case 'single':
         return Math.min(length, start + 1);
-      case 'uneven':
-        return Math.min(length, start + Math.max(1, size + ((start * 7) % 5) - 2));
       case 'exact':
         return Math.min(length, start + size);
     }

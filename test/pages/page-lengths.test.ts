@@ -13,7 +13,7 @@ const SERVICES: readonly [string, Partial<Traits>][] = [
   ['pages in which some records are hidden', { isHidden }],
   ['two thirds of the records', { sizing: 'fewer' }],
   ['one record, whatever is requested', { sizing: 'single' }],
-  ['now more records, now fewer', { sizing: 'uneven' }],
+  ['now more records, now fewer', { sizing: 'varied' }],
 ];
 
 describe.each(SERVICES)('a service that returns %s', (_name, traits) => {

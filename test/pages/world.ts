@@ -19,7 +19,7 @@ export const SIZINGS = [
   'filled',
   'fewer',
   'single',
-  'uneven',
+  'varied',
 ] as const satisfies Sizing[];
 
 /** Changes that leave the records in their order. */
