@@ -145,10 +145,10 @@ export class TokenHolder {
   async #look(): Promise<State | null> {
     const { store, clock, serviceUrl } = this.#parts;
     this.#keepInFile();
-    const { state, now } = await store.read();
+    const { state: read, now } = await store.read();
     this.#ahead = now - clock.elapsed();
-    if (state && state.service !== serviceUrl) throw foreignStore(store, state, serviceUrl);
-    await this.#saveEmergencies();
+    if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
+    const state = (await this.#saveEmergencies()) ?? read;
     const held = this.#state;
     const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
     if (!held || !isBehind) {
@@ -172,10 +172,11 @@ export class TokenHolder {
     this.#isInFile ||= this.#parts.emergency.put(this.#state, this.#state.savedAt);
   }
 
-  /** A file is removed only by who has saved what it holds. */
-  async #saveEmergencies(): Promise<void> {
+  /** Returns what the store has then, if it took one. A file is removed only by who has saved what it holds. */
+  async #saveEmergencies(): Promise<State | undefined> {
     const { emergency, store, serviceUrl, by, log } = this.#parts;
     this.#unreadable = undefined;
+    let newest: State | undefined;
     for (const file of emergency.read()) {
       if (isUnreadable(file)) {
         this.#unreadable = file;
@@ -192,7 +193,9 @@ export class TokenHolder {
         log.warn({ generation: state.generation }, 'the pair of an emergency file was saved');
       }
       this.#adopt(state);
+      newest = state;
     }
+    return newest;
   }
 
   #adopt(state: State): void {

@@ -40,6 +40,14 @@ test('the emergency files of other stores stay, and the own one is removed once 
   expect(left.toSorted()).toEqual(waiting.slice(1).toSorted());
 });
 
+test('the pair of an emergency file is saved once, and not put back as well', async () => {
+  const store = await storeWith('own');
+  const { holder, emergency, logged } = holderOf(store);
+  emergency.put(successor((await store.read()).state!, pairOf('next')), Date.now());
+  await holder.look();
+  expect(logged.map(({ msg }) => msg)).toEqual(['the pair of an emergency file was saved']);
+});
+
 test('a store that becomes the store of another service is not changed, and its tokens are not used', async () => {
   const [own, foreign] = await Promise.all([
     storeWith('own'),

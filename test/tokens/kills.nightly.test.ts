@@ -56,7 +56,7 @@ test.each([
       const [, found] = await program.printed(/found (\w+)/);
       // What was kept before the kill is what the next process begins with.
       if (last !== '') expect(found).toBe(last);
-      await program.printed(new RegExp(`^found(?:[^]*?\\nkept){${exchanges}}`));
+      await program.printed(new RegExp(`found(?:[^]*?\\nkept){${exchanges}}`));
       await delay(ms);
       const { stdout } = await program.kill();
       last = stdout.trimEnd().split('\n').at(-1)!.split(' ')[1]!;
