@@ -1,7 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { codedError, knownCode, PerhapsTooBig } from '../errors.ts';
-import { BodiesTooLarge, BodyParts, ByteLimit } from '../memory/byte-limit.ts';
+import { BodiesTooLarge, BodyParts, ByteLimit, type BodyLimits } from '../memory/byte-limit.ts';
 import type { Post, TokenRefusal } from './authorize.ts';
 import { LARGEST_ANSWER, readAnswer, type HttpAnswer } from './read-answer.ts';
 import type { Failure, OutgoingRequest, Outcome, Sender } from './request.ts';
@@ -39,13 +39,13 @@ export function openConnections(parts: ConnectionsParts) {
     bodyTimeout: 0,
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
   });
-  const arriving = new ByteLimit(parts.maxArriving ?? Infinity);
+  const limits = { each: LARGEST_ANSWER, all: new ByteLimit(parts.maxArriving ?? Infinity) };
 
   const post: Post = (request, sender, token) => {
     // All callers may have left while the token was renewed.
     sender.signal.throwIfAborted();
     const reported = telemetry.sending(sender.cause);
-    const exchange = new Exchange(parts, arriving, { request, sender, token, reported });
+    const exchange = new Exchange(parts, limits, { request, sender, token, reported });
     const headers = {
       ...reported.headers,
       'content-type': 'application/json',
@@ -84,12 +84,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   #headers: HttpAnswer['headers'] = {};
   #requestId: string | undefined;
 
-  constructor(parts: ConnectionsParts, arriving: ByteLimit, sent: Sent) {
+  constructor(parts: ConnectionsParts, limits: BodyLimits, sent: Sent) {
     this.#parts = parts;
     this.#sent = sent;
     // A mutation has already been executed when its answer arrives, so that is not refused for lack of room.
-    const isQuery = sent.request.kind === 'query';
-    this.#body = new BodyParts({ each: LARGEST_ANSWER, ...(isQuery && { all: arriving }) });
+    this.#body = new BodyParts(sent.request.kind === 'query' ? limits : { each: limits.each });
     const { timeoutMs } = parts;
     this.#timer = setTimeout(() => this.#stop(timedOut(timeoutMs)), timeoutMs);
     sent.sender.signal.addEventListener('abort', this.#leave);

@@ -72,13 +72,16 @@ function withoutToken(bytes: Buffer, token: string): Buffer {
   return Buffer.from(bytes.toString('latin1').replaceAll(token, '[removed]'), 'latin1');
 }
 
-const DATA = /^\s*\{\s*"data"\s*:\s*\{/;
-/** Characters in which it must begin. */
-const BEGINNING = 64;
+const DATA = /^\{"data":\{/;
+/** As `JSON.stringify` writes the end of data and the first error. A long text to look for is found much faster. */
+const ERRORS = '},"errors":[{"';
 
-/** Whether it begins as data without errors. Such an answer is not parsed here, since its reader parses it. */
+/**
+ * Whether it is written like data without errors. Such an answer is not parsed here, since its reader parses it. One
+ * with spaces between its tokens is.
+ */
 function isData(bytes: Buffer): boolean {
-  return DATA.test(bytes.toString('latin1', 0, BEGINNING)) && !bytes.includes('"errors"');
+  return DATA.test(bytes.toString('latin1', 0, 9)) && !bytes.includes(ERRORS);
 }
 
 type Json = Readonly<Record<string, unknown>>;

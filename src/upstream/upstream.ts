@@ -4,7 +4,7 @@ import { RequestMemory } from '../memory/byte-limit.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
 import { createBreaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import type { Answer, OutgoingRequest, Sender } from './request.ts';
+import type { Answer, OutgoingRequest, Outcome, Sender } from './request.ts';
 import { retry } from './retry.ts';
 import { shareQueries } from './share.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
@@ -47,18 +47,23 @@ export function openUpstream<Token extends { readonly value: string }>(
   );
 
   return {
-    send: (request, sender) =>
-      counted(memory, request, sender, async () => {
-        sender.signal.throwIfAborted();
-        try {
-          const outcome = await send(request, sender);
-          const answer = outcome.kind === 'answer' ? outcome : outcome.answer;
-          if (answer) return answer;
-          throw (outcome as { error: GraphQLError }).error;
-        } catch (error) {
-          throw error instanceof GraphQLError ? copyOf(error) : error;
-        }
-      }),
+    send: async (request, sender) => {
+      const { slots, signal, priority } = sender;
+      // Counted as long as its sender needs it, even while it waits behind other requests of its operation.
+      const bytes = Buffer.byteLength(request.body);
+      try {
+        // A walk has only a few requests at a time, and may have begun long ago.
+        if (!memory.add(bytes, bytes) && priority === 'interactive') throw memory.refusal();
+        const outcome = await (slots
+          ? slots.run(() => send(request, sender), { signal })
+          : send(request, sender));
+        return answerOf(outcome);
+      } catch (error) {
+        throw error instanceof GraphQLError ? copyOf(error) : error;
+      } finally {
+        memory.remove(bytes);
+      }
+    },
     get load() {
       return turns.load;
     },
@@ -66,21 +71,11 @@ export function openUpstream<Token extends { readonly value: string }>(
   };
 }
 
-/** Counts a body as long as its sender needs it, even while it waits behind other requests of its operation. */
-async function counted<T>(
-  memory: RequestMemory,
-  { body }: OutgoingRequest,
-  { slots, signal, priority }: Sender,
-  work: () => Promise<T>,
-): Promise<T> {
-  const bytes = Buffer.byteLength(body);
-  try {
-    // A walk has only a few requests at a time, and may have begun long ago.
-    if (!memory.add(bytes, bytes) && priority === 'interactive') throw memory.refusal();
-    return await (slots ? slots.run(work, { signal }) : work());
-  } finally {
-    memory.remove(bytes);
-  }
+/** @throws the error of a failure */
+function answerOf(outcome: Outcome): Answer {
+  if (outcome.kind === 'answer') return outcome;
+  if (outcome.answer) return outcome.answer;
+  throw outcome.error;
 }
 
 /** Copies an error for each caller: a path, a status and a code are later written into it. */
