@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { GraphQLError, parse, print, type ExecutionResult } from 'graphql';
 import { expect, test } from 'vitest';
 import { after, honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
@@ -28,22 +27,6 @@ test('a document is sent with its variables and a managed token, and nothing of 
   });
   expect(token).toMatch(/^\S{16,}$/);
   expect(token).not.toContain('caller');
-});
-
-test('an expired access token is refreshed once for all requests in flight', async () => {
-  await using service = await startManagedExecutor();
-  const { upstream } = service;
-  // A token that was never accepted would not be believed to have expired.
-  await service.execute({ document: PAGE });
-  const { refreshes } = upstream.sandbox.stats;
-  const both = after(upstream.arrived(3), refusal('token_expired'));
-  upstream.answer(both, both, honest);
-  const results = await Promise.all(
-    [1, 2].map((first) => service.execute({ document: PAGE, variables: { first } })),
-  );
-  expect(results[0]).toEqual(ONE);
-  expect(results[1]!.errors).toBeUndefined();
-  expect(upstream.sandbox.stats.refreshes - refreshes).toBe(1);
 });
 
 test('a query is sent again after a failure that may be temporary', async () => {
@@ -123,22 +106,6 @@ test('a request whose signal is aborted throws the reason, and is ended', async 
   leaving.abort(new Error('The caller has left.'));
   await expect(result).rejects.toThrow('The caller has left.');
   expect(await service.upstream.received[0]!.over).toBe('cut');
-});
-
-test('requests wait for their turn: no more than UPSTREAM_CONCURRENCY are in flight', async () => {
-  await using service = await startManagedExecutor();
-  const gate = Promise.withResolvers<void>();
-  service.upstream.answer(after(gate.promise, honest));
-  const sent = Array.from({ length: 20 }, (_, at) =>
-    service.execute({ document: PAGE, variables: { first: at + 1 } }),
-  );
-  await service.upstream.arrived(16);
-  await setTimeout(50);
-  expect(service.upstream.received).toHaveLength(16);
-  gate.resolve();
-  const results = await Promise.all(sent);
-  expect(results.filter(({ errors }) => errors)).toEqual([]);
-  expect(service.upstream.received).toHaveLength(20);
 });
 
 test('equal queries in flight are sent once, and a change of one result is not seen in the other', async () => {

@@ -28,17 +28,20 @@ interface Answered {
 interface HeldUpstreamOptions {
   concurrency?: number;
   clock?: Clock;
+  /** The environment variables that name proxies. */
+  proxies?: Readonly<Record<string, string>>;
 }
 
 export async function startHeldUpstream({
   concurrency = 16,
   clock = systemClock,
+  proxies = {},
 }: HeldUpstreamOptions = {}): Promise<HeldUpstream> {
   const service = await startFakeUpstream();
   const upstream = openUpstream({
     baseUrl: service.url,
     agent: 'test',
-    connect: (options) => proxyAgent({}, options),
+    connect: (options) => proxyAgent(proxies, options),
     concurrency,
     timeoutMs: 30_000,
     tokens: {

@@ -26,24 +26,6 @@ test.each([
   expect(upstream.received).toHaveLength(2);
 });
 
-test('a caller who leaves does not affect another one with a similar query', async () => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const caller = new AbortController();
-  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
-  await upstream.arrived(1);
-  const staying = gateway.ask<{ persons: { items: unknown[] } }>(PERSONS, { first: 3 });
-  await upstream.arrived(2);
-  caller.abort();
-  await left;
-  gate.resolve();
-  const { data, errors } = await staying;
-  expect(errors).toBeUndefined();
-  expect(data.persons.items).toHaveLength(3);
-});
-
 test('a caller who leaves in the middle of a drain stops the walk', async () => {
   await using gateway = await startGatewayOverFake({ persons: 1000 });
   const { upstream } = gateway;
@@ -56,58 +38,6 @@ test('a caller who leaves in the middle of a drain stops the walk', async () => 
   await left;
   expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
   expect(upstream.received).toHaveLength(4);
-});
-
-test('a caller who leaves one drain does not stop that of another', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 200 });
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const caller = new AbortController();
-  const left = Promise.allSettled([gateway.ask(ALL, {}, { signal: caller.signal })]);
-  await upstream.arrived(1);
-  const staying = gateway.ask<{ allPersons: unknown[] }>('{ allPersons { id firstName } }');
-  await upstream.arrived(2);
-  caller.abort();
-  await left;
-  gate.resolve();
-  const { data, errors } = await staying;
-  expect(errors).toBeUndefined();
-  expect(data.allPersons).toHaveLength(200);
-});
-
-test('a caller who leaves while waiting for a turn leaves the queue, and nothing is sent', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const first = gateway.ask(PERSONS, { first: 1 });
-  await upstream.arrived(1);
-  const caller = new AbortController();
-  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 2 }, { signal: caller.signal })]);
-  const third = gateway.ask(PERSONS, { first: 3 });
-  caller.abort();
-  await left;
-  gate.resolve();
-  expect((await first).errors).toBeUndefined();
-  expect((await third).errors).toBeUndefined();
-  expect(upstream.received.map(({ body }) => JSON.parse(body).variables)).toEqual([
-    { first: 1 },
-    { first: 3 },
-  ]);
-});
-
-test('a caller who leaves frees the slot for the next one', async () => {
-  await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 1 } });
-  const { upstream } = gateway;
-  upstream.answer(silence, honest);
-  const caller = new AbortController();
-  const left = Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: caller.signal })]);
-  await upstream.arrived(1);
-  const next = gateway.ask(PERSONS, { first: 2 });
-  caller.abort();
-  await left;
-  expect((await next).errors).toBeUndefined();
 });
 
 test('a query whose caller left is not sent again', async () => {

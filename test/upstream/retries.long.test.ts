@@ -159,43 +159,29 @@ test('a query that gets no turn for another attempt ends with the failure of the
 });
 
 test.each([
-  ['none', undefined],
-  ['zero', '0'],
-  ['nonsense', 'when I like'],
-  ['nonsense with a year in it', 'see you in 2050'],
-  ['a negative number', '-5'],
-  ['a fraction', '1.5'],
-  ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-  ['nothing', ''],
-])('without a valid Retry-After, the usual waits apply: %s', async (_form, value) => {
+  ['none', undefined, null],
+  ['zero', '0', 1],
+  ['nonsense', 'when I like', null],
+  ['nonsense with a year in it', 'see you in 2050', null],
+  ['a negative number', '-5', null],
+  ['a fraction', '1.5', null],
+  ['a date that has passed', 'Thu, 01 Jan 1970 00:00:00 GMT', 1],
+  ['nothing', '', null],
+])('without a valid Retry-After, the usual waits apply: %s', async (_form, value, retryAfter) => {
   await using gateway = await startGatewayOverFake();
   gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
   const { errors } = await gateway.ask(PERSONS);
-  expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
+  const words = retryAfter === null ? 'Try again later.' : 'Try again in 1 s.';
+  expect(errors).toMatchObject([
+    {
+      message: expect.stringContaining(words),
+      path: ['persons'],
+      extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter },
+    },
+  ]);
   expect(gateway.upstream.received).toHaveLength(4);
   expectBackoff(gateway.waits);
 });
-
-test.each([
-  ['without Retry-After', undefined, null, 'Try again later.'],
-  ['with nonsense in it', 'when I like', null, 'Try again later.'],
-  ['with a negative number in it', '-5', null, 'Try again later.'],
-  ['with a time that has passed by then', '1', 1, 'Try again in 1 s.'],
-])(
-  'a 429 after the last attempt is UPSTREAM_RATE_LIMITED, %s',
-  async (_form, value, seconds, words) => {
-    await using gateway = await startGatewayOverFake();
-    gateway.upstream.answer(json({}, 429, value === undefined ? {} : { 'retry-after': value }));
-    const { errors } = await gateway.ask(PERSONS);
-    expect(errors).toMatchObject([
-      {
-        message: expect.stringContaining(words),
-        path: ['persons'],
-        extensions: { code: 'UPSTREAM_RATE_LIMITED', retryAfter: seconds },
-      },
-    ]);
-  },
-);
 
 test.each([
   ['seconds', '11', 11, 11],
@@ -262,6 +248,45 @@ test('the fields beside one that was limited are not lost with it', async () => 
   });
   expect(gateway.upstream.received).toHaveLength(1);
 });
+
+/** The services' ways to limit the rate of requests beyond a bucket of 4, which refills by one each 150 ms. */
+const services: [string, Reply][] = [
+  ['status 429', json({}, 429)],
+  ['a GraphQL error in a 200', json({ errors: [THROTTLED] })],
+  ['an error beside empty data', json({ data: { persons: null }, errors: [THROTTLED] })],
+];
+
+test.each(services)(
+  'a service that limits the rate of requests is waited for, and drains are whole: %s',
+  async (_what, refused) => {
+    // The waits are part of the promise here, so the clock is real.
+    await using gateway = await startGatewayOverFake({ persons: 500 }, { clock: systemClock });
+    let tokens = 4;
+    let refilledAt = performance.now();
+    let refusals = 0;
+    gateway.upstream.answer((...exchange) => {
+      const refilled = Math.floor((performance.now() - refilledAt) / 150);
+      refilledAt += refilled * 150;
+      tokens = Math.min(4, tokens + refilled);
+      if (tokens > 0) {
+        tokens -= 1;
+        return honest(...exchange);
+      }
+      refusals += 1;
+      return refused(...exchange);
+    });
+    const ids = gateway.upstream.sandbox.persons.all().map(({ id }) => id);
+    // The second time, pages are requested in parallel.
+    for (const _time of [1, 2]) {
+      const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
+        '{ allPersons { id } }',
+      );
+      expect(errors).toBeUndefined();
+      expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
+    }
+    expect(refusals).toBeGreaterThan(0);
+  },
+);
 
 test('a mutation that is rate-limited tells the caller when to send it again', async () => {
   await using gateway = await startRich();

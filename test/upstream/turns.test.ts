@@ -48,14 +48,6 @@ test.each([
   await Promise.all(answers);
 });
 
-test('interactive requests may have all slots', async () => {
-  await using upstream = await startHeldUpstream({ concurrency: 4 });
-  const answers = ['1', '2', '3', '4'].map((label) => upstream.ask(label));
-  await upstream.service.arrived(4);
-  expect(upstream.sent().toSorted()).toEqual(['1', '2', '3', '4']);
-  await everybodyIsAnswered(upstream, answers);
-});
-
 test('a drain request that is sent again keeps its priority', async () => {
   const asleep = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();
@@ -111,24 +103,6 @@ test('a caller who leaves while waiting leaves at once, unsent, and does not fre
   release('d2');
   await service.arrived(6);
   expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1', 'i3', 'd5']);
-  await everybodyIsAnswered(upstream, answers);
-});
-
-test('a drain request can leave the queue while interactive requests are served', async () => {
-  await using upstream = await startHeldUpstream({ concurrency: 2 });
-  const { ask, release, sent, service } = upstream;
-  const answers = [ask('i1'), ask('i2')];
-  await service.arrived(2);
-  const caller = new AbortController();
-  const left = ask('d1', { ...DRAIN, signal: caller.signal });
-  answers.push(ask('d2', DRAIN));
-  await setImmediate();
-  caller.abort(new Error('left'));
-  await expect(left).rejects.toThrow('left');
-  expect(sent()).toEqual(['i1', 'i2']);
-  release('i1');
-  await service.arrived(3);
-  expect(sent()).toEqual(['i1', 'i2', 'd2']);
   await everybodyIsAnswered(upstream, answers);
 });
 
