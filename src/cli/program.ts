@@ -179,8 +179,8 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
-      // The arguments may have the link, which must not appear in an error.
-      outputError: (text, write) => write(text.replace(/https?:\/\/[^\s',]+/gi, '<link>')),
+      // The arguments may have the link, or the password of a database, which must not appear in an error.
+      outputError: (text, write) => write(text.replace(/[a-z][a-z+.-]*:\/\/\S+/gi, '<link>')),
     })
     // A word that is no command is answered with the list of commands.
     .showHelpAfterError();
@@ -263,7 +263,8 @@ function number(
 function complaintAbout(typed: string, { commands }: Command): string {
   if (typed.startsWith('-')) return `unknown option '${typed}'`;
   const names = commands.map((command) => command.name());
-  const meant = nearestWord(typed, names);
+  const group = commands.find(({ commands: own }) => own.some((each) => each.name() === typed));
+  const meant = group ? `${group.name()} ${typed}` : nearestWord(typed, names);
   const advice = meant === undefined ? '' : `\nDid you mean ${meant}?`;
   // Anything but a plain word may be a secret.
   const named = /^[a-z][a-z-]{0,20}$/.test(typed) ? ` '${typed}'` : '';

@@ -50,12 +50,21 @@ test('an unknown command is reported without its arguments', async () => {
   expect(stderr).not.toContain('secret-link');
 });
 
+test('a password in an argument too many is not repeated', async () => {
+  const stores = ['postgres://user:secret,word@db/tokens', 'sqlite:x'];
+  const { code, stderr } = await runHere(['tokens', 'export', ...stores]);
+  expect(code).toBe(2);
+  expect(stderr).toContain('<link> sqlite:x');
+  expect(stderr).not.toContain('secret');
+});
+
 test.each([
   [['sandobx'], 'sandbox'],
   [['snadbox', '--persons', '3'], 'sandbox'],
   [['token', 'import', '-'], 'tokens'],
   [['key', 'new', 'portal'], 'keys'],
   [['tokens', 'staus'], 'status'],
+  [['import', '-'], 'tokens import'],
 ])('a misspelled command is answered with the command that was meant: %j', async (args, meant) => {
   const { code, stdout, stderr } = await runHere(args);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -199,7 +208,7 @@ describe('something that cannot be used is reported in one sentence', () => {
     const env = { TOKEN_STORE: `sqlite:${folder.file('locked/tokens.db')}` };
     const exit = await runProgram(['tokens', 'status'], { env, user: BOUND });
     const why =
-      /cannot be used .* may not be accessed by this user\..* Check TOKEN_STORE, the disk, and that this user may read/;
+      /cannot be used .* may not be accessed by this user\. Check TOKEN_STORE and the disk, and that the user of the gateway/;
     expect(said(exit)).toEqual([1, expect.stringMatching(why)]);
   });
 
