@@ -31,7 +31,7 @@ import { openUpstream, type SendToService } from '../upstream/upstream.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
-import { noTokens, withReadTokens } from './tokens-status.ts';
+import { noTokens, withReadTokens } from './tokens-store.ts';
 
 /** The exit code if the schemas could not be compared. */
 const NOT_COMPARED = 2;
@@ -166,7 +166,7 @@ async function askService<Answer>(
   timeoutMs: number,
   request: (send: SendToService, service: string) => Promise<Answer>,
 ): Promise<Answer> {
-  return withReadTokens(terminal, async (read) => {
+  return withReadTokens(terminal, false, async (read) => {
     const { state, store, config } = read;
     if (!state) throw noTokens(read);
     const baseUrl = state.service;

@@ -1,13 +1,21 @@
-import { existsSync, readFileSync } from 'node:fs';
-import type { Dispatcher } from 'undici';
+import { readFileSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
-import { movedError, NEW_SET } from '../tokens/errors.ts';
-import { ADVICE } from '../tokens/health.ts';
-import { TokenHolder } from '../tokens/holder.ts';
+import { codeOf } from '../errors.ts';
+import { storeProblem } from '../tokens/errors.ts';
+import {
+  adviceOn,
+  afterClaim,
+  lineOn,
+  times,
+  troublesOf,
+  underWay,
+  type Trouble,
+} from '../tokens/health.ts';
+import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenFile } from '../tokens/link.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
-import { proxyAgent, type TokenService, type Verdict } from '../tokens/service.ts';
+import type { Verdict } from '../tokens/service.ts';
 import {
   CLAIM_MS,
   dueAt,
@@ -20,125 +28,12 @@ import {
   receiveMove,
   save,
   successor,
-  type Imported,
-  type Move,
   type State,
 } from '../tokens/state.ts';
 import type { TokenStore } from '../tokens/store.ts';
-import { codeOf } from '../errors.ts';
-import { emergencyFor, openTokenStore, storeProblem, tokenParts } from '../setup/custody.ts';
-import {
-  CommandError,
-  commandLog,
-  duration,
-  exitCodeOf,
-  printable,
-  stopped,
-  type Terminal,
-} from './terminal.ts';
-import { CUT_OFF, noTokens, readTokenConfig, times, type ReadTokens } from './tokens-status.ts';
-
-/** The token set of a store, held by a command as by any other process. Gateways may be running on the same store. */
-interface HeldTokens extends Omit<ReadTokens, 'state' | 'now'> {
-  readonly holder: TokenHolder;
-  readonly service: TokenService;
-  readonly http: Dispatcher;
-  readonly by: string;
-  readonly print: (text: string) => void;
-}
-
-/**
- * Opens the store for `work`, and afterwards waits until a pair that was received is safe. Only `tokens import` makes a
- * store that is missing, or who finds a pair for it in an emergency file.
- *
- * @param onClosed what follows from a store that cannot be used, for the operator
- */
-async function withHeldTokens(
-  terminal: Terminal,
-  work: (tokens: HeldTokens) => Promise<void>,
-  {
-    config = readTokenConfig(terminal, { refusesUnknown: true }),
-    creates = false,
-    onClosed = '',
-  } = {},
-): Promise<void> {
-  const { tokenStore, recruitingUrl } = config;
-  const print = (text: string) => void terminal.stdout.write(`${text}\n`);
-  const warn = (text: string) => void terminal.stderr.write(`${text}\n`);
-  const http = proxyAgent(terminal.env);
-  const emergency = emergencyFor(config);
-  const isMissing = tokenStore.kind === 'sqlite' && !existsSync(tokenStore.path);
-  const readOnly = isMissing && !creates && emergency.read().length === 0;
-  const store = openTokenStore(tokenStore, config, { readOnly });
-  try {
-    const opened = await opening();
-    const { holder } = opened;
-    const stop = () => void holder.close();
-    terminal.stop.addEventListener('abort', stop, { once: true });
-    try {
-      await work(opened);
-    } finally {
-      terminal.stop.removeEventListener('abort', stop);
-      if (holder.facts.isUnsaved) warn(TRYING_TO_SAVE);
-      await holder.close();
-    }
-    if (holder.facts.isUnsaved) {
-      const path = emergency.pathOf(holder.state!);
-      throw new CommandError(
-        `The new token pair could not be saved to the token store (${store.description}). It is in an emergency file (${path}): do not remove ` +
-          'it. Repair the disk or the database, and run `tokens recover`, which saves it; the next start of a gateway does so too.',
-      );
-    }
-  } finally {
-    await store.close();
-  }
-
-  async function opening(): Promise<HeldTokens> {
-    try {
-      const serviceUrl = recruitingUrl ?? (await store.read()).state?.service ?? '';
-      const log = await commandLog(config, terminal);
-      const parts = tokenParts(config, { store, serviceUrl, http, machine: terminal, log });
-      const holder = new TokenHolder(parts);
-      const waiting = emergency.read();
-      await holder.look();
-      const remaining = new Set(emergency.read().map(({ path }) => path));
-      for (const { path } of waiting.filter((file) => !remaining.has(file.path))) {
-        print(`A pair that waited in an emergency file (${path}) is in the token store now.`);
-      }
-      const { service, by } = parts;
-      return { config, store, emergency, holder, service, http, by, print };
-    } catch (error) {
-      const problem = storeProblem(error, store);
-      throw new CommandError(`${problem.message}${onClosed}`, exitCodeOf(problem));
-    }
-  }
-}
-
-const TRYING_TO_SAVE =
-  'The new token pair could not be saved to the token store. Saving is tried again for some seconds: do not kill this command.';
-
-/** Returns what is held. An emergency file that cannot be read may hold the next pair. */
-function held(tokens: HeldTokens): State {
-  const { holder, emergency } = tokens;
-  for (const file of emergency.read()) {
-    if (!('why' in file)) continue;
-    throw new CommandError(
-      `The emergency file ${file.path} may hold the newest pair, and cannot be read: ${file.why}. Nothing was sent. Correct that ` +
-        '(TOKEN_STORE_KEY as the gateway has it, permissions), and run this again; only if the file belongs to another ' +
-        'store, move it elsewhere first.',
-    );
-  }
-  const { state } = holder;
-  if (!state) throw noTokens(tokens);
-  return state;
-}
-
-/** Tells the operator why a call of a store failed. */
-function explained<T>(store: TokenStore, call: Promise<T>): Promise<T> {
-  return call.catch((error: unknown) => {
-    throw storeProblem(error, store);
-  });
-}
+import { openTokenStore } from '../setup/custody.ts';
+import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
+import { noTokens, readTokenConfig, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 
 /**
  * Imports a token set and exchanges it at once: that ends the link, starts both lifetimes, and shows any problem while
@@ -150,22 +45,21 @@ export async function tokensImport(
   { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const config = readTokenConfig(terminal, { refusesUnknown: true });
+  const config = readTokenConfig(terminal, true);
   const { recruitingUrl } = config;
   if (recruitingUrl === undefined) throw new CommandError(NO_SERVICE, 2);
-  if (isLink(source)) checkLink(source, config);
+  // A link that was copied may have blanks or line breaks around it.
+  if (isLink(source.trim())) checkLink(source.trim(), config);
   const work = async (tokens: HeldTokens) => {
     const { holder, store, print } = tokens;
     const before = holder.state;
-    if (before && before.movedTo === null && !isLost(before, holder.now) && !replace)
-      throw inUse(before);
     const pair = await readSource(source, tokens, terminal);
     const outcome = await holder.import(pair, replace).catch((error: unknown) => {
       throw new CommandError(
         `${storeProblem(error, store).message} It may have been imported all the same: check \`tokens status\`. The link still works.`,
       );
     });
-    if (outcome !== 'imported') throw notImported(outcome, holder.state!);
+    if (outcome !== 'imported') throw notImported(outcome === 'known', holder.state!);
     const name = pair.name === null ? 'without a name' : `"${printable(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
     print(
@@ -174,14 +68,13 @@ export async function tokensImport(
     );
     await finishImport(tokens, before, terminal);
   };
-  await withHeldTokens(terminal, work, { config, creates: true, onClosed: NOTHING_IMPORTED });
+  const onClosed = ' Nothing was imported, and the link still works.';
+  await withHeldTokens(terminal, work, { config, creates: true, onClosed });
 }
 
 const NO_SERVICE =
   'RECRUITING_URL is not set. Put the base address of the service that the token set is for in front of the command: ' +
   'RECRUITING_URL=https://recruiting.example.com (with the host of your service). Nothing was changed.';
-
-const NOTHING_IMPORTED = ' Nothing was imported, and the link still works.';
 
 /** Refuses a link whose refresh token would be sent to another service. */
 function checkLink(link: string, { recruitingUrl, tokenLinkOrigin: origin }: Config): void {
@@ -199,40 +92,18 @@ function isLink(text: string): boolean {
   return /^https?:\/\/\S+$/i.test(text);
 }
 
-function inUse({ pair, service, generation, claim, imported, refusals }: State): CommandError {
-  const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
-  const isUnfinished = imported && claim === null && refusals === 0;
-  return new CommandError(
-    `The token store holds a set${name} of ${new URL(service).host} (generation ${generation}) that is in use. Nothing was changed. ` +
-      (claim?.unclear != null ? 'A refresh of it is uncertain: run `tokens recover` first. ' : '') +
-      (isUnfinished
-        ? 'It was imported before, and not refreshed yet: run `tokens refresh` to finish that. '
-        : '') +
-      'To replace it, add --replace.',
-  );
-}
-
-function notImported(outcome: Exclude<Imported, 'imported'>, state: State): CommandError {
-  if (outcome === 'in use') return inUse(state);
-  return new CommandError(
-    'The token store has already seen this refresh token: it is in use, or spent. Nothing was changed. To get another one, ' +
-      NEW_SET,
-  );
-}
-
 async function readSource(
   source: string,
   { config, http }: HeldTokens,
   terminal: Terminal,
 ): Promise<Pair> {
-  const bytes = isLink(source) ? Buffer.from(source) : await contentOf(source, terminal);
+  const bytes = isLink(source.trim()) ? Buffer.from(source) : await contentOf(source, terminal);
   const text = new TextDecoder().decode(bytes).trim();
   if (!isLink(text)) return readTokenFile(bytes);
   checkLink(text, config);
   return readLink(text, { agent: config.agent, http });
 }
 
-/** At most slightly more than a token set may have. */
 async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buffer> {
   if (source !== '-') {
     try {
@@ -253,6 +124,7 @@ async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buf
   return Promise.race([readAll(stdin), interrupted]);
 }
 
+/** Slightly more than a token set may have, at most. */
 async function readAll(stdin: Terminal['stdin']): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -266,55 +138,63 @@ async function readAll(stdin: Terminal['stdin']): Promise<Buffer> {
 
 const LARGEST_SOURCE = 64 * 1024;
 
+function notImported(isKnown: boolean, state: State): CommandError {
+  const { pair, service, generation, claim, imported, refusals } = state;
+  const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
+  const isUnfinished = imported && claim === null && refusals === 0;
+  return new CommandError(
+    (isKnown
+      ? 'The token store has already seen this refresh token: it is in use, or spent. Nothing was changed. '
+      : `The token store holds a set${name} of ${new URL(service).host} (generation ${generation}) that is in use. Nothing was changed. `) +
+      (claim?.unclear != null ? 'A refresh of it is uncertain: run `tokens recover` first. ' : '') +
+      (isUnfinished
+        ? 'It was imported before, and not refreshed yet: run `tokens refresh` to finish that. '
+        : '') +
+      (isKnown ? NEW_LINK : 'To replace it, add --replace.'),
+  );
+}
+
+const NEW_LINK =
+  'For another one, have an administrator make a new token in the personal account, and import its link.';
+
 /** @param before what the import replaced */
 async function finishImport(tokens: HeldTokens, before: State | null, terminal: Terminal) {
   const { holder, print } = tokens;
   const { set } = holder.state!;
-  const refreshed = await exchangeTwice(tokens, terminal).catch((error: Error) => error);
-  const { state, now } = holder;
-  if (state!.set !== set) throw new CommandError(spent(before && state));
-  if (!(refreshed instanceof Error)) {
+  const refreshed = await exchange(tokens, terminal)
+    // A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ.
+    .catch((error) => (isDueAgainSoon(holder) ? exchange(tokens, terminal) : error))
+    .catch((error: Error) => error);
+  const { now } = holder;
+  const state = holder.state!;
+  if (!(refreshed instanceof Error) && state.set === set) {
     return print(
-      `Refreshed at once: ${inUseNow(refreshed)} The link no longer works. A gateway that runs on this store uses the new ` +
+      `Refreshed at once: ${inUse(refreshed)} The link no longer works. A gateway that runs on this store uses the new ` +
         'access token within half a minute; otherwise, start one now.',
     );
   }
-  if (state!.lost) throw new CommandError(spent(null));
-  if (state!.refusals > 0 && now < state!.expiresAt) return print(TOO_EARLY_OR_SPENT);
+  if (state.set !== set || state.lost) {
+    const isBack = state.set !== set && before;
+    throw new CommandError(
+      'The service refuses the refresh token of this set: it was spent before, or revoked. ' +
+        (isBack
+          ? `The import was withdrawn: what it had replaced is in use again, as generation ${state.generation}. `
+          : 'No set is in use now. ') +
+        NEW_LINK,
+    );
+  }
+  if (state.refusals > 0 && now < state.expiresAt) return print(TOO_EARLY_OR_SPENT);
   throw new CommandError(
-    isUncertain(state!, now)
-      ? `The set is in the store, but its first refresh got no clear answer. ${ADVICE.uncertain}`
-      : `The set is in the store, but was not refreshed yet, so the link still works: ${refreshed.message} ` +
+    isUncertain(state, now)
+      ? `The set is in the store, but its first refresh got no clear answer. ${lineOn('uncertain', state, now)}`
+      : `The set is in the store, but was not refreshed yet, so the link still works: ${(refreshed as Error).message} ` +
           'Without a gateway, run `tokens refresh`. Do not import it again.',
   );
 }
 
-/** A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ. */
-async function exchangeTwice({ holder }: HeldTokens, { clock, stop }: Terminal): Promise<State> {
-  try {
-    return await holder.exchange();
-  } catch (error) {
-    const { state, now } = holder;
-    if (!state || state.refusals === 0 || isLost(state, now)) throw error;
-    const wait = dueAt(state, now, 0) - now;
-    if (wait > SOON_MS) throw error;
-    await clock.sleep(Math.max(0, wait), stop);
-    return holder.exchange();
-  }
-}
-
-/** How long a command waits until a refresh token may be sent again. */
-const SOON_MS = 10_000;
-
-/** @param back what is in use again */
-function spent(back: State | null): string {
-  return (
-    'The service refuses the refresh token of this set: it was spent before, or revoked. ' +
-    (back
-      ? `The import was withdrawn: what it had replaced is in use again, as generation ${back.generation}. To replace it, `
-      : 'No set is in use now: ') +
-    NEW_SET
-  );
+function isDueAgainSoon({ state, now }: TokenHolder): boolean {
+  if (!state || state.refusals === 0 || isLost(state, now)) return false;
+  return dueAt(state, now, 0) - now <= SOON_MS;
 }
 
 const TOO_EARLY_OR_SPENT =
@@ -322,39 +202,44 @@ const TOO_EARLY_OR_SPENT =
   'the access token has expired, or the refresh token is spent. A running gateway sends it again right after the expiry, which ' +
   'shows what is true: start one now, or keep it running. Until then the link works: keep it secret.';
 
-function inUseNow({ generation, pair }: State): string {
-  return (
-    `generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, its refresh token for ` +
-    `${duration(pair.refreshTokenExpiresIn)}.`
-  );
-}
-
 /** Refreshes once, or waits for the refresh of another process. */
 export async function tokensRefresh(_options: object, terminal: Terminal): Promise<void> {
   await withHeldTokens(terminal, async (tokens) => {
     const { holder, print } = tokens;
     const state = held(tokens);
-    holder.usable();
-    if (isUncertain(state, holder.now))
-      throw new CommandError(`Nothing was sent. ${ADVICE.uncertain}`);
+    const obstacle = troubleIn(holder, ['missing', 'lost', 'uncertain']);
+    if (obstacle) throw nothingSent(lineOn(obstacle, state, holder.now));
     if (state.refusesEarly || state.refusals > 0) {
       const verdict = await askAccess(tokens, state);
-      if (verdict.kind === 'works') throw new CommandError(tooEarly(state, holder.now));
+      if (verdict.kind === 'works') throw nothingSent(tooEarly(state, holder.now));
     }
-    const newest = holder.state!;
-    await waitUntil(newest.refusals > 0 ? dueAt(newest, holder.now, 0) : 0, tokens, terminal);
-    const refreshed = await holder.exchange().catch((error: Error) => {
-      const { refusals, claim, lost } = holder.state!;
-      if (claim?.unclear != null)
-        throw new CommandError(`The refresh token was sent. ${ADVICE.uncertain}`);
-      throw refusals > 0 && !lost
-        ? new CommandError(
-            `${REFUSED} \`tokens recover\` asks the service about the access token, and says what helps.`,
-          )
-        : error;
-    });
-    print(`Refreshed: ${inUseNow(refreshed)}`);
+    print(`Refreshed: ${inUse(await exchange(tokens, terminal))}`);
   });
+}
+
+/** Returns what is held. An emergency file that cannot be read may hold the next pair. */
+function held(tokens: HeldTokens): State {
+  for (const file of tokens.emergency.read()) {
+    if (!('why' in file)) continue;
+    throw new CommandError(
+      `The emergency file ${file.path} may hold the newest pair, and cannot be read: ${file.why}. Nothing was sent. Correct that ` +
+        '(TOKEN_STORE_KEY as the gateway has it, permissions), and run this again; only if the file belongs to another ' +
+        'store, move it elsewhere first.',
+    );
+  }
+  const { state } = tokens.holder;
+  if (!state) throw noTokens(tokens);
+  return state;
+}
+
+/** The first of these troubles that the held set has. */
+function troubleIn({ state, facts }: TokenHolder, troubles: readonly Trouble[]) {
+  const found = troublesOf(state, { ...facts, isUnauthorized: false });
+  return troubles.find((trouble) => found.includes(trouble));
+}
+
+function nothingSent(why: string): CommandError {
+  return new CommandError(`Nothing was sent. ${why}`);
 }
 
 /** The store's clock says that an access token has expired, or the service says so. */
@@ -367,7 +252,7 @@ async function askAccess({ holder, service }: HeldTokens, state: State): Promise
 function tooEarly({ refusesEarly, expiresAt }: State, now: number): string {
   const left = Math.max(0, expiresAt - now) / 1000;
   return (
-    'Nothing was sent: the access token works, and this service ' +
+    'The access token works, and this service ' +
     (refusesEarly
       ? 'exchanges no refresh token before the access token has expired. '
       : 'has refused the refresh token already: as too early, or as spent. ') +
@@ -375,24 +260,71 @@ function tooEarly({ refusesEarly, expiresAt }: State, now: number): string {
   );
 }
 
-/** Waits a few seconds until a refresh token may be sent. @throws CommandError if that is later */
-async function waitUntil(
-  at: number,
+interface Sending {
+  /** Sends a refresh token that was refused, or is lost by all that is known. */
+  readonly recovers: boolean;
+  /** The service refuses the access token. */
+  readonly isRefused: boolean;
+}
+
+/** Exchanges the refresh token, if it may be sent within a few seconds. @throws CommandError that says what helps */
+async function exchange(
   { holder }: HeldTokens,
   { clock, stop }: Terminal,
-): Promise<void> {
-  const { now } = holder;
-  const wait = Math.max(at, pausedUntil(holder.state!, now)) - now;
-  if (wait <= 0) return;
+  sending: Sending = { recovers: false, isRefused: false },
+): Promise<State> {
+  const { state, now } = holder;
+  const isRefused = state!.refusals > 0 && !sending.recovers;
+  const wait = (isRefused ? dueAt(state!, now, 0) : pausedUntil(state!, now)) - now;
   if (wait > SOON_MS) {
-    throw new CommandError(
-      `Nothing was sent: the service refused the last refresh, and the next one is due in ${duration(Math.ceil(wait / 1000))}. ` +
-        'A running gateway sends it then; otherwise run this again.',
+    const why = isRefused ? 'refused the refresh token' : 'asked for a pause';
+    throw nothingSent(
+      `The service has ${why}, and the next refresh is due in ${duration(Math.ceil(wait / 1000))}. A running gateway sends it ` +
+        'then; otherwise run this again.',
     );
   }
-  await clock.sleep(wait, stop).catch(() => {
-    throw new CommandError('Stopped. Nothing was sent.');
+  if (wait > 0) {
+    await clock.sleep(wait, stop).catch(() => {
+      throw new CommandError('Stopped. Nothing was sent.');
+    });
+  }
+  return holder.exchange({ evenIfLost: sending.recovers }).catch((error: unknown) => {
+    throw notExchanged(error as Error, holder, sending);
   });
+}
+
+/** How long a command waits until a refresh token may be sent. */
+const SOON_MS = 10_000;
+
+/** Says why there is no new pair, what that means for callers, and what helps. */
+function notExchanged(error: Error, holder: TokenHolder, { recovers, isRefused }: Sending): Error {
+  const { state } = holder;
+  if (!state || codeOf(error) === 'INTERNAL_SERVER_ERROR') return error;
+  const now = isRefused ? Infinity : holder.now;
+  const { claim, refusals, expiresAt } = state;
+  if (isLive(claim, holder.now)) return nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
+  const isOpen = refusals > 0 && now >= expiresAt;
+  const trouble =
+    troubleIn(holder, ['missing', 'lost', 'uncertain']) ?? (isOpen ? 'late' : undefined);
+  if (!trouble) {
+    const { callers } = adviceOn('late', state, now);
+    const why = refusals > 0 ? REFUSED : error.message;
+    return new CommandError(`${why} ${callers}`);
+  }
+  if (!recovers || trouble === 'uncertain') return new CommandError(lineOn(trouble, state, now));
+  const { what, callers, step } = adviceOn(trouble, state, now);
+  return new CommandError(`${what} No other pair was found. ${callers} ${step}`);
+}
+
+const REFUSED =
+  'The service refused the refresh token: as too early, or as spent. A running gateway sends it again right after the expiry ' +
+  'of the access token, which shows what is true; `tokens recover` does so then.';
+
+function inUse({ generation, pair }: State): string {
+  return (
+    `generation ${generation} is in use. Its access token lives for ${duration(pair.expiresIn)}, its refresh token for ` +
+    `${duration(pair.refreshTokenExpiresIn)}.`
+  );
 }
 
 /** Resolves an uncertain refresh, and tries everything that may still give a pair. */
@@ -401,31 +333,34 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     const { holder, print } = tokens;
     const state = held(tokens);
     const { now } = holder;
-    if (state.movedTo !== null) throw movedError(state.movedTo);
-    if (isLive(state.claim, now)) throw new CommandError(UNDER_WAY);
-    const isLostNow = isLost(state, now);
-    if (!isUncertain(state, now) && !isLostNow && state.refusals === 0) {
-      return print(`There is nothing to recover: generation ${state.generation} is in use.`);
+    const { claim, refusals, movedTo, generation } = state;
+    if (movedTo !== null) throw nothingSent(lineOn('missing', state, now));
+    if (isLive(claim, now)) throw nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
+    const trouble = troubleIn(holder, ['lost', 'uncertain']);
+    if (!trouble && refusals === 0) {
+      return print(`There is nothing to recover: generation ${generation} is in use.`);
     }
-    print(story(state, now));
+    print(
+      trouble
+        ? adviceOn(trouble, state, now).what
+        : `The service has refused the refresh token ${times(refusals)}: too early, or spent.`,
+    );
     if (await saveKeptAnswer(tokens, state)) return;
     const verdict = await askAccess(tokens, state);
-    print(ACCESS[verdict.kind]);
-    if (verdict.kind === 'works' && !isLostNow && (state.refusesEarly || state.refusals > 0)) {
+    if (verdict.kind === 'works' && !trouble) return print(tooEarly(state, now));
+    if (verdict.kind === 'works' && trouble === 'uncertain' && state.refusesEarly) {
       return print(tooEarly(state, now));
     }
     if (verdict.kind === 'unclear' && now < state.expiresAt) {
-      throw new CommandError(
-        `The service cannot be asked now (${verdict.why}), so nothing was sent. Run \`tokens recover\` again when it works.`,
+      throw nothingSent(
+        `The service cannot be asked now (${verdict.why}). Run \`tokens recover\` again when it works.`,
       );
     }
-    await waitUntil(0, tokens, terminal);
-    await sendOnceMore(tokens);
+    print(`${ACCESS[verdict.kind]} The refresh token is sent once more …`);
+    const sending = { recovers: true, isRefused: verdict.kind === 'refused' };
+    print(`It worked, so nothing was lost: ${inUse(await exchange(tokens, terminal, sending))}`);
   });
 }
-
-const UNDER_WAY =
-  'A process is exchanging the refresh token at this moment. Nothing was sent. Run this again in three minutes.';
 
 const ACCESS = {
   works: 'The service accepts the access token.',
@@ -433,34 +368,14 @@ const ACCESS = {
   unclear: 'The access token has expired, and the service gives no clear answer about it.',
 } as const;
 
-function story(state: State, now: number): string {
-  const { claim, lost, refusals } = state;
-  if (lost) return 'The service has refused the refresh token for good.';
-  if (isLost(state, now)) {
-    return 'The refresh token has ended by the clock of the token store. That clock may be wrong, so the service may still accept it.';
-  }
-  if (claim) {
-    const why = claim.unclear ?? CUT_OFF;
-    return (
-      `The refresh of generation ${state.generation} by ${claim.by} is uncertain: ${why}. If the service has not processed it, ` +
-      'the refresh token still works; otherwise it is spent.'
-    );
-  }
-  return `The service has refused the refresh token ${times(refusals)}: too early, or spent.`;
-}
-
 /** Saves the pair in an answer that was not understood, if the service accepts its access token. */
 async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean> {
   const { holder, service, store, by, print } = tokens;
   if (state.answer === null) return false;
   const pair = pairIn(parseJson(state.answer), state.pair);
-  if (!pair) {
-    print('An answer of the service is kept, and holds no pair that can be read.');
-    return false;
-  }
-  const verdict = await service.check(pair.accessToken);
-  if (verdict.kind !== 'works') {
-    print('An answer of the service is kept, and the service does not accept its access token.');
+  const isAccepted = pair && (await service.check(pair.accessToken)).kind === 'works';
+  if (!isAccepted) {
+    print(`An answer of the service is kept, ${pair ? NOT_ACCEPTED : NO_PAIR}.`);
     return false;
   }
   const age = state.claim ? Math.max(0, holder.now - (state.claim.until - CLAIM_MS)) : 0;
@@ -469,11 +384,14 @@ async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean
   await explained(store, store.update(save(next, age, by)));
   await explained(store, holder.look());
   print(
-    `An answer of the service is kept, and the service accepts its access token, so nothing was lost: ${inUseNow(holder.state!)} ` +
+    `An answer of the service is kept, and the service accepts its access token, so nothing was lost: ${inUse(holder.state!)} ` +
       'The refresh token before it was not sent again.',
   );
   return true;
 }
+
+const NO_PAIR = 'and holds no pair that can be read';
+const NOT_ACCEPTED = 'and the service does not accept its access token';
 
 /** Also one level down, as some proxies wrap an answer. */
 function pairIn(document: unknown, before: Pair): Pair | undefined {
@@ -485,37 +403,13 @@ function pairIn(document: unknown, before: Pair): Pair | undefined {
   return undefined;
 }
 
-async function sendOnceMore({ holder, print }: HeldTokens): Promise<void> {
-  print('The refresh token is sent once more …');
-  try {
-    const state = await holder.exchange({ evenIfLost: true });
-    print(`It worked, so nothing was lost: ${inUseNow(state)}`);
-  } catch (error) {
-    const state = holder.state!;
-    if (codeOf(error) === 'TOKENS_LOST') throw new CommandError(`${UNRECOVERABLE}${NEW_SET}`);
-    if (isUncertain(state, holder.now)) {
-      throw new CommandError(`There was no clear answer again. ${ADVICE.uncertain}`);
-    }
-    if (state.refusals === 0 || isLost(state, holder.now)) throw error;
-    const isExpired = holder.now >= state.expiresAt;
-    throw new CommandError(isExpired ? BOTH_REFUSED : `${REFUSED} ${SENT_AFTER_EXPIRY}`);
-  }
+/** Tells the operator why a call of a store failed. */
+function explained<T>(store: TokenStore, call: Promise<T>, more = ''): Promise<T> {
+  return call.catch((error: unknown) => {
+    const problem = storeProblem(error, store);
+    throw more === '' ? problem : new CommandError(`${problem.message}${more}`);
+  });
 }
-
-const REFUSED = 'The service refused the refresh token: as too early, or as spent.';
-
-const SENT_AFTER_EXPIRY =
-  'Callers are served while the access token works. A running gateway sends the refresh token again right after the expiry, ' +
-  'which shows what is true; `tokens recover` does so then.';
-
-const BOTH_REFUSED =
-  'The service refuses both tokens, so callers get errors. Its clocks may differ: a running gateway sends the refresh token again ' +
-  'for eleven minutes, and then reports that the tokens are lost. If you know that they were revoked or spent, have an ' +
-  'administrator make a new token now, and run `tokens import <link> --replace`.';
-
-const UNRECOVERABLE =
-  'The service refuses the refresh token, and no other pair was found: it cannot be recovered. Callers are served for as ' +
-  'long as the access token works. To end this, ';
 
 /** Moves the set to another store. Afterwards this one refuses to refresh it. */
 export async function tokensExport(
@@ -546,6 +440,9 @@ const NO_ADDRESS =
 
 /** Gives the set away before the other store gets it: it never has two owners. Repeated, it finishes a move. */
 async function move({ holder, store, by }: HeldTokens, state: State, other: TokenStore) {
+  const inUseThere = new CommandError(
+    `The store ${other.description} has a token set that is in use. Nothing was changed there. Move the set to an empty store.`,
+  );
   // Reading alone would not show whether it can be written.
   const there = await explained(
     other,
@@ -554,32 +451,27 @@ async function move({ holder, store, by }: HeldTokens, state: State, other: Toke
     })),
   );
   if (there.id === state.id) throw new CommandError(SAME_STORE, 2);
-  if (there.outcome === 'in use') throw new CommandError(targetInUse(other));
+  if (there.outcome === 'in use') throw inUseThere;
   const behind = holder.now - there.now;
   const given = await explained(store, store.update(moveTo(other.description, by)));
-  if (given.kind === 'elsewhere') throw new CommandError(movedError(given.movedTo).message);
-  if (given.kind !== 'moved') throw new CommandError(`Nothing was moved. ${NOT_MOVED[given.kind]}`);
-  const outcome = await other
-    .update(receiveMove(given.state, behind, by))
-    .catch((error: unknown) => {
-      throw new CommandError(
-        `${storeProblem(error, other).message} The set is between the two stores: run the same command again, which finishes the move.`,
-      );
-    });
-  if (outcome === 'in use') throw new CommandError(targetInUse(other));
+  if (given.kind !== 'moved') throw await notMoved(holder);
+  const receiving = other.update(receiveMove(given.state, behind, by));
+  const outcome = await explained(other, receiving, BETWEEN);
+  if (outcome === 'in use') throw inUseThere;
 }
 
 const SAME_STORE =
   'That is the store that TOKEN_STORE names, or a copy of it. Nothing was changed. Give the address of another one.';
 
-function targetInUse({ description }: TokenStore): string {
-  return `The store ${description} has a token set that is in use. Nothing was changed there. Move the set to an empty store.`;
-}
+const BETWEEN =
+  ' The set is between the two stores: run the same command again, which finishes the move.';
 
-const NOT_MOVED: Record<Exclude<Move['kind'], 'moved' | 'elsewhere'>, string> = {
-  empty: ADVICE.missing,
-  lost: ADVICE.lost,
-  'under way':
-    'A process is exchanging the refresh token at this moment: run this again in three minutes.',
-  uncertain: 'A refresh got no clear answer: run `tokens recover` first.',
-};
+async function notMoved(holder: TokenHolder): Promise<CommandError> {
+  const state = await holder.look();
+  const { now } = holder;
+  const trouble = troubleIn(holder, ['missing', 'lost', 'uncertain']);
+  const claim = state?.claim;
+  return new CommandError(
+    `Nothing was moved. ${trouble ? lineOn(trouble, state, now) : claim ? `${underWay(claim)} ${afterClaim(claim)}` : 'Run this again.'}`,
+  );
+}

@@ -4,13 +4,13 @@ import type { Dispatcher } from 'undici';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
+import { storeProblem } from '../tokens/errors.ts';
 import type { HolderParts } from '../tokens/holder.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
-import { createSealer, KeyMissing } from '../tokens/seal.ts';
+import { createSealer } from '../tokens/seal.ts';
 import { tokenService } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
-import { StoreUnavailable, type TokenStore } from '../tokens/store.ts';
-import { OperatorMistake } from '../errors.ts';
+import type { TokenStore } from '../tokens/store.ts';
 import type { Machine } from './machine.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
@@ -65,43 +65,4 @@ export function tokenParts(
     clock,
     log,
   };
-}
-
-/**
- * Tells the operator why a token store cannot be used, and what helps.
- *
- * @returns an OperatorMistake if a restart changes nothing
- */
-export function storeProblem(
-  error: unknown,
-  { description }: Pick<TokenStore, 'description'>,
-): Error {
-  if (error instanceof OperatorMistake) return error;
-  const { message } = error as Error;
-  const text = `The token store cannot be used (${description}): ${message}. It was left as it is. ${adviceOn(error, description)}`;
-  return error instanceof KeyMissing
-    ? new OperatorMistake(text, { cause: error })
-    : new Error(text, { cause: error });
-}
-
-function adviceOn(error: unknown, description: string): string {
-  const isFile = description.startsWith('sqlite:');
-  if (error instanceof KeyMissing) {
-    return (
-      'Set TOKEN_STORE_KEY as it is set for the gateway on this store. While the key is being changed, that is both ' +
-      'keys, the new one first.'
-    );
-  }
-  if (/damaged|malformed|not a database/.test((error as Error).message)) {
-    const remove = isFile ? 'move the file away' : 'run DELETE FROM recruiting_tokens';
-    return (
-      `Check that TOKEN_STORE names the token store. If it does, ${remove}: a gateway that still runs saves its pair again ` +
-      'within half a minute. If none runs, start one, which looks for an emergency file; if `tokens status` then reports ' +
-      'that the tokens are missing, have an administrator make a new token, and run `tokens import <link>`.'
-    );
-  }
-  if (error instanceof StoreUnavailable && isFile) {
-    return 'Check TOKEN_STORE, the disk, and that this user may read and write there.';
-  }
-  return 'Check TOKEN_STORE.';
 }

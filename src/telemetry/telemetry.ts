@@ -415,7 +415,7 @@ function readingTelemetry(
  */
 function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | undefined) {
   // Without tokens these are unknown, not 0.
-  const gauge = (name: string, help: string, value: (of: TokenHealth) => number) => {
+  const gauge = (name: string, help: string, value: (of: TokenHealth) => number | undefined) => {
     const collect = () => {
       const of = health();
       return of && value(of);
@@ -447,7 +447,7 @@ function tokenTelemetry({ metrics }: Reporting, health: () => TokenHealth | unde
     help: '1 while the tokens have this problem.',
     labelNames: ['trouble'],
     collect: () => {
-      const troubles = health()?.troubles ?? ['missing'];
+      const troubles = health()?.troubles ?? [];
       return TROUBLES.map((trouble) => [troubles.includes(trouble) ? 1 : 0, trouble]);
     },
   });

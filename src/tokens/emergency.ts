@@ -7,11 +7,12 @@ import {
   readFileSync,
   renameSync,
   unlinkSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Sealer } from './seal.ts';
 import type { Received } from './state.ts';
+import { StoreUnavailable } from './store.ts';
 
 /**
  * The folder for pairs that were received and are not in the store yet, each in a file of its own. Whoever has saved what
@@ -67,35 +68,53 @@ export function emergencyIn(folder: string, sealer: Sealer): Emergency {
     },
     read: () => filesIn(folder).map((file) => open(join(folder, file), sealer)),
     remove: (path) => {
-      try {
-        unlinkSync(path);
-      } catch {
-        // It was never written, or was removed by another process that saved the same pair.
-      }
+      removeFile(path);
+      removeFile(partOf(path));
     },
   };
+}
+
+/** Where a file is written before it gets its name. */
+function partOf(path: string): string {
+  return `${path}.part`;
 }
 
 /** A crash leaves either the whole file or none of this name. */
 function write(path: string, text: string): void {
   mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 });
-  const part = `${path}.part`;
+  const part = partOf(path);
   const file = openSync(part, 'w', 0o600);
   try {
-    writeSync(file, text);
+    // Unlike `writeSync`, it goes on after a part was written, or throws: a full disk may take only the beginning.
+    writeFileSync(file, text);
     fsyncSync(file);
+  } catch (error) {
+    removeFile(part);
+    throw error;
   } finally {
     closeSync(file);
   }
   renameSync(part, path);
 }
 
+function removeFile(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // It was never written, or was removed by another process that saved the same pair.
+  }
+}
+
 function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder).filter((file) => FILE.test(file));
   } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return [];
-    throw error;
+    const { code } = error as { code?: string };
+    if (code === 'ENOENT') return [];
+    throw new StoreUnavailable(
+      `the folder of its emergency files, ${folder}, cannot be read (${code})`,
+      { cause: error },
+    );
   }
 }
 

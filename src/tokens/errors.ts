@@ -1,41 +1,14 @@
-import { codedError, OperatorError } from '../errors.ts';
+import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
+import { lineOn } from './health.ts';
+import { KeyMissing } from './seal.ts';
+import type { State } from './state.ts';
+import { StoreUnavailable, type TokenStore } from './store.ts';
 
-/** Nothing changes until the operator has acted. */
-const NEEDS_OPERATOR = { needsOperator: true };
-
-/** Follows the beginning of a sentence. */
-export const NEW_SET =
-  'have an administrator make a new token in the personal account of the recruiting service, and run ' +
-  '`tokens import <link>` with the link it shows. A running gateway then goes on by itself.';
-
-export function missingError() {
-  return new OperatorError(
-    'TOKENS_MISSING',
-    `The token store is empty. If TOKEN_STORE is right, ${NEW_SET}`,
-    NEEDS_OPERATOR,
-  );
-}
-
-export function movedError(to: string) {
-  return new OperatorError(
-    'TOKENS_MISSING',
-    `The token set was moved to another store (${to}), and cannot be refreshed from this one. Set TOKEN_STORE to that ` +
-      'one, and restart the gateway.',
-    NEEDS_OPERATOR,
-  );
-}
-
-/** @param hasEnded whether its lifetime is over, by the clock of the store; otherwise the service refuses it */
-export function lostError(hasEnded: boolean) {
-  const what = hasEnded
-    ? 'The refresh token has reached its end by the clock of the token store.'
-    : 'The service refuses the refresh token: it is spent, because an answer never arrived or the store was replaced by an ' +
-      'older copy of it, or it was used elsewhere or revoked.';
-  return new OperatorError(
-    'TOKENS_LOST',
-    `${what} Run \`tokens recover\` first. If it finds no pair, ${NEW_SET}`,
-    NEEDS_OPERATOR,
-  );
+/** Of tokens that are missing (also: moved) or lost. Nothing changes until the operator has acted. */
+export function fatalError(trouble: 'missing' | 'lost', state: State | null) {
+  const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
+  // A caller gets this error, so the access token does not work for callers, whatever the clock says.
+  return new OperatorError(code, lineOn(trouble, state, Infinity), { needsOperator: true });
 }
 
 export function stoppingError() {
@@ -46,7 +19,7 @@ export function stoppingError() {
 export function notRefreshedError(why: string, retryAfter = 10) {
   return new OperatorError(
     'UPSTREAM_UNREACHABLE',
-    `The access token cannot be refreshed now (${why}). A running gateway tries again by itself; \`tokens status\` shows the state.`,
+    `The access token could not be refreshed (${why}). A running gateway tries again by itself.`,
     { retryAfter },
   );
 }
@@ -58,5 +31,58 @@ export function storeError(cause: unknown) {
     `The token store fails (${(cause as Error).message}), so the access token cannot be refreshed. Repair the disk or the ` +
       'database server; a running gateway then goes on by itself.',
     { cause },
+  );
+}
+
+export function foreignStore(
+  { description }: Pick<TokenStore, 'description'>,
+  { service }: State,
+  serviceUrl: string,
+): OperatorMistake {
+  return new OperatorMistake(
+    `The token store (${description}) belongs to ${service}, but RECRUITING_URL is ${serviceUrl}. Correct RECRUITING_URL, ` +
+      'or name the store of this service with TOKEN_STORE. The store was not changed.',
+  );
+}
+
+/**
+ * Tells the operator why a token store cannot be used, and what helps.
+ *
+ * @returns an OperatorMistake if a restart changes nothing
+ */
+export function storeProblem(
+  error: unknown,
+  { description }: Pick<TokenStore, 'description'>,
+): Error {
+  if (error instanceof OperatorMistake) return error;
+  const { message } = error as Error;
+  const text = `The token store cannot be used (${description}): ${message}. ${stepAfter(error as Error, description)}`;
+  return error instanceof KeyMissing
+    ? new OperatorMistake(text, { cause: error })
+    : new Error(text, { cause: error });
+}
+
+function stepAfter(error: Error, description: string): string {
+  const isFile = description.startsWith('sqlite:');
+  if (error instanceof KeyMissing) {
+    return (
+      'It was left as it is. Set TOKEN_STORE_KEY as it is set for the gateway on this store. While the key is being changed, ' +
+      'that is both keys, the new one first.'
+    );
+  }
+  if (/damaged|malformed|not a database/.test(error.message)) {
+    const remove = isFile ? 'move the file away' : 'run DELETE FROM recruiting_tokens';
+    return (
+      `It was left as it is. Check that TOKEN_STORE names the token store. If it does, ${remove}: a gateway that still runs saves ` +
+      'its pair again within half a minute. If none runs, start one, which looks for an emergency file; if `tokens status` then ' +
+      'reports that the tokens are missing, have an administrator make a new token, and run `tokens import <link>`.'
+    );
+  }
+  if (!(error instanceof StoreUnavailable)) return 'It was left as it is. Check TOKEN_STORE.';
+  return (
+    (isFile
+      ? 'Check TOKEN_STORE and the disk, and that the user of the gateway runs this and may read and write there. '
+      : 'Start the database server, or correct TOKEN_STORE. ') +
+    'Running gateways serve with the tokens that they have; callers get errors once the access token expires.'
   );
 }

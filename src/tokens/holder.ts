@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { OperatorMistake } from '../errors.ts';
 import type { Clock } from './clock.ts';
 import type { Emergency, Unsaved } from './emergency.ts';
 import {
-  lostError,
-  missingError,
-  movedError,
+  fatalError,
+  foreignStore,
   notRefreshedError,
   stoppingError,
   storeError,
@@ -94,6 +92,7 @@ export class TokenHolder {
   #state: State | null = null;
   /** Whether the last reading or writing of the store showed the held pair. */
   #isShown = true;
+  #isRead = false;
   /** Whether the held pair, which the store lacks, lies in an emergency file. */
   #isInFile = false;
   /** The store's clock minus `elapsed`. */
@@ -120,16 +119,15 @@ export class TokenHolder {
     return this.#parts.clock.elapsed() + this.#ahead;
   }
 
-  get facts(): Pick<Facts, 'now' | 'isUnsaved'> {
-    return { now: this.now, isUnsaved: !this.#isShown };
+  get facts(): Omit<Facts, 'isUnauthorized'> {
+    return { now: this.now, isUnsaved: !this.#isShown, isUnread: !this.#isRead };
   }
 
   /** @throws the coded error of a set that cannot be refreshed */
   usable(): State {
     const state = this.#state;
-    if (!state) throw missingError();
-    if (state.movedTo !== null) throw movedError(state.movedTo);
-    if (isLost(state, this.now)) throw lostError(!state.lost);
+    if (!state || state.movedTo !== null) throw fatalError('missing', state);
+    if (isLost(state, this.now)) throw fatalError('lost', state);
     return state;
   }
 
@@ -146,6 +144,7 @@ export class TokenHolder {
     const { store, clock, serviceUrl } = this.#parts;
     this.#keepInFile();
     const { state: read, now } = await store.read();
+    this.#isRead = true;
     this.#ahead = now - clock.elapsed();
     if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
     const state = (await this.#saveEmergencies()) ?? read;
@@ -318,7 +317,7 @@ export class TokenHolder {
       this.#adopt(rule(from, this.now).result);
       this.#isShown = false;
       this.#isInFile = isInFile;
-      log.fatal({ err: error, trouble: 'unsaved', isInFile }, UNSAVED);
+      log.fatal({ err: error, isInFile }, 'The new token pair could not be saved.');
     }
     return this.#state ?? from;
   }
@@ -328,7 +327,7 @@ export class TokenHolder {
     { why, retryAfter }: { why: string; retryAfter?: number },
   ): Promise<never> {
     const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
-    await this.#end(attempt, { kind: 'unsent', ...notBefore });
+    await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
     throw this.#isClosing ? stoppingError() : notRefreshedError(why, retryAfter);
   }
 
@@ -342,7 +341,7 @@ export class TokenHolder {
     const isSpent = isExpired && isSpentIfRefused(from);
     await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired });
     throw isSpent
-      ? lostError(false)
+      ? fatalError('lost', this.#state)
       : notRefreshedError('the service refused the refresh token: too early, or spent');
   }
 
@@ -354,7 +353,7 @@ export class TokenHolder {
   async #end(attempt: string, ending: Ending): Promise<void> {
     const { by, log } = this.#parts;
     await this.#update(endAttempt(attempt, ending, by)).catch(() => {});
-    if (ending.kind !== 'unsent') log.error({ outcome: ending.kind }, ENDINGS[ending.kind]);
+    if (ending.kind !== 'not exchanged') log.error({ outcome: ending.kind }, ENDINGS[ending.kind]);
   }
 
   /** Waits for the pair of another process. @throws a coded error if none comes */
@@ -383,24 +382,13 @@ export class TokenHolder {
   }
 }
 
-const UNSAVED =
-  'The new token pair could not be saved. It is used from memory, and saved again until that works: repair the disk or ' +
-  'the database, and do not kill this process.';
-
 const ENDINGS = {
   unclear: 'The service gave no clear answer to a refresh. The refresh token may be spent.',
   refused:
-    'The service refused the refresh token: too early, or spent. It is sent again after the access token has expired.',
+    'The service refused the refresh token: too early, or spent. It is sent again, not before the access token has expired.',
   lost: 'The refresh token is spent or revoked.',
 };
 
 function isUnreadable(file: Unsaved): file is Extract<Unsaved, { why: string }> {
   return 'why' in file;
-}
-
-export function foreignStore(store: TokenStore, state: State, serviceUrl: string): OperatorMistake {
-  return new OperatorMistake(
-    `The token store (${store.description}) belongs to ${state.service}, but RECRUITING_URL is ${serviceUrl}. Correct ` +
-      'RECRUITING_URL, or name the store of this service with TOKEN_STORE. The store was not changed.',
-  );
 }

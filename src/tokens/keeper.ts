@@ -1,6 +1,12 @@
 import { OperatorError } from '../errors.ts';
-import { lostError, missingError, notRefreshedError, stoppingError, storeError } from './errors.ts';
-import { endIsNear, healthOf, type TokenHealth } from './health.ts';
+import {
+  fatalError,
+  notRefreshedError,
+  stoppingError,
+  storeError,
+  storeProblem,
+} from './errors.ts';
+import { daysLeft, endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
 import { LinkError } from './link.ts';
 import type { Pair } from './pair.ts';
@@ -37,8 +43,8 @@ export interface TokenKeeper {
   readonly present: boolean;
   /** Identifies the set in use. */
   readonly set: string | undefined;
-  /** For metrics. Reads neither the store nor the service. Undefined without tokens. */
-  health(): TokenHealth | undefined;
+  /** For metrics. Reads neither the store nor the service. */
+  health(): TokenHealth;
   /** Begins no refresh any more, and waits until the newest pair is safe. */
   close(): Promise<void>;
 }
@@ -109,7 +115,7 @@ class Keeper implements TokenKeeper {
   async open(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#reports.failed(error);
+      this.#reports.failed(storeProblem(error, this.#parts.store));
     });
     this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
@@ -127,7 +133,7 @@ class Keeper implements TokenKeeper {
   async #firstToken(): Promise<AccessToken> {
     await this.#firstImport;
     const state = this.#holder.state ?? (await this.#look());
-    if (!state) throw missingError();
+    if (!state) throw fatalError('missing', null);
     return tokenOf(state);
   }
 
@@ -148,7 +154,7 @@ class Keeper implements TokenKeeper {
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
-    if (!state) throw missingError();
+    if (!state) throw fatalError('missing', null);
     if (refused.generation !== state.generation) {
       this.#acceptance.isRefused(refused);
       return tokenOf(state);
@@ -283,10 +289,10 @@ class Keeper implements TokenKeeper {
     return this.#holder.state?.set;
   }
 
-  health(): TokenHealth | undefined {
+  health(): TokenHealth {
     const { state, facts } = this.#holder;
     const isUnauthorized = this.#acceptance.isUnauthorized(state?.generation);
-    return state ? healthOf(state, { ...facts, isUnauthorized }) : undefined;
+    return healthOf(state, { ...facts, isUnauthorized });
   }
 
   async #keep(): Promise<void> {
@@ -296,9 +302,12 @@ class Keeper implements TokenKeeper {
     while (!signal.aborted) {
       try {
         await this.#step();
+        this.#reports.troubles(this.health().troubles);
         this.#reports.worked();
       } catch (error) {
-        if (!signal.aborted) this.#reports.failed(error);
+        if (signal.aborted) break;
+        this.#reports.failed(error);
+        this.#reports.troubles(this.health().troubles);
       }
       this.#nap = new AbortController();
       // Not the nap alone: a stop during the step has ended the one before.
@@ -308,9 +317,10 @@ class Keeper implements TokenKeeper {
   }
 
   async #step(): Promise<void> {
-    await this.#holder.look();
+    await this.#holder.look().catch((error: unknown) => {
+      throw storeProblem(error, this.#parts.store);
+    });
     await this.#link.importIfNeeded();
-    this.#reports.state();
     if (this.#untilDue() <= 0) await this.#refresh();
   }
 
@@ -429,14 +439,13 @@ const LINK_OUTCOMES = {
   foreign: 'TOKEN_LINK was not imported: the token store belongs to another service.',
 } as const;
 
-/** Log lines of the loop: each trouble once, until it has ended. */
+/** Log lines of the loop: each failure and each trouble once, and its end. */
 class Reports {
   readonly #parts: KeeperParts;
   readonly #holder: TokenHolder;
   #lastFailure: string | undefined;
-  #lastLoss: number | undefined;
-  #isMissing = false;
-  #warned: { readonly generation: number; readonly days: number } | undefined;
+  /** The troubles that were logged, each with what was new about it. */
+  #told: ReadonlyMap<Trouble, string> = new Map();
 
   constructor(parts: KeeperParts, holder: TokenHolder) {
     this.#parts = parts;
@@ -452,37 +461,39 @@ class Reports {
   }
 
   worked(): void {
-    if (this.#lastFailure !== undefined) this.#parts.log.info('The tokens are kept again.');
+    // While a trouble lasts, what failed may still be its cause.
+    if (this.#lastFailure === undefined || this.#told.size > 0) return;
+    this.#parts.log.info('The tokens are kept again.');
     this.#lastFailure = undefined;
   }
 
-  state(): void {
+  troubles(troubles: readonly Trouble[]): void {
+    const { log } = this.#parts;
     const { state, now } = this.#holder;
-    if (!state) return this.#missing();
-    this.#isMissing = false;
-    if (isLost(state, now)) return this.#lost(state);
-    const days = endIsNear(state, now);
-    if (days === undefined) return;
-    const { generation } = state;
-    if (this.#warned?.generation === generation && this.#warned.days <= days) return;
-    this.#warned = { generation, days };
-    this.#parts.log.warn({ trouble: 'ending', days }, ENDING);
+    const told = new Map(troubles.map((trouble) => [trouble, newsOf(trouble, state, now)]));
+    for (const [trouble, news] of told) {
+      if (this.#told.get(trouble) === news) continue;
+      const days = trouble === 'ending' && { days: daysLeft(state!, now) };
+      log[LEVELS[trouble] ?? 'error']({ trouble, ...days }, lineOn(trouble, state, now));
+    }
+    for (const trouble of this.#told.keys()) {
+      if (!told.has(trouble))
+        log.info({ trouble, isOver: true }, `The trouble ${trouble} is over.`);
+    }
+    this.#told = told;
   }
+}
 
-  #missing(): void {
-    if (!this.#isMissing) this.#parts.log.error({ trouble: 'missing' }, missingError().message);
-    this.#isMissing = true;
-  }
+const LEVELS: Partial<Record<Trouble, 'fatal' | 'warn'>> = {
+  lost: 'fatal',
+  unsaved: 'fatal',
+  ending: 'warn',
+};
 
-  #lost({ generation, lost }: State): void {
-    if (this.#lastLoss === generation) return;
-    this.#lastLoss = generation;
-    this.#parts.log.fatal({ trouble: 'lost' }, lostError(!lost).message);
-  }
+/** A trouble is logged again when this changes. */
+function newsOf(trouble: Trouble, state: State | null, now: number): string {
+  return trouble === 'ending' ? String(endIsNear(state!, now)) : String(state?.generation);
 }
 
 const FAILED =
   'The tokens could not be refreshed or read. The gateway serves with the tokens that it has, if any, and tries again.';
-
-const ENDING =
-  'The refresh token was not renewed for long, and ends soon. Read the errors before this line, or run `tokens status`.';

@@ -30,7 +30,7 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
       const key = ring.get(id);
       if (!key) {
         throw new KeyMissing(
-          `the tokens are encrypted with the key ${id}, which TOKEN_STORE_KEY does not contain`,
+          `the tokens are encrypted with the key ${id}, ${newest ? 'which TOKEN_STORE_KEY does not contain' : 'and TOKEN_STORE_KEY is not set'}`,
         );
       }
       return decrypt(key, parts);

@@ -11,8 +11,13 @@ export interface TokenService {
    * @param maySend called right before the bytes are written, in the same turn of the event loop
    */
   exchange(pair: Pair, maySend: () => boolean): Promise<Exchange>;
-  /** Asks whether the service accepts an access token. Never rejects. */
-  check(accessToken: string): Promise<Verdict>;
+  /**
+   * Asks whether the service accepts an access token. Never rejects.
+   *
+   * @param asCaller sends a query instead, which can be refused although the token is accepted: its account may have lost
+   * rights. Default: false
+   */
+  check(accessToken: string, asCaller?: boolean): Promise<Verdict>;
 }
 
 /** How one exchange of a refresh token ended. Only after `unclear` it is unknown whether the token is spent. */
@@ -53,7 +58,6 @@ export function tokenService({
   answerMs = ANSWER_MS,
 }: ServiceAddress): TokenService {
   const url = new URL(`${baseUrl}/oauth/token`);
-  const checkUrl = new URL(`${baseUrl}/auth_check`);
   return {
     exchange: async (pair, maySend) => {
       let isSent = false;
@@ -75,12 +79,17 @@ export function tokenService({
         { method: 'POST', headers, body: String(body) },
         answerMs,
       );
-      if (!isSent) return { kind: 'unsent', why: reply.flaw ?? 'it was too late to send it' };
+      if (!isSent) {
+        const { flaw = TOO_LATE } = reply;
+        return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${NOT_REACHED}` };
+      }
       return judge(pair, reply);
     },
-    check: async (accessToken) => {
+    check: async (accessToken, asCaller = false) => {
       const headers = { ...agentHeaders(agent), authorization: `Bearer ${accessToken}` };
-      const { status, text, flaw } = await send(http, checkUrl, { headers }, CHECK_MS);
+      const { status, text, flaw } = await (asCaller
+        ? send(http, new URL(`${baseUrl}/graphql`), queryWith(headers), CHECK_MS)
+        : send(http, new URL(`${baseUrl}/auth_check`), { headers }, CHECK_MS));
       if (status === 204 || status === 200) return { kind: 'works' };
       const { type, detail } = (parseJson(text) ?? {}) as { type?: unknown; detail?: unknown };
       // The 403 of a firewall is a page, and says nothing about the token.
@@ -95,6 +104,15 @@ const FORM = {
   'content-type': 'application/x-www-form-urlencoded',
   accept: 'application/json',
 };
+
+function queryWith(headers: Record<string, string>) {
+  const type = 'application/json';
+  return {
+    method: 'POST' as const,
+    headers: { ...headers, 'content-type': type, accept: type },
+    body: JSON.stringify({ query: '{ __typename }' }),
+  };
+}
 
 function agentHeaders(agent: string) {
   return { 'user-agent': agent, 'api-user-agent': agent, 'accept-encoding': 'identity' };
@@ -115,7 +133,11 @@ function judge(sent: Pair, { status, headers, text, flaw }: Reply): Exchange {
   if (isRefusal && error === 'invalid_grant') return { kind: 'invalid-grant' };
   const why = `${flaw ?? `status ${status}`}${typeof error === 'string' ? ` (${error.slice(0, 100)})` : ''}`;
   if (status === 429 || isRateLimit(error)) {
-    return { kind: 'unsent', why, retryAfter: secondsIn(headers['retry-after']) };
+    return {
+      kind: 'unsent',
+      why: `${why}: the service asks to wait`,
+      retryAfter: secondsIn(headers['retry-after']),
+    };
   }
   // The request was refused before the token was looked at (RFC 6749, 5.2).
   const isUnprocessed = status === 401 || status === 403 || error === 'unsupported_grant_type';
@@ -123,6 +145,9 @@ function judge(sent: Pair, { status, headers, text, flaw }: Reply): Exchange {
   return { kind: 'unclear', why, answer: text === '' ? null : text };
 }
 
+const NOT_REACHED =
+  'nothing was sent, so check RECRUITING_URL, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS';
+const TOO_LATE = 'it was too late to send it';
 const NOT_TALKING =
   'the service refuses the request itself, so check RECRUITING_URL, RECRUITING_AGENT and the proxy';
 
@@ -219,7 +244,7 @@ function beforeWriting(mayWrite: () => boolean): Dispatcher.DispatcherComposeInt
     const start = handler.onRequestStart?.bind(handler);
     handler.onRequestStart = (controller, context) => {
       if (mayWrite()) start?.(controller, context);
-      else controller.abort(new PlainError('it was too late to send it'));
+      else controller.abort(new PlainError(TOO_LATE));
     };
     return dispatch(options, handler);
   };

@@ -294,7 +294,7 @@ export function putBack(held: State, by: string): Rule<State> {
 /** How an attempt ended that gave no pair. */
 export type Ending =
   /** Certainly nothing was sent, or nothing was processed. */
-  | { readonly kind: 'unsent'; readonly notBefore?: number }
+  | { readonly kind: 'not exchanged'; readonly notBefore?: number }
   /** `invalid_grant`. `isExpired`: the access token is known not to work any more. */
   | { readonly kind: 'refused' | 'lost'; readonly isExpired: boolean }
   | { readonly kind: 'unclear'; readonly why: string; readonly answer: string | null };
@@ -312,7 +312,7 @@ export function endAttempt(attempt: string, ending: Ending, by: string): Rule<St
 
 function ended(state: State, open: Claim, ending: Ending, now: number): State {
   switch (ending.kind) {
-    case 'unsent':
+    case 'not exchanged':
       return { ...state, claim: open.over, notBefore: ending.notBefore ?? state.notBefore };
     case 'unclear':
       return {

@@ -1,10 +1,11 @@
 /** `tokens status` and `tokens check`: the seven troubles, and what each says to the operator. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ADVICE, type Trouble } from '../../src/tokens/health.ts';
+import { adviceOn, lineOn, type Trouble } from '../../src/tokens/health.ts';
 import { successor } from '../../src/tokens/state.ts';
 import { pairOf } from '../tokens/values.ts';
 import { refusal, text } from '../support/imitations/scripted.ts';
+import { refusingAddress } from '../support/test-server.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
 const HOUR = 3_600_000;
@@ -22,7 +23,7 @@ test('of healthy tokens status prints generation, lives, the last refresh and ev
   expect(stdout).toMatch(/Generation +2 \(refresh token [0-9a-f]{12}\)/);
   expect(stdout).toMatch(/Access token +23 h 59 min left\n +Refresh token +119 days 23 h left/);
   expect(stdout).toMatch(/Last refresh +20\d\d-\d\d-\d\dT/);
-  expect(stdout).toContain('The service was not asked: `tokens check` shows');
+  expect(stdout).toContain('`tokens check` shows whether the service accepts');
   expect(stdout).toMatch(/Recent events\n.*generation 2: saved, by test\/\d+\n.*generation 1: imp/);
 });
 
@@ -102,6 +103,23 @@ test.each<[Trouble, (operator: Operator) => Promise<unknown>, number, string, Re
     /Access token +6 h 59 min left/,
   ],
   [
+    'late',
+    async (operator) => {
+      await beginExchange(operator);
+      await operator.alter({ expiresAt: Date.now() - 31_000 });
+    },
+    1,
+    'attention',
+    /late: The access token has expired\. other\/1 began a refresh at 20.*Callers get UPSTREAM_UNREACHABLE\. .*its claim ends at/,
+  ],
+  [
+    'late',
+    ({ alter }) => alter({ refusals: 1, refusedAt: Date.now(), expiresAt: Date.now() - 1 }),
+    1,
+    'attention',
+    /Refused +once[^]*late: .*refused the refresh token once.*Callers get.*Run `tokens recover`/,
+  ],
+  [
     'ending',
     ({ alter }) => alter(ofThreeDays(2 * DAY + 60_000)),
     1,
@@ -110,14 +128,15 @@ test.each<[Trouble, (operator: Operator) => Promise<unknown>, number, string, Re
   ],
 ])(
   'the trouble `%s` has its exit code and its advice: %#',
-  async (trouble, cause, exit, state, line) => {
+  async (trouble, cause, exit, word, line) => {
     const operator = await startWithTokens();
     await cause(operator);
     const { code, stdout } = await operator.tokens(['status']);
     expect(code).toBe(exit);
     expect(stdout).toMatch(line);
-    expect(stdout).toContain(`\n  ${trouble}: ${ADVICE[trouble]}\n`);
-    expect(await operator.status()).toMatchObject({ state, troubles: [trouble] });
+    const state = await operator.stored();
+    expect(stdout).toContain(`\n  ${trouble}: ${lineOn(trouble, state, Date.now())}\n`);
+    expect(await operator.status()).toMatchObject({ state: word, troubles: [trouble] });
   },
 );
 
@@ -126,7 +145,7 @@ test('of a store that does not exist status says that it is missing, and creates
   const { code, stdout } = await tokens(['status']);
   expect(code).toBe(2);
   expect(stdout).toMatch(/State +MISSING\n/);
-  expect(stdout).toContain(`missing: ${ADVICE.missing}\n`);
+  expect(stdout).toContain(`missing: ${lineOn('missing', null, 0)}\n`);
   expect(readdirSync(file('.'))).toEqual([]);
   const TOKEN_STORE = `sqlite:${file('folder/that/is/missing/tokens.db')}`;
   expect((await tokens(['status'], { env: { ...env, TOKEN_STORE } })).code).toBe(2);
@@ -140,7 +159,9 @@ test('a set that was moved is missing here, and the advice names the other store
   const { code, stdout } = await tokens(['status']);
   expect(code).toBe(2);
   expect(stdout).toMatch(/State +MOVED to another store\n/);
-  expect(stdout).toContain(`missing: The token set was moved to sqlite:${file('other.db')}`);
+  expect(stdout).toContain(
+    `missing: The token set was moved to another store (sqlite:${file('other.db')})`,
+  );
   expect(await status()).toMatchObject({ state: 'moved', troubles: ['missing'] });
 });
 
@@ -150,7 +171,7 @@ test('a pair in an emergency file of an empty store is unsaved, not missing', as
   const env = { TOKEN_STORE: `sqlite:${operator.file('empty.db')}` };
   const { code, stdout } = await operator.tokens(['status'], { env });
   expect(code).toBe(1);
-  expect(stdout).toContain(`unsaved: ${ADVICE.unsaved}`);
+  expect(stdout).toContain(`unsaved: ${lineOn('unsaved', null, 0)}`);
   expect(existsSync(operator.file('empty.db'))).toBe(false);
   const other = { ...env, RECRUITING_URL: 'https://other.example.com' };
   expect((await operator.tokens(['status'], { env: other })).code).toBe(2);
@@ -161,7 +182,9 @@ test('an exchange under way is shown, and is no trouble', async () => {
   await beginExchange(operator);
   const { code, stdout } = await operator.tokens(['status']);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/Now +a process is refreshing it/);
+  expect(stdout).toMatch(
+    /Under way +other\/1 began a refresh at 20.*Z, and has not saved its outcome/,
+  );
 });
 
 test('status sends nothing, needs no RECRUITING_URL, and changes not a byte', async () => {
@@ -188,6 +211,17 @@ test.each<[string, (operator: Operator) => Promise<Record<string, string>>, numb
     /encrypted with the key [0-9a-f]{8}, which TOKEN_STORE_KEY does not contain\. It was left as it is\. Set TOKEN_STORE_KEY as it is/,
   ],
   [
+    'is encrypted, without a key',
+    async ({ tokens, service, file }) => {
+      const env = { TOKEN_STORE: `sqlite:${file('sealed.db')}` };
+      const sealed = { ...env, TOKEN_STORE_KEY: OTHER_KEY };
+      expect((await tokens(['import', service.makeNewSet()], { env: sealed })).code).toBe(0);
+      return env;
+    },
+    2,
+    /encrypted with the key [0-9a-f]{8}, and TOKEN_STORE_KEY is not set\. It was left/,
+  ],
+  [
     'belongs to another service',
     async () => ({ RECRUITING_URL: 'https://other.example.com' }),
     2,
@@ -204,6 +238,15 @@ test.each<[string, (operator: Operator) => Promise<Record<string, string>>, numb
     },
     1,
     /cannot be used \(sqlite:\/.*notes\.txt\): file is not a database\. It was left.*Check that TOKEN_STORE names the token store\. If it does, move the file away/,
+  ],
+  [
+    'has a folder of emergency files that cannot be read',
+    async ({ file, storePath }) => {
+      writeFileSync(file('plain'), '');
+      return { TOKEN_STORE: `sqlite:${storePath}`, TOKEN_RESCUE_DIR: file('plain') };
+    },
+    1,
+    /the folder of its emergency files, \/.*plain, cannot be read \(ENOTDIR\).*the user of the gateway/,
   ],
   [
     'was written by another version',
@@ -239,8 +282,36 @@ test.each<[string, (operator: Operator) => Promise<Record<string, string>>, numb
   },
 );
 
+test('of a database server that is down every command says what helps, what callers get, and which pair waits', async () => {
+  const operator = await startWithTokens();
+  await waitingPair(operator);
+  const TOKEN_STORE = `postgres://store@${new URL(await refusingAddress()).host}/tokens`;
+  const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: operator.file('.') };
+  for (const args of [['status'], ['check'], ['refresh'], ['recover']]) {
+    const { code, stderr } = await operator.tokens(args, { env });
+    expect({ args, code }).toEqual({ args, code: 1 });
+    expect(stderr).toMatch(
+      /nothing listens.*Start the database server.*callers get errors once.*A pair waits in an emergency file \(\/.*unsaved-.*keep it/,
+    );
+  }
+});
+
+test.each([
+  ['status', { TOKEN_STORE: 'sqlite:/dev/null/tokens.db' }, 1, 'unreadable'],
+  ['check', { TOKEN_STORE: 'sqlite:/dev/null/tokens.db' }, 1, 'unreadable'],
+  ['check', {}, 1, 'missing'],
+])(
+  '%s --json of a store that cannot be used prints JSON: %o',
+  async (command, env, exit, state) => {
+    const { tokens } = await startOperator();
+    const { code, stdout, stderr } = await tokens([command, '--json'], { env });
+    expect(code).toBe(exit);
+    expect(JSON.parse(stdout)).toEqual({ state, error: stderr.trim() });
+  },
+);
+
 test.each<[string, (operator: Operator) => unknown, number, RegExp | string, object]>([
-  ['works', () => {}, 0, /accepts the access token\.$/m, { kind: 'works' }],
+  ['works', () => {}, 0, /accepts the access token, and answers a query\.$/m, { kind: 'works' }],
   [
     'has expired',
     ({ service }) => service.expire(),
@@ -252,21 +323,38 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp | string, obj
     'is refused',
     ({ service }) => service.answerChecks(refusal('user_blocked', 403)),
     1,
-    `refuses the access token (user_blocked). ${ADVICE.unauthorized}`,
+    `refuses the access token (user_blocked). ${lineOn('unauthorized', null, 0)}`,
     { kind: 'refused', detail: 'user_blocked' },
+  ],
+  [
+    'is accepted, but whose query is refused: its account has lost its rights',
+    ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
+    1,
+    /refuses a query \(insufficient_permissions\).*demoted or blocked\. Callers get UPSTREAM_UNAUTHORIZED\./,
+    { kind: 'refused', asked: 'a query' },
+  ],
+  [
+    'is refused, of a set that is lost',
+    async ({ service, alter }) => {
+      await alter({ lost: true });
+      service.answerChecks(refusal('token_revoked'));
+    },
+    1,
+    /refuses the access token \(token_revoked\)\..*Callers get TOKENS_LOST\. Run `tokens recover`/,
+    { kind: 'refused', detail: 'token_revoked' },
   ],
   [
     'gets a page of a firewall',
     ({ service }) => service.answerChecks(text('<html>', 403)),
     1,
-    /gave no clear answer \(status 403\), which says nothing about the tokens/,
+    /gave no clear answer about the access token \(status 403\), which says nothing about the tokens/,
     { kind: 'unclear', why: 'status 403' },
   ],
   [
     'cannot be asked about',
     ({ service }) => service.down(),
     1,
-    /gave no clear answer \(ECONNREFUSED\).*HTTPS_PROXY/,
+    /gave no clear answer about the access token \(ECONNREFUSED\).*HTTPS_PROXY/,
     { kind: 'unclear' },
   ],
 ])(
@@ -289,6 +377,6 @@ test('check without tokens says what is missing', async () => {
   const { tokens } = await startOperator();
   expect(await tokens(['check'])).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(ADVICE.missing),
+    stderr: expect.stringContaining(adviceOn('missing', null, 0).step),
   });
 });

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../service/service.ts';
-import { ADVICE } from '../../src/tokens/health.ts';
+import { adviceOn } from '../../src/tokens/health.ts';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { pairOf } from '../tokens/values.ts';
 import { refusal } from '../support/imitations/scripted.ts';
@@ -16,6 +16,7 @@ const MADE_UP = JSON.stringify({
   access_token: 'made-up-access',
   refresh_token: 'made-up-refresh',
 });
+const UNCERTAIN = adviceOn('uncertain', null, 0).step;
 const [KEY] = [1].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 
 // --- import
@@ -34,6 +35,7 @@ test.each<[string, (operator: Operator) => Promise<{ source: string; stdin?: str
       return { source: '-', stdin: [json.slice(0, 30), json.slice(30)] };
     },
   ],
+  ['its link in a quoted line', async ({ service }) => ({ source: ` ${service.tokenLink}\n` })],
   [
     'standard input with the link',
     async ({ service }) => ({ source: '-', stdin: [`  ${service.tokenLink}\n`] }),
@@ -64,26 +66,30 @@ test('an import says that the store is encrypted', async () => {
   expect(readFileSync(storePath).includes('sandbox-')).toBe(false);
 });
 
-test('a set in use is replaced only with --replace; without it the link is not even read', async () => {
+test('a set in use is replaced only with --replace', async () => {
   const { tokens, service, status, done } = await startWithTokens();
-  const before = service.sandbox.stats.requests.tokenLink;
   const { code, stderr } = await tokens(['import', service.makeNewSet()]);
   expect(code).toBe(1);
   expect(stderr).toMatch(
     /holds a set "Sandbox" of .*\(generation 2\) that is in use\. Nothing was changed\. To replace it, add --replace\./,
   );
-  expect(service.sandbox.stats.requests.tokenLink).toBe(before);
   expect(await done('import', service.makeNewSet(), '--replace')).toContain(
     'generation 4 is in use',
   );
   expect(await status()).toMatchObject({ state: 'healthy', generation: 4 });
 });
 
+test('what is wrong with the source of an import is reported before a set that is in use', async () => {
+  const { tokens, service } = await startWithTokens();
+  expect((await tokens(['import', service.tokenLink])).stderr).toContain('is dead (status 404)');
+  expect((await tokens(['import', '-'], { stdin: ['<html>'] })).stderr).toContain('This is a page');
+});
+
 test('the error of an import over an uncertain set names `tokens recover`', async () => {
   const { tokens, service } = await startWithTokens();
   service.tokenAnswers.next('drop-before');
   await tokens(['refresh']);
-  const { stderr } = await tokens(['import', service.tokenLink]);
+  const { stderr } = await tokens(['import', service.makeNewSet()]);
   expect(stderr).toContain('is uncertain: run `tokens recover` first');
 });
 
@@ -126,7 +132,7 @@ test('a spent first set leaves no set in use', async () => {
   const { code, stderr } = await tokens(['import', '-'], { stdin: [MADE_UP] });
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /refuses the refresh token of this set.*No set is in use now: have an admin/,
+    /refuses the refresh token of this set.*No set is in use now\. For another one, have an admin/,
   );
   expect((await tokens(['status'])).code).toBe(2);
 });
@@ -148,7 +154,7 @@ test.each([400, 403] as const)(
     );
     expect(sandbox.exchanges).toHaveLength(1);
     expect((await run('refresh')).stderr).toMatch(
-      /^Nothing was sent: the access token works, .*refused the refresh token already/,
+      /^Nothing was sent\. The access token works, .*refused the refresh token already/,
     );
     clock.ahead = 2 * DAY;
     expect((await run('refresh')).stdout).toContain('generation 2 is in use');
@@ -156,7 +162,7 @@ test.each([400, 403] as const)(
     const early = await run('refresh');
     expect(early.code).toBe(1);
     expect(early.stderr).toMatch(
-      /^Nothing was sent: .*exchanges no refresh token before.*in 23 h 59 min at most/,
+      /^Nothing was sent\. .*exchanges no refresh token before.*in 23 h 59 min at most/,
     );
     expect((await run('status')).stdout).toMatch(/Refreshes +after the expiry/);
     expect(sandbox.exchanges.map(({ outcome }) => outcome)).toEqual(['too-early', 'answered']);
@@ -186,7 +192,7 @@ test('an import whose exchange gets no clear answer is finished by `tokens recov
   service.tokenAnswers.next(BROKEN);
   const { code, stderr } = await tokens(['import', service.tokenLink]);
   expect(code).toBe(1);
-  expect(stderr).toContain(`its first refresh got no clear answer. ${ADVICE.uncertain}`);
+  expect(stderr).toContain(UNCERTAIN);
   expect(await done('recover')).toContain('generation 2 is in use');
   expect(await status()).toMatchObject({ state: 'healthy' });
 });
@@ -311,12 +317,12 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
   [
     'is uncertain',
     ({ alter }) => alter({ claim: claimed() }),
-    /^Nothing was sent\. A refresh got no clear answer.*`tokens recover` does it now/,
+    /^Nothing was sent\. The refresh of generation 2 .* got no clear answer.*Run `tokens recover`/,
   ],
   [
     'is lost',
     ({ alter }) => alter({ lost: true }),
-    /refuses the refresh token.*Run `tokens recover` first/,
+    /refuses the refresh token.*Run `tokens recover`/,
   ],
   [
     'was moved',
@@ -326,7 +332,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
   [
     'waits for a limit of the service',
     ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
-    /^Nothing was sent: .*the next one is due in (10 min|9 min 59 s)/,
+    /^Nothing was sent\. The service has asked for a pause.* due in (10 min|9 min 59 s)/,
   ],
   [
     'may be followed by a pair in a file that cannot be read',
@@ -351,7 +357,31 @@ test('a refresh without a clear answer says that the token may be spent, and wha
   service.tokenAnswers.next(BROKEN);
   const { code, stderr } = await tokens(['refresh']);
   expect(code).toBe(1);
-  expect(stderr).toContain(`The refresh token was sent. ${ADVICE.uncertain}`);
+  expect(stderr).toContain(UNCERTAIN);
+});
+
+test.each([
+  ['does not talk to this machine', 403, /status 403.*RECRUITING_AGENT and the proxy/],
+  ['limits the rate', 429, /status 429.*wait/],
+])(
+  'a refresh at a service that %s says so, and what it means for callers',
+  async (_, status, said) => {
+    const { tokens, service } = await startWithTokens();
+    service.tokenAnswers.next({ status, body: '{}' });
+    const { code, stderr } = await tokens(['refresh']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(said);
+    expect(stderr).toContain('Callers are served until the access token expires, and then get');
+    expect((await tokens(['status'])).stdout).toContain('generation 2: not exchanged, by');
+  },
+);
+
+test('a refresh that waits in vain for another process says who began it, and when its claim ends', async () => {
+  const operator = await startWithTokens();
+  await beginExchange(operator);
+  const { code, stderr } = await operator.tokens(['refresh']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/other\/1 began a refresh at 20.*says `unsaved`.*its claim ends at 20/);
 });
 
 test('two commands at the same time make one exchange', async () => {
@@ -380,7 +410,7 @@ test('a refresh that was never processed is explained and sent once more, which 
   service.tokenAnswers.next('drop-before');
   await tokens(['refresh']);
   const said = await done('recover');
-  expect(said).toMatch(/The refresh of generation 2 by test\/\d+ is uncertain: \w+\./);
+  expect(said).toMatch(/The refresh of generation 2 by test\/\d+ got no clear answer \(\w+\), so/);
   expect(said).toContain('The service accepts the access token.');
   expect(said).toContain('It worked, so nothing was lost: generation 3 is in use.');
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
@@ -393,7 +423,7 @@ test('a lost answer is a loss only once the token was refused after the expiry, 
   const first = await tokens(['recover']);
   expect(first.code).toBe(1);
   expect(first.stderr).toMatch(
-    /refused the refresh token: as too early, or as spent\. Callers are served.*after the expiry/,
+    /refused the refresh token: as too early, or as spent\..*after the expiry.*Callers are served/,
   );
   expect(await status()).toMatchObject({ state: 'healthy', refusals: 1 });
   service.expire();
@@ -402,7 +432,7 @@ test('a lost answer is a loss only once the token was refused after the expiry, 
   expect(last.code).toBe(1);
   expect(last.stdout).toContain('The service refuses the access token.');
   expect(last.stderr).toMatch(
-    /cannot be recovered\. .*have an administrator make a new token.*tokens import <link>/,
+    /No other pair was found\. Callers get TOKENS_LOST\. .*have an administrator make a new token.*tokens import <link>/,
   );
   expect(await status()).toMatchObject({ state: 'lost' });
 });
@@ -412,22 +442,24 @@ test('of tokens that were revoked, refresh names recover, and recover names the 
   service.sandbox.revoke();
   const refreshed = await tokens(['refresh']);
   expect(refreshed.code).toBe(1);
-  expect(refreshed.stderr).toMatch(/refused the refresh token.*`tokens recover` asks the service/);
+  expect(refreshed.stderr).toMatch(/refused the refresh token once.*Run `tokens recover`/);
   expect((await tokens(['status'])).stdout).toMatch(/Refused +once: too early, or spent/);
   const recovered = await tokens(['recover']);
   expect(recovered.code).toBe(1);
   expect(recovered.stdout).toContain('has refused the refresh token once: too early, or spent.');
-  expect(recovered.stderr).toMatch(/refuses both tokens.*`tokens import <link> --replace`/);
+  expect(recovered.stderr).toMatch(
+    /refused the refresh token 2 times\. .*Callers get UPSTREAM_UNREACHABLE or .*`tokens import <link> --replace`/,
+  );
   await done('import', service.makeNewSet(), '--replace');
   expect(await status()).toMatchObject({ state: 'healthy', refusals: 0 });
 });
 
 test.each<[string, Partial<State>, string]>([
-  ['was refused for good', { lost: true }, 'has refused the refresh token for good'],
+  ['was refused for good', { lost: true }, 'refuses the refresh token for good'],
   [
     'has ended by the clock',
     { savedAt: Date.now() - 121 * DAY },
-    'has ended by the clock of the token store',
+    'has reached its end by the clock of the token store',
   ],
 ])(
   'a refresh token that %s is sent once more: there is nothing to lose',
@@ -500,7 +532,7 @@ test('recover sends nothing to a service that gives no clear answer', async () =
   await service.down();
   const { code, stderr } = await tokens(['recover']);
   expect(code).toBe(1);
-  expect(stderr).toMatch(/cannot be asked now \(ECONNREFUSED\), so nothing was sent/);
+  expect(stderr).toMatch(/^Nothing was sent\. The service cannot be asked now \(ECONNREFUSED\)/);
   await service.up();
   expect(service.exchanges).toHaveLength(1);
 });
@@ -509,7 +541,7 @@ test('recover sends nothing while another process exchanges the refresh token, o
   const operator = await startWithTokens();
   await beginExchange(operator);
   expect((await operator.tokens(['recover'])).stderr).toMatch(
-    /exchanging the refresh token at this moment\. Nothing was sent/,
+    /^Nothing was sent\. other\/1 began a refresh at 20.*its claim ends at 20.*: run `tokens recover` then/,
   );
   await operator.alter({ movedTo: 'sqlite:/elsewhere.db' });
   expect((await operator.tokens(['recover'])).stderr).toContain(
@@ -522,9 +554,7 @@ test('recover says what a second unclear answer means', async () => {
   const { tokens, service } = await startWithTokens();
   service.tokenAnswers.next(BROKEN, BROKEN);
   await tokens(['refresh']);
-  expect((await tokens(['recover'])).stderr).toContain(
-    `no clear answer again. ${ADVICE.uncertain}`,
-  );
+  expect((await tokens(['recover'])).stderr).toContain(UNCERTAIN);
 });
 
 test('an access token that the service refuses counts as expired, so that a refusal of the refresh token counts', async () => {
@@ -532,7 +562,7 @@ test('an access token that the service refuses counts as expired, so that a refu
   await alter({ claim: claimed(), refusals: 3 });
   service.answerChecks(refusal('token_expired'));
   service.tokenAnswers.next(SPENT);
-  expect((await tokens(['recover'])).stderr).toContain('cannot be recovered');
+  expect((await tokens(['recover'])).stderr).toContain('No other pair was found');
   expect(await status()).toMatchObject({ state: 'lost', accessTokenSecondsLeft: 0 });
 });
 
@@ -613,7 +643,7 @@ test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
       return `sqlite:${file('other.db')}`;
     },
     1,
-    /^Nothing was moved\. A refresh got no clear answer: run `tokens recover` first/,
+    /^Nothing was moved\. The refresh .* got no clear answer.*Run `tokens recover`/,
   ],
   [
     'another store during an exchange',
@@ -622,7 +652,7 @@ test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
       return `sqlite:${operator.file('other.db')}`;
     },
     1,
-    /^Nothing was moved\. A process is exchanging the refresh token/,
+    /^Nothing was moved\. other\/1 began a refresh at/,
   ],
   [
     'another store after it was lost',
@@ -631,7 +661,7 @@ test.each<[string, (operator: Operator) => Promise<string>, number, RegExp]>([
       return `sqlite:${file('other.db')}`;
     },
     1,
-    /^Nothing was moved\. The refresh token is spent/,
+    /^Nothing was moved\. The service refuses the refresh token for good/,
   ],
 ])('a set is not moved to %s', async (_, cause, exit, said) => {
   const operator = await startWithTokens();
@@ -648,7 +678,7 @@ test('without a set nothing is moved, and no store is created', async () => {
   const { tokens, file, storePath } = await startOperator();
   const { code, stderr } = await tokens(['export', `sqlite:${file('other.db')}`]);
   expect(code).toBe(1);
-  expect(stderr).toContain(ADVICE.missing);
+  expect(stderr).toContain(adviceOn('missing', null, 0).step);
   expect([existsSync(storePath), existsSync(file('other.db'))]).toEqual([false, false]);
 });
 

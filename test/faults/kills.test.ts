@@ -170,7 +170,7 @@ async function replayWorks(world: FaultWorld, gateway: FaultGateway): Promise<vo
 }
 
 async function isLost(world: FaultWorld, gateway: FaultGateway): Promise<void> {
-  await gateway.printed(/The service refuses the refresh token: it is spent/);
+  await gateway.printed(/The service refuses the refresh token for good/);
   expect((await gateway.ask()).errors).toMatchObject([{ extensions: { code: 'TOKENS_LOST' } }]);
   expect((await world.command('tokens', 'status')).code).toBe(2);
   await gateway.stop();

@@ -57,6 +57,14 @@ test('what a crash leaves of a file that it was writing counts as nothing', () =
   expect(emergency.read()).toHaveLength(1);
 });
 
+test('nothing of a pair stays once it is saved: also what a crash left of its file', () => {
+  const folder = newFolder();
+  const emergency = emergencyIn(folder, sealed);
+  writeFileSync(`${emergency.pathOf(received)}.part`, '');
+  emergency.remove(emergency.pathOf(received));
+  expect(readdirSync(folder)).toEqual([]);
+});
+
 test('a folder that cannot be written is reported, and throws nothing', () => {
   const file = join(newFolder(), 'a file');
   writeFileSync(file, '');

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { endIsNear, healthOf, troublesOf, type Trouble } from '../../src/tokens/health.ts';
+import {
+  adviceOn,
+  endIsNear,
+  healthOf,
+  lineOn,
+  TROUBLES,
+  troublesOf,
+  type Trouble,
+} from '../../src/tokens/health.ts';
 import { endAttempt, type State } from '../../src/tokens/state.ts';
 import { claimOf, exchanged, imported, LIFE, NOON } from './values.ts';
 
@@ -50,11 +58,42 @@ describe('a trouble', () => {
     ['is reported of a set that is lost', { ...state, lost: true }, NOON, ['lost']],
     ['is only the loss after the end', state, END, ['lost']],
     ['is reported of an import that is not exchanged', imported(), NOON + 11 * MINUTE, ['late']],
+    [
+      'is reported of a claim that leaves callers without an access token',
+      claimOf('a', 2)(state, NOON + LIFE * 1000 - MINUTE).next!,
+      NOON + LIFE * 1000 + MINUTE,
+      ['late'],
+    ],
+    [
+      'is not reported of an exchange right after the expiry',
+      claimOf('a', 2)({ ...state, refusesEarly: true }, NOON + LIFE * 1000).next!,
+      NOON + LIFE * 1000 + 20_000,
+      [],
+    ],
+    ['is reported once both tokens are refused', refused(NOON + HOUR), NOON + HOUR, ['late']],
+    ['is not reported of an early refusal', refused(NOON + 2 * HOUR), NOON + HOUR, []],
     ['is reported before the end', state, END - DAY, ['late', 'ending']],
   ])('%s', (_what, given, now, troubles) => {
     const facts = { now, isUnsaved: false, isUnauthorized: false };
     expect(troublesOf(given, facts)).toEqual(troubles);
   });
+
+  test('of a store that was never read is not that it has no tokens', () => {
+    const facts = { now: NOON, isUnsaved: false, isUnauthorized: false, isUnread: true };
+    expect(troublesOf(null, facts)).toEqual(['late']);
+    expect(lineOn('late', null, NOON)).toMatch(/could not read.*INTERNAL_SERVER_ERROR/);
+  });
+
+  test.each(TROUBLES)(
+    'tells the case, what callers get now, and the step that helps: %s',
+    (trouble) => {
+      const served = adviceOn(trouble, state, NOON);
+      const refusedNow = adviceOn(trouble, state, NOON + LIFE * 1000);
+      for (const part of [served.what, served.callers, served.step]) expect(part).toMatch(/\.$/);
+      expect(refusedNow.callers).toMatch(/^Callers get [A-Z_]+( or [A-Z_]+)?\.$/);
+      expect(served.callers).toMatch(trouble === 'unauthorized' ? /^Callers get/ : /^Callers are/);
+    },
+  );
 
   test('of this process alone is reported as well: an unsaved pair, a refused access token', () => {
     const facts = { now: NOON, isUnsaved: true, isUnauthorized: true };
@@ -67,3 +106,8 @@ test('a lost refresh token has no time left, however long it would have lived', 
   expect(healthOf(exchanged(), facts).refreshSecondsLeft).toBe(120 * 86_400);
   expect(healthOf({ ...exchanged(), lost: true }, facts).refreshSecondsLeft).toBe(0);
 });
+
+/** A set whose refresh token was refused once, and whose access token ends then. */
+function refused(expiresAt: number): State {
+  return { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt };
+}

@@ -3,11 +3,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import type { Clock } from '../../src/tokens/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
-import { createTokenKeeper, type KeeperParts } from '../../src/tokens/keeper.ts';
+import type { Trouble } from '../../src/tokens/health.ts';
+import { createTokenKeeper, type KeeperParts, type TokenKeeper } from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange } from '../../src/tokens/service.ts';
-import type { Rule, State } from '../../src/tokens/state.ts';
+import { endAttempt, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
@@ -100,7 +101,7 @@ test('after a refresh without an answer, any refusal of the access token sends t
   await world.put(importOf('1'));
   const keeper = await world.start();
   await world.time.pass(HOUR);
-  expect(keeper.health()!.troubles).toEqual(['uncertain']);
+  expect(keeper.health().troubles).toEqual(['uncertain']);
   expect(world.sent).toHaveLength(1);
   const next = await keeper.afterRefusal(await keeper.token(), 'token_revoked', 0);
   expect(next).toEqual({ value: 'access-2', generation: 2 });
@@ -205,12 +206,60 @@ test('a store that is unavailable at the start is used as soon as it is back', a
     },
   });
   expect(keeper.present).toBe(false);
+  expect(keeper.health()).toEqual({ troubles: ['late'] });
   const early = codeAfter(Promise.resolve(keeper.token()));
   await world.time.pass(1_000);
   expect(await early.soFar()).toBe('INTERNAL_SERVER_ERROR');
   isDown = false;
   expect(await keeper.token()).toMatchObject({ generation: 1 });
 });
+
+test('a store that is damaged under a running process is an error that names the store and the step', async () => {
+  const world = worldOf();
+  await world.put(() => ({ next: exchanged(), result: undefined }));
+  let isDamaged = false;
+  await world.start({
+    store: {
+      ...world.store,
+      read: async () => {
+        if (isDamaged) throw new Error('file is not a database');
+        return world.store.read();
+      },
+    },
+  });
+  isDamaged = true;
+  await world.time.pass(5 * MINUTE);
+  const errors = world.logged.filter(({ level }) => level === 50);
+  expect(errors).toHaveLength(1);
+  expect(JSON.stringify(errors)).toMatch(/cannot be used.*Check that TOKEN_STORE names/);
+});
+
+const lostSet: State = { ...exchanged(), lost: true };
+const refusedSet: State = { ...exchanged(), refusals: 1, refusedAt: NOON, expiresAt: NOON };
+
+test.each<[Trouble, State | null, (keeper: TokenKeeper) => void]>([
+  ['missing', null, () => {}],
+  ['missing', { ...exchanged(), movedTo: 'elsewhere' }, () => {}],
+  ['lost', lostSet, () => {}],
+  ['uncertain', endedUnclear(), () => {}],
+  ['late', refusedSet, () => {}],
+  ['unauthorized', exchanged(), (keeper) => keeper.refused({ value: '', generation: 2 })],
+])(
+  'the log has the trouble %s once when it begins, and its end: %#',
+  async (trouble, state, begin) => {
+    const world = worldOf(async () => ({ kind: 'invalid-grant' }));
+    if (state) await world.put(() => ({ next: state, result: undefined }));
+    const keeper = await world.start();
+    begin(keeper);
+    await world.time.pass(MINUTE);
+    expect(keeper.health().troubles).toEqual([trouble]);
+    const lines = () => world.logged.filter((line) => line['trouble'] === trouble);
+    expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
+    await world.put(() => ({ next: { ...exchanged('3'), generation: 9 }, result: undefined }));
+    await world.time.pass(MINUTE);
+    expect(lines()).toMatchObject([{}, { level: 30, msg: `The trouble ${trouble} is over.` }]);
+  },
+);
 
 test.each<[string, State | null]>([
   ['has no tokens', null],
@@ -223,7 +272,7 @@ test.each<[string, State | null]>([
   await world.put(importOf('new'));
   await world.time.pass(MINUTE);
   expect(await keeper.token()).toMatchObject({ value: 'access-after refresh-new' });
-  expect(keeper.health()!.troubles).toEqual([]);
+  expect(keeper.health().troubles).toEqual([]);
 });
 
 describe('the clock of the store', () => {
@@ -242,7 +291,7 @@ describe('the clock of the store', () => {
       world.away.ahead = ahead;
       await world.time.pass(10 * MINUTE);
       expect(world.sent.length).toBeLessThanOrEqual(most);
-      expect(keeper.health()!.troubles).toEqual([]);
+      expect(keeper.health().troubles).toEqual([]);
     }
   });
 
@@ -252,13 +301,13 @@ describe('the clock of the store', () => {
     const keeper = await world.start();
     world.away.ahead = 365 * DAY;
     await world.time.pass(10 * MINUTE);
-    expect(keeper.health()!.troubles).toEqual(['lost']);
+    expect(keeper.health().troubles).toEqual(['lost']);
     const refused = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 3));
     await world.time.pass(1_000);
     expect(await refused.soFar()).toBe('TOKENS_LOST');
     world.away.ahead = 0;
     await world.time.pass(MINUTE);
-    expect(keeper.health()!.troubles).toEqual([]);
+    expect(keeper.health().troubles).toEqual([]);
     expect(world.sent).toEqual([]);
   });
 
@@ -269,7 +318,7 @@ describe('the clock of the store', () => {
     world.away.asleep = 30 * HOUR;
     await world.time.pass(MINUTE);
     expect(world.sent).toHaveLength(1);
-    expect(keeper.health()!.troubles).toEqual([]);
+    expect(keeper.health().troubles).toEqual([]);
   });
 });
 
@@ -297,10 +346,10 @@ test('a backup whose refresh token is spent serves until the expiry, is lost aft
   await world.put(() => ({ next: exchanged(), result: undefined }));
   const keeper = await world.start();
   await world.time.pass(LIFE * 1000 - MINUTE);
-  expect(keeper.health()!.troubles).toEqual([]);
+  expect(keeper.health().troubles).toEqual([]);
   expect(world.sent).toHaveLength(1);
   await world.time.pass(HOUR);
-  expect(keeper.health()!.troubles).toEqual(['lost']);
+  expect(keeper.health().troubles).toEqual(['lost']);
   expect(world.sent).toHaveLength(4);
   const [loss, ...more] = world.logged.filter(({ trouble }) => trouble === 'lost');
   expect(more).toEqual([]);
@@ -313,16 +362,22 @@ test('a refused access token is the trouble unauthorized, until the service acce
   const keeper = await world.start();
   const token = await keeper.token();
   keeper.refused({ ...token, generation: 1 });
-  expect(keeper.health()!.troubles).toEqual([]);
+  expect(keeper.health().troubles).toEqual([]);
   keeper.refused(token);
-  expect(keeper.health()!.troubles).toEqual(['unauthorized']);
+  expect(keeper.health().troubles).toEqual(['unauthorized']);
   keeper.accepted(token);
-  expect(keeper.health()!.troubles).toEqual([]);
+  expect(keeper.health().troubles).toEqual([]);
   keeper.refused(token);
   await world.put(importOf('new', true));
   await world.time.pass(MINUTE);
-  expect(keeper.health()!.troubles).toEqual([]);
+  expect(keeper.health().troubles).toEqual([]);
 });
+
+function endedUnclear(): State {
+  const claimed = claimOf('a', 2)(exchanged(), NOON).next!;
+  const unclear = { kind: 'unclear', why: 'cut', answer: null } as const;
+  return endAttempt('a', unclear, 'host/1')(claimed, NOON).next!;
+}
 
 /** A store, a service and a clock for keepers. The clock of the store is the virtual time since noon. */
 function worldOf(

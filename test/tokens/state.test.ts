@@ -159,14 +159,18 @@ describe('a claim', () => {
     expect(isUncertain(claimed, NOON + CLAIM_MS)).toBe(true);
     expect(isUncertain(uncertain, NOON)).toBe(true);
     expect(isLive(uncertain.claim, NOON)).toBe(false);
-    const unsent = after(claimed, NOON, endAttempt('a', { kind: 'unsent' }, 'host/1'));
+    const unsent = after(claimed, NOON, endAttempt('a', { kind: 'not exchanged' }, 'host/1'));
     expect(unsent.claim).toBeNull();
   });
 
   test('after which nothing was sent leaves a refresh token uncertain that was so before', () => {
     const again = after(uncertain, NOON + CLAIM_MS, claimOf('b', 2, 'a'));
     expect(again.claim?.attempt).toBe('b');
-    const unsent = after(again, NOON + CLAIM_MS, endAttempt('b', { kind: 'unsent' }, 'host/1'));
+    const unsent = after(
+      again,
+      NOON + CLAIM_MS,
+      endAttempt('b', { kind: 'not exchanged' }, 'host/1'),
+    );
     expect(unsent.claim).toEqual(uncertain.claim);
   });
 });

@@ -1,0 +1,185 @@
+import { existsSync } from 'node:fs';
+import type { Dispatcher } from 'undici';
+import { readNamedSettings, type Config } from '../config.ts';
+import type { Emergency } from '../tokens/emergency.ts';
+import { foreignStore, storeProblem } from '../tokens/errors.ts';
+import { adviceOn } from '../tokens/health.ts';
+import { TokenHolder } from '../tokens/holder.ts';
+import { proxyAgent, type TokenService } from '../tokens/service.ts';
+import type { Reading, TokenStore } from '../tokens/store.ts';
+import { emergencyFor, openTokenStore, tokenParts } from '../setup/custody.ts';
+import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
+
+/** Reads only the settings for tokens, because these commands need none for callers. */
+export function readTokenConfig({ env, readFile }: Terminal, refusesUnknown: boolean): Config {
+  const names = [
+    'RECRUITING_URL',
+    'RECRUITING_AGENT',
+    'TOKEN_LINK_ORIGIN',
+    'TOKEN_STORE',
+    'TOKEN_STORE_FILE',
+    'TOKEN_STORE_KEY',
+    'TOKEN_STORE_KEY_FILE',
+    'TOKEN_RESCUE_DIR',
+    'NODE_ENV',
+    'LOG_LEVEL',
+  ] as const;
+  return readNamedSettings(env, readFile, names, { refusesUnknown });
+}
+
+interface OpenStore {
+  readonly config: Config;
+  readonly store: TokenStore;
+  readonly emergency: Emergency;
+}
+
+/** A token store as it is. A gateway may change it at any moment. */
+export interface ReadTokens extends Reading, OpenStore {}
+
+/** Reads the token store for `work`. Neither creates nor changes anything. */
+export async function withReadTokens<T>(
+  terminal: Terminal,
+  json: boolean,
+  work: (tokens: ReadTokens) => Promise<T>,
+): Promise<T> {
+  const config = readTokenConfig(terminal, false);
+  const { tokenStore, recruitingUrl } = config;
+  const emergency = emergencyFor(config);
+  const store = openTokenStore(tokenStore, config, { readOnly: true });
+  try {
+    const reading = await read().catch((error: unknown) => {
+      const problem = unusable(error, store, emergency);
+      if (json) printAsJson('unreadable', problem, terminal);
+      throw problem;
+    });
+    return await work({ ...reading, config, store, emergency });
+  } finally {
+    await store.close();
+  }
+
+  async function read(): Promise<Reading> {
+    const reading = await store.read();
+    const { state } = reading;
+    if (state && recruitingUrl !== undefined && state.service !== recruitingUrl) {
+      throw foreignStore(store, state, recruitingUrl);
+    }
+    // Without its folder nobody knows whether a newer pair waits.
+    emergency.read();
+    return reading;
+  }
+}
+
+/** Prints an error for the programs that read the standard output. */
+export function printAsJson(state: 'unreadable' | 'missing', error: Error, { stdout }: Terminal) {
+  stdout.write(`${JSON.stringify({ state, error: error.message })}\n`);
+}
+
+/** The token set of a store, held by a command as by any other process. Gateways may be running on the same store. */
+export interface HeldTokens extends OpenStore {
+  readonly holder: TokenHolder;
+  readonly service: TokenService;
+  readonly http: Dispatcher;
+  readonly by: string;
+  readonly print: (text: string) => void;
+}
+
+/**
+ * Opens the store for `work`, and afterwards waits until a pair that was received is safe. Only `tokens import` makes a
+ * store that is missing, or who finds a pair for it in an emergency file.
+ *
+ * @param onClosed what follows from a store that cannot be used, for the operator
+ */
+export async function withHeldTokens(
+  terminal: Terminal,
+  work: (tokens: HeldTokens) => Promise<void>,
+  { config = readTokenConfig(terminal, true), creates = false, onClosed = '' } = {},
+): Promise<void> {
+  const { tokenStore, recruitingUrl } = config;
+  const emergency = emergencyFor(config);
+  const mayCreate = creates || isThere(config) || pathsIn(emergency).length > 0;
+  const store = openTokenStore(tokenStore, config, { readOnly: !mayCreate });
+  const print = (text: string) => void terminal.stdout.write(`${text}\n`);
+  try {
+    const opened = await open().catch((error: unknown) => {
+      throw unusable(error, store, emergency, onClosed);
+    });
+    const { holder } = opened;
+    const stop = () => void holder.close();
+    terminal.stop.addEventListener('abort', stop, { once: true });
+    try {
+      await work(opened);
+    } finally {
+      terminal.stop.removeEventListener('abort', stop);
+      if (holder.facts.isUnsaved) terminal.stderr.write(`${TRYING_TO_SAVE}\n`);
+      await holder.close();
+    }
+    if (holder.facts.isUnsaved) {
+      throw new CommandError(
+        `The new token pair could not be saved to the token store (${store.description}). It is in an emergency file ` +
+          `(${emergency.pathOf(holder.state!)}): do not remove it. Repair the disk or the database, and run \`tokens recover\`, ` +
+          'which saves it; the next start of a gateway does so too.',
+      );
+    }
+  } finally {
+    await store.close();
+  }
+
+  async function open(): Promise<HeldTokens> {
+    const serviceUrl = recruitingUrl ?? (await store.read()).state?.service ?? '';
+    const http = proxyAgent(terminal.env);
+    const log = await commandLog(config, terminal);
+    const parts = tokenParts(config, { store, serviceUrl, http, machine: terminal, log });
+    const holder = new TokenHolder(parts);
+    const waiting = pathsIn(emergency);
+    await holder.look();
+    for (const path of waiting) {
+      if (!pathsIn(emergency).includes(path))
+        print(`A pair that waited in an emergency file (${path}) is in the token store now.`);
+    }
+    const { service, by } = parts;
+    return { config, store, emergency, holder, service, http, by, print };
+  }
+}
+
+const TRYING_TO_SAVE =
+  'The new token pair could not be saved to the token store. Saving is tried again for some seconds: do not kill this command.';
+
+/** Explains to the operator why a store cannot be used, and which pairs wait for it on this machine. */
+function unusable(
+  error: unknown,
+  store: TokenStore,
+  emergency: Emergency,
+  onClosed = '',
+): CommandError {
+  const problem = storeProblem(error, store);
+  const paths = pathsIn(emergency);
+  const waiting =
+    paths.length > 0 ? ` A pair waits in an emergency file (${paths.join(', ')}): keep it.` : '';
+  return new CommandError(`${problem.message}${waiting}${onClosed}`, exitCodeOf(problem));
+}
+
+/** The emergency files, as far as the folder can be read. */
+function pathsIn(emergency: Emergency): string[] {
+  try {
+    return emergency.read().map(({ path }) => path);
+  } catch {
+    return [];
+  }
+}
+
+function isThere({ tokenStore }: Config): boolean {
+  return tokenStore.kind === 'postgres' || existsSync(tokenStore.path);
+}
+
+/** Returns the error for a store without tokens. */
+export function noTokens({ config, store, emergency }: OpenStore): CommandError {
+  const [waiting] = emergency.read();
+  const { callers, step } = adviceOn('missing', null, 0);
+  return new CommandError(
+    `There are no tokens in the token store (${store.description}${isThere(config) ? '' : ', which does not exist'}). ` +
+      (waiting
+        ? `A pair waits in an emergency file (${waiting.path}): do not remove it. Check that TOKEN_STORE, TOKEN_STORE_KEY ` +
+          'and RECRUITING_URL are those of the gateway, and run `tokens recover`, which saves it.'
+        : `${callers} ${step}`),
+  );
+}
