@@ -2,7 +2,7 @@ import { codedError } from '../errors.ts';
 import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type PageIndex } from './page-index.ts';
-import { CursorRefusedError, type ReadPage } from './page.ts';
+import { causeOf, CursorRefusedError, type ReadPage } from './page.ts';
 import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
 import type { WalkedPages } from './walk.ts';
 
@@ -91,9 +91,7 @@ async function readWindow<R>(
       ? await readForward(list, { first, after, before })
       : await readBackward(list, { last, after, before });
   } catch (error) {
-    // A cursor that the service made a moment ago: the caller's cursor is not to blame.
-    if (error instanceof CursorRefusedError) throw error.cause ?? error;
-    throw error;
+    throw causeOf(error);
   }
 }
 

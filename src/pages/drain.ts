@@ -3,7 +3,7 @@ import { codedError, codeOf, messageForCallers, type ErrorCode } from '../errors
 import type { Position } from './cursor.ts';
 import type { PagedList } from './list-walk.ts';
 import { PagesRefused } from './page-budget.ts';
-import { CursorRefusedError, PageFailedError } from './page.ts';
+import { causeOf } from './page.ts';
 import { walkBehind } from './resume.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
 import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
@@ -68,9 +68,9 @@ export async function* drain<R>(
     // The records are not used, and another walk may follow.
     if (delivered === 'result') budget.left += drained;
     if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    if (drained === 0) throw ofService(error);
+    if (drained === 0) throw causeOf(error);
     if (delivered === 'result' && error instanceof PagesRefused) throw error;
-    throw interrupted(ofService(error), facts());
+    throw interrupted(causeOf(error), facts());
   }
 }
 
@@ -110,12 +110,6 @@ export function endOf({ page, offsets }: WalkedPage): Position | undefined {
   if (offset === undefined) return undefined;
   const { after, endCursor: end } = page;
   return { after, end, size: page.records.length, offset, id: page.ids[offset]! };
-}
-
-/** The error of the service is the cause of the error of the page. */
-function ofService(error: unknown): unknown {
-  const isOfPage = error instanceof PageFailedError || error instanceof CursorRefusedError;
-  return isOfPage ? (error.cause ?? error) : error;
 }
 
 interface DrainFacts {

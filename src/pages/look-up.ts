@@ -1,10 +1,13 @@
 import type { Clock } from '../clock.ts';
-import { codedError } from '../errors.ts';
+import { codedError, codeOf } from '../errors.ts';
 import { identityHash } from './identities.ts';
 import { walkList, type PagedList } from './list-walk.ts';
 import { positionsIn, type IndexedPage } from './page-index.ts';
-import { CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
-import type { WalkedPages } from './walk.ts';
+import { spendTogether, type PageBudget } from './page-budget.ts';
+import { causeOf, CursorRefusedError, PageFailedError, ReadPage } from './page.ts';
+import type { ReaderOptions, WalkReaders } from './shared-walk.ts';
+import { WALK_LEFT, type WalkedPages } from './walk.ts';
+import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
 
 /*
  * Records by their ids, in a list that can only be paged
@@ -23,11 +26,16 @@ import type { WalkedPages } from './walk.ts';
 
 /** A list in which records are looked up. */
 export interface LookUpList<R> extends PagedList<R> {
-  /** The same list with only ids selected, for the walk that lookups share. Not bound to one caller. */
-  readonly ids: PagedList;
-  /** Begins a walk of the whole list when a slot for it is free. */
-  readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
+  /**
+   * Returns the same list with only ids selected, for the walk that lookups share. Its requests end with the signal of
+   * the readers, who spend for each of them.
+   */
+  readonly idsFor: (readers: WalkReaders) => PagedList;
 }
+
+/** Who looks records up. The budget is for the pages of a walk while the lookup waits for it. */
+export interface LookUpCaller
+  extends Pick<ReaderOptions, 'budget' | 'signal'>, Pick<WalkTurn, 'caller' | 'operation'> {}
 
 /** The result for an id. With an error it is unknown whether the record exists. */
 export type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
@@ -36,6 +44,7 @@ interface LookUpsOptions {
   readonly clock: Pick<Clock, 'elapsed'>;
   /** The most records that one walk reads. */
   readonly maxRecords: number;
+  readonly slots: WalkSlots;
 }
 
 /** The time between two walks of a list for unknown ids. */
@@ -56,21 +65,20 @@ export class LookUps {
 
   /**
    * @param ids identities (`Type:id`)
-   * @param signal aborted when the caller leaves
    * @returns the ids that were found or failed. The others do not exist
    * @throws what `fetchPage` throws, other than CursorRefusedError and PageFailedError
    */
   async find<R>(
     list: LookUpList<R>,
     ids: readonly string[],
-    signal: AbortSignal,
+    caller: LookUpCaller,
   ): Promise<ReadonlyMap<string, LookedUp<R>>> {
     const reader = new PageReader(list, ids);
     const index = list.indexes.get(list.name);
     await reader.readAround(index?.pages ?? this.#walks.get(list.name)?.pages ?? []);
     if (index && reader.missing.size > 0)
       await reader.read([null, index.pages.at(-1)?.after ?? null]);
-    if (!reader.isWhole) await this.#walkFor(list, reader, signal);
+    if (!reader.isWhole) await this.#walkFor(list, reader, caller);
     return reader.results;
   }
 
@@ -78,16 +86,16 @@ export class LookUps {
   async #walkFor<R>(
     list: LookUpList<R>,
     reader: PageReader<R>,
-    signal: AbortSignal,
+    caller: LookUpCaller,
   ): Promise<void> {
     const { missing } = reader;
     let moved: ReadonlySet<string> = missing;
     for (let walks = 0; moved.size > 0 && walks < MAX_WALKS; walks += 1) {
       const walk = this.#walkOf(list.name);
       try {
-        await walk.find(list, missing, signal);
+        await walk.find(list, missing, caller);
       } catch (error) {
-        signal.throwIfAborted();
+        caller.signal.throwIfAborted();
         for (const id of missing) reader.fail(id, error);
         return;
       }
@@ -169,7 +177,7 @@ class PageReader<R> {
           // Its records may be in other pages.
           if (error instanceof CursorRefusedError) return;
           if (!(error instanceof PageFailedError)) throw error;
-          failures.set(after, { error: error.cause ?? error });
+          failures.set(after, { error: causeOf(error) });
         }
       }),
     );
@@ -198,9 +206,10 @@ class LookUpWalk {
   #isOld = false;
   #records = 0;
   #hasEnded = false;
-  #waiting = 0;
-  /** The part of the walk that is being read. */
-  #part: WalkedPages | undefined;
+  readonly #waiting = new Set<Waiting>();
+  /** Set while lookups wait for it. */
+  #part: { readonly pages: WalkedPages; readonly ending: AbortController } | undefined;
+  /** The page that is being read for all who wait. */
   #reading: Promise<void> | undefined;
 
   constructor(options: LookUpsOptions) {
@@ -211,7 +220,7 @@ class LookUpWalk {
   /** Whether the next lookup begins another walk. A walk that is read is joined, however long it takes. */
   get isOld(): boolean {
     const age = this.#options.clock.elapsed() - this.#since;
-    return this.#isOld || (this.#waiting === 0 && age >= WALK_AGAIN_MS);
+    return this.#isOld || (this.#waiting.size === 0 && age >= WALK_AGAIN_MS);
   }
 
   /** Lookups that begin from now on do not join it. */
@@ -221,36 +230,53 @@ class LookUpWalk {
 
   /** Reads on until all ids are met, or the list ends. @throws DRAIN_LIMIT_EXCEEDED; the failure of the walk */
   async find(
-    list: Pick<LookUpList<unknown>, 'ids' | 'inTurn'>,
+    list: LookUpList<unknown>,
     ids: ReadonlySet<string>,
-    signal: AbortSignal,
+    caller: LookUpCaller,
   ): Promise<void> {
+    const { budget, signal } = caller;
     const unmet = new Set(Array.from(ids, identityHash));
     let checked = 0;
-    this.#waiting += 1;
+    const waiting: Waiting = { budget };
+    this.#waiting.add(waiting);
+    const leave = () => this.#leave(waiting);
+    signal.addEventListener('abort', leave, { once: true });
     try {
       for (;;) {
         signal.throwIfAborted();
+        if (waiting.refused) throw waiting.refused.error;
         for (; checked < this.pages.length; checked += 1)
           for (const hash of this.pages[checked]!.hashes ?? []) unmet.delete(hash);
         if (unmet.size === 0 || this.#hasEnded) return;
-        this.#reading ??= this.#readOn(list).finally(() => (this.#reading = undefined));
-        await this.#reading;
+        this.#part ??= this.#goOn(list, caller);
+        this.#reading ??= this.#readPage(list.name, this.#part.pages);
+        await this.#reading.catch((error: unknown) => {
+          if (error !== WALK_LEFT) throw error;
+        });
       }
     } finally {
-      this.#waiting -= 1;
-      if (this.#waiting === 0) this.#stop();
+      signal.removeEventListener('abort', leave);
+      leave();
     }
   }
 
-  async #readOn({ ids, inTurn }: Pick<LookUpList<unknown>, 'ids' | 'inTurn'>): Promise<void> {
-    const { clock, maxRecords } = this.#options;
-    if (this.#records >= maxRecords) throw tooLong(ids.name, maxRecords);
-    // The last page is read again: if cursors are offsets, records behind it may have moved into it.
+  /** Goes on from the last page that was read. */
+  #goOn({ idsFor }: LookUpList<unknown>, { caller, operation }: LookUpCaller) {
+    const ending = new AbortController();
+    const { signal } = ending;
+    const list = idsFor({ signal, spend: () => this.#spend(signal) });
+    // It is read again: if cursors are offsets, records behind it may have moved into it.
     const after = this.pages.at(-1)?.after ?? null;
-    this.#part ??= inTurn(() => walkList(ids, { after, readsAhead: false }));
+    const walk = () => walkList(list, { after, readsAhead: false });
+    const pages = walkInTurn(this.#options.slots, { caller, operation, signal }, walk);
+    return { pages, ending };
+  }
+
+  async #readPage(name: string, pages: WalkedPages): Promise<void> {
+    const { clock, maxRecords } = this.#options;
     try {
-      const { done, value } = await this.#part.next();
+      if (this.#records >= maxRecords) throw tooLong(name, maxRecords);
+      const { done, value } = await pages.next();
       if (done) {
         this.#hasEnded = true;
         this.#since = clock.elapsed();
@@ -259,17 +285,39 @@ class LookUpWalk {
       this.#records += value.offsets.length;
       this.pages.push({ after: value.page.after, hashes: value.page.identities.hashes });
     } catch (error) {
-      this.end();
-      throw error instanceof PageFailedError || error instanceof CursorRefusedError
-        ? (error.cause ?? error)
-        : error;
+      if (error !== WALK_LEFT && codeOf(error) !== 'DRAIN_LIMIT_EXCEEDED') this.end();
+      throw causeOf(error);
+    } finally {
+      if (this.#part?.pages === pages) this.#reading = undefined;
     }
   }
 
-  #stop(): void {
-    void this.#part?.return().catch(() => {});
-    this.#part = undefined;
+  /** All who wait spend for a page. */
+  #spend(signal: AbortSignal): void {
+    const refused = spendTogether(new Set(Array.from(this.#waiting, ({ budget }) => budget)));
+    for (const waiting of this.#waiting) {
+      if (!refused.has(waiting.budget)) continue;
+      waiting.refused = { error: refused.get(waiting.budget) };
+      this.#leave(waiting);
+    }
+    signal.throwIfAborted();
   }
+
+  #leave(waiting: Waiting): void {
+    if (!this.#waiting.delete(waiting) || this.#waiting.size > 0 || !this.#part) return;
+    const { pages, ending } = this.#part;
+    this.#part = undefined;
+    this.#reading = undefined;
+    ending.abort(WALK_LEFT);
+    pages.return().catch(() => {});
+  }
+}
+
+/** A lookup that waits for the walk. */
+interface Waiting {
+  readonly budget: PageBudget;
+  /** Why it cannot afford the next page. */
+  refused?: { readonly error: unknown };
 }
 
 function tooLong(list: string, max: number): Error {

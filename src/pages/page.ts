@@ -55,6 +55,12 @@ export class PageFailedError extends Error {
   override readonly name = 'PageFailedError';
 }
 
+/** Returns what a caller is told of a page that could not be read: the error of the service, which is the cause. */
+export function causeOf(error: unknown): unknown {
+  const isOfPage = error instanceof PageFailedError || error instanceof CursorRefusedError;
+  return isOfPage ? (error.cause ?? error) : error;
+}
+
 /** A page that a walk read, with the cursor that it was requested with. */
 export class ReadPage<R = unknown> implements Page<R> {
   /** Null: the start of the list. */

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import { LookUps, WALK_AGAIN_MS, type LookUpList } from '../../src/pages/look-up.ts';
+import { CallerBudgets, PageBudget } from '../../src/pages/page-budget.ts';
 import { PageFailedError } from '../../src/pages/page.ts';
+import { WalkSlots } from '../../src/pages/walk-slots.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { KINDS, type Traits } from './model-service.ts';
@@ -12,17 +14,35 @@ const RUNS = randomRuns(250);
 const LIMIT = 12;
 const { signal: stays } = new AbortController();
 
+interface Other {
+  readonly list?: LookUpList<number>;
+  readonly budget?: PageBudget;
+  readonly signal?: AbortSignal;
+}
+
 function lookUpsIn(length: number, traits: Partial<Traits>, maxRecords = 1_000) {
   const world = worldOf(length, traits);
   const clock = new ManualClock();
-  const lookUps = new LookUps({ clock, maxRecords });
-  const list: LookUpList<number> = { ...world.paged, ids: world.paged };
-  const find = async (serials: readonly number[], signal = stays, in_ = list) => {
-    const found = await lookUps.find(
-      in_,
-      serials.map((serial) => String(serial)),
+  const slots = new WalkSlots(1, clock);
+  const lookUps = new LookUps({ clock, maxRecords, slots });
+  const list: LookUpList<number> = {
+    ...world.paged,
+    idsFor: ({ spend }) => ({
+      ...world.paged,
+      fetchPage: async (...request) => {
+        spend();
+        return world.paged.fetchPage(...request);
+      },
+    }),
+  };
+  const find = async (serials: readonly number[], { signal = stays, ...other }: Other = {}) => {
+    const budget = other.budget ?? new PageBudget(new CallerBudgets(0, clock), 'caller', true);
+    const found = await lookUps.find(other.list ?? list, serials.map(String), {
+      caller: 'caller',
+      operation: {},
+      budget,
       signal,
-    );
+    });
     return serials.map((serial) => {
       const result = found.get(String(serial));
       if (!result) return undefined;
@@ -64,7 +84,9 @@ describe('a lookup', () => {
         for (const { changes: each, callers, leaving } of rounds) {
           for (const change of each) world.service.apply(change);
           const leaves = new AbortController();
-          const left = callers.slice(leaving).map((serials) => world.find(serials, leaves.signal));
+          const left = callers
+            .slice(leaving)
+            .map((serials) => world.find(serials, { signal: leaves.signal }));
           const found = callers.map((serials) => world.find(serials));
           leaves.abort();
           await Promise.allSettled(left);
@@ -167,13 +189,25 @@ describe('the requests of lookups', () => {
   test('no page is requested once every caller has left', async () => {
     const { find, counted } = lookUpsIn(500, { kind: 'key' });
     const leaving = new AbortController();
-    const lookUp = find([999], leaving.signal);
+    const lookUp = find([999], { signal: leaving.signal });
     counted.onRead = () => {
       if (counted.requests === 3) leaving.abort();
     };
     await expect(lookUp).rejects.toThrow('aborted');
     expect(counted.requests).toBe(3);
   });
+});
+
+test('all lookups that wait for a page spend for it, and one that cannot afford it disturbs no other', async () => {
+  const { find, clock, requests } = lookUpsIn(500, { kind: 'key' });
+  const budgetOf = (caller: string, pages: number) =>
+    new PageBudget(new CallerBudgets(pages, clock), caller, true);
+  const poor = find([300], { budget: budgetOf('poor', 2) });
+  const rich = find([300], { budget: budgetOf('rich', 20) });
+  expect(await poor).toEqual([expect.objectContaining({ message: expect.any(String) })]);
+  expect(codeOf((await poor)[0])).toBe('RATE_LIMITED');
+  expect(await rich).toEqual([300]);
+  expect(await requests(() => find([300]))).toBe(1);
 });
 
 describe('a failure', () => {
@@ -189,7 +223,7 @@ describe('a failure', () => {
         return page;
       },
     };
-    expect(await find([20, 60, 150], stays, failing)).toEqual([20, failure, 150]);
+    expect(await find([20, 60, 150], { list: failing })).toEqual([20, failure, 150]);
   });
 
   test('of a walk fails the lookups that wait for it, and the next lookup walks again', async () => {
@@ -200,13 +234,13 @@ describe('a failure', () => {
       if (isDown) throw new PageFailedError('failed', { cause: failure });
       return paged.fetchPage(...request);
     };
-    const failing = { ...paged, ids: { ...paged, fetchPage } };
-    expect(await Promise.all([find([20], stays, failing), find([60], stays, failing)])).toEqual([
+    const list = { ...paged, idsFor: () => ({ ...paged, fetchPage }) };
+    expect(await Promise.all([find([20], { list }), find([60], { list })])).toEqual([
       [failure],
       [failure],
     ]);
     isDown = false;
-    expect(await find([60], stays, failing)).toEqual([60]);
+    expect(await find([60], { list })).toEqual([60]);
   });
 
   test('a walk that reads too many records says that it was ended', async () => {
