@@ -1,8 +1,7 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, messageForCallers, type ErrorCode } from '../errors.ts';
+import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
 import type { Position } from './cursor.ts';
 import type { PagedList } from './list-walk.ts';
-import { PagesRefused } from './page-budget.ts';
 import { causeOf } from './page.ts';
 import { walkBehind } from './resume.ts';
 import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
@@ -38,7 +37,7 @@ type Delivered = 'parts' | 'whole' | 'result';
  * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
  *
  * @param pages a walk that begins behind `position`
- * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED or PagesRefused, each with `drained` and, where parts
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and, where parts
  *   are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing to resume
  */
 export async function* drain<R>(
@@ -68,9 +67,7 @@ export async function* drain<R>(
     // The records are not used, and another walk may follow.
     if (delivered === 'result') budget.left += drained;
     if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    if (drained === 0) throw causeOf(error);
-    if (delivered === 'result' && error instanceof PagesRefused) throw error;
-    throw interrupted(causeOf(error), facts());
+    throw drained === 0 ? causeOf(error) : interrupted(error, facts());
   }
 }
 
@@ -136,28 +133,29 @@ const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
   result: '',
 };
 
-/** Returns the error of a read that failed after its first records, with the facts needed to resume it. */
+/**
+ * Returns the error of a read that failed after its first records, with the facts needed to resume it. An error of the
+ * gateway, such as a stalled list or a budget that is used up, keeps its code.
+ */
 function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
-  const { delivered, ...extended } = facts;
-  const ended = `The drain ended after ${facts.drained} records`;
-  if (error instanceof PagesRefused) {
-    const { message: why, extensions: reason } = error;
-    return codedError(reason['code'] as ErrorCode, `${ended}: ${why} ${nextSteps(facts)}`, {
-      extensions: { ...reason, ...extended },
-    });
-  }
-  const extensions = error instanceof GraphQLError ? error.extensions : undefined;
+  const { delivered: _, ...extended } = facts;
+  const cause = causeOf(error);
   // The message of another error may contain details that callers must not see.
-  const message = error instanceof GraphQLError ? messageForCallers(error) : undefined;
-  if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
-    const stalled = `${message} ${ended}. ${IN_THE_ANSWER[delivered]}`.trimEnd();
-    return codedError('DRAIN_STALLED', stalled, { extensions: extended });
-  }
-  return codedError(
-    'DRAIN_INTERRUPTED',
-    `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${nextSteps(facts)}`,
-    { extensions: { ...extended, reason: extensions?.['code'] ?? null }, cause: error },
-  );
+  const known = cause instanceof GraphQLError ? cause : undefined;
+  const why = known ? `: ${messageForCallers(known)}` : '.';
+  const isOfService = cause !== error;
+  const code = isOfService || !known ? undefined : knownCode(known.extensions['code']);
+  const isOurs = code !== undefined && code !== 'OTHER';
+  const ended = `The drain ended after ${facts.drained} records`;
+  return isOurs
+    ? codedError(code, `${ended}${why} ${nextSteps(facts)}`, {
+        extensions: { ...known!.extensions, ...extended },
+      })
+    : codedError(
+        'DRAIN_INTERRUPTED',
+        `${ended}, because a page could not be read${why} ${nextSteps(facts)}`,
+        { extensions: { ...extended, reason: known?.extensions['code'] ?? null }, cause },
+      );
 }
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */

@@ -1,20 +1,5 @@
-import { GraphQLError } from 'graphql';
 import type { Clock } from '../clock.ts';
-import { codedError, type ErrorCode } from '../errors.ts';
-
-/** The caller may not request these pages, or not now. Requesting other pages does not help. */
-export class PagesRefused extends GraphQLError {
-  override name = 'PagesRefused';
-}
-
-export function refusal(
-  code: ErrorCode,
-  message: string,
-  facts: Readonly<Record<string, unknown>>,
-): PagesRefused {
-  const { extensions } = codedError(code, message, { extensions: facts });
-  return new PagesRefused(message, { extensions });
-}
+import { codedError } from '../errors.ts';
 
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
 const MAX_PAGES_WITHOUT_DRAIN = 12;
@@ -42,7 +27,7 @@ export class PageBudget {
    * Spends a page that is about to be requested.
    *
    * @param isCharged whether the caller was charged already, by another operation that waits for the same page
-   * @throws PagesRefused: FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up
+   * @throws FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up
    */
   spend({ isCharged = false } = {}): void {
     const needsScope = this.forOverhead !== this;
@@ -99,7 +84,7 @@ export class CallerBudgets {
     this.#clock = clock;
   }
 
-  /** Spends one page. @throws PagesRefused: RATE_LIMITED with `retryAfter` */
+  /** Spends one page. @throws RATE_LIMITED with `retryAfter` */
   spend(caller: string): void {
     if (this.#perMinute === 0) return;
     const now = this.#clock.elapsed();
@@ -128,21 +113,21 @@ export class CallerBudgets {
   }
 }
 
-function needsDrain(): PagesRefused {
-  return refusal(
+function needsDrain(): Error {
+  return codedError(
     'FORBIDDEN',
     `This operation returns records of more than ${MAX_PAGES_WITHOUT_DRAIN} pages of the recruiting service, for which the scope "drain" is required. ` +
       'Request fewer records at a time, or ask the operator of this gateway for the scope.',
-    { scope: 'drain' },
+    { extensions: { scope: 'drain' } },
   );
 }
 
-function minuteSpent(pagesPerMinute: number, missing: number): PagesRefused {
+function minuteSpent(pagesPerMinute: number, missing: number): Error {
   const retryAfter = Math.ceil(missing / pagesPerMinute / 1000);
-  return refusal(
+  return codedError(
     'RATE_LIMITED',
     `This caller has used its ${pagesPerMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
       'or have the operator raise PAGES_PER_MINUTE.',
-    { retryAfter, pagesPerMinute },
+    { extensions: { retryAfter, pagesPerMinute } },
   );
 }

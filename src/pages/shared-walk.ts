@@ -56,13 +56,13 @@ export class SharedWalks {
    */
   join<R>(name: string, begin: BeginWalk<R>, options: ReaderOptions): WalkedPages<R> {
     const known = this.#walks.get(name) as SharedWalk<R> | undefined;
-    if (known?.keepsStart) return known.read(options);
+    if (known?.keepsStart) return known.read(begin, options);
     const walks = this.#walks;
     const walk = new SharedWalk(begin, () => {
       if (walks.get(name) === walk) walks.delete(name);
     });
-    walks.set(name, walk as SharedWalk<unknown>);
-    return walk.read(options);
+    walks.set(name, walk);
+    return walk.read(begin, options);
   }
 
   /** Walks that begin from now on share nothing with the current ones: call it when a mutation begins, and ends. */
@@ -73,7 +73,6 @@ export class SharedWalks {
 
 /** One walk with several readers. */
 class SharedWalk<R> {
-  readonly #begin: BeginWalk<R>;
   readonly #onEnd: () => void;
   readonly #pages: WalkedPages<R>;
   readonly #ending = new AbortController();
@@ -87,7 +86,6 @@ class SharedWalk<R> {
   #changed = Promise.withResolvers<void>();
 
   constructor(begin: BeginWalk<R>, onEnd: () => void) {
-    this.#begin = begin;
     this.#onEnd = onEnd;
     const { signal } = this.#ending;
     this.#pages = begin({ signal, spend: () => this.#spend() }, undefined);
@@ -98,17 +96,24 @@ class SharedWalk<R> {
     return this.#dropped === 0 && !this.#over;
   }
 
-  read({ budget, signal, keepsAll = false }: ReaderOptions): WalkedPages<R> {
+  /** @param begin begins the walk of this reader alone, if it falls behind */
+  read(begin: BeginWalk<R>, options: ReaderOptions): WalkedPages<R> {
+    const { budget, signal, keepsAll = false } = options;
     const reader: Reader = { budget, keepsAll, next: 0 };
     // It counts from now on, not from its first page on: otherwise the walk could end in between.
     this.#readers.add(reader);
     const leave = () => this.#leave(reader);
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
-    return this.#follow(reader, signal, leave);
+    return this.#follow(reader, begin, signal, leave);
   }
 
-  async *#follow(reader: Reader, signal: AbortSignal, leave: () => void): WalkedPages<R> {
+  async *#follow(
+    reader: Reader,
+    begin: BeginWalk<R>,
+    signal: AbortSignal,
+    leave: () => void,
+  ): WalkedPages<R> {
     let last: WalkedPage<R> | undefined;
     try {
       while (reader.next >= this.#dropped) {
@@ -133,7 +138,7 @@ class SharedWalk<R> {
       this.#leave(reader);
     }
     // Its next page is no longer kept.
-    yield* this.#begin({ signal, spend: () => reader.budget.spend() }, last);
+    yield* begin({ signal, spend: () => reader.budget.spend() }, last);
   }
 
   /** Reads one page for all who wait. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
+import { codedError } from '../errors.ts';
 import { Queue } from '../queue.ts';
-import { refusal } from './page-budget.ts';
 import type { WalkedPages } from './walk.ts';
 
 /** Who needs a walk. */
@@ -53,7 +53,7 @@ export class WalkSlots {
    *
    * @param hasBegun a walk that has begun waits without a time limit
    * @returns gives the slot back
-   * @throws PagesRefused: RATE_LIMITED with `retryAfter`, if too many operations wait or no slot was free in time; the
+   * @throws RATE_LIMITED with `retryAfter`, if too many operations wait or no slot was free in time; the
    *   abort reason of the signal
    */
   async take(turn: WalkTurn, { hasBegun = false } = {}): Promise<() => void> {
@@ -126,19 +126,19 @@ export async function* walkInTurn<R>(
 }
 
 function full(): Error {
-  return refusal(
+  return codedError(
     'RATE_LIMITED',
     `Too many drains are waiting, many of them from this caller. Try again in ${FULL_RETRY_SECONDS} s.`,
-    { retryAfter: FULL_RETRY_SECONDS },
+    { extensions: { retryAfter: FULL_RETRY_SECONDS } },
   );
 }
 
 function tooLate(max: number): Error {
   const retryAfter = PATIENCE_MS / 1000;
-  return refusal(
+  return codedError(
     'RATE_LIMITED',
     `The drain could not begin within ${retryAfter} s, because the gateway runs ${max} at a time and others took longer. ` +
       `Try again in ${retryAfter} s, or have the operator raise MAX_DRAINS.`,
-    { retryAfter },
+    { extensions: { retryAfter } },
   );
 }

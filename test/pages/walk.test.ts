@@ -159,6 +159,82 @@ test('a walk reads no more pages than it needs', async () => {
   }
 });
 
+test('a walk of a known list reads no more pages than it needs', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 20 }), 8);
+  await world.walk();
+  for (const [records, requests] of [
+    [21, 2],
+    [38, 2],
+    [39, 3],
+  ] as const) {
+    const before = world.held.requests;
+    const { serials } = await world.walk(undefined, { after: null, records });
+    expect(serials.slice(0, records)).toEqual(world.service.shown.slice(0, records));
+    expect(world.held.requests - before).toBe(requests);
+  }
+});
+
+test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 100, limit: 10 }), 1);
+  const left = readAtOnce(world);
+  await left.next();
+  await world.walk();
+  const known = world.list.indexes.get('letters');
+  expect(known).toBeDefined();
+  await left.return();
+  await world.walk(undefined, undefined, { failure: { after: 5, answers: Infinity } });
+  expect(world.list.indexes.get('letters')).toBe(known);
+});
+
+test('an overloaded service gets half as many pages at the same time, and later as many as before', async () => {
+  const { list, held, service } = new WalkWorld(
+    new ModelService({ kind: 'key', length: 1_000, limit: 20 }),
+    8,
+  );
+  let number = 0;
+  const inFlight: number[] = [];
+  const fetchPage: PagedList['fetchPage'] = async (after, first) => {
+    const request = list.pace.begin();
+    held.inFlight += 1;
+    inFlight.push(held.inFlight);
+    number += 1;
+    const isOverloaded = number > 60 && number <= 68;
+    await setImmediate();
+    // As if it had waited and sent the request again.
+    if (isOverloaded) request.overloaded();
+    await setImmediate();
+    held.inFlight -= 1;
+    request.arrived();
+    return service.page(after, first);
+  };
+  for (let walks = 0; walks < 2; walks += 1) await collect({ ...list, fetchPage });
+  expect(Math.max(...inFlight.slice(60, 68))).toBe(8);
+  expect(Math.max(...inFlight.slice(69, 73))).toBeLessThanOrEqual(5);
+  expect(Math.max(...inFlight.slice(-20))).toBe(8);
+});
+
+test.each([0, 30, 120, 395])(
+  'a list whose ids repeat in one page, from record %i on, is returned whole by every walk',
+  async (offset) => {
+    const ids = Array.from({ length: 400 }, (_, number) => `p${number}`);
+    const fetchPage: PagedList['fetchPage'] = async (after, first) => {
+      const start = Number(after ?? 0);
+      const records = ids.slice(start, start + first).map((_, number) => start + number);
+      const end = start + records.length;
+      const known = ids.slice(start, end);
+      return { records, ids: known, hasNextPage: end < 400, endCursor: String(end), size: first };
+    };
+    const list = listOf(fetchPage);
+    const numbers = Array.from({ length: 400 }, (_, number) => number);
+    // First they do not repeat yet, so that the list has an index.
+    expect(await collect(list)).toEqual(numbers);
+    ids[offset + 2] = ids[offset]!;
+    for (let walks = 0; walks < 3; walks += 1) expect(await collect(list)).toEqual(numbers);
+    ids[offset + 2] = 'again its own';
+    for (let walks = 0; walks < 3; walks += 1) expect(await collect(list)).toEqual(numbers);
+  },
+);
+
 test.each<[string, Page[]]>([
   ['no cursor', [page(['a'], null)]],
   ['the same cursor, and no new record', [page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x')]],
@@ -257,13 +333,8 @@ test.each<[string, Partial<Traits>]>([
   ['cuts pages without saying so', { reports: false }],
   ['rounds sizes up', { sizing: 'rounded' }],
 ])('a list of which the service %s is read at little more cost', async (_, traits) => {
-  const world = new WalkWorld(
-    new ModelService({ kind: 'key', length: 2_000, limit: 20, ...traits }),
-    4,
-    {
-      usual: 50,
-    },
-  );
+  const service = new ModelService({ kind: 'key', length: 2_000, limit: 20, ...traits });
+  const world = new WalkWorld(service, 4, { usual: 50 });
   await world.walk();
   const first = world.held.requests;
   expect((await world.walk()).serials).toEqual(world.service.shown);
