@@ -9,6 +9,7 @@ import { growth } from './benchmarks/growth.ts';
 import { interactive } from './benchmarks/interactive.ts';
 import { latency } from './benchmarks/latency.ts';
 import { pages } from './benchmarks/pages.ts';
+import { requests } from './benchmarks/requests.ts';
 import { start } from './benchmarks/start.ts';
 import { streaming } from './benchmarks/streaming.ts';
 import { walks } from './benchmarks/walks.ts';
@@ -23,6 +24,7 @@ const benchmarks: Record<string, Benchmark> = {
   'whole-lists': wholeLists,
   drains,
   walks,
+  requests,
   crowds,
   start,
   streaming,
