@@ -338,7 +338,9 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     if (isLive(claim, now)) throw nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
     const trouble = troubleIn(holder, ['lost', 'uncertain']);
     if (!trouble && refusals === 0) {
-      return print(`There is nothing to recover: generation ${generation} is in use.`);
+      return print(
+        `There is nothing to recover: generation ${generation} is in use. \`tokens check\` shows whether it works.`,
+      );
     }
     print(
       trouble

@@ -278,7 +278,10 @@ class Keeper implements TokenKeeper {
   }
 
   refused(token: AccessToken): void {
-    if (token.generation === this.#holder.state?.generation) this.#acceptance.isGivenUp(token);
+    if (token.generation !== this.#holder.state?.generation) return;
+    this.#acceptance.isGivenUp(token);
+    // The next look at the store may be half a minute away.
+    this.#reports.troubles(this.health().troubles);
   }
 
   get present(): boolean {

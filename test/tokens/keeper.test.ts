@@ -250,8 +250,8 @@ test.each<[Trouble, State | null, (keeper: TokenKeeper) => void]>([
     const world = worldOf(async () => ({ kind: 'invalid-grant' }));
     if (state) await world.put(() => ({ next: state, result: undefined }));
     const keeper = await world.start();
-    begin(keeper);
     await world.time.pass(MINUTE);
+    begin(keeper);
     expect(keeper.health().troubles).toEqual([trouble]);
     const lines = () => world.logged.filter((line) => line['trouble'] === trouble);
     expect(lines()).toMatchObject([{ msg: expect.stringMatching(/Callers .*\.$/) }]);
