@@ -349,8 +349,8 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
     );
     if (await saveKeptAnswer(tokens, state)) return;
     const verdict = await askAccess(tokens, state);
-    if (verdict.kind === 'works' && !trouble) return print(tooEarly(state, now));
-    if (verdict.kind === 'works' && trouble === 'uncertain' && state.refusesEarly) {
+    const isEarly = state.refusesEarly || refusals > 0;
+    if (verdict.kind === 'works' && trouble !== 'lost' && isEarly) {
       return print(tooEarly(state, now));
     }
     if (verdict.kind === 'unclear' && now < state.expiresAt) {

@@ -76,7 +76,7 @@ const TOLD: Readonly<Record<Trouble, Told>> = {
   },
   unauthorized: {
     what:
-      'The service refuses the access token before its expiry: it was revoked, somebody made a newer token, or the administrator ' +
+      'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the administrator ' +
       'who made it was demoted or blocked.',
     code: 'UPSTREAM_UNAUTHORIZED',
     step: `Have the account checked; if it is in order, ${NEW_TOKEN} --replace\`.`,
