@@ -34,13 +34,13 @@ export interface ConnectedList<R> extends PagedList<R> {
 }
 
 /** The edges of a connection, and its flags. */
-export interface Connection<R> {
+interface Connection<R> {
   readonly edges: readonly Edge<R>[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
 }
 
-export interface Edge<R> {
+interface Edge<R> {
   readonly record: R;
   /** Encodes the cursor, which costs about a microsecond. */
   readonly cursor: () => string;

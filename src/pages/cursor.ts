@@ -17,7 +17,7 @@ export interface Position {
 }
 
 /** The part of a position that all records of a page share. */
-export type PageBounds = Pick<Position, 'after' | 'end' | 'size'>;
+type PageBounds = Pick<Position, 'after' | 'end' | 'size'>;
 
 /*
  * A cursor is base64url of

@@ -34,11 +34,11 @@ export interface LookUpList<R> extends PagedList<R> {
 }
 
 /** Who looks records up. The budget is for the pages of a walk while the lookup waits for it. */
-export interface LookUpCaller
+interface LookUpCaller
   extends Pick<ReaderOptions, 'budget' | 'signal'>, Pick<WalkTurn, 'caller' | 'operation'> {}
 
 /** The result for an id. With an error it is unknown whether the record exists. */
-export type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
+type LookedUp<R> = { readonly record: R } | { readonly error: unknown };
 
 interface LookUpsOptions {
   readonly clock: Pick<Clock, 'elapsed'>;

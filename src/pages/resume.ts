@@ -18,8 +18,8 @@ import type { WalkedPages } from './walk.ts';
  *     pushed back       after -> x a b -> c d e         and a page further
  *     gone              after -> a b c e f              nothing is dropped: `a` to `c` repeat, and nothing is skipped
  *
- * If `d` was the last record of its page, the service's own `end` leads there with one request, as for its other
- * clients; unless the page index knows that another record follows.
+ * If the record was the last one of its page, the service's own `end` leads behind it with one request, as for its other
+ * clients. Only if the page index shows that another record should follow is the page read again.
  *
  * Where cursors are offsets, `after` leads too far once records in front of the page were removed. `d` may then be in
  * front of its page, so it is looked for from the start of the list.
@@ -100,7 +100,7 @@ function mayFollow(index: PageIndex | undefined, { id }: Position, behind: ReadP
 const END = 0;
 
 /** The pages that were read for a record, one behind the other from the start of its page on. */
-export interface Located<R> {
+interface Located<R> {
   readonly read: readonly ReadPage<R>[];
   /** The offset of the record in the last of these pages; undefined if it was not found. */
   readonly offset?: number;
