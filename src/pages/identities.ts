@@ -70,10 +70,19 @@ export interface Identities {
 }
 
 export function hashIds(ids: readonly (string | null)[]): Identities {
-  const hashes = ids.map((id) => (id === null ? NaN : identityHash(id)));
-  const known = hashes.filter((hash) => !Number.isNaN(hash));
-  const hasRepeats = new Set(known).size < known.length;
-  return { hashes, hasRepeats, areUnique: !hasRepeats && known.length === hashes.length };
+  const seen = new IdentitySet();
+  let hasRepeats = false;
+  let hasNulls = false;
+  const hashes = ids.map((id) => {
+    if (id === null) {
+      hasNulls = true;
+      return NaN;
+    }
+    const hash = identityHash(id);
+    hasRepeats = !seen.add(hash) || hasRepeats;
+    return hash;
+  });
+  return { hashes, hasRepeats, areUnique: !hasRepeats && !hasNulls };
 }
 
 /** Two independent multiplicative hashes of UTF-16 units, each avalanched at the end. */

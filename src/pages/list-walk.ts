@@ -44,7 +44,7 @@ export async function* walkList<R>(
   const { name, indexes, pace } = list;
   const fetchPage = list.size.fetching(list.fetchPage);
   const limit = () => list.size.limit;
-  // The last pages of a list, and a few records, are one request each way.
+  // A part of a list is too little for an index or a total.
   const isWhole = after === null && !start && records === undefined;
   const builder = isWhole ? new IndexBuilder() : undefined;
   const keepIndex = isWhole ? indexes.begin(name) : undefined;

@@ -1,5 +1,5 @@
 import { Slots } from '../queue.ts';
-import { joinPages } from './join.ts';
+import { joinPages, type Join } from './join.ts';
 import type { Pace } from './pace.ts';
 import { CursorRefusedError, ReadPage, type FetchPage } from './page.ts';
 import { OVERLAP, type PageIndex } from './page-index.ts';
@@ -172,21 +172,34 @@ export class PagesAhead<R> {
    * @returns undefined if none of the likely ones does
    */
   async joining(page: ReadPage<R>, next: number): Promise<number | undefined> {
-    const likely = page.identities.hashes.flatMap((hash) => this.#starts.get(hash) ?? []);
-    const later = likely.filter((number) => number > next).toSorted((a, b) => a - b);
-    const candidates = new Set([next, ...later.slice(0, MAX_CANDIDATES - 1)]);
+    const candidates = new Set([next]);
     for (const number of candidates) {
-      const indexed = this.#index.pages[number];
       if (this.#isHopeless) return undefined;
-      if (!indexed) continue;
-      const isNew = !this.#reads.has(number);
-      const read = await this.read(number);
-      const join = read && joinPages(page, read, indexed.behind);
+      const join = await this.#compare(page, number);
       if (join === 'joined') return number;
-      if (isNew) this.#apart += 1;
+      if (number === next)
+        for (const later of this.#likelyBehind(page, next)) candidates.add(later);
       if (join === 'inside' && candidates.size < MAX_CANDIDATES) candidates.add(number + 1);
     }
     return undefined;
+  }
+
+  /** @returns undefined if there is no such page, or it cannot be read */
+  async #compare(page: ReadPage<R>, number: number): Promise<Join | undefined> {
+    const indexed = this.#index.pages[number];
+    if (!indexed) return undefined;
+    const isNew = !this.#reads.has(number);
+    const read = await this.read(number);
+    const join = read && joinPages(page, read, indexed.behind);
+    if (isNew && join !== 'joined') this.#apart += 1;
+    return join;
+  }
+
+  /** Returns the first pages of the index that begin in this page, according to the records at their start. */
+  #likelyBehind(page: ReadPage<R>, next: number): readonly number[] {
+    const likely = page.identities.hashes.flatMap((hash) => this.#starts.get(hash) ?? []);
+    const later = likely.filter((number) => number > next).toSorted((a, b) => a - b);
+    return later.slice(0, MAX_CANDIDATES - 1);
   }
 
   get #isHopeless(): boolean {
