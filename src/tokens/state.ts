@@ -373,7 +373,9 @@ export function moveTo(target: string, by: string): Rule<Move> {
  */
 export function receiveMove(moved: State, behind: number, by: string): Rule<'placed' | 'in use'> {
   return (state, now) => {
-    if (state?.set === moved.set) return { result: 'placed' };
+    // The generation tells a move that is repeated from a set that comes back.
+    const isRepeated = state?.set === moved.set && state.generation > moved.generation;
+    if (isRepeated) return { result: 'placed' };
     if (state && !isLost(state, now) && state.movedTo === null) return { result: 'in use' };
     const shifted = {
       savedAt: moved.savedAt - behind,

@@ -359,6 +359,20 @@ describe('a move', () => {
     expect(claimOf('a', target.generation)(target, NOON - HOUR).result).toBe(true);
   });
 
+  test('back to the store that it came from makes the set usable there again', () => {
+    const first = exchanged();
+    const gone = after(first, NOON, moveTo('sqlite:/there', 'host/1'));
+    const there = receiveMove(gone, 0, 'host/1')(null, NOON).next!;
+    const back = after(there, NOON, moveTo('sqlite:/here', 'host/1'));
+    const here = receiveMove(back, 0, 'host/1')(gone, NOON);
+    expect(here).toMatchObject({
+      result: 'placed',
+      next: { movedTo: null, set: first.set, pair: first.pair },
+    });
+    // Repeated, the first move changes nothing there any more.
+    expect(receiveMove(gone, 0, 'host/1')(back, NOON)).toEqual({ result: 'placed' });
+  });
+
   test('into a store with tokens in use is refused', () => {
     expect(receiveMove(state, 0, 'office/1')(imported('9'), NOON)).toEqual({ result: 'in use' });
   });
