@@ -142,11 +142,10 @@ function specialOfLate(state: State | null, now: number): Partial<Told> {
       step: 'Run `tokens status`, which says why.',
     };
   }
-  if (now < state.expiresAt) return {};
-  const { refusals, claim } = state;
-  if (isLive(claim, now)) {
-    return { what: `The access token has expired. ${underWay(claim!)}`, step: afterClaim(claim!) };
-  }
+  const { refusals, claim, expiresAt } = state;
+  const expiry = now < expiresAt ? '' : 'The access token has expired. ';
+  if (isLive(claim, now)) return { what: expiry + underWay(claim!), step: afterClaim(claim!) };
+  if (now < expiresAt) return {};
   if (refusals === 0) return { what: 'The access token has expired, and was not refreshed.' };
   return {
     what:
@@ -218,10 +217,13 @@ export function troublesOf(state: State | null, facts: Facts): Trouble[] {
 const LATE_MS = 10 * 60_000;
 /** The same while callers wait for it. */
 const LATE_FOR_CALLERS_MS = 30_000;
+/** An exchange takes a second. One without an outcome after this may be of a process that died, or cannot save its pair. */
+const LONG_EXCHANGE_MS = 60_000;
 
 /** A claim or a refusal moves the time when the refresh token is due; it does not help callers after the expiry. */
 function isLate(state: State, now: number): boolean {
-  const { expiresAt, refusals, pair } = state;
+  const { expiresAt, refusals, pair, claim } = state;
+  if (isLive(claim, now) && now - (claim!.until - CLAIM_MS) > LONG_EXCHANGE_MS) return true;
   const hasExpired = now >= expiresAt;
   if (hasExpired && refusals > 0) return true;
   const patience = hasExpired ? LATE_FOR_CALLERS_MS : LATE_MS;

@@ -52,6 +52,7 @@ describe('a trouble', () => {
     ['is not reported right after the refresh was due', state, due + 9 * MINUTE, []],
     ['is reported 10 minutes after it was due', state, due + 11 * MINUTE, ['late']],
     ['is not reported during an exchange', claimed, NOON + MINUTE, []],
+    ['is reported of an exchange that has no outcome for long', claimed, NOON + 61_000, ['late']],
     ['is reported after an exchange without a clear answer', uncertain, NOON, ['uncertain']],
     ['is reported of a store without tokens', null, NOON, ['missing']],
     ['is reported of a set that was moved', { ...state, movedTo: 'there' }, NOON, ['missing']],
