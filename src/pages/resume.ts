@@ -122,6 +122,7 @@ export async function locate<R>(
   const { offset } = position;
   const read: ReadPage<R>[] = [];
   let count = 0;
+  let past = 0;
   for (let after = position.after; ;) {
     const records = count > offset ? Infinity : offset + 1 - count + more;
     const page = await unlessRefused(readPage(list, after, records));
@@ -130,7 +131,9 @@ export async function locate<R>(
     count += page.ids.length;
     const next = nextCursor(page);
     const located = count > offset || next === undefined ? recordIn(read, position) : undefined;
-    const isFar = count > offset + list.size.limit;
+    if (count > offset) past += 1;
+    // Beyond its own page too: see `behindPage`.
+    const isFar = count > Math.max(offset + list.size.limit, position.size) || past > MAX_PAGES;
     if (located || isFar || next === undefined) return located ?? { read };
     after = next;
   }
@@ -179,7 +182,10 @@ async function behindGone<R>(
   throw cursorLost(refused?.cause);
 }
 
-/** The most pages read from the start of the list: some seconds, as long as a client may have to wait. */
+/**
+ * The most pages read behind the former position of a record, and from the start of the list: some seconds, as long as a
+ * client may have to wait.
+ */
 const MAX_PAGES = 20;
 
 /** The end of a page whose record is gone. */
@@ -203,7 +209,8 @@ export async function behindPage<R>(
   const behind = end === null ? undefined : await unlessRefused(readPage(list, end, 1));
   if (behind instanceof CursorRefusedError) return { next: undefined, mayHaveSlid: false };
   const next = behind?.ids[0] ?? null;
-  return { next, mayHaveSlid: next === null ? ids.length <= size : ids.indexOf(next) === size };
+  const between = next === null ? -1 : ids.indexOf(next);
+  return { next, mayHaveSlid: between < 0 ? ids.length <= size : between === size };
 }
 
 async function readPage<R>(
