@@ -19,7 +19,7 @@ export type UpstreamCommand =
   /** Serves this many persons from now on. Each list keeps the answers that were prepared for it. */
   | { readonly do: 'serve'; readonly list: string; readonly persons: number }
   /** Answers requests for an operation called Large with one page of this many items, from now on. */
-  | { readonly do: 'enlarge'; readonly items: number; readonly style: JsonStyle | 'with an error' }
+  | { readonly do: 'enlarge'; readonly items: number; readonly style: JsonStyle }
   | { readonly do: 'look' };
 
 export interface UpstreamState {
@@ -123,8 +123,6 @@ function largePage({
 }: UpstreamCommand & { readonly do: 'enlarge' }) {
   const items = Array.from({ length: count }, (_, id) => ({ id, firstName: `First name ${id}` }));
   const data = { persons: { items } };
-  const error = { message: 'No name.', path: ['persons', 'items', 1, 'firstName'] };
-  if (jsonStyle === 'with an error') return JSON.stringify({ data, errors: [error] });
   return styled(JSON.stringify({ data }), jsonStyle);
 }
 
