@@ -134,7 +134,9 @@ function dueByItself(state: State, now: number, jitter: number): number {
   // Refused before the expiry, it may only have been too early; and the clocks of the service's servers may differ.
   if (refusals > 0) {
     const delay = AFTER_REFUSAL_MS[Math.min(refusals, AFTER_REFUSAL_MS.length) - 1]!;
-    return Math.max(expiresAt, refusedAt > now + CLOCKS_DIFFER_MS ? 0 : refusedAt) + delay;
+    // Where the clock of the store was set back, neither time says anything. An import has one more try, for the expiry.
+    const expiry = !imported && savedAt > now + CLOCKS_DIFFER_MS ? 0 : expiresAt;
+    return Math.max(expiry, refusedAt > now + CLOCKS_DIFFER_MS ? 0 : refusedAt) + delay;
   }
   // It may be spent: as long as the access token works, there is something to lose.
   if (claim) {

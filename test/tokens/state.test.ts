@@ -65,6 +65,11 @@ describe('when a refresh token is due', () => {
       NOON + (LIFE * 1000 * 2) / 3,
     ],
     ['at once where the clock was set back by a day', { ...state, savedAt: NOON + 25 * HOUR }, 0],
+    [
+      '5 s after a refusal where the clock was set back by a day before it',
+      { ...refusedOnce, savedAt: NOON + 25 * HOUR, expiresAt: EXPIRY + DAY },
+      NOON + HOUR + 5_000,
+    ],
   ])('%s', (_when, given, due, now = NOON + HOUR) => {
     expect(dueAt(given, now, 0)).toBe(due);
   });
