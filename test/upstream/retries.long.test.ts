@@ -251,7 +251,6 @@ test('the fields beside one that was limited are not lost with it', async () => 
 
 /** The services' ways to limit the rate of requests beyond a bucket of 4, which refills by one each 150 ms. */
 const services: [string, Reply][] = [
-  ['status 429', json({}, 429)],
   ['a GraphQL error in a 200', json({ errors: [THROTTLED] })],
   ['an error beside empty data', json({ data: { persons: null }, errors: [THROTTLED] })],
 ];
