@@ -60,7 +60,7 @@ test('the loss of the tokens can be rehearsed', async () => {
   expect((await tokens('refresh')).code).not.toBe(0);
   const recovered = await tokens('recover');
   expect(recovered).toMatchObject({ code: 1 });
-  expect(recovered.stderr).toContain('The service refuses both tokens');
+  expect(recovered.stderr).toContain('run `tokens import <link> --replace`');
   const link = (await inAccount('tokens')).trim();
   expect(await tokens('import', '--replace', link)).toMatchObject({ code: 0 });
   expect((await tokens('status')).stdout).toContain('healthy');
