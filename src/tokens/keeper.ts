@@ -313,9 +313,9 @@ class Keeper implements TokenKeeper {
         this.#reports.troubles(this.health().troubles);
       }
       this.#nap = new AbortController();
-      // Not the nap alone: a stop during the step has ended the one before.
-      const woken = AbortSignal.any([this.#nap.signal, signal]);
-      await clock.sleep(this.#untilNext(), woken).catch(() => {});
+      // A stop during the step has ended the nap before this one.
+      if (signal.aborted) return;
+      await clock.sleep(this.#untilNext(), this.#nap.signal).catch(() => {});
     }
   }
 

@@ -209,12 +209,12 @@ export function randomSelection(
     return `${custom} @${name}(if: ${chance(50) ? variable('Boolean!', value) : value})`;
   }
 
-  /** The schema's own directives that are allowed here; `@stream` belongs to the gateway. */
+  /** The schema's own directives that are allowed here; `@stream` belongs to the gateway, and `@defer` is not served. */
   function ownDirectives(location: `${DirectiveLocation}`): string {
     if (!anything) return '';
     const allowed = schema
       .getDirectives()
-      .filter(({ name }) => !['skip', 'include', 'stream'].includes(name))
+      .filter(({ name }) => !['skip', 'include', 'defer', 'stream'].includes(name))
       .filter(({ locations }) => (locations as readonly string[]).includes(location));
     const constant = location === 'FRAGMENT_DEFINITION';
     const used = allowed
