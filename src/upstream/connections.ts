@@ -133,7 +133,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #read(body: Buffer | undefined): Outcome | TokenRefusal {
     const answer = { status: this.#status, headers: this.#headers, body };
-    return readAnswer(answer, this.#sent.token, this.#parts.clock.now());
+    const { token, request } = this.#sent;
+    return readAnswer(answer, token, request.kind, this.#parts.clock.now());
   }
 
   #settle(outcome: Outcome | TokenRefusal): void {

@@ -12,20 +12,24 @@ export function limitIn(
   now: number,
 ): { readonly seconds: number | undefined } | undefined {
   if (!Array.isArray(errors)) return undefined;
-  for (const error of errors) {
-    const facts = { ...membersOf(error), ...membersOf(membersOf(error)['extensions']) };
-    const seconds = RETRY_TIMES.map((name) => secondsOf(facts[name], now)).find(
-      (time) => time !== undefined,
-    );
-    const isLimit = [facts['code'], facts['type']].some(isLimitCode) || hasStatus429(facts);
-    if (isLimit || seconds !== undefined) return { seconds };
-  }
-  return undefined;
+  const facts = errors.flatMap((error) => [
+    membersOf(error),
+    membersOf(membersOf(error)['extensions']),
+  ]);
+  const times = facts
+    .flatMap((each) => RETRY_TIMES.map((name) => secondsOf(each[name], now)))
+    .filter((time) => time !== undefined);
+  if (times.length > 0) return { seconds: Math.max(...times) };
+  return facts.some(isLimit) ? { seconds: undefined } : undefined;
 }
 
 type Members = Readonly<Record<string, unknown>>;
 
 const RETRY_TIMES = ['retryAfter', 'retry_after', 'retry-after'];
+
+function isLimit(facts: Members): boolean {
+  return [facts['code'], facts['type']].some(isLimitCode) || hasStatus429(facts);
+}
 
 function isLimitCode(code: unknown): boolean {
   return typeof code === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(code);

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { codedError, OperatorError, PerhapsTooBig } from '../errors.ts';
 import type { TokenRefusal } from './authorize.ts';
 import { limitIn, secondsOf } from './rate-limit.ts';
-import { Answer, type Failure, type Outcome } from './request.ts';
+import { Answer, type Failure, type OutgoingRequest, type Outcome } from './request.ts';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -22,11 +22,13 @@ export const LARGEST_ANSWER = 8 * MEGABYTE;
  *
  * @param token that the request was sent with. It is removed from everything that is passed on to callers and to logs.
  *   One that is written with JSON escapes is not recognized: access tokens need none.
+ * @param kind of the operation: a mutation may have been executed although its answer names a limit
  * @param now in ms
  */
 export function readAnswer(
   { status, headers, body }: HttpAnswer,
   token: string,
+  kind: OutgoingRequest['kind'],
   now: number,
 ): Outcome | TokenRefusal {
   if (!body) return tooLarge();
@@ -40,14 +42,18 @@ export function readAnswer(
   if (status === 200 && isData(bytes)) return new Answer(status, bytes, false);
   const json = parse(bytes);
   if (status === 401 || status === 403) return refusal(status, json?.['detail']);
-  if (status === 429) return rateLimited(secondsOf(headers['retry-after'], now));
+  const stated = secondsOf(headers['retry-after'], now);
+  if (status === 429) return rateLimited(stated);
   const { data, errors } = json ?? {};
   const isAnswer = isGraphQL(data, errors);
   const answer = isAnswer ? new Answer(status, bytes, isFilled(errors)) : undefined;
   const limit = limitIn(errors, now);
-  // What was answered beside the limited fields must not be lost with them.
-  if (answer && limit) return { ...rateLimited(limit.seconds), ...(hasValues(data) && { answer }) };
-  if (status >= 500) return { ...unavailable(status), answer };
+  const isExecuted = kind === 'mutation' && (isObject(data) || hasInnerPath(errors));
+  if (answer && limit && !isExecuted) {
+    // What was answered beside the limited fields must not be lost with them.
+    return { ...rateLimited(limit.seconds ?? stated), ...(hasValues(data) && { answer }) };
+  }
+  if (status >= 500) return { ...unavailable(status, stated), answer };
   return answer ?? notGraphQL(status);
 }
 
@@ -113,6 +119,15 @@ function hasValues(data: unknown): boolean {
   return isObject(data) && Object.values(data).some((value) => value !== null);
 }
 
+/** Whether an error is below a field of the root, which was executed then. */
+function hasInnerPath(errors: unknown): boolean {
+  if (!Array.isArray(errors)) return false;
+  return errors.some((error) => {
+    const path: unknown = isObject(error) ? error['path'] : undefined;
+    return Array.isArray(path) && path.length > 1;
+  });
+}
+
 function isCompressed(headers: HttpAnswer['headers']): boolean {
   const encoding = headers['content-encoding'] ?? '';
   return encoding !== '' && String(encoding).toLowerCase() !== 'identity';
@@ -128,9 +143,11 @@ function tooLarge(): Failure {
 /** The statuses with which a proxy reports an answer that took too long, but also a service that is down. */
 const MAY_BE_OF_SIZE: ReadonlySet<number> = new Set([502, 504]);
 
-function unavailable(status: number): Failure {
+/** @param seconds as for `rateLimited` */
+function unavailable(status: number, seconds: number | undefined): Failure {
   const cause = MAY_BE_OF_SIZE.has(status) ? new PerhapsTooBig(false) : undefined;
-  return { ...unusable(`it has status ${status}. Try again later.`, cause), isTemporary: true };
+  const failure = unusable(`it has status ${status}. Try again later.`, cause);
+  return { ...failure, isTemporary: true, retryAfterMs: seconds && seconds * 1000 };
 }
 
 /** The end of a request whose answer is not GraphQL JSON. */

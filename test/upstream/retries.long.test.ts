@@ -211,6 +211,7 @@ const limits: [string, object, number | null][] = [
   ['status 429', { extensions: { http: { status: 429 } } }, null],
   ['a retry time', { extensions: { code: 'BUSY', retryAfter: 11 } }, 11],
   ['a retry time as a header has it', { extensions: { retry_after: '12' } }, 12],
+  ['a code beside its extensions', { code: 'THROTTLED', extensions: { code: 'OTHER' } }, null],
 ];
 
 test.each(limits)(
@@ -247,6 +248,46 @@ test('the fields beside one that was limited are not lost with it', async () => 
     errors: [error],
   });
   expect(gateway.upstream.received).toHaveLength(1);
+});
+
+test('of several limits the longest time is what callers are told', async () => {
+  await using gateway = await startGatewayOverFake();
+  const longer = { ...THROTTLED, extensions: { code: 'THROTTLED', retryAfter: 12 } };
+  gateway.upstream.answer(json({ errors: [THROTTLED, longer] }));
+  const { errors } = await gateway.ask(PERSONS);
+  const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 12 };
+  expect(errors).toMatchObject([{ extensions }]);
+});
+
+test.each([
+  ['of null', { data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] }],
+  ['below its field', { data: null, errors: [{ ...THROTTLED, path: ['rename', 'name'] }] }],
+])(
+  'a mutation that may have been executed is not called limited: its own answer %s',
+  async (_what, answer) => {
+    await using gateway = await startRich();
+    gateway.upstream.answer(json(answer));
+    expect((await gateway.ask(RENAME)).errors).toMatchObject(answer.errors);
+    expect(gateway.upstream.received).toHaveLength(1);
+  },
+);
+
+test('a pause that a 503 asks for is made before the query is sent again', async () => {
+  await using gateway = await startGatewayOverFake();
+  gateway.upstream.answer(text('', 503, { 'retry-after': '5' }), honest);
+  expect(await gateway.ask(PERSONS)).toEqual(DATA);
+  expect(gateway.waits).toHaveLength(1);
+  expect(gateway.waits[0]).toBeGreaterThanOrEqual(5_000);
+});
+
+test('what one attempt has answered beside a limited field is not lost with a later attempt', async () => {
+  await using gateway = await startGatewayOverFake();
+  const data = { persons: { items: [{ id: '1' }] }, other: null };
+  const error = { ...THROTTLED, path: ['other'] };
+  gateway.upstream.answer(json({ data, errors: [error] }), json({}, 429));
+  const query = '{ persons(first: 1) { items { id } } other: persons(first: 2) { items { id } } }';
+  expect((await gateway.ask(query)).errors).toMatchObject([error]);
+  expect(gateway.upstream.received).toHaveLength(4);
 });
 
 /** The services' ways to limit the rate of requests beyond a bucket of 4, which refills by one each 150 ms. */
