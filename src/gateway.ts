@@ -34,7 +34,7 @@ import { readLink } from './tokens/link.ts';
 import { proxyAgent, tokenService } from './tokens/service.ts';
 import type { TokenStore } from './tokens/store.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
-import { openUpstream, type SendToService } from './upstream/upstream.ts';
+import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -83,8 +83,7 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
  */
 export async function createGateway(parts: GatewayParts & LocalTokens) {
   const { config, clock, log } = parts;
-  const { recruitingUrl: baseUrl, agent } = config;
-  const { proxyFor = () => undefined, proxies = {} } = parts;
+  const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
   // Parts that may throw are created first, so that nothing is running when one of them throws. They use `planner`,
   // `tokens`, `upstream` and `plans`, which are declared below, only once all of these exist.
@@ -129,22 +128,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: offered.schema });
   // Once everything else is valid: a mistake must not cost a token exchange.
   const tokens = await keepTokens(parts, telemetry);
-  const upstreamTelemetry = telemetry.upstream(() => upstream.load);
-  const upstream = openUpstream({
-    baseUrl,
-    agent,
-    connect: (options) => proxyAgent(proxies, options),
-    concurrency: config.upstreamConcurrency,
-    timeoutMs: config.upstreamTimeoutMs,
-    // Callers who may explore the schema may see details of failures.
-    tellsRequestIds: config.introspection,
-    // Once read, answers count against ANSWER_BYTES.
-    maxArriving: config.answerBytes,
-    tokens,
-    memory,
-    clock,
-    telemetry: upstreamTelemetry,
-  });
+  const upstream = connectService(parts, { tokens, memory, telemetry });
   for (const warning of served.warnings) log.warn(warning);
   if (!auth && offered.scopes.names.size > 0 && parts.hasCallers !== false) {
     log.warn(SCOPES_WITHOUT_CREDENTIALS);
@@ -306,24 +290,11 @@ const SCOPES_WITHOUT_CREDENTIALS =
 export async function createManagedExecutor(
   parts: Pick<GatewayParts, 'config' | 'clock' | 'log'> & LocalTokens,
 ) {
-  const { config, proxies = {}, clock, log } = parts;
-  const { recruitingUrl: baseUrl, agent } = config;
+  const { config, log } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
   const tokens = await keepTokens(parts, telemetry);
-  const upstreamTelemetry = telemetry.upstream(() => upstream.load);
-  const upstream = openUpstream({
-    baseUrl,
-    agent,
-    connect: (options) => proxyAgent(proxies, options),
-    concurrency: config.upstreamConcurrency,
-    timeoutMs: config.upstreamTimeoutMs,
-    tellsRequestIds: config.introspection,
-    maxArriving: config.answerBytes,
-    tokens,
-    memory: new RequestMemory(config.requestBytes),
-    clock,
-    telemetry: upstreamTelemetry,
-  });
+  const memory = new RequestMemory(config.requestBytes);
+  const upstream = connectService(parts, { tokens, memory, telemetry });
   return {
     execute: graphqlToolsExecutor(upstream.send),
     /** Ends all requests, after the newest token pair is safe. */
@@ -364,4 +335,29 @@ async function keepTokens(
       tokenLink === undefined ? undefined : { read: () => readLink(tokenLink, { agent, http }) },
   });
   return keeper;
+}
+
+function connectService(
+  { config, proxies = {}, clock }: Pick<GatewayParts, 'config' | 'clock'> & LocalTokens,
+  parts: { tokens: TokenKeeper; memory: RequestMemory; telemetry: Pick<Telemetry, 'upstream'> },
+): Upstream {
+  const { tokens, memory, telemetry } = parts;
+  // Its gauges ask for the load later, once the upstream exists.
+  const upstreamTelemetry = telemetry.upstream(() => upstream.load);
+  const upstream = openUpstream({
+    baseUrl: config.recruitingUrl,
+    agent: config.agent,
+    connect: (options) => proxyAgent(proxies, options),
+    concurrency: config.upstreamConcurrency,
+    timeoutMs: config.upstreamTimeoutMs,
+    // Callers who may explore the schema may see details of failures.
+    tellsRequestIds: config.introspection,
+    // Once read, answers count against ANSWER_BYTES.
+    maxArriving: config.answerBytes,
+    tokens,
+    memory,
+    clock,
+    telemetry: upstreamTelemetry,
+  });
+  return upstream;
 }

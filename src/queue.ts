@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 /** Options of a wait. */
-export interface WaitOptions {
+interface WaitOptions {
   /** Owners take turns. Default: all entries have the same owner. */
   readonly owner?: unknown;
   /** The groups of an owner take turns as well, and each counts once in `isFull`. Default: the entry alone. */

@@ -30,16 +30,3 @@ export function globalIdJson({ kind, globalIdOf: type }: LeafShape, json: string
   const id = json[0] === '"' && kind !== 'any' ? (JSON.parse(json) as string) : json;
   return `"${encodeGlobalId({ type: type!, id })}"`;
 }
-
-/** Returns undefined for a text that is not a global id, or is damaged. */
-export function decodeGlobalId(text: string): GlobalId | undefined {
-  const bytes = Buffer.from(text, 'base64url');
-  const size = bytes.length - CHECKSUM;
-  if (size < 2 || bytes[0] !== VERSION) return undefined;
-  if (bytes.readUInt32BE(size) !== crc32(bytes.subarray(0, size))) return undefined;
-  // Otherwise the same bytes could be written in several ways, and a client would take them for several records.
-  if (bytes.toString('base64url') !== text) return undefined;
-  const content = bytes.toString('utf8', 1, size);
-  const colon = content.indexOf(':');
-  return { type: content.slice(0, colon), id: content.slice(colon + 1) };
-}

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { PageFailedError, SizeRefusedError, type FetchPage } from './page.ts';
 
 /** The page limit of the service, according to its documentation. Some lists have another one. */
-export const USUAL_LIMIT = 50;
+const USUAL_LIMIT = 50;
 /** How long a reduced size is kept before a larger one is tried. */
 const TRY_LARGER_MS = 10 * 60_000;
 /** The most lists and selections whose sizes are kept: callers may send any number of them. */

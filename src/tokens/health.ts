@@ -89,7 +89,7 @@ const TOLD: Readonly<Record<Trouble, Told>> = {
 };
 
 /** What is the case, what it means for callers now, and the step that helps, each with a full stop. */
-export interface Advice {
+interface Advice {
   readonly what: string;
   readonly callers: string;
   readonly first?: string;

@@ -15,7 +15,7 @@ const PAUSE_MS = 20;
 /** The row always fills whole blocks of this size, so that a save needs no more disk space than its claim did. */
 const BLOCK = 16 * 1024;
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** Neither creates nor changes the file. Default: false */
   readonly readOnly?: boolean;
   /** Wall time, ms. Default: Date.now */

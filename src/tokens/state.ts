@@ -47,7 +47,7 @@ export interface State {
   readonly events: readonly Event[];
 }
 
-export interface PreviousToken {
+interface PreviousToken {
   readonly accessToken: string;
   readonly generation: number;
   readonly expiresAt: number;
@@ -64,7 +64,7 @@ export interface Claim {
   readonly over: Claim | null;
 }
 
-export type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly'>;
+type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly'>;
 
 export interface Event {
   readonly at: number;
@@ -199,7 +199,7 @@ export function importPair({ pair, service, by, replace }: Import): Rule<Importe
   };
 }
 
-export interface ClaimRequest {
+interface ClaimRequest {
   readonly attempt: string;
   readonly generation: number;
   /** The attempt without an outcome that the caller knows of, and sends the refresh token again after. */
