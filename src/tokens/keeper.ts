@@ -150,7 +150,8 @@ class Keeper implements TokenKeeper {
     detail: string,
     replays: number,
   ): Promise<AccessToken | undefined> {
-    if (replays > MAX_REPLAYS) return undefined;
+    // The refusal is believed then: even a young token may have been ended.
+    if (replays >= MAX_REPLAYS) return undefined;
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
@@ -159,8 +160,7 @@ class Keeper implements TokenKeeper {
       this.#acceptance.isRefused(refused);
       return tokenOf(state);
     }
-    // After the last of these replays the refusal is believed: even a young token may have been ended.
-    if (replays < MAX_REPLAYS && this.#isYoung(state)) return this.#whileYoung(state, replays);
+    if (this.#isYoung(state)) return this.#whileYoung(state, replays);
     // The error of a set that is lost or moved, whatever the detail is.
     this.#holder.usable();
     // After an exchange without an answer, any refusal may mean that the service has processed it.

@@ -4,7 +4,12 @@ import { codeOf } from '../../src/errors.ts';
 import type { Clock } from '../../src/tokens/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
 import type { Trouble } from '../../src/tokens/health.ts';
-import { createTokenKeeper, type KeeperParts, type TokenKeeper } from '../../src/tokens/keeper.ts';
+import {
+  createTokenKeeper,
+  type AccessToken,
+  type KeeperParts,
+  type TokenKeeper,
+} from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange } from '../../src/tokens/service.ts';
@@ -115,14 +120,42 @@ test('a token that is refused as expired and was never accepted is renewed after
   for (const patience of [30_000, 60_000]) {
     await world.time.pass(patience - 5_000);
     const refused = await keeper.token();
-    expect(await keeper.afterRefusal(refused, 'token_expired', 3)).toBeUndefined();
+    expect(await keeper.afterRefusal(refused, 'token_expired', 0)).toBeUndefined();
     await world.time.pass(6_000);
-    expect(await keeper.afterRefusal(refused, 'token_expired', 3)).toMatchObject({
+    expect(await keeper.afterRefusal(refused, 'token_expired', 0)).toMatchObject({
       generation: refused.generation + 1,
     });
   }
   expect(world.sent).toHaveLength(2);
 });
+
+test.each([
+  ['that was accepted before', true],
+  ['that was never accepted', false],
+])(
+  'a request is sent again at most three times within 3 s while a new access token %s is refused',
+  async (_which, isAccepted) => {
+    const world = worldOf();
+    await world.put(() => ({ next: exchanged(), result: undefined }));
+    const keeper = await world.start();
+    let token: AccessToken | undefined = await keeper.token();
+    if (isAccepted) keeper.accepted(token);
+    const replays: number[] = [];
+    const request = async () => {
+      for (;;) {
+        token = await keeper.afterRefusal(token!, 'token_expired', replays.length);
+        if (!token) return;
+        replays.push(world.time.now);
+      }
+    };
+    const ended = request();
+    await world.time.pass(MINUTE);
+    await ended;
+    expect(replays).toHaveLength(3);
+    expect(replays.at(-1)).toBeLessThan(3_000);
+    expect(world.sent).toEqual([]);
+  },
+);
 
 describe('a token link', () => {
   test.each<[string, State]>([
@@ -302,7 +335,7 @@ describe('the clock of the store', () => {
     world.away.ahead = 365 * DAY;
     await world.time.pass(10 * MINUTE);
     expect(keeper.health().troubles).toEqual(['lost']);
-    const refused = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 3));
+    const refused = codeAfter(keeper.afterRefusal(await keeper.token(), 'token_expired', 0));
     await world.time.pass(1_000);
     expect(await refused.soFar()).toBe('TOKENS_LOST');
     world.away.ahead = 0;
