@@ -309,10 +309,14 @@ export class TokenHolder {
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
     const isInFile = emergency.put(next, this.now);
     try {
+      const path = emergency.pathOf(next);
       const stored = await this.#update(rule);
-      // Another store may have taken the place of its own, which does not take the pair.
-      if (stored.id === next.id) emergency.remove(emergency.pathOf(next));
-      log.info({ generation: next.generation }, 'access token refreshed');
+      if (stored.id === next.id) {
+        emergency.remove(path);
+        log.info({ generation: next.generation }, 'access token refreshed');
+      } else {
+        log.error({ path, isInFile }, OTHER_STORE);
+      }
     } catch (error) {
       this.#adopt(rule(from, this.now).result);
       this.#isShown = false;
@@ -381,6 +385,9 @@ export class TokenHolder {
     }
   }
 }
+
+const OTHER_STORE =
+  'Other tokens were imported into an emptied store during a refresh. They are used, and the pair of the refresh stays in its emergency file.';
 
 const ENDINGS = {
   unclear: 'The service gave no clear answer to a refresh. The refresh token may be spent.',

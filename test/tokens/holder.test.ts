@@ -1,12 +1,12 @@
 import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { emergencyIn } from '../../src/tokens/emergency.ts';
+import { emergencyIn, type Emergency } from '../../src/tokens/emergency.ts';
 import { TokenHolder, type HolderParts } from '../../src/tokens/holder.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange } from '../../src/tokens/service.ts';
 import { importPair, successor } from '../../src/tokens/state.ts';
-import type { TokenStore } from '../../src/tokens/store.ts';
+import { StoreUnavailable, type TokenStore } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
 import { quickFolder } from '../support/quick-folder.ts';
@@ -15,13 +15,52 @@ import { pairOf, saveOf, SERVICE } from './values.ts';
 test('a pair that arrives after another store took the place of its own stays in its emergency file', async () => {
   const [own, other] = await Promise.all([storeWith('own'), storeWith('other')]);
   const store = replaceable(own);
-  const { holder, emergency } = holderOf(store, async () => {
+  const { holder, emergency, logged } = holderOf(store, async () => {
     store.replaceBy(other);
     return { kind: 'granted', pair: pairOf('next') };
   });
   await holder.look();
   await holder.exchange();
-  expect(emergency.read()).toMatchObject([{ received: { pair: pairOf('next'), generation: 2 } }]);
+  const [file, ...more] = emergency.read();
+  expect(file).toMatchObject({ received: { pair: pairOf('next'), generation: 2 } });
+  expect(more).toEqual([]);
+  expect(logged).toMatchObject([{ level: 50, path: file!.path }]);
+});
+
+test('a pair that could be written neither to the store nor to a file is written to whichever works first', async () => {
+  const store = await storeWith('1');
+  const isFull = { store: false, folder: true };
+  const { holder, emergency } = holderOf(
+    {
+      ...store,
+      update: async (rule) => {
+        if (isFull.store) throw new StoreUnavailable('no space left');
+        return store.update(rule);
+      },
+    },
+    async () => {
+      isFull.store = true;
+      return { kind: 'granted', pair: pairOf('next') };
+    },
+    {},
+    isFull,
+  );
+  await holder.look();
+  await holder.exchange();
+  expect({ files: emergency.read(), ...holder.facts }).toMatchObject({
+    files: [],
+    isUnsaved: true,
+  });
+  isFull.folder = false;
+  await holder.look().catch(() => {});
+  expect(emergency.read()).toMatchObject([{ received: { pair: pairOf('next') } }]);
+  isFull.store = false;
+  await holder.look();
+  expect({ files: emergency.read(), ...holder.facts }).toMatchObject({
+    files: [],
+    isUnsaved: false,
+  });
+  expect((await store.read()).state).toMatchObject({ pair: pairOf('next') });
 });
 
 test('the emergency files of other stores stay, and the own one is removed once its pair is saved', async () => {
@@ -117,10 +156,15 @@ function holderOf(
   store: TokenStore,
   answer: () => Promise<Exchange> = async () => ({ kind: 'granted', pair: pairOf('next') }),
   clock: Partial<HolderParts['clock']> = {},
+  isFull = { folder: false },
 ) {
   const folder = quickFolder();
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const emergency = emergencyIn(folder, createSealer([]));
+  const files = emergencyIn(folder, createSealer([]));
+  const emergency: Emergency = {
+    ...files,
+    put: (received, at) => !isFull.folder && files.put(received, at),
+  };
   const { log, logged } = recordingLog();
   const sent: string[] = [];
   const holder = new TokenHolder({

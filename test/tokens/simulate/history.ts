@@ -267,9 +267,11 @@ class World {
   #isWell(codes: readonly (string | undefined)[]): boolean {
     const { refreshToken } = this.#service.live;
     const { state } = this.#database;
-    if (!this.observer.isKept(refreshToken) || (this.observer.looksSpent && state?.lost)) {
+    const { observer } = this;
+    const isGone = !observer.isKept(refreshToken) || observer.isOfStoreBefore(refreshToken);
+    if (isGone || (observer.looksSpent && state?.lost)) {
       const isSaid = codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
-      if (isSaid) this.observer.met('said to be lost');
+      if (isSaid) observer.met('said to be lost');
       return isSaid;
     }
     return state?.pair.refreshToken === refreshToken && codes.every((code) => code === undefined);

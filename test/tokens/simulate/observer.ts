@@ -26,8 +26,8 @@ export interface Claimed {
  * - a process that is asked to end waits for its exchange;
  * - no caller notices that the service learns of a new access token late.
  *
- * Excused is what no client can prevent: a database that has lost a commit, or its claim, and a kill in the moment in
- * which the answer arrives.
+ * Excused is what no client can prevent: a database that has lost a commit, or its claim, a kill in the moment in which
+ * the answer arrives, and a kill while neither the database nor the folder could be written.
  */
 export class Observer {
   readonly violations: string[] = [];
@@ -43,6 +43,7 @@ export class Observer {
   /** An import was refused as too early, and its access token because the administrator was blocked: it looks spent. */
   looksSpent = false;
   #wentBackAt = Number.NEGATIVE_INFINITY;
+  #clockSetBackAt = Number.NEGATIVE_INFINITY;
   /** When each refresh token was first saved. */
   readonly #saved = new Map<string, number>();
   readonly #used = new Set<string>();
@@ -102,7 +103,7 @@ export class Observer {
   /** Claims are dated ahead then, and count as over. */
   onClockSetBack(): void {
     this.met('the clock of the database is set back');
-    this.#wentBackAt = this.#time.now;
+    this.#wentBackAt = this.#clockSetBackAt = this.#time.now;
   }
 
   onSend(exchange: Exchange): void {
@@ -165,9 +166,10 @@ export class Observer {
   onUnauthorized(by: Process, begun: number): void {
     const { gave: newest, oddity, sentAt, receivedAt } = this.#newestReceived() ?? {};
     // A request that began before the exchange was refused for another reason first; and a slow exchange leaves no token
-    // that counts as new.
-    const isSlow = this.#time.now > (sentAt ?? 0) + 4_000;
-    if (!newest || oddity === 'without an access token' || begun < receivedAt! || isSlow) return;
+    // that counts as new, nor does a clock that was set back since then.
+    const isNotNew =
+      this.#time.now > (sentAt ?? 0) + 4_000 || this.#clockSetBackAt >= (sentAt ?? 0);
+    if (!newest || oddity === 'without an access token' || begun < receivedAt! || isNotNew) return;
     if (this.#holds(by, newest.refreshToken) && this.service.worksSoon(newest.accessToken, begun)) {
       this.#violate(`${by.name} refuses a caller although ${newest.accessToken} works`);
     }
@@ -252,7 +254,7 @@ export class Observer {
     this.#perished.add(newest);
     this.note(`${newest} is kept nowhere`);
     const isForgotten = this.#saved.has(newest) && this.#wentBackAt >= last.sentAt;
-    const couldNotBeWritten = last.by.machine.folder.isFull && last.by.isDead;
+    const couldNotBeWritten = last.by.isDead && last.by.machine.folder.missing.has(newest);
     // Killed between the arrival of the answer and the write of its file.
     const isTooEarly = this.#time.now === last.receivedAt;
     if (isForgotten || couldNotBeWritten || isTooEarly) return;
@@ -272,6 +274,17 @@ export class Observer {
     );
   }
 
+  /**
+   * Whether the pair is only in a file of the store before this one, which was emptied and then got tokens by an import:
+   * it is another store since then, and the pair stays in its file.
+   */
+  isOfStoreBefore(refreshToken: string): boolean {
+    const { state } = this.database;
+    if (!state || orderOf(state.pair.refreshToken) >= orderOf(refreshToken)) return false;
+    const files = this.#filesOf(refreshToken);
+    return files.length > 0 && files.every(({ received }) => received.id !== state.id);
+  }
+
   #holds(process: Process, refreshToken: string): boolean {
     const exchange = this.service.exchanges.find(
       (each) => each.gave?.refreshToken === refreshToken,
@@ -283,11 +296,13 @@ export class Observer {
   }
 
   #isInFile(refreshToken: string): boolean {
-    return this.#machines.some(({ folder }) =>
-      [...folder.files.values()].some(
-        ({ received }) => received.pair.refreshToken === refreshToken,
-      ),
-    );
+    return this.#filesOf(refreshToken).length > 0;
+  }
+
+  #filesOf(refreshToken: string) {
+    return this.#machines
+      .flatMap(({ folder }) => [...folder.files.values()])
+      .filter(({ received }) => received.pair.refreshToken === refreshToken);
   }
 }
 

@@ -66,6 +66,7 @@ const MOMENTS: readonly [number, Omit<Trap, 'forMs'>][] = [
   [4, { point: 'answer', effect: 'terminate', delayMs: 10 }],
   [4, { point: 'claim', effect: 'cutOff', delayMs: 0 }],
   [6, { point: 'answer', effect: 'noRoom', delayMs: 0 }],
+  [6, { point: 'answer', effect: 'cutOff', delayMs: 0 }],
 ];
 
 const trap: fc.Arbitrary<Trap> = fc.oneof(

@@ -201,6 +201,11 @@ export class Process {
     const at = traps.findIndex((trap) => trap.point === point);
     if (at >= 0 && !this.isDead) this.#befall(traps.splice(at, 1)[0]!);
     if (this.isDead) await never;
+    await this.#awake();
+  }
+
+  /** Does not return before the process is woken, if it is stopped. */
+  async #awake(): Promise<void> {
     if (this.isStopped) await new Promise<void>((resolve) => void this.#inbox.push(resolve));
   }
 
@@ -270,6 +275,7 @@ export class Process {
 
   /** A request of a caller, as upstream makes it; returns the code of its error, or undefined. */
   async ask(): Promise<string | undefined> {
+    await this.#awake();
     if (this.isDead || !this.keeper) return 'not running';
     try {
       return await this.#ask(this.keeper);
