@@ -19,7 +19,6 @@ import { StoreUnavailable } from './store.ts';
  * a file holds removes it, and nobody removes another one.
  */
 export interface Emergency {
-  readonly folder: string;
   /**
    * Never throws: the pair is in memory as well, and is saved again.
    *
@@ -37,7 +36,6 @@ export interface Emergency {
 
 /** For tokens that need not outlive their process. */
 export const NO_EMERGENCY: Emergency = {
-  folder: '',
   put: () => false,
   read: () => [],
   remove: () => {},
@@ -56,7 +54,6 @@ export function emergencyIn(folder: string, sealer: Sealer): Emergency {
   const pathOf = ({ id, generation }: Pick<Received, 'id' | 'generation'>) =>
     join(folder, `unsaved-${id}-${generation}.json`);
   return {
-    folder,
     pathOf,
     put: (received, at) => {
       try {

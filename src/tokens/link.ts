@@ -1,5 +1,5 @@
 import { parseJson, readPair, type Pair } from './pair.ts';
-import { send, type ServiceAddress } from './service.ts';
+import { agentHeaders, send, type ServiceAddress } from './service.ts';
 
 /** Why a token set could not be read. The message says what to do, and never contains the link or a token. */
 export class LinkError extends Error {
@@ -24,12 +24,7 @@ export async function readLink(
   { agent, http }: Pick<ServiceAddress, 'agent' | 'http'>,
 ): Promise<Pair> {
   const url = new URL(link);
-  const headers = {
-    accept: 'application/json',
-    'user-agent': agent,
-    'api-user-agent': agent,
-    'accept-encoding': 'identity',
-  };
+  const headers = { accept: 'application/json', ...agentHeaders(agent) };
   const { status, text, flaw } = await send(http, url, { headers }, LINK_MS);
   const pair = status === 200 ? readPair(parseJson(text)) : undefined;
   if (pair) return pair;

@@ -114,7 +114,8 @@ function queryWith(headers: Record<string, string>) {
   };
 }
 
-function agentHeaders(agent: string) {
+/** The headers of all requests about tokens. */
+export function agentHeaders(agent: string) {
   return { 'user-agent': agent, 'api-user-agent': agent, 'accept-encoding': 'identity' };
 }
 

@@ -131,7 +131,6 @@ export class Process {
   #emergency(): Emergency {
     const { folder } = this.machine;
     return {
-      folder: '',
       pathOf,
       put: (received, at) => {
         void this.reach('emergency file');
