@@ -61,6 +61,8 @@ class World {
   readonly #database: Database;
   readonly #surroundings: Surroundings;
   readonly #traps: Trap[] = [];
+  /** How far the clock of the database was set back, ms. */
+  #setBack = 0;
 
   constructor(plan: Plan, flaw: Flaw | undefined) {
     this.#plan = plan;
@@ -175,6 +177,7 @@ class World {
         return void (machine.ahead += step.ms);
       case 'databaseClock':
         observer.onClockSetBack();
+        this.#setBack -= step.ms;
         return void (database.ahead += step.ms);
     }
   }
@@ -228,10 +231,10 @@ class World {
       await this.#time.pass(LOOK_EVERY_MS);
       codes = await this.#askAll();
       if (this.#isWell(codes)) return;
-      // A token that was revoked, or whose lifetime is unknown, is not refreshed before its time.
+      // A token that was revoked, or whose lifetime is unknown, is not refreshed before its time by the database's clock.
       if (!isPatient && this.#time.now >= end - LOOK_EVERY_MS) {
         isPatient = true;
-        await this.#time.pass(MOST_OF_A_DAY_MS);
+        await this.#time.pass(MOST_OF_A_DAY_MS + this.#setBack);
         end = this.#time.now + RECOVERY_MS;
       }
     }
