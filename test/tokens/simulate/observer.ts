@@ -289,8 +289,10 @@ export class Observer {
     const exchange = this.service.exchanges.find(
       (each) => each.gave?.refreshToken === refreshToken,
     );
-    // It waits for its save, and does not know yet that this will fail.
-    if (exchange?.by === process && this.database.waiting.has(process)) return true;
+    // It waits for its save, which takes some ms or hangs, and does not know yet that this will fail.
+    const runsSince = Math.max(exchange?.receivedAt ?? 0, process.wokenAt);
+    const isSaving = process.isStopped || this.#time.now - runsSince < SAVE_MS;
+    if (exchange?.by === process && (isSaving || this.database.waiting.has(process))) return true;
     const generation = process.keeper?.health()?.generation ?? 0;
     return exchange?.claim !== undefined && generation > exchange.claim.generation;
   }
@@ -305,6 +307,9 @@ export class Observer {
       .filter(({ received }) => received.pair.refreshToken === refreshToken);
   }
 }
+
+/** Two tries of a call of the database. */
+const SAVE_MS = 20;
 
 /** Tokens as the service names them, and the path of its links. */
 const SECRETS = /\b(?:access|refresh)-\d|\/links\//;

@@ -87,6 +87,7 @@ export class Process {
   isStopped = false;
   isTerminated = false;
   stoppedMs = 0;
+  wokenAt = 0;
   /** The point that it reached last, and when. */
   last = { point: '', at: 0 };
   keeper: TokenKeeper | undefined;
@@ -248,7 +249,8 @@ export class Process {
   wake(): void {
     if (!this.isStopped) return;
     this.isStopped = false;
-    this.stoppedMs += this.#surroundings.time.now - this.#stoppedAt;
+    this.wokenAt = this.#surroundings.time.now;
+    this.stoppedMs += this.wokenAt - this.#stoppedAt;
     this.#surroundings.observer.note(`${this.name} is woken`);
     for (const next of this.#inbox.splice(0)) this.run(next);
   }
