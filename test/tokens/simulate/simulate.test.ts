@@ -7,8 +7,8 @@ test.concurrent(
   '250 histories of replicas break no promise, and meet every row of faults',
   { timeout: 240_000 },
   async () => {
-    const { code, output } = await simulate('--seeds', '250', '--seed', '1');
-    expect(output).toContain('250 histories from seed 1, no promise broken');
+    const { code, output } = await simulate('--seeds', '250', '--seed', '501');
+    expect(output).toContain('250 histories from seed 501, no promise broken');
     expect(output).not.toContain('Met less than');
     expect(code).toBe(0);
   },
