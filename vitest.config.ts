@@ -46,7 +46,8 @@ export default defineConfig({
           include: inProcess.filter((file) => !isLong(file)),
           setupFiles: ['test/support/processes/no-processes.ts'],
           sequence: { groupOrder: 1 },
-          maxWorkers: availableParallelism(),
+          // One more than there are cores: some tests wait for timeouts.
+          maxWorkers: availableParallelism() + 1,
         },
       },
       {
@@ -56,7 +57,8 @@ export default defineConfig({
           include: inProcess.filter(isLong),
           setupFiles: ['test/support/processes/no-processes.ts'],
           sequence: { groupOrder: 1 },
-          maxWorkers: availableParallelism(),
+          // One more than there are cores: some tests wait for timeouts.
+          maxWorkers: availableParallelism() + 1,
         },
       },
       {

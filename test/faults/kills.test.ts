@@ -1,5 +1,6 @@
 /** kill -9 at every point of an exchange, and how the next start continues. */
 import { describe, expect, test } from 'vitest';
+import { someOf } from '../support/random/some-of.ts';
 import { standsStill } from '../support/tokens/fault-process.ts';
 import {
   eventually,
@@ -79,10 +80,12 @@ test.concurrent(
   },
 );
 
-describe.each([
+const DEATHS = [
   { name: 'on its way', die: diesBeforeTheAnswer, outcome: 'spent-in-silence' },
   { name: 'there, unread', die: diesWithTheAnswerUnread, outcome: 'answered' },
-] as const)('after kill -9 with the answer $name', ({ die, outcome }) => {
+] as const;
+
+describe.each(someOf(DEATHS))('after kill -9 with the answer $name', ({ die, outcome }) => {
   test.concurrent(
     'the old access token serves while it works; then the refresh token is refused, and the loss is reported',
     async () => {

