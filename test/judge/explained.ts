@@ -1,0 +1,42 @@
+import { Kind, parse, visit } from 'graphql';
+import { ERROR_PLACES } from './compare.ts';
+import type { Operation } from './operation.ts';
+
+/** A kind of difference that design.md explains. */
+interface Rule {
+  readonly name: string;
+  /** The words of design.md. */
+  readonly line: string;
+  readonly applies: (kind: string, operation: Operation) => boolean;
+}
+
+const RULES: readonly Rule[] = [
+  {
+    name: 'null conditions',
+    line: 'Not promised any more: conditions that are null (the operation is refused)',
+    applies: (_, operation) => hasNullCondition(operation),
+  },
+  {
+    name: 'error places',
+    line: 'Not promised any more: records that fail inside a page getting requests of their own',
+    applies: (kind) => kind === ERROR_PLACES,
+  },
+];
+
+/** @returns the rule and its line; undefined: nothing explains this kind */
+export function explanationOf(kind: string, operation: Operation): string | undefined {
+  const rule = RULES.find(({ applies }) => applies(kind, operation));
+  return rule && `${rule.name}: "${rule.line}"`;
+}
+
+/** Whether the variable of a condition is null. */
+function hasNullCondition({ query, variables }: Operation): boolean {
+  let isNull = false;
+  visit(parse(query), {
+    Directive: ({ arguments: [condition] = [] }) => {
+      const value = condition?.value;
+      if (value?.kind === Kind.VARIABLE && variables[value.name.value] === null) isNull = true;
+    },
+  });
+  return isNull;
+}

@@ -1,0 +1,95 @@
+import type { GeneratorValue } from 'fast-check';
+import fc from 'fast-check';
+import { getNamedType, isCompositeType, printSchema, type GraphQLSchema } from 'graphql';
+import { PersonList } from '../../sandbox/person-list.ts';
+import { objectTypesOf } from '../../src/schema/derived.ts';
+import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
+import { resultsSchema } from '../service/results-schema.ts';
+import { richSchema } from '../service/rich-schema.ts';
+import { fullScalar, fullService } from '../support/imitations/honest.ts';
+import { createOracle, type Oracle } from './oracle.ts';
+
+/** A service whose records never change, and what the gateway makes of its schema. */
+export interface World {
+  readonly name: string;
+  /** That of the service, executable. */
+  readonly schema: GraphQLSchema;
+  readonly snapshot: string;
+  readonly prefix: string | undefined;
+  readonly served: ServedSchema;
+  readonly oracle: Oracle;
+  /** Ids of records of an entity, by the served name of its type; and ids of no record. */
+  idsOf(type: string): readonly (string | number)[];
+  /** Ids of the records that a root field returns. */
+  idsFor(coordinate: string): readonly (string | number)[];
+  scalar(name: string, g: GeneratorValue): unknown;
+}
+
+/** Services with nullable records, unions, interfaces, failing fields, errors as data, and names that clash. */
+export async function openWorlds(): Promise<World[]> {
+  const rich = richSchema(new PersonList(PERSONS), 'keyset');
+  const results = (managers: boolean) =>
+    resultsSchema(new PersonList(PERSONS), 'position', { managers });
+  return Promise.all([
+    openWorld('full', fullService().schema, undefined, fullScalar),
+    openWorld('rich', rich, undefined, usualScalar),
+    openWorld('rich with a prefix', rich, 'Recruiting', usualScalar),
+    openWorld('results', results(true), undefined, usualScalar),
+    openWorld('results that are errors', results(false), undefined, usualScalar),
+  ]);
+}
+
+async function openWorld(
+  name: string,
+  schema: GraphQLSchema,
+  prefix: string | undefined,
+  scalar: World['scalar'],
+): Promise<World> {
+  const snapshot = printSchema(schema);
+  const served = serveSnapshot(snapshot, { ...SETTINGS, schemaPrefix: prefix });
+  const oracle = createOracle(schema, served);
+  const ids = new Map<string, (string | number)[]>();
+  for (const { type } of served.entities)
+    ids.set(type.name, [9_999, ...(await oracle.idsOf(type.name))]);
+  const idsOf = (type: string) => ids.get(type) ?? [1];
+  return {
+    name,
+    schema,
+    snapshot,
+    prefix,
+    served,
+    oracle,
+    idsOf,
+    idsFor: (coordinate) => {
+      const [parent = '', field = ''] = coordinate.split('.');
+      const type = served.schema.getType(parent);
+      const of =
+        type && 'getFields' in type ? getNamedType(type.getFields()[field]?.type) : undefined;
+      if (!of || !isCompositeType(of)) return [];
+      return objectTypesOf(served.schema, of).flatMap(({ name: member }) => ids.get(member) ?? []);
+    },
+    scalar,
+  };
+}
+
+/** Three pages. */
+const PERSONS = 137;
+
+const SETTINGS = {
+  schemaPath: 'upstream.graphql',
+  mutations: 'off',
+  connectionMax: 500,
+  drainMaxItems: 100_000,
+  totalCountSeconds: 300,
+} as const;
+
+function usualScalar(name: string, g: GeneratorValue): unknown {
+  switch (name) {
+    case 'Int':
+      return g(fc.integer, { min: 1, max: 70 });
+    case 'Boolean':
+      return g(fc.boolean);
+    default:
+      return g(fc.constantFrom, 'a', 'er', 'engineer', '', '7', 'é"\\');
+  }
+}
