@@ -1,5 +1,12 @@
 import { astFromArg, astFromType } from '@graphql-tools/utils';
-import { getNullableType, GraphQLList, isNonNullType, print, type GraphQLSchema } from 'graphql';
+import {
+  getNullableType,
+  GraphQLList,
+  isNonNullType,
+  Kind,
+  print,
+  type GraphQLSchema,
+} from 'graphql';
 import { WALK_AGAIN_AFTER_MS } from '../paging/look-up.ts';
 import { type Adapter, type DerivedField, type DerivedKind, type Entity } from './derived.ts';
 
@@ -77,7 +84,7 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     """Start after this record: ${connection ? `a cursor of \`${connection.field}\`, or ` : ''}the \`resumeAfter\` of an error."""
     ${all!.after}: String
     ${filtersOf(adapter, schema)}
-  ): ${print(astFromType(new GraphQLList(adapter.recordType)))}`;
+  ): ${print(astFromType(new GraphQLList(adapter.recordType)))}${deprecationOf(adapter)}`;
     },
   },
   connection: {
@@ -104,7 +111,7 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     """End before the edge with this cursor. Far from the start of the list this costs as much as \`totalCount\`."""
     ${before}: String
     ${filtersOf(adapter, schema)}
-  ): ${type}`;
+  ): ${type}${deprecationOf(adapter)}`;
     },
     types: ({ adapter }, { pageInfo, counted, totalCountSeconds }) => {
       const { type } = adapter.connection!;
@@ -198,6 +205,12 @@ function sdlOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlSc
 
 function typesOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlScope) {
   return KINDS[field.kind].types?.(field, scope);
+}
+
+/** What is derived from a deprecated list is deprecated for the same reason. */
+function deprecationOf({ field: { deprecationReason } }: Adapter): string {
+  if (deprecationReason === null || deprecationReason === undefined) return '';
+  return ` @deprecated(reason: ${print({ kind: Kind.STRING, value: deprecationReason })})`;
 }
 
 function costOf(adapter: Adapter): string {

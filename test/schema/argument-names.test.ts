@@ -166,8 +166,14 @@ test('schema explain says which argument it takes, what is renamed, and why a li
   const RECRUITING_SCHEMA = join(folder.path, 'upstream.graphql');
   const more = `
     several(first: Int, afterThis: String, cursor: String): SourcePage!
-    none(first: Int, afterCursor: String!): SourcePage!`;
-  writeFileSync(RECRUITING_SCHEMA, SDL.replace('type Query {', `type Query { ${more}`));
+    none(first: Int, afterCursor: String!): SourcePage!
+    keyed(first: Int, after: Key): SourcePage!
+    counted(first: Int, after: String): CountedPage!`;
+  const types = `
+    scalar Key
+    type CountedPage { items: [Source!]! pageInfo: CountedInfo! }
+    type CountedInfo { hasNextPage: Boolean! endCursor: Int }`;
+  writeFileSync(RECRUITING_SCHEMA, SDL.replace('type Query {', `${types} type Query { ${more}`));
   const { stdout } = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA });
   expect(stdout).toContain(`Query.sources
   all         allSources
@@ -178,6 +184,12 @@ test('schema explain says which argument it takes, what is renamed, and why a li
   expect(stdout).toContain('changedConnection(after) is called connectionAfter');
   expect(stdout).toMatch(/Query\.several\n {2}omitted .* afterThis, cursor may be the one for/);
   expect(stdout).toMatch(/Query\.none\n {2}omitted .* no argument after: String, nor one of/);
+  expect(stdout).toMatch(
+    /Query\.keyed\n {2}omitted .* argument after has the type Key, and only cursors of type String or ID/,
+  );
+  expect(stdout).toMatch(
+    /Query\.counted\n {2}omitted .*CountedInfo\.endCursor has the type Int, and only cursors of type String/,
+  );
 });
 
 test('adapters.json says which argument has the cursor where several may be the one, in the words of schema explain', async () => {

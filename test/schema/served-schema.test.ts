@@ -174,3 +174,16 @@ async function serve(sandbox: Parameters<typeof startGatewayOverSandbox>[0], sna
   const { data } = await gateway.ask<IntrospectionQuery>(query);
   return { schema: buildClientSchema(data), logged: [...gateway.logged] };
 }
+
+test('what is derived from a deprecated list is deprecated for the same reason', async () => {
+  const sdl = documentedSdl.replace(
+    /\): PersonPage!/,
+    '): PersonPage! @deprecated(reason: "Use \\"people\\".")',
+  );
+  const { schema } = await serve({ schema: buildSchema(sdl) }, sdl);
+  const fields = schema.getQueryType()!.getFields();
+  const reasons = ['persons', 'allPersons', 'personsConnection'].map(
+    (name) => fields[name]!.deprecationReason,
+  );
+  expect(reasons).toEqual(Array.from({ length: 3 }, () => 'Use "people".'));
+});

@@ -16,10 +16,9 @@ import {
   isRequiredArgument,
   type GraphQLCompositeType,
   type GraphQLField,
-  GraphQLFloat,
+  GraphQLID,
   GraphQLInt,
   isCompositeType,
-  isScalarType,
   type GraphQLArgument,
   type GraphQLInputType,
 } from 'graphql';
@@ -375,6 +374,9 @@ function cursorArgument(
     ({ name, type }) =>
       type === GraphQLString && /after|cursor/i.test(name) && !/before/i.test(name),
   );
+  if (!candidate && after) {
+    return `its argument after has the type ${String(after.type)}, and only ${CURSORS} can be passed on`;
+  }
   if (!candidate) return 'it has no argument after: String, nor one of another name for a cursor';
   if (others.length === 0) return candidate;
   const names = [candidate, ...others].map(({ name }) => name).join(', ');
@@ -391,15 +393,17 @@ function missingOfPageInfo(page: GraphQLObjectType): string | undefined {
   if (!hasNextPage || getNullableType(hasNextPage.type) !== GraphQLBoolean) {
     return `${pageInfo.name} has no hasNextPage: Boolean`;
   }
-  if (!endCursor || !isLeafType(getNullableType(endCursor.type))) {
-    return `${pageInfo.name} has no endCursor`;
+  if (!endCursor) return `${pageInfo.name} has no endCursor`;
+  if (!isCursorType(endCursor.type)) {
+    return `${pageInfo.name}.endCursor has the type ${String(endCursor.type)}, and only ${CURSORS} can be passed on`;
   }
   return undefined;
 }
 
-function isCursorType(type: GraphQLInputType): boolean {
+/** A custom scalar may be a number or an object in JSON. */
+function isCursorType(type: GraphQLInputType | GraphQLOutputType): boolean {
   const named = getNullableType(type);
-  return isScalarType(named) && !NO_CURSORS.has(named.name);
+  return named === GraphQLString || named === GraphQLID;
 }
 
-const NO_CURSORS = new Set([GraphQLInt.name, GraphQLFloat.name, GraphQLBoolean.name]);
+const CURSORS = 'cursors of type String or ID';
