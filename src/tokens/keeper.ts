@@ -156,11 +156,12 @@ class Keeper implements TokenKeeper {
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
     if (!state) throw fatalError('missing', null);
-    if (refused.generation !== state.generation) {
-      this.#acceptance.isRefused(refused);
-      return tokenOf(state);
-    }
-    if (this.#isYoung(state)) return this.#whileYoung(state, replays);
+    const isOlder = refused.generation !== state.generation;
+    if (isOlder) this.#acceptance.isRefused(refused);
+    // The newest one was refused a moment ago if this request was sent with an older one after it.
+    if (this.#isYoung(state) && !(isOlder && replays === 0))
+      return this.#whileYoung(state, replays);
+    if (isOlder) return tokenOf(state);
     // The error of a set that is lost or moved, whatever the detail is.
     this.#holder.usable();
     // After an exchange without an answer, any refusal may mean that the service has processed it.

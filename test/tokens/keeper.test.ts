@@ -129,16 +129,19 @@ test('a token that is refused as expired and was never accepted is renewed after
   expect(world.sent).toHaveLength(2);
 });
 
-test.each([
-  ['that was accepted before', true],
-  ['that was never accepted', false],
+test.each<[which: string, isAccepted: boolean, first: number]>([
+  ['that was accepted before', true, 2],
+  ['that was never accepted', false, 2],
+  ['to a caller with an older one', false, 1],
 ])(
-  'a request is sent again at most three times within 3 s while a new access token %s is refused',
-  async (_which, isAccepted) => {
+  'a request is sent again three times, between 1.5 and 3 s after it, while a new access token is refused: one %s',
+  async (_which, isAccepted, first) => {
     const world = worldOf();
-    await world.put(() => ({ next: exchanged(), result: undefined }));
+    const second = exchanged();
+    const newest = saveOf(second, '3')(second, NOON).result;
+    await world.put(() => ({ next: first === 1 ? newest : second, result: undefined }));
     const keeper = await world.start();
-    let token: AccessToken | undefined = await keeper.token();
+    let token: AccessToken | undefined = { value: '', generation: first };
     if (isAccepted) keeper.accepted(token);
     const replays: number[] = [];
     const request = async () => {
@@ -152,6 +155,7 @@ test.each([
     await world.time.pass(MINUTE);
     await ended;
     expect(replays).toHaveLength(3);
+    expect(replays.at(-1)).toBeGreaterThan(1_500);
     expect(replays.at(-1)).toBeLessThan(3_000);
     expect(world.sent).toEqual([]);
   },
