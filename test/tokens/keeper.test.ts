@@ -130,11 +130,11 @@ test('a token that is refused as expired and was never accepted is renewed after
 });
 
 test.each<[which: string, isAccepted: boolean, first: number]>([
-  ['that was accepted before', true, 2],
-  ['that was never accepted', false, 2],
-  ['to a caller with an older one', false, 1],
+  ['the token was accepted before', true, 2],
+  ['the token was never accepted', false, 2],
+  ['the request was sent with an older token first', false, 1],
 ])(
-  'a request is sent again three times, between 1.5 and 3 s after it, while a new access token is refused: one %s',
+  'a request is sent again three times, the last time after 1.5 to 3 s, while a new access token is refused: %s',
   async (_which, isAccepted, first) => {
     const world = worldOf();
     const second = exchanged();
