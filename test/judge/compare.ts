@@ -14,7 +14,9 @@ export function difference(left: Answer, right: Answer): Difference | undefined 
   if (leftText === rightText) return undefined;
   const kind = differsInPlacesOnly(left, right)
     ? ERROR_PLACES
-    : [...dataKinds(a.data, b.data), ...errorKinds(a.errors, b.errors)].join('; ');
+    : differsInPagesOnly(left, right)
+      ? FAILED_PAGES
+      : [...dataKinds(a.data, b.data), ...errorKinds(a.errors, b.errors)].join('; ');
   return { kind: kind || 'the order of keys', left: leftText, right: rightText };
 }
 
@@ -35,6 +37,28 @@ function differsInPlacesOnly(left: Answer, right: Answer): boolean {
   }
   return JSON.stringify(data[0]) === JSON.stringify(data[1]);
 }
+
+/**
+ * The kind of a difference in which one side has no page, since one of its records fails, and the other has those of its
+ * records that do not fail or that nobody asked for.
+ */
+export const FAILED_PAGES = 'failed pages';
+
+function differsInPagesOnly(left: Answer, right: Answer): boolean {
+  const failed = (left.errors ?? []).filter(({ message }) => FAILING_RECORD.test(message));
+  const [a, b] = [left, right].map((answer) => {
+    const data = structuredClone(withoutCursors(answer.data));
+    for (const { path = [] } of failed) clear(data, path);
+    const errors = (answer.errors ?? []).filter(
+      (error) => !failed.some(({ path = [] }) => isBelow(error.path ?? [], path)),
+    );
+    return JSON.stringify(comparable({ data, errors }));
+  });
+  return failed.length > 0 && a === b;
+}
+
+/** Of the field of the judge's services that fails and must not be null. */
+const FAILING_RECORD = /^No rank for/;
 
 /** Whether one of two paths leads to a part of the other's value. */
 function isBelow(a: readonly unknown[], b: readonly unknown[]): boolean {

@@ -1,5 +1,5 @@
 import { Kind, parse, visit } from 'graphql';
-import { ERROR_PLACES } from './compare.ts';
+import { ERROR_PLACES, FAILED_PAGES } from './compare.ts';
 import type { Operation } from './operation.ts';
 
 /** A kind of difference that design.md explains. */
@@ -17,9 +17,9 @@ const RULES: readonly Rule[] = [
     applies: (_, operation) => hasNullCondition(operation),
   },
   {
-    name: 'error places',
+    name: 'failing records',
     line: 'Not promised any more: records that fail inside a page getting requests of their own',
-    applies: (kind) => kind === ERROR_PLACES,
+    applies: (kind) => kind === ERROR_PLACES || kind === FAILED_PAGES,
   },
 ];
 

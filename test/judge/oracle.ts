@@ -9,7 +9,6 @@ import {
   Kind,
   parse,
   printSchema,
-  type ExecutionResult,
   type GraphQLField,
   type GraphQLFieldResolver,
   type GraphQLResolveInfo,
@@ -61,15 +60,7 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
   ((schema.getType('_Entity') as { resolveType?: unknown } | undefined) ?? {}).resolveType =
     servedName;
   return {
-    ask: async ({ query, variables }) => {
-      const result = await execute({
-        schema,
-        document: parse(query),
-        variableValues: variables,
-        rootValue: {},
-      });
-      return JSON.parse(JSON.stringify(result)) as Answer & ExecutionResult;
-    },
+    ask: (operation) => executeOver(schema, operation),
     idsOf: async (name) => {
       const adapter = served.adapters.find(
         ({ nodeType, filters }) =>
@@ -274,6 +265,15 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
     if (!isObjectType(of)) throw new TypeError(`${type} is no object type.`);
     return of.getFields()[name]!;
   }
+}
+
+/** Asks a service directly, without a network. */
+export async function executeOver(
+  schema: GraphQLSchema,
+  { query, variables: variableValues }: Operation,
+): Promise<Answer> {
+  const result = await execute({ schema, document: parse(query), variableValues });
+  return JSON.parse(JSON.stringify(result)) as Answer;
 }
 
 /** A cursor is the number of records up to its own. */

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import type { Ask } from './cursors.ts';
 import { judge, newJudgement, type Found } from './judge.ts';
 import { startProduct } from './product.ts';
-import { openWorlds } from './world.ts';
+import { openPublishedWorlds, openWorlds } from './world.ts';
 
 const { values } = parseArgs({
   options: {
@@ -13,13 +13,15 @@ const { values } = parseArgs({
     product: { type: 'string', default: process.cwd() },
     /** The folder of a product to compare it with. */
     old: { type: 'string' },
+    /** Only the world of this name. */
     world: { type: 'string' },
+    /** Also those of published schemas, whose packages are in `bench/node_modules`. */
+    published: { type: 'boolean', default: false },
   },
 });
 
-const worlds = (await openWorlds()).filter(
-  ({ name }) => values.world === undefined || name === values.world,
-);
+const all = [...(await openWorlds()), ...(values.published ? openPublishedWorlds() : [])];
+const worlds = all.filter(({ name }) => values.world === undefined || name === values.world);
 const operations = Math.ceil(Number(values.operations) / worlds.length);
 const judgement = newJudgement();
 for (const world of worlds) {
@@ -39,10 +41,10 @@ print(
 );
 for (const [feature, count] of [...features].toSorted(([, a], [, b]) => a - b))
   print(`${count}\t${feature}`);
-const all = [...differences.values()].toSorted((a, b) => b.count - a.count);
-for (const found of all) print(described(found));
-const unexplained = all.filter(({ rule }) => rule === undefined);
-print(`${all.length} kinds of differences, ${unexplained.length} unexplained`);
+const found = [...differences.values()].toSorted((a, b) => b.count - a.count);
+for (const each of found) print(described(each));
+const unexplained = found.filter(({ rule }) => rule === undefined);
+print(`${found.length} kinds of differences, ${unexplained.length} unexplained`);
 process.exitCode = unexplained.length > 0 ? 1 : 0;
 
 function described({ kind, between, world, count, operation, rule, left, right }: Found): string {

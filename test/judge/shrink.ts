@@ -34,7 +34,7 @@ export async function shrink(
   return smallest;
 }
 
-const MOST_TRIES = 400;
+const MOST_TRIES = 1_500;
 
 function isValid(schema: GraphQLSchema, query: string): boolean {
   try {
