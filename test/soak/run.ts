@@ -6,7 +6,7 @@
  */
 import { fork, type ChildProcess, type ForkOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -34,8 +34,10 @@ const MEMORY = ['--max-old-space-size=512', '--max-semi-space-size=8'];
 const FLOOD: FloodSizes = { invalid: 1_000, large: 80, pipelined: 1_000, stalled: 1_000 };
 /** The time in which 99 of 100 probes have to be answered, ms; the others may wait for the machine. */
 const HEALTH_MS = 150;
-/** Of the processes that stand for other machines: the gateway does not share its CPU with callers and the service. */
+/** Priority of the processes that stand for other machines: the gateway does not share its CPU with them. */
 const OTHER_MACHINES = 15;
+/** Priority of the sessions of the gateway and of the probes, which only root may give. */
+const OWN_CPU = -15;
 
 const folder = mkdtempSync(join(tmpdir(), 'recruiting-soak-'));
 const children: ChildProcess[] = [];
@@ -54,6 +56,7 @@ async function soak(): Promise<number> {
   const [{ url, tokenLink }] = (await once(upstream, 'message')) as [Record<string, string>];
   const store = join(folder, 'tokens.db');
   const gateway = start('../../src/main.ts', {
+    detached: true,
     execArgv: [...MEMORY, '--import', pathOf('reports.ts')],
     env: {
       RECRUITING_URL: url!,
@@ -82,9 +85,10 @@ async function soak(): Promise<number> {
   while (!(origin = originIn(printed))) await pass(20);
 
   const load = startMixedLoad(origin, CALLERS);
-  const probing = start('health-process.ts');
+  const probing = start('health-process.ts', { detached: true });
   const flooding = start('flood-process.ts');
   for (const pid of [process.pid, upstream.pid, flooding.pid]) setPriority(pid!, OTHER_MACHINES);
+  for (const { pid } of [gateway, probing]) preferSession(pid!);
   const flooded: Outcomes = new Map();
   const flood = async (order: FloodOrder) => {
     const reply = once(flooding, 'message');
@@ -203,11 +207,29 @@ async function soak(): Promise<number> {
 
 function start(
   file: string,
-  options: Pick<ForkOptions, 'execArgv' | 'env'> = { env: {} },
+  options: Pick<ForkOptions, 'detached' | 'execArgv' | 'env'> = {},
 ): ChildProcess {
-  const child = fork(pathOf(file), [], { ...options, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+  const child = fork(pathOf(file), [], {
+    env: {},
+    ...options,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
   children.push(child);
   return child;
+}
+
+/**
+ * Prefers the session of a detached process to all others. Linux divides the CPUs among sessions first (`autogroup` in
+ * sched(7)), and the priority of a process counts only within its session. Without the right to prefer it, or on
+ * another system, the session has an equal share.
+ */
+function preferSession(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(OWN_CPU));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT' && code !== 'EPERM' && code !== 'EACCES') throw error;
+  }
 }
 
 /** The address at which the gateway that printed this listens. */
