@@ -151,8 +151,12 @@ function recordIn<R>(
     return { read: read.slice(0, at + 1), offset: expected };
   if (id === null) return undefined;
   const holder = read.findIndex(({ ids }) => ids.includes(id));
-  if (holder < 0) return undefined;
-  return { read: read.slice(0, holder + 1), offset: read[holder]!.ids.indexOf(id) };
+  if (holder >= 0) {
+    return { read: read.slice(0, holder + 1), offset: read[holder]!.ids.indexOf(id) };
+  }
+  // A record that fails in this selection has no id.
+  const isUnidentified = at < read.length && read[at]!.ids[expected] === null;
+  return isUnidentified ? { read: read.slice(0, at + 1), offset: expected } : undefined;
 }
 
 /**

@@ -55,6 +55,13 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
     '{ activeCandidatesConnection { nodes { id } pageInfo { hasNextPage } } }',
   ],
   [
+    'a connection without edges asks nothing of its records',
+    'rich',
+    `{ vacancies(first: 2) { items {
+      candidatesConnection(first: 0) { edges { node { comments(after: "nowhere") { __typename } } } }
+    } } }`,
+  ],
+  [
     'a record of a list that fails in this selection is an error in the words of the service',
     'rich',
     '{ candidate(id: "113") { comments(after: "nowhere") { __typename } } }',

@@ -24,18 +24,23 @@ export function difference(left: Answer, right: Answer): Difference | undefined 
 export const ERROR_PLACES = 'error places';
 
 function differsInPlacesOnly(left: Answer, right: Answer): boolean {
-  if (left.errors?.length !== right.errors?.length) return false;
   const data = [left.data, right.data].map((each) => structuredClone(withoutCursors(each)));
-  const others = [...(right.errors ?? [])];
-  for (const error of left.errors ?? []) {
-    const [words, path = []] = [wordsOf(error), error.path];
-    const twin = others.find((each) => wordsOf(each) === words && isBelow(path, each.path ?? []));
-    if (!twin) return false;
-    others.splice(others.indexOf(twin), 1);
-    const upper = path.length < (twin.path?.length ?? 0) ? path : (twin.path ?? []);
-    for (const each of data) clear(each, upper);
-  }
-  return JSON.stringify(data[0]) === JSON.stringify(data[1]);
+  const matches = (these: Answer, others: Answer) =>
+    (these.errors ?? []).every((error) => {
+      const { path = [] } = error;
+      const twin = others.errors?.find(
+        (each) => wordsOf(each) === wordsOf(error) && isBelow(path, each.path ?? []),
+      );
+      if (!twin) return false;
+      const upper = path.length < (twin.path?.length ?? 0) ? path : (twin.path ?? []);
+      for (const each of data) clear(each, upper);
+      return true;
+    });
+  return (
+    matches(left, right) &&
+    matches(right, left) &&
+    JSON.stringify(data[0]) === JSON.stringify(data[1])
+  );
 }
 
 /**

@@ -14,12 +14,23 @@ const RULES: readonly Rule[] = [
   {
     name: 'null conditions',
     line: 'Not promised any more: conditions that are null (the operation is refused)',
-    applies: (_, operation) => hasNullCondition(operation),
+    applies: (kind, operation) =>
+      kind.includes('+ (of the gateway) (BAD_USER_INPUT)') && hasNullCondition(operation),
   },
   {
     name: 'failing records',
     line: 'Not promised any more: records that fail inside a page getting requests of their own',
     applies: (kind) => kind === ERROR_PLACES || kind === FAILED_PAGES,
+  },
+  {
+    name: 'a list of which nothing is selected',
+    line: 'Only what is selected is fetched (paging.md)',
+    applies: (kind) => kind === 'object for null; - You may not see the managers. (FORBIDDEN)',
+  },
+  {
+    name: 'a fault of the old product: entities of which nothing is selected',
+    line: 'Promises that are kept, 4: `person(id)` where the service has none, `_entities`',
+    applies: (kind) => kind.includes('- Syntax Error') && !kind.includes('+ '),
   },
 ];
 

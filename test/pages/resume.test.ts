@@ -123,3 +123,20 @@ test('a record without an id has only its page in front of it', async () => {
   expect(codeOf(error)).toBe('BAD_USER_INPUT');
   expect((error as Error).message).toMatch(/has no id/);
 });
+
+test.each(KINDS)(
+  'a cursor of a record that fails in another selection resumes exactly there, with cursors by %s',
+  async (kind) => {
+    const { read, paged } = worldOf(100, { kind });
+    const { cursors } = await read({ first: 50 });
+    const fetchPage: typeof paged.fetchPage = async (after, first) => {
+      const page = await paged.fetchPage(after, first);
+      return { ...page, ids: page.ids.map((id) => (id === '10' ? null : id)) };
+    };
+    const { edges } = await readConnection(
+      { ...paged, fetchPage },
+      { first: 2, after: cursors[10]! },
+    );
+    expect(edges.map(({ record }) => record)).toEqual([11, 12]);
+  },
+);
