@@ -3,6 +3,41 @@ import type { Answer } from './cursors.ts';
 import type { Operation } from './operation.ts';
 import type { World } from './world.ts';
 
+export const FEATURES = [
+  'all',
+  'connection',
+  'record',
+  'entities',
+  'service field',
+  'nested all',
+  'nested connection',
+  'a list in a list',
+  'totalCount',
+  'last',
+  'cursor as after',
+  'cursor as before',
+  '__typename',
+  'renamed type',
+  'alias',
+  'alias like another field',
+  'the same key twice',
+  'inline fragment',
+  'inline fragment without a type',
+  'named fragment',
+  'fragment used twice',
+  'fragment on an interface or union',
+  'variable',
+  'variable with a default',
+  'null',
+  '@skip with a literal',
+  '@skip with a variable',
+  '@include with a literal',
+  '@include with a variable',
+  'planted error',
+  'error in a list',
+  'error member of a result',
+] as const;
+
 /** What an operation has of the language and of the served schema. */
 export function featuresOf(
   { served }: World,

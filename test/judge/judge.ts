@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { parse, validate } from 'graphql';
 import { difference, isRefused, type Difference } from './compare.ts';
 import { withCursors, type Answer, type Ask } from './cursors.ts';
-import { featuresOf } from './features.ts';
+import { FEATURES, featuresOf } from './features.ts';
 import { randomOperation, type Operation } from './operation.ts';
 import { explanationOf } from './explained.ts';
 import { shrink } from './shrink.ts';
@@ -28,7 +28,7 @@ export interface Found extends Difference {
 export function newJudgement(): Judgement {
   return {
     counts: { all: 0, data: 0, noData: 0, refused: 0 },
-    features: new Map(),
+    features: new Map(FEATURES.map((feature) => [feature, 0])),
     differences: new Map(),
   };
 }

@@ -5,6 +5,17 @@ import { judge, newJudgement, type Found } from './judge.ts';
 import { startProduct } from './product.ts';
 import { openPublishedWorlds, openWorlds } from './world.ts';
 
+/** How often each feature occurs in so many operations, at least. */
+const LEAST = 50;
+const WHOLE = 20_000;
+
+/**
+ * Judges a product with random operations:
+ *
+ *     node test/judge/run.ts --operations 20000 --seed 1 --old ../old-product
+ *
+ * Exits 1 if there is a difference that nothing explains, or if the operations prove too little.
+ */
 const { values } = parseArgs({
   options: {
     operations: { type: 'string', default: '1000' },
@@ -45,7 +56,11 @@ const found = [...differences.values()].toSorted((a, b) => b.count - a.count);
 for (const each of found) print(described(each));
 const unexplained = found.filter(({ rule }) => rule === undefined);
 print(`${found.length} kinds of differences, ${unexplained.length} unexplained`);
-process.exitCode = unexplained.length > 0 ? 1 : 0;
+const rare = [...features].filter(([, count]) => count < (LEAST * counts.all) / WHOLE);
+for (const [feature] of rare) print(`too rare: ${feature}`);
+const isEnough = counts.data >= 0.8 * counts.all;
+if (!isEnough) print('too few operations gave data');
+process.exitCode = unexplained.length + rare.length > 0 || !isEnough ? 1 : 0;
 
 function described({ kind, between, world, count, operation, rule, left, right }: Found): string {
   return [
