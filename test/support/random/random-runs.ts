@@ -8,7 +8,7 @@ const isUsual = RANDOM_RUNS === undefined && RANDOM_SEED === undefined;
 /** The seed of all random tests. RANDOM_SEED sets another one. */
 export const SEED = Number(RANDOM_SEED ?? 71);
 
-/** The part of `most` that the suite runs: `npm run test:nightly` runs all. */
+/** The part of `most` that the suite runs: `RANDOM_RUNS=100% npm test` runs all. */
 const PART = 0.15;
 
 /** How many random runs a test makes. RANDOM_RUNS sets another part of `most`, such as `10%`. */
