@@ -1,11 +1,15 @@
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { executeWith } from './answers/answer-reader.ts';
-import { createAnswerBudget } from './memory/answer-budget.ts';
+import type { Additions } from './additions/additions.ts';
+import { delegateTo } from './additions/delegate.ts';
+import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, withFieldScopes, type Config } from './config.ts';
+import { Engine } from './engine/engine.ts';
+import { AnswerMemory } from './engine/memory.ts';
+import type { Plan } from './engine/plan.ts';
 import { createAdmission } from './http/auth/admission.ts';
-import { createDelivery } from './http/delivery.ts';
+import { createAnswers } from './http/answers.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
@@ -13,20 +17,15 @@ import { createHandler } from './http/handler.ts';
 import { holdRequests } from './http/exchange.ts';
 import { createOperationStages } from './http/operation.ts';
 import { createOrigin, createPaths } from './http/addresses.ts';
-import { pipeline } from './http/pipeline.ts';
+import { lanes } from './http/lanes.ts';
+import { inProcess } from './library/in-process.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
-import { createCallerBudgets } from './paging/page-budget.ts';
-import { createPlansExecutor, inProcess, type PlansExecutorParts } from './plans/executor.ts';
-import { createPlanner, scopedPlan, type ScopedDocument } from './plans/planner.ts';
+import { CallerBudgets } from './paging/page-budget.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { RequestMemory } from './memory/byte-limit.ts';
-import type { Additions } from './stitching/additions.ts';
-import { delegations } from './stitching/delegations.ts';
-import { stitchedPlan } from './stitching/stitched-plan.ts';
-import { withAdditions, type ServedWithAdditions } from './stitching/with-additions.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { NO_EMERGENCY, type Emergency } from './tokens/emergency.ts';
 import { createTokenKeeper, type TokenKeeper } from './tokens/keeper.ts';
@@ -76,8 +75,8 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
  * Connects the parts of the gateway; no other file does. The list of stages below is the path of a request: read it
- * from top to bottom. In the last stage, `delivery`, an operation is answered by its plan (`plans`, over `answers` and
- * `paging`), which sends requests to the service (`upstream`) with an access token (`tokens`).
+ * from top to bottom. In the end, `answers`, an operation is answered by its plan (`engine`, over `pages`), which sends
+ * requests to the service (`upstream`) with an access token (`tokens`).
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
@@ -85,8 +84,8 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const { config, clock, log } = parts;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
-  // Parts that may throw are created first, so that nothing is running when one of them throws. They use `planner`,
-  // `tokens`, `upstream` and `plans`, which are declared below, only once all of these exist.
+  // Parts that may throw are created first, so that nothing is running when one of them throws. They use `delegated`,
+  // `tokens` and `upstream`, which are declared below, only once all of these exist.
   const send: SendToService = (request, sender) => upstream.send(request, sender);
   const served =
     parts.served ??
@@ -95,30 +94,25 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       executor: graphqlToolsExecutor(send),
       hasAdditions: parts.additions !== undefined,
     });
-  const added = withAdditions(served, parts.additions, {
-    executor: delegations(served.schema, (request) => plans.delegate(request)),
-    callerOf: (context) => planner.callWith(context)?.origin.caller,
-  });
+  const added = withAdditions(served, parts.additions, (request) => delegateTo(delegated)(request));
   /** The schema that callers see. */
   const offered = added ?? served;
-  const budget = createAnswerBudget(config.answerBytes, clock);
   const memory = new RequestMemory(config.requestBytes);
-  const callers = createCallerBudgets(config.pagesPerMinute, clock);
-  const reading = telemetry.reading({
-    drains: () => planner.drainLoad,
-    answers: () => budget.load,
-    requestBytes: () => memory.bytes,
-  });
-  const planner = createPlanner({
+  const answerMemory = new AnswerMemory(config.answerBytes);
+  const engine = new Engine({
     ...config,
-    fieldScopes: 'reject',
     served,
     offered,
-    callers,
-    execute: executeWith(send, reading.answerRead),
-    telemetry: reading,
-    budget,
-    drains: { ...config, clock, tokenSet: () => tokens?.set },
+    callers: new CallerBudgets(config.pagesPerMinute, clock),
+    send,
+    memory: answerMemory,
+    clock,
+    tokenSet: () => tokens?.set,
+    telemetry: telemetry.reading({
+      drains: () => engine.drainLoad,
+      answerBytes: () => answerMemory.bytes,
+      requestBytes: () => memory.bytes,
+    }),
   });
   const auth = withFieldScopes(config.auth, offered.scopes.names);
   const admission = await createAdmission(auth, { proxyFor, clock, log });
@@ -156,52 +150,38 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   });
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
   const maxBytes = added ? operationBytes / 2 : operationBytes;
-  const planStitched = (
-    additions: ServedWithAdditions,
-    document: ScopedDocument,
-    grown: (bytes: number) => void,
-  ) =>
-    scopedPlan(document, {
-      onMissing: 'reject',
-      removesFields: false,
-      compile: (planned) => stitchedPlan(additions, planner.admit, planned, grown),
-    });
-  // Operations of callers, and of the program around the gateway.
-  const operations = createOperations({
-    ...config,
+  /** Operations of callers, and of the program around the gateway. */
+  const offeredParts = {
     schema: offered.schema,
-    maxBytes,
-    scopedUses: scopedUsesIn(offered.schema, offered.scopes),
-    compile: (document, grown) =>
-      added?.touches(document)
-        ? planStitched(added, document, grown)
-        : planner.plan(document, grown),
-  });
-  // Operations that added fields delegate to the served schema: their size depends on the operation that delegates.
-  const delegated = createOperations({
-    maxDepth,
-    maxAliases,
-    maxTokens: Infinity,
-    introspection,
-    schema: served.schema,
-    maxBytes,
-    scopedUses: scopedUsesIn(served.schema, served.scopes),
-    compile: planner.plan,
-  });
-  const executing: Omit<PlansExecutorParts, 'schema' | 'find'> = {
-    planner,
-    memory,
-    mask: (error, call) => errors.mask(error, call?.cause ?? { requestId: '' }),
+    operations: createOperations<Plan>({
+      ...config,
+      schema: offered.schema,
+      maxBytes,
+      scopedUses: scopedUsesIn(offered.schema, offered.scopes),
+      compile: (planned) =>
+        added?.touches(planned)
+          ? added.plan(planned)
+          : engine.plan(planned.document, planned.operation),
+    }),
   };
-  const plans = createPlansExecutor({
-    ...executing,
+  /** Operations that added fields delegate to the served schema: their size depends on the one that delegates. */
+  const delegated = {
     schema: served.schema,
-    find: delegated.findDocument,
-  });
+    operations: createOperations<Plan>({
+      maxDepth,
+      maxAliases,
+      maxTokens: Infinity,
+      introspection,
+      allowsReservedNames: true,
+      schema: served.schema,
+      maxBytes,
+      scopedUses: scopedUsesIn(served.schema, served.scopes),
+      compile: ({ document, operation: of }) => engine.plan(document, of),
+    }),
+  };
   const operation = createOperationStages({
     ...config,
-    operations,
-    schema: offered.schema,
+    ...offeredParts,
     memory,
     trusted,
     isRouter: admission.isRouter,
@@ -213,7 +193,8 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     telemetry: telemetry.requests(),
     clock,
     // The order matters for security: a stage may rely on those above it.
-    plugins: pipeline({
+    plugins: lanes({
+      schema: offered.schema,
       admit: [
         // Before every stage that replies: a page of a listed origin may read all answers.
         origin.corsHeaders,
@@ -224,14 +205,14 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
         paths.readiness,
         origin.knownHosts,
         graphiql.fromRoot,
-        paths.graphqlOnly,
         // Before authentication: browsers send preflights, and open pages, without a credential.
         origin.preflights,
         graphiql.page,
-        // Before any of the body is read.
+        // Before plugins, which may reply under other paths, and before any of the body is read.
         admission.authenticate,
-        origin.crossSite,
       ],
+      plugins: parts.plugins ?? [],
+      enter: [paths.graphqlOnly, origin.crossSite, operation.knownMethod],
       read: [operation.readParams, operation.trustedDocuments, operation.checkParams],
       parse: [operation.find],
       validate: [
@@ -243,14 +224,10 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
         // After validation: it reads the types of fields.
         operation.enforceFieldScopes,
       ],
-      // Inside the stages of the gateway: they see only admitted requests.
-      plugins: parts.plugins ?? [],
       prepare: [operation.coerceVariables, origin.findBudgetOwner],
-      delivery: createDelivery({ planner, mask: errors.mask }),
-      warn: (message) => log.warn(message),
-      schema: offered.schema,
-      memory,
+      answers: createAnswers({ engine, mask: errors.mask }),
       errors,
+      warn: (message) => log.warn(message),
     }),
   });
 
@@ -258,10 +235,11 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     /** Answers requests, as the handler of a Node server or as a `fetch`. */
     handler,
     /** Executes operations on the schema that callers see, for the program around the gateway. */
-    executor: inProcess(
-      createPlansExecutor({ ...executing, schema: offered.schema, find: operations.findDocument }),
-      planner,
-    ),
+    executor: inProcess({
+      ...offeredParts,
+      engine,
+      mask: (error) => errors.mask(error, { requestId: '' }),
+    }),
     served: offered,
     metrics: telemetry.metrics,
     /** Makes `/ready` reply 503 from now on. Everything else continues. */
@@ -271,7 +249,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     /** Ends all upstream requests, after the newest token pair is safe and pages are reported. */
     close: async () => {
       await tokens.close();
-      planner.close();
+      engine.close();
       await upstream.close();
       await handler.dispose();
     },

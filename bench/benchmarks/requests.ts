@@ -1,13 +1,13 @@
 import { systemClock } from '../../src/clock.ts';
-import { readConnection, type ConnectionArguments } from '../../src/pages/connection.ts';
-import { walkList, type PagedList } from '../../src/pages/list-walk.ts';
-import { LookUps } from '../../src/pages/look-up.ts';
-import { Pace } from '../../src/pages/pace.ts';
-import { CallerBudgets, PageBudget } from '../../src/pages/page-budget.ts';
-import { PageIndexes } from '../../src/pages/page-index.ts';
-import { PageSize } from '../../src/pages/page-size.ts';
-import { Totals } from '../../src/pages/totals.ts';
-import { WalkSlots } from '../../src/pages/walk-slots.ts';
+import { readConnection, type ConnectionArguments } from '../../src/paging/connection.ts';
+import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
+import { LookUps } from '../../src/paging/look-up.ts';
+import { Pace } from '../../src/paging/pace.ts';
+import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
+import { PageIndexes } from '../../src/paging/page-index.ts';
+import { PageSize } from '../../src/paging/page-size.ts';
+import { Totals } from '../../src/paging/totals.ts';
+import { WalkSlots } from '../../src/paging/walk-slots.ts';
 import type { Benchmark, Row } from '../report.ts';
 
 /*

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { walkList, type PagedList } from '../../src/pages/list-walk.ts';
-import { Pace } from '../../src/pages/pace.ts';
-import type { FetchPage } from '../../src/pages/page.ts';
-import { PageIndexes } from '../../src/pages/page-index.ts';
-import { PageSize } from '../../src/pages/page-size.ts';
+import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
+import { Pace } from '../../src/paging/pace.ts';
+import type { FetchPage } from '../../src/paging/page.ts';
+import { PageIndexes } from '../../src/paging/page-index.ts';
+import { PageSize } from '../../src/paging/page-size.ts';
 import { timed } from '../ask.ts';
 import { randomNumbers } from '../random-numbers.ts';
 import type { Benchmark, Row } from '../report.ts';

@@ -28,7 +28,6 @@ interface ExportOptions {
 
 const NOT_WHOLE = 1;
 const WITH_FAULTS = 3;
-const WITH_FEWER = 4;
 const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
@@ -90,10 +89,6 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   const progress = exportProgress(stderr, { clock: systemClock, from });
   const needed = () => (limit ?? Infinity) - state.progress.records;
   let fault: string | undefined;
-  const hasFewer = () => {
-    const { counted, records } = state.progress;
-    return counted !== undefined && records < Math.min(counted, limit ?? Infinity);
-  };
   try {
     const pages = exportedPages({
       gateway,
@@ -114,10 +109,9 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
         ids: records.map(({ id }) => id),
         faults: page.faults.length,
         after: page.resumeAfter,
-        counted: page.counted,
       });
       fault ??= page.faults[0];
-      const length = Math.min(page.listLength ?? page.counted ?? Infinity, limit ?? Infinity);
+      const length = Math.min(page.listLength ?? Infinity, limit ?? Infinity);
       progress.show(state.progress, length === Infinity ? undefined : length);
     }
     await output.finish();
@@ -127,15 +121,13 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     const message = notWhole(error as Error, state.progress.records, options, signal);
     throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
   }
-  const { records, faults, counted } = state.progress;
+  const { records, faults } = state.progress;
   const where = path === undefined ? '' : ` in ${path}`;
   say(`${count(records, 'record')}${where}. ${progress.end(state.progress)}`);
-  if (hasFewer()) stderr.write(fewerThan(counted!));
   if (faults > 0) {
     const why = fault === undefined ? '' : `: ${fault}`;
     stderr.write(unreadable(faults, why));
   }
-  if (hasFewer()) return WITH_FEWER;
   return faults > 0 ? WITH_FAULTS : 0;
 }
 
@@ -149,13 +141,6 @@ function perhapsCut(names: readonly string[]): string {
 /** Whether the export fails again until its operator has corrected something. */
 function isMistake(error: unknown): error is GatewayFailure {
   return error instanceof GatewayFailure && error.isMistake === true;
-}
-
-function fewerThan(counted: number): string {
-  return (
-    `The service counts ${count(counted)}, at the beginning and at the end of the export, but its pages ended before. ` +
-    'Export again; if it stays so, report it to the support of the service.\n'
-  );
 }
 
 function unreadable(values: number, why: string): string {

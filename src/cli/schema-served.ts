@@ -8,8 +8,8 @@ import {
   type SnapshotSettings,
 } from '../schema/served/served-schema.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
-import type { Additions } from '../stitching/additions.ts';
-import { withAdditions } from '../stitching/with-additions.ts';
+import type { Additions } from '../additions/additions.ts';
+import { withAdditions } from '../additions/with-additions.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import type { Terminal } from './terminal.ts';
 

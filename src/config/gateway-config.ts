@@ -2,7 +2,7 @@ import { GraphQLError, isSchema, Kind, parse, Source, type DocumentNode } from '
 import type { Plugin } from 'graphql-yoga';
 import { z } from 'zod';
 import { OperatorMistakes } from '../errors.ts';
-import type { Additions } from '../stitching/additions.ts';
+import type { Additions } from '../additions/additions.ts';
 import { nearestWord } from '../words.ts';
 
 /** What a company adds to the gateway: the default export of gateway.config.ts. */

@@ -27,8 +27,6 @@ export interface AddedPage {
   readonly ids: readonly (string | null)[];
   readonly faults: number;
   readonly after: string;
-  /** The number of records in the list, as the service reported it. */
-  readonly counted: number | undefined;
 }
 
 interface PageToCheck<R> {
@@ -40,13 +38,12 @@ interface PageToCheck<R> {
 const NOTHING: ExportProgress = { pages: 0, records: 0, faults: 0, after: undefined };
 
 /** Changes with the tables: a state of another version cannot be continued. */
-const LAYOUT = 4;
+const LAYOUT = 5;
 const CREATE = `
   CREATE TABLE export (begun TEXT NOT NULL, lengths TEXT NOT NULL, finished INTEGER NOT NULL);
   CREATE TABLE page (
     number INTEGER PRIMARY KEY, records INTEGER NOT NULL, faults INTEGER NOT NULL, after TEXT NOT NULL, ids TEXT NOT NULL
   );
-  CREATE TABLE counted (first INTEGER NOT NULL);
 `;
 
 /** The progress of an export, in a database beside its file. Only one process at a time can open it. */
@@ -54,8 +51,6 @@ export class ExportState {
   readonly #database: DatabaseSync;
   readonly #insertPage: StatementSync;
   #progress: ExportProgress;
-  #firstCount: number | undefined;
-  #lastCount: number | undefined;
   /** The ids of all pages. Read only for an export that was interrupted. */
   #seen: IdentitySet | 'not unique' | undefined;
   #begun: Begun | undefined;
@@ -80,8 +75,6 @@ export class ExportState {
       'SELECT number AS pages, records, faults, after FROM page ORDER BY number DESC LIMIT 1',
     );
     this.#progress = (last.get() as unknown as ExportProgress | undefined) ?? NOTHING;
-    const counted = database.prepare('SELECT first FROM counted').get();
-    this.#firstCount = counted?.['first'] as number | undefined;
     database.exec('BEGIN EXCLUSIVE');
   }
 
@@ -90,13 +83,8 @@ export class ExportState {
     return this.#begun;
   }
 
-  get progress() {
-    const counts = [this.#firstCount, this.#lastCount].filter((count) => count !== undefined);
-    return {
-      ...this.#progress,
-      /** The lower of the numbers of records that the service reported with the first and with the latest page. */
-      counted: this.#lastCount === undefined ? undefined : Math.min(...counts),
-    };
+  get progress(): ExportProgress {
+    return this.#progress;
   }
 
   get isOpen(): boolean {
@@ -106,20 +94,14 @@ export class ExportState {
   /** Forgets everything, and begins. */
   begin(begun: Begun): void {
     const database = this.#database;
-    database.exec('DELETE FROM export; DELETE FROM page; DELETE FROM counted');
+    database.exec('DELETE FROM export; DELETE FROM page');
     database.prepare("INSERT INTO export VALUES (?, '[]', 0)").run(JSON.stringify(begun));
     this.#begun = begun;
     this.#progress = NOTHING;
-    this.#firstCount = this.#lastCount = undefined;
     this.commit([]);
   }
 
-  add({ ids, faults, after, counted }: AddedPage): void {
-    this.#lastCount = counted;
-    if (this.#firstCount === undefined && counted !== undefined) {
-      this.#firstCount = counted;
-      this.#database.prepare('INSERT INTO counted VALUES (?)').run(counted);
-    }
+  add({ ids, faults, after }: AddedPage): void {
     const before = this.#progress;
     const records = before.records + ids.length;
     const progress = { pages: before.pages + 1, records, faults: before.faults + faults, after };

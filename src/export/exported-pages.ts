@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Json } from '../json.ts';
+import type { Json } from './json.ts';
 import { ID_KEY, LIST_KEY, type ExportOperation } from './export-operation.ts';
 import { GatewayFailure, type Gateway } from './gateway.ts';
 import { Patience } from './patience.ts';
@@ -11,8 +11,6 @@ export interface ExportedPage {
   readonly resumeAfter: string;
   /** The number of records in the list when the gateway last read it whole. */
   readonly listLength: number | undefined;
-  /** The number of records in the list, as the service reported it. */
-  readonly counted: number | undefined;
   /** For each value that the service could not return, and that is null, the reason. */
   readonly faults: readonly string[];
   /** Whether the page may not begin exactly behind the page before: another operation was sent in between. */
@@ -232,7 +230,6 @@ function* windowOf(payload: Json): Generator<PageOfOperation, void, undefined> {
     records: recordsOf(edges.map((edge) => edge.get('node')!)),
     resumeAfter: last,
     listLength: undefined,
-    counted: undefined,
     faults: faultsOf(payload),
     hasMore: connection!.get('pageInfo')?.get('hasNextPage')?.raw === 'true',
   };
@@ -258,15 +255,11 @@ function pageOf(increment: Json, items: Json): PageOfOperation {
   if (resumeAfter === undefined) {
     throw new GatewayFailure(TOO_OLD, { isTemporary: false });
   }
-  const integer = (key: string) => {
-    const number = Number(extensions?.get(key)?.raw);
-    return Number.isInteger(number) ? number : undefined;
-  };
+  const length = Number(extensions?.get('listLength')?.raw);
   return {
     records: recordsOf(Array.from(items.elements())),
     resumeAfter,
-    listLength: integer('listLength'),
-    counted: integer('counted'),
+    listLength: Number.isInteger(length) ? length : undefined,
     faults: faultsOf(increment),
   };
 }

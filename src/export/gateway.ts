@@ -1,6 +1,6 @@
 import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
 import { means, type ErrorCode } from '../errors.ts';
-import { parseJson, type Json } from '../json.ts';
+import { parseJson, type Json } from './json.ts';
 import { readBody } from '../memory/byte-limit.ts';
 
 /** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
@@ -99,8 +99,8 @@ function gatewayOver(
 
   function jsonOf(text: string, { status }: Response): Json {
     const json = parseJson(text);
-    const isAnswer = json instanceof Object && json.kind === 'object' && !json.isEmpty;
-    if (!isAnswer) throw GatewayFailure.notAGateway(url, `HTTP ${status}`, status);
+    if (json?.kind !== 'object' || json.isEmpty)
+      throw GatewayFailure.notAGateway(url, `HTTP ${status}`, status);
     return json;
   }
 }

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import type { Json } from '../json.ts';
+import type { Json } from './json.ts';
 import { ID_KEY } from './export-operation.ts';
 
 export type FormatName = 'ndjson' | 'csv';
@@ -20,9 +20,8 @@ export function recordFormat(name: FormatName, keys: readonly string[]): RecordF
       write: (records) => records.map((record) => `${jsonLine(record)}\n`).join(''),
     };
   }
-  const columns = new Set(keys);
   const row = (record: Json) => {
-    const members = record.members(columns);
+    const members = record.members();
     return keys.map((key) => cell(members.get(key)));
   };
   return {

@@ -4,9 +4,10 @@ import { isIP, isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { codedError } from '../errors.ts';
+import { JSON_TYPE } from './accept.ts';
 import {
   errorReply,
-  JSON_TYPE,
+  type Check,
   type Stage,
   type Exchange,
   type Reply,
@@ -287,7 +288,7 @@ function isPreflighted(exchange: Exchange): boolean {
 
 type BudgetOwner = NonNullable<Exchange['budgetOwner']>;
 
-function findBudgetOwner(trustProxy: boolean): Stage {
+function findBudgetOwner(trustProxy: boolean): Check {
   // By the address as the socket writes it, because parsing an address costs as much as several other stages.
   const known = new LRUCache<string, BudgetOwner>({ max: 1_000 });
   return (exchange) => {
@@ -391,7 +392,7 @@ const NOT_FOUND: Reply = {
 
 const GRAPHQL: ReadonlySet<string> = new Set(['/graphql', '/graphql/']);
 
-function isGraphqlPath(path: string): boolean {
+export function isGraphqlPath(path: string): boolean {
   return GRAPHQL.has(path);
 }
 

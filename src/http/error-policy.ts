@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError, type ExecutionResult } from 'graphql';
-import { processRegularResult, type FetchAPI } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import {
   codedError,
@@ -10,17 +9,12 @@ import {
   OperatorError,
   type ErrorCode,
 } from '../errors.ts';
-import { accepted, onePartReply } from './delivery.ts';
+import { accepted, JSON_TYPE } from './accept.ts';
+import { onePartReply } from './multipart.ts';
+import { httpOf, shownError, shownExtensions } from './results.ts';
 import type { Clock } from '../clock.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
-import {
-  noMemory,
-  errorReply,
-  JSON_TYPE,
-  type Exchange,
-  type MaskFor,
-  type Reply,
-} from './exchange.ts';
+import { noMemory, errorReply, type Exchange, type MaskFor, type Reply } from './exchange.ts';
 
 interface ErrorPolicyParts {
   /** Refusals count in it until they are sent: they may repeat large values of the request. */
@@ -46,11 +40,9 @@ export interface ErrorPolicy {
   ) => Promise<Reply>;
   /** Answers a request that could neither be answered nor refused. */
   readonly fail: (exchange: Exchange, error: unknown) => Reply;
-  /** Answers a caller that accepts no format of the gateway. */
-  readonly notAcceptable: (exchange: Exchange) => Promise<Reply>;
 }
 
-/** Yoga writes refusals as JSON, with the status that the `accept` header requires (GraphQL over HTTP, 6.4). */
+/** Refusals have the status that the `accept` header requires (GraphQL over HTTP, 6.4). */
 export function createErrorPolicy({
   memory,
   clock,
@@ -69,22 +61,23 @@ export function createErrorPolicy({
     const errors = all.map((error) => coded(mask(error, exchange)));
     exchange.outcome = knownCode(errors[0]?.extensions['code']);
     const { json, parts } = accepted(exchange.header('accept'));
-    // Not in parts: Yoga would add headers about connections, which only Node may set.
-    const reply = await replyOf(
-      processRegularResult({ errors, ...(extensions && { extensions }) }, FETCH, typeOf(json)),
-    );
-    const { length } = reply.body;
+    const refused = { errors, ...(extensions && { extensions }) };
+    const { status, headers } = httpOf(refused, json === JSON_TYPE);
+    const body = JSON.stringify({
+      errors: errors.map(shownError),
+      ...(extensions && shownExtensions(extensions)),
+    });
+    const { length } = body;
     if (!exchange.hold(length, memory)) {
       exchange.letGo(length);
       return noMemory(exchange, memory);
     }
-    if (json) return reply;
-    // A caller that accepts no format of the gateway learns more from an answer in JSON than from an empty one.
-    if (!parts || parts === 'unknown') {
-      return { ...reply, headers: { ...reply.headers, 'content-type': JSON_TYPE } };
+    if (json || !parts || parts === 'unknown') {
+      // A caller that accepts no format of the gateway learns more from an answer in JSON than from an empty one.
+      return { status, headers: { ...headers, 'content-type': json ?? JSON_TYPE }, body };
     }
-    const { body, headers } = onePartReply(parts, [reply.body]);
-    return { ...reply, headers: { ...reply.headers, ...headers }, body };
+    const inPart = onePartReply(parts, [body]);
+    return { ...inPart, status, headers: { ...headers, ...inPart.headers } };
   };
   return {
     mask,
@@ -94,27 +87,10 @@ export function createErrorPolicy({
       exchange.outcome = knownCode(masked.extensions['code']);
       return errorReply(500, masked);
     },
-    notAcceptable: (exchange) => refuse(exchange, notAcceptable()),
   };
 }
 
 const EMPTY_REPLY: Reply = { status: 500, headers: {} };
-
-function notAcceptable() {
-  return codedError(
-    'BAD_USER_INPUT',
-    'The accept header allows none of the formats of this gateway. Send "accept: application/json".',
-    { extensions: { http: { status: 406 } } },
-  );
-}
-
-/** With the type of the specification, Yoga uses the status of the error. */
-function typeOf(json: string | undefined): string {
-  return json === JSON_TYPE ? 'application/json' : 'application/graphql-response+json';
-}
-
-/** The part of the fetch API that Yoga needs to write a result. */
-const FETCH = { Response } as FetchAPI;
 
 /**
  * Sets the code `BAD_USER_INPUT` on errors without a code of the gateway: no field was executed, so the caller is at
@@ -130,15 +106,6 @@ function coded(error: GraphQLError): GraphQLError {
   // It is the message of the JSON parser, which contains a piece of the body.
   delete error.extensions['originalError'];
   return error;
-}
-
-async function replyOf(response: Response) {
-  const named = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const);
-  return {
-    status: response.status,
-    headers: Object.fromEntries(named),
-    body: await response.text(),
-  };
 }
 
 /** Returns the error that a caller gets for one whose message is for the operator. @param origin the latter */

@@ -5,7 +5,8 @@ import type { Cause } from '../cause.ts';
 import type { Clock } from '../clock.ts';
 import { badRequest, codedError, type ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
-import type { CallVariables } from '../plans/call.ts';
+import type { CallVariables } from '../engine/call.ts';
+import { JSON_TYPE } from './accept.ts';
 import {
   BodiesTooLarge,
   BodyParts,
@@ -20,6 +21,11 @@ import {
  * throws are answered as a refused GraphQL request. A stage that does not wait returns no promise.
  */
 export type Stage = (exchange: Exchange) => Reply | undefined | Promise<Reply | undefined>;
+
+/** A stage that only refuses: it throws, and does not wait. */
+export type Check = (exchange: Exchange) => undefined;
+
+export type Checks = readonly (Check | undefined)[];
 
 /** In their order; undefined for a stage that is switched off by the settings. */
 export type Stages = readonly (Stage | undefined)[];
@@ -128,11 +134,6 @@ export class Exchange {
     this.node?.req.socket.destroy();
   }
 
-  /** Whether its connection was ended, by either side. */
-  get isHungUp(): boolean {
-    return this.node?.req.socket.destroyed === true;
-  }
-
   /** Whether its answer waits for those to earlier requests of its connection. */
   get isBehindOthers(): boolean {
     // Node gives a response the connection when it is its turn.
@@ -216,22 +217,12 @@ export class Exchange {
   budgetOwner: { readonly name: string; readonly mayDrain: boolean } | undefined = undefined;
   /** Empty once the variables are coerced, or there is a reply: the values that are not used may be large. */
   params: Params = NO_PARAMS;
-  /**
-   * The text of the variables, with every number as it was written; undefined if JavaScript can hold all of them, and
-   * once the variables are coerced, or there is a reply.
-   */
-  writtenVariables: string | undefined = undefined;
   /** The name of a trusted operation, or its id if it has none; empty for any other operation. */
   trustedName = '';
   operation: CheckedOperation | undefined = undefined;
   /** The variables that the operation declares. */
   variables: CallVariables = NO_VARIABLES;
-  /**
-   * Why it was refused, and the step of Yoga to which the refusal belongs, if plugins of the operator see that step.
-   */
-  refusal: { readonly step: 'read' | 'parse' | 'validate'; readonly error: unknown } | undefined =
-    undefined;
-  /** Whether a plan has answered the operation, and reported its outcome here. */
+  /** Whether a plan has made a result for plugins. */
   isExecuted = false;
   /** Undefined until the operation is executed. */
   operationType: string | undefined = undefined;
@@ -301,7 +292,6 @@ export class Exchange {
   /** Drops the parameters. Call it when they are not read any more. */
   dropParams(): void {
     this.params = NO_PARAMS;
-    this.writtenVariables = undefined;
   }
 
   /** Reverses `hold`. */
@@ -368,11 +358,7 @@ export const CALLER_LEFT = new DOMException('The caller left.', 'AbortError');
 
 const NOT_ABORTED = { aborted: false, reason: undefined };
 const NO_PARAMS: Params = {};
-const NO_VARIABLES: CallVariables = {
-  values: {},
-  text: () => undefined,
-  uncoerced: () => undefined,
-};
+const NO_VARIABLES: CallVariables = { values: {}, sent: {} };
 
 export interface Reply {
   readonly status: number;
@@ -420,8 +406,6 @@ export function rateLimited(exchange: Exchange, status: 429 | 503, error: GraphQ
   const retryAfter = String(error.extensions['retryAfter']);
   return { status, headers: { ...headers, 'retry-after': retryAfter }, body };
 }
-
-export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** Measures and logs each exchange. */
 export interface ExchangeTelemetry {

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
+import { OneWriteResponse } from './one-write.ts';
 
 export type Listening = Awaited<ReturnType<typeof listen>>;
 
@@ -80,7 +81,11 @@ export async function listen(
   // Most requests have the same host as the previous one, and parsing a host costs more than comparing it.
   let lastHost = 'localhost';
   // For repeated headers, Node would use the first and a proxy perhaps the last: a second credential must be noticed.
-  const parsing = { maxHeaderSize: MAX_HEADER_BYTES, joinDuplicateHeaders: true };
+  const parsing = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    joinDuplicateHeaders: true,
+    ServerResponse: OneWriteResponse,
+  };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
     // This request was read before its connection was cut.
@@ -275,7 +280,7 @@ function hostInUrl(host: string): string {
 }
 
 /** How long a client may not read anything while data is waiting for it. */
-export const STALL_MS = 60_000;
+const STALL_MS = 60_000;
 
 const CHECK_MS = 10_000;
 

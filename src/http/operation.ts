@@ -1,26 +1,20 @@
-import {
-  type GraphQLError,
-  type VariableDefinitionNode,
-  getVariableValues,
-  OperationTypeNode,
-  type GraphQLSchema,
-} from 'graphql';
+import { OperationTypeNode, type DocumentNode, GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Clock } from '../clock.ts';
 import { codedError, badRequest, forbidden } from '../errors.ts';
-import { losesWriting, membersIn, Json, parseJson } from '../json.ts';
 import { tooComplex } from '../operations/limits.ts';
 import type { Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
-import type { CallVariables } from '../plans/call.ts';
-import { missingNeeds, missingScope } from '../plans/planner.ts';
+import { coerceVariables, parseSent } from '../operations/variables.ts';
+import { enforceScopes } from '../schema/field-scopes.ts';
 import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
 import {
   type Exchange,
   type Params,
   type Stage,
+  type TakeTurn,
+  type Check,
   bytesOf,
   createLoopTurns,
-  noMemory,
 } from './exchange.ts';
 
 interface OperationParts<Plan> {
@@ -41,8 +35,13 @@ interface OperationParts<Plan> {
 /** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
 export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
   const { operations, schema, introspection, memory, isRouter } = parts;
-  const coercion = { maxErrors: 50, hideSuggestions: !introspection };
   return {
+    /** Refuses other methods than POST and GET. */
+    knownMethod: ({ method }) => {
+      if (method !== 'POST' && method !== 'GET') throw otherMethod();
+      return undefined;
+    },
+
     /** Reads the parameters of the request. */
     readParams: readParams(parts),
 
@@ -55,14 +54,18 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     /** Parses the operation, or finds it among the operations that were compiled before. */
     find: (exchange) => {
       const { query, operationName } = exchange.params;
-      const operation = operations.find(query as string, operationName);
+      const operation =
+        typeof query === 'string'
+          ? operations.find(query, operationName)
+          : operations.findDocument(query as DocumentNode, operationName);
       if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
         throw mutationInAddress();
       }
       exchange.operation = operation;
       const mayGoOn = operation.use(memory);
       exchange.onEnd(() => operation.release());
-      return mayGoOn ? undefined : noMemory(exchange, memory);
+      if (!mayGoOn) throw memory.refusal();
+      return undefined;
     },
 
     /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
@@ -93,34 +96,26 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       return undefined;
     },
 
-    /**
-     * Refuses an operation with a field whose scope the caller lacks. Plans do so too, wherever they read the field.
-     * This comes before plugins, which may have kept an answer for another caller.
-     */
+    /** Refuses an operation with a field whose scope the caller lacks. */
     enforceFieldScopes: ({ caller, operation }) => {
-      const [missing] = missingNeeds(operation!.scopedUses, caller);
-      if (missing) throw missingScope(missing);
+      enforceScopes(operation!.scopedUses, caller);
       return undefined;
     },
 
     coerceVariables: (exchange) => {
-      const { operation } = exchange.operation!;
+      const operation = exchange.operation!;
       // From here on, telemetry counts the request as an executed operation.
-      exchange.operationType = operation.operation;
-      const { params, writtenVariables } = exchange;
+      exchange.operationType = operation.type;
+      const { variables } = exchange.params;
       exchange.dropParams();
-      const { variableDefinitions = [] } = operation;
-      if (variableDefinitions.length === 0) return undefined;
-      const sent = (params['variables'] ?? {}) as Record<string, unknown>;
-      const { errors, coerced } = getVariableValues(schema, variableDefinitions, sent, coercion);
-      if (!coerced) throw new AggregateError(errors);
-      const written = writtenVariables;
-      const variables = new DeclaredVariables(coerced, variableDefinitions, { sent, written });
-      if (!exchange.hold(variables.bytes, memory)) return noMemory(exchange, memory);
-      exchange.variables = variables;
+      const sent = (variables ?? {}) as Record<string, unknown>;
+      const coerced = coerceVariables(operation, sent, { schema, hideSuggestions: !introspection });
+      const bytes = bytesOf(coerced.sent) + bytesOf(coerced.values, { countsTexts: false });
+      if (!exchange.hold(bytes, memory)) throw memory.refusal();
+      exchange.variables = coerced;
       return undefined;
     },
-  } satisfies Record<string, Stage>;
+  } satisfies Record<string, Stage | Check>;
 }
 
 /**
@@ -133,39 +128,33 @@ function readParams<Plan>({ maxBodyBytes, memory, clock }: OperationParts<Plan>)
   const limits = { each: maxBodyBytes, all: memory };
   const takeTurn = createLoopTurns(clock);
 
-  return (exchange) => {
-    if (exchange.method === 'POST') {
+  return async (exchange) => {
+    const { method, query } = exchange;
+    if (method === 'POST') {
       checkBody(exchange, maxBodyBytes);
-      return exchange.readBody(limits, takeTurn).then(
-        (text) => readBody(exchange, text),
-        (error: unknown) => {
-          if (error instanceof BodyTooLarge) throw tooLarge(maxBodyBytes);
-          if (error instanceof BodiesTooLarge) return noMemory(exchange, memory);
-          throw error;
-        },
-      );
+      exchange.params = paramsIn(await readText(exchange, limits, takeTurn));
+    } else {
+      checkAddress(exchange, maxBodyBytes);
+      await takeTurn();
+      exchange.params = paramsInAddress(query);
     }
-    if (exchange.method !== 'GET') throw otherMethod();
-    checkAddress(exchange, maxBodyBytes);
-    const turn = takeTurn();
-    return turn ? turn.then(() => readAddress(exchange)) : readAddress(exchange);
+    return undefined;
   };
 }
 
-function readBody(exchange: Exchange, text: string): undefined {
-  exchange.params = paramsIn(text);
-  if (losesWriting(text)) {
-    exchange.writtenVariables = membersIn(text, VARIABLES).get('variables');
+async function readText(
+  exchange: Exchange,
+  limits: { readonly each: number; readonly all: RequestMemory },
+  takeTurn: TakeTurn,
+): Promise<string> {
+  try {
+    return await exchange.readBody(limits, takeTurn);
+  } catch (error) {
+    if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
+    if (error instanceof BodiesTooLarge) throw limits.all.refusal();
+    throw error;
   }
 }
-
-function readAddress(exchange: Exchange): undefined {
-  exchange.params = paramsInAddress(exchange.query);
-  const variables = new URLSearchParams(exchange.query).get('variables') ?? '';
-  if (losesWriting(variables)) exchange.writtenVariables = variables;
-}
-
-const VARIABLES: ReadonlySet<string> = new Set(['variables']);
 
 /** @throws GraphQLError if the headers alone are a reason to refuse the request */
 function checkBody(exchange: Exchange, maxBytes: number): void {
@@ -192,8 +181,9 @@ function checkBody(exchange: Exchange, maxBytes: number): void {
 function paramsIn(text: string): Params {
   let json: unknown;
   try {
-    json = JSON.parse(text);
-  } catch {
+    json = parseSent(text);
+  } catch (error) {
+    if (error instanceof GraphQLError) throw error;
     // Not the message of the parser, which contains a piece of the body.
     throw refused(400, 'The body is not valid JSON. Send a JSON object with a "query".');
   }
@@ -224,7 +214,7 @@ function paramsInAddress(query: string): Params {
   const text = (name: string) => params.get(name) || undefined;
   const json = (name: string): unknown => {
     const value = text(name);
-    return value === undefined ? undefined : JSON.parse(value);
+    return value === undefined ? undefined : parseSent(value);
   };
   try {
     return {
@@ -233,7 +223,8 @@ function paramsInAddress(query: string): Params {
       variables: json('variables'),
       extensions: json('extensions'),
     };
-  } catch {
+  } catch (error) {
+    if (error instanceof GraphQLError) throw error;
     throw refused(
       400,
       'The variables or the extensions in the address are not valid JSON. Correct them, or use POST.',
@@ -256,80 +247,6 @@ function tooLarge(maxBytes: number): GraphQLError {
 
 function refused(status: number, message: string, headers: Record<string, string> = {}) {
   return codedError('BAD_USER_INPUT', message, { extensions: { http: { status, headers } } });
-}
-
-/** The variables of a request. */
-interface SentVariables {
-  readonly sent: Readonly<Record<string, unknown>>;
-  /** Their JSON text, if the values alone cannot reproduce it. */
-  readonly written: string | undefined;
-}
-
-/**
- * The variables that an operation declares, and nothing else of its request: a request may contain others of any size,
- * and a walk that several callers share outlives the request that began it.
- */
-class DeclaredVariables implements CallVariables {
-  readonly values: CallVariables['values'];
-  /** The values as they were written; undefined if `#sent` has them. */
-  readonly #written: ReadonlyMap<string, string> | undefined;
-  readonly #sent: SentVariables['sent'];
-
-  /** @param values coerced */
-  constructor(
-    values: CallVariables['values'],
-    definitions: readonly VariableDefinitionNode[],
-    { sent, written }: SentVariables,
-  ) {
-    this.values = values;
-    this.#sent = written === undefined ? onlyOf(sent, definitions) : NONE;
-    this.#written = written === undefined ? undefined : cutOut(written, definitions);
-  }
-
-  /** Bytes of memory, estimated. */
-  get bytes(): number {
-    if (this.#written) return bytesOf(this.values) + bytesOf([...this.#written.values()]);
-    return bytesOf(this.#sent) + bytesOf(this.values, { countsTexts: false });
-  }
-
-  text(name: string): string | undefined {
-    if (this.#written) return this.#written.get(name);
-    return Object.hasOwn(this.#sent, name) ? JSON.stringify(this.#sent[name]) : undefined;
-  }
-
-  uncoerced(name: string): unknown {
-    const written = this.#written?.get(name);
-    if (written === undefined)
-      return Object.hasOwn(this.#sent, name) ? this.#sent[name] : undefined;
-    const json = parseJson(written);
-    return json instanceof Json ? json.value : JSON.parse(written);
-  }
-}
-
-const NONE = {};
-
-/** Returns `sent` itself if it has only declared values, as in most requests. */
-function onlyOf(
-  sent: SentVariables['sent'],
-  definitions: readonly VariableDefinitionNode[],
-): SentVariables['sent'] {
-  const names = definitions.map(variableName).filter((name) => Object.hasOwn(sent, name));
-  if (names.length === Object.keys(sent).length) return sent;
-  return Object.fromEntries(names.map((name) => [name, sent[name]]));
-}
-
-/** Copies the members: a part of a string keeps the whole string in memory. */
-function cutOut(
-  text: string,
-  definitions: readonly VariableDefinitionNode[],
-): ReadonlyMap<string, string> {
-  const members = membersIn(text, new Set(definitions.map(variableName)));
-  for (const [name, member] of members) members.set(name, Buffer.from(member).toString());
-  return members;
-}
-
-function variableName({ variable }: VariableDefinitionNode): string {
-  return variable.name.value;
 }
 
 /**

@@ -52,12 +52,17 @@ export class RequestMemory extends ByteLimit {
       'RATE_LIMITED',
       'Nothing was executed: the requests that wait in this gateway take all of its memory for requests. ' +
         `Try again in ${RETRY_SECONDS} s. Requests of less than 64 KiB are refused last.`,
-      { extensions: { retryAfter: RETRY_SECONDS } },
+      { extensions: { retryAfter: RETRY_SECONDS, http: TOO_MANY_REQUESTS } },
     );
   }
 }
 
 const RETRY_SECONDS = 5;
+/** The connection ends, because the rest of the request is not read. */
+const TOO_MANY_REQUESTS = {
+  status: 429,
+  headers: { 'retry-after': String(RETRY_SECONDS), connection: 'close' },
+};
 
 /** A body was longer than allowed. The bytes that were read are dropped. */
 export class BodyTooLarge extends Error {

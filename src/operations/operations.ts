@@ -24,6 +24,8 @@ interface OperationRules<Plan> extends Limits {
   readonly schema: GraphQLSchema;
   /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
   readonly introspection: boolean;
+  /** See `validationErrors`. */
+  readonly allowsReservedNames?: boolean;
   /** Bytes of memory that all kept documents may take, with their errors and plans. */
   readonly maxBytes: number;
   /** Finds the fields of an operation that need scopes. Default: no field does. */

@@ -24,21 +24,28 @@ interface ValidationRules {
   /** If true, only errors of fragments are reported: the other rules might not terminate. */
   readonly hasBrokenFragments: boolean;
   readonly hideSuggestions: boolean;
+  /** Whether the names that the gateway adds to its requests are allowed: added fields delegate with them. Default: false. */
+  readonly allowsReservedNames?: boolean | undefined;
 }
 
 /** Validates a document against the specification, the proposal for `@stream`, and reserved names. */
 export function validationErrors(
   document: DocumentNode,
-  { schema, introspection, hasBrokenFragments, hideSuggestions }: ValidationRules,
+  rules: ValidationRules,
 ): readonly GraphQLError[] {
+  const { schema, introspection, hasBrokenFragments, hideSuggestions } = rules;
   if (hasBrokenFragments) return validate(schema, document, FRAGMENT_RULES);
-  return validate(schema, document, introspection ? RULES : CLOSED_RULES, { hideSuggestions });
+  const all = [
+    ...RULES,
+    ...(rules.allowsReservedNames ? [] : [noReservedNames]),
+    ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+  ];
+  return validate(schema, document, all, { hideSuggestions });
 }
 
 const FRAGMENT_RULES = [UniqueFragmentNamesRule, NoUnusedFragmentsRule, NoFragmentCyclesRule];
 
-const RULES = [...specifiedRules, noReservedNames, streamRules];
-const CLOSED_RULES = [...RULES, NoSchemaIntrospectionCustomRule];
+const RULES = [...specifiedRules, streamRules];
 
 /**
  * Refuses the names that the gateway adds to its requests: they would clash, and the service would report errors in

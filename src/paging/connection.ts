@@ -1,471 +1,347 @@
 import { codedError } from '../errors.ts';
-import type { PageBounds, Position } from './cursor.ts';
-import type { DrainedPage } from './drain.ts';
-import type { Tail } from './list-walk.ts';
-import { cursorLost, mayBeOfRecords } from './failures.ts';
-import {
-  firstBehind,
-  locate,
-  mayHaveSlid,
-  readAsFar,
-  walkBehind,
-  type IndexedList,
-  type Located,
-} from './find.ts';
-import type { FetchPage, Identified } from './page.ts';
-import { walk, type WalkedPages } from './walk.ts';
+import { cursorsOf, decodeCursor, type Position } from './cursor.ts';
+import { walkList, type PagedList } from './list-walk.ts';
+import { positionsIn, type PageIndex } from './page-index.ts';
+import { causeOf, CursorRefusedError, type ReadPage } from './page.ts';
+import { behindPage, cursorLost, locate, walkBehind } from './resume.ts';
+import type { WalkedPages } from './walk.ts';
 
-/** The edges of a connection, page by page; returns its flags. */
-export type Slice<R> = AsyncGenerator<SlicePart<R>, SliceEnd, undefined>;
+/*
+ * Relay's cursor connections specification, over a list that is paged forward only
+ *
+ *     first, after     the page of the cursor, and the pages behind it
+ *     last, before     the page of the cursor, if it holds enough; else the pages in front of it that the page index
+ *                      knows; else the list is walked from its start, for example the first time for `last` alone
+ *     after + before   from `after` on, until the record of `before` comes
+ */
 
-export interface SlicePart<R> {
+/** Arguments of a connection. Null counts as absent: Relay sends the variables of the other direction as null. */
+export interface ConnectionArguments {
+  readonly first?: number | null | undefined;
+  readonly after?: string | null | undefined;
+  readonly last?: number | null | undefined;
+  readonly before?: string | null | undefined;
+}
+
+/** A list whose connections are read. */
+export interface ConnectedList<R> extends PagedList<R> {
+  /** Names the list in its cursors. Default: its name. */
+  readonly cursors?: string;
+  /** The most records of one connection. */
+  readonly max: number;
+  /** The name of `last` in this list, for messages. Default: `last`. */
+  readonly lastName?: string;
+  /** Begins a walk of the whole list when a slot for it is free. */
+  readonly inTurn: <T>(begin: () => WalkedPages<T>) => WalkedPages<T>;
+}
+
+/** The edges of a connection, and its flags. */
+interface Connection<R> {
   readonly edges: readonly Edge<R>[];
-  readonly unplacedErrors: readonly unknown[];
-}
-
-/** A record, and the page that its cursor is made from: see `positionOf`. */
-export interface Edge<R> {
-  readonly record: R;
-  readonly page: PageBounds;
-}
-
-export interface SliceEnd {
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
 }
 
-interface ForwardOptions {
-  /** Undefined: one page, of the size that the service chooses. */
-  readonly first: number | undefined;
-  /** The record before the first edge; null: the start of the list. */
-  readonly after: Position | null;
-  /** The record behind the last edge; null: the end of the list. */
-  readonly before: Position | null;
-  readonly signal: AbortSignal;
+interface Edge<R> {
+  readonly record: R;
+  /** Encodes the cursor, which costs about a microsecond. */
+  readonly cursor: () => string;
 }
 
-interface ForwardSource<R> {
-  /** The list in which the records of cursors are located. */
-  readonly list: IndexedList;
-  /** Fetches the pages of the edges. */
-  readonly fetchPage: FetchPage<R>;
+/**
+ * Reads a connection.
+ *
+ * @throws BAD_USER_INPUT, CURSOR_INVALID; DRAIN_STALLED; what `fetchPage` throws
+ */
+export async function readConnection<R>(
+  list: ConnectedList<R>,
+  args: ConnectionArguments,
+): Promise<Connection<R>> {
+  const { places, ...flags } = await readWindow(list, checkedArguments(list, args));
+  return { edges: edgesOf(list.cursors ?? list.name, places), ...flags };
+}
+
+/** Checks the arguments, also of a connection that is not read. @throws BAD_USER_INPUT, CURSOR_INVALID */
+export function checkedArguments(
+  list: Pick<ConnectedList<unknown>, 'name' | 'cursors' | 'max' | 'lastName'>,
+  args: ConnectionArguments,
+): WindowArguments {
+  return {
+    ...checkedCounts(list, args),
+    after: decodeCursor(list.cursors ?? list.name, args.after),
+    before: decodeCursor(list.cursors ?? list.name, args.before),
+  };
+}
+
+/** A record in a page that was read. */
+interface Place<R> {
+  readonly page: ReadPage<R>;
+  readonly offset: number;
+}
+
+interface Window<R> {
+  readonly places: readonly Place<R>[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+}
+
+interface WindowArguments {
+  /** At most one of both. Neither: a page. */
+  readonly first: number | undefined;
+  readonly last: number | undefined;
+  readonly after: Position | null;
+  readonly before: Position | null;
+}
+
+async function readWindow<R>(
+  list: ConnectedList<R>,
+  { first, last, after, before }: WindowArguments,
+): Promise<Window<R>> {
+  try {
+    return last === undefined
+      ? await readForward(list, { first, after, before })
+      : await readBackward(list, { last, after, before });
+  } catch (error) {
+    throw causeOf(error);
+  }
 }
 
 /**
  * Reads the `first` records behind a position, over as many pages as that takes.
  *
- * `hasPreviousPage` is true whenever the caller sent a cursor, without a request: the record of the cursor itself
- * precedes the edges (Relay's cursor connections specification leaves it to the server).
+ * The record of `before` ends them if it comes. If it does not exist any more, it ends nothing: section 4.4 of the
+ * specification, ApplyCursorsToEdges. `hasPreviousPage` is true whenever there is an `after`: its own record precedes
+ * the edges.
  */
-export async function* readForward<R extends Identified>(
-  source: ForwardSource<R>,
-  options: ForwardOptions,
-): Slice<R> {
-  const { list, fetchPage } = source;
-  const { first, after, before, signal } = options;
+async function readForward<R>(
+  list: ConnectedList<R>,
+  { first, after, before }: Omit<WindowArguments, 'last'>,
+): Promise<Window<R>> {
+  if (before?.id === null) throw noId();
   const hasPreviousPage = after !== null;
-  if (before) {
-    const hasNextPage = yield* readBetween(source, { ...options, before });
-    return { hasNextPage, hasPreviousPage };
-  }
-  const readOn = <T extends Identified>(
-    fetch: FetchPage<T>,
-    bound: { limit?: number; maxPages?: number },
-  ) => walkBehind(list, after, (from) => walk(fetch, { after: from, signal, ...bound }), signal);
-  if (first === 0) {
-    let hasNextPage = false;
-    for await (const page of readOn(orIdentities(fetchPage, list), { limit: 1 })) {
-      hasNextPage = page.records.length > 0 || page.hasNextPage;
-      yield { edges: [], unplacedErrors: page.unplacedErrors ?? [] };
+  // If `before` ends them, only one record more shows whether another follows.
+  const needed = (first ?? list.size.limit) + (before ? 1 : 0);
+  const places: Place<R>[] = [];
+  let hasNextPage = false;
+  for await (const { page, offsets } of walkBehind(list, after, Math.max(1, needed))) {
+    // By now, the page limit is known.
+    const count = first ?? list.size.limit;
+    for (const offset of offsets) {
+      if (before && page.ids[offset] === before.id)
+        return { places, hasNextPage: first === undefined, hasPreviousPage };
+      if (places.length === count) return { places, hasNextPage: true, hasPreviousPage };
+      places.push({ page, offset });
     }
-    return { hasNextPage, hasPreviousPage };
+    hasNextPage = page.hasNextPage;
   }
-  const pages = readOn(fetchPage, first === undefined ? { maxPages: 1 } : { limit: first });
-  const hasNextPage = yield* edgesFrom(pages, first);
-  return { hasNextPage, hasPreviousPage };
-}
-
-/**
- * Reads the `first` records between two positions. They are first counted by their identities: a record whose selection
- * fails matters only if it is one of them.
- *
- * @returns whether more records follow
- */
-async function* readBetween<R extends Identified>(
-  { list, fetchPage }: ForwardSource<R>,
-  { first, after, before, signal }: ForwardOptions & { readonly before: Position },
-): AsyncGenerator<SlicePart<R>, boolean, undefined> {
-  const border = await borderAt(list, before, signal);
-  const span = await spanUpTo(border, list, { first, after, signal });
-  if (span.records === 0) return span.hasNextPage;
-  const pages = walk(fetchPage, { after: span.start, limit: span.records, signal });
-  let last: string | null = null;
-  for await (const { edges, unplacedErrors } of edgesFrom(pages, span.records)) {
-    const records = edges.map(({ record }) => record);
-    // The list may have changed since the count.
-    const met = indexOf(border, records);
-    yield { edges: met < 0 ? edges : edges.slice(0, met), unplacedErrors };
-    if (met >= 0) return first === undefined && border.hasNextPage;
-    last = records.at(-1)?.identity ?? null;
-  }
-  return span.hasNextPage || (last !== null && last !== span.last);
-}
-
-/** @param records the number to read; undefined: all @returns whether more follow */
-async function* edgesFrom<R extends Identified>(
-  pages: WalkedPages<R>,
-  records = Number.POSITIVE_INFINITY,
-): AsyncGenerator<SlicePart<R>, boolean, undefined> {
-  let left = records;
-  let hasMore = false;
-  for await (const page of pages) {
-    const edges = edgesOf(page, page.records.first(left).list);
-    left -= edges.length;
-    hasMore = page.records.length > edges.length || page.hasNextPage;
-    yield { edges, unplacedErrors: page.unplacedErrors ?? [] };
-  }
-  return hasMore;
-}
-
-/** Fetches identities where a page fails whose records are not needed. */
-function orIdentities<R extends Identified>(
-  fetchPage: FetchPage<R>,
-  { fetchIdentities }: IndexedList,
-): FetchPage<R | Identified> {
-  return async (request, signal) => {
-    try {
-      return await fetchPage(request, signal);
-    } catch (error) {
-      if (!mayBeOfRecords(error, signal)) throw error;
-      return fetchIdentities(request, signal);
-    }
-  };
-}
-
-/** Records in front of a border. */
-interface Span {
-  /** The cursor at which the span begins. */
-  readonly start: string | null;
-  readonly records: number;
-  /** The identity of its last record. */
-  readonly last: string | null;
-  readonly hasNextPage: boolean;
-}
-
-/** Counts the records between a position and a border: at most `first`, or a page of them. */
-async function spanUpTo(
-  border: Border,
-  list: IndexedList,
-  { first, after, signal }: Pick<ForwardOptions, 'first' | 'after' | 'signal'>,
-): Promise<Span> {
-  // One record more than needed shows whether another follows.
-  const bound = first === undefined ? { maxPages: 1 } : { limit: first + 1 };
-  const begin = (from: string | null) =>
-    walk(list.fetchIdentities, { after: from, signal, ...bound });
-  let start: string | null | undefined;
-  let counted = 0;
-  let last: string | null = null;
-  let hasMore = false;
-  for await (const page of walkBehind(list, after, begin, signal)) {
-    // Null is the start of the list.
-    if (start === undefined) start = page.after;
-    const met = indexOf(border, page.records.list);
-    const inFront = page.records.first(met < 0 ? Number.POSITIVE_INFINITY : met);
-    last =
-      inFront.first((first ?? Number.POSITIVE_INFINITY) - counted).list.at(-1)?.identity ?? last;
-    counted += inFront.length;
-    hasMore = met < 0 && page.hasNextPage;
-    if (met >= 0) break;
-  }
-  const records = first === undefined ? counted : Math.min(counted, first);
   return {
-    start: start ?? null,
-    records,
-    last,
-    // Without `first`, the edges end at their page or at the border, whose record then follows.
-    hasNextPage: counted > records || hasMore || (first === undefined && border.hasNextPage),
+    places,
+    hasNextPage: hasNextPage || (first === undefined && before !== null),
+    hasPreviousPage,
   };
 }
 
-interface BackwardOptions {
-  readonly last: number;
-  /** The record behind the last edge; null: the end of the list. */
-  readonly before: Position | null;
-  /** The record before the first edge; null: the start of the list. */
-  readonly after: Position | null;
-  readonly signal: AbortSignal;
-}
-
-/** Walks to the end of a list, from the latest page that the tail allows. */
-type WalkToEnd<R> = (tail: Tail | undefined) => AsyncGenerator<DrainedPage<R>, void, undefined>;
-
-interface BackwardSource<R> extends ForwardSource<R> {
-  readonly walk: WalkToEnd<R>;
-  /** Whether the service returns fewer records than identities per page: then only the edges are read in full. */
-  readonly isCostly: boolean;
-  /** The same walk over identities only. */
-  readonly walkIdentities: WalkToEnd<Identified>;
-}
-
-/**
- * Reads the `last` records before a position. The upstream pages forward only. One request is enough if the page of the
- * position holds enough records before it; otherwise the list is walked, or only its end if the page index knows where
- * that begins.
- *
- * Walked records that are not among the edges must not make them fail: if a page fails, or the record of the position
- * is missing because it is null, the list is walked again by identities, and then only the edges are read.
- *
- * Both flags are exact, as Relay's cursor connections specification (section 4.4) defines them for `last`.
- */
-export async function* readBackward<R extends Identified>(
-  source: BackwardSource<R>,
-  { last, before, after, signal }: BackwardOptions,
-): Slice<R> {
-  const { list, fetchPage } = source;
-  const upToBefore = before && !after ? await pageUpTo(fetchPage, before, signal) : undefined;
-  if (upToBefore && isEnough(upToBefore, last)) return yield* slice(upToBefore, last, true);
-  const border = before ? await borderAt(list, before, signal) : END;
-  if (!upToBefore && border.at && !after) {
-    const front = await pageUpTo(fetchPage, { ...border.at, identity: undefined }, signal);
-    const isFront = front && areSame(front.edges, border.at.page.items.slice(0, border.at.offset));
-    if (isFront && isEnough(front, last)) return yield* slice(front, last, border.hasNextPage);
-  }
-  const bounds = { border, last, after };
-  const walked = source.isCostly ? undefined : runTo(source.walk, bounds, false);
-  const run = await walked?.catch((error: unknown) => {
-    if (!mayBeOfRecords(error, signal)) throw error;
-    return undefined;
+/** Reads the `last` records in front of a position. Both flags are exact. */
+async function readBackward<R>(
+  list: ConnectedList<R>,
+  { last, after, before }: Omit<WindowArguments, 'first'> & { readonly last: number },
+): Promise<Window<R>> {
+  const show = (places: readonly Place<R>[], hasNextPage: boolean): Window<R> => ({
+    places: last === 0 ? [] : places.slice(-last),
+    hasNextPage,
+    hasPreviousPage: places.length > last,
   });
-  if (run && (run.isMet || border.record === null))
-    return yield* slice(run, last, border.hasNextPage);
-  for (let attempt = 1; ; attempt += 1) {
-    const named = await runTo(source.walkIdentities, bounds, true);
-    const window = await readWindow(source, lastOf(named, last), signal);
-    // After the last attempt, a list that keeps changing is returned as it was read.
-    if (!window.isSame && attempt < MAX_ATTEMPTS) continue;
-    yield window;
-    return { hasNextPage: border.hasNextPage, hasPreviousPage: named.edges.length > last };
-  }
-}
-
-const MAX_ATTEMPTS = 3;
-
-/** Records before a border, as far back as they were read. */
-interface Run<R> {
-  readonly edges: readonly Edge<R>[];
-  readonly unplacedErrors: readonly unknown[];
-  /** Whether it begins at the start of the list. */
-  readonly isStart: boolean;
-}
-
-function isEnough({ edges, isStart }: Run<unknown>, last: number): boolean {
-  return isStart || edges.length > last;
+  if (!before) return show((await readUpTo(list, null, last, after)).places, false);
+  const own = await ownPage(list, before, last, after);
+  if (own) return show(own, true);
+  if (before.id === null) throw noId();
+  const run = await readUpTo(list, before.id, last, after);
+  if (run.isMet) return show(run.places, true);
+  const border = await borderOfGone(list, before);
+  // It is in front of `after`, so it ends nothing: section 4.4, ApplyCursorsToEdges.
+  if (border === before.id) return show(run.places, true);
+  if (border === null) return show(run.places, false);
+  const upTo = await readUpTo(list, border, last, after);
+  return show(upTo.places, upTo.isMet);
 }
 
 /**
- * Reads the records before a position from its page.
+ * Returns the records in front of the record of `before` from its own page, and those behind `after` if it is in the
+ * same page.
  *
- * @param position if `identity` is undefined, only the records before the position are read
- * @returns undefined if the record is not at its position, or the page cannot be read
+ * @returns undefined if the page does not hold them all, and does not show whether there are more
  */
-async function pageUpTo<R extends Identified>(
-  fetchPage: FetchPage<R>,
-  {
-    after,
-    offset,
-    identity,
-  }: Pick<Position, 'after' | 'offset'> & { identity: string | null | undefined },
-  signal: AbortSignal,
-): Promise<Run<R> | undefined> {
-  const isStart = after === null;
-  const first = identity === undefined ? offset : offset + 1;
-  if (first === 0) return { edges: [], unplacedErrors: [], isStart };
-  const request = { after, first };
-  const mayFail = (error: unknown) => mayBeOfRecords(error, signal);
-  const read = await readAsFar(fetchPage, request, signal, mayFail);
-  if ('error' in read) return undefined;
-  const edges = read.pages.flatMap(({ after: from, page: { items, endCursor } }) =>
-    edgesOf({ after: from, endCursor, size: items.length }, items),
-  );
-  if (edges.length < first) return undefined;
-  if (identity !== undefined && identity !== null && edges[offset]!.record.identity !== identity)
-    return undefined;
-  const unplacedErrors = read.pages.flatMap(({ page }) => page.unplacedErrors ?? []);
-  return { edges: edges.slice(0, offset), unplacedErrors, isStart };
-}
-
-interface RunOptions extends Pick<BackwardOptions, 'last' | 'after'> {
-  readonly border: Border;
-}
-
-/**
- * Walks to a border, beginning as late as possible.
- *
- * @param orAll whether to walk the whole list if that fails: the service may refuse the cursor at which the walk begins
- */
-async function runTo<R extends Identified>(
-  walkToEnd: WalkToEnd<R>,
-  { border, last, after }: RunOptions,
-  orAll: boolean,
-): Promise<Run<R> & { readonly isMet: boolean }> {
-  if (!after) {
-    const tail = { records: last + 1, before: border.record };
-    const late = await readUpTo(walkToEnd(tail), border, last + 1).catch((error: unknown) => {
-      if (!orAll) throw error;
-      return undefined;
-    });
-    if (late && isEnough(late, last) && (late.isMet || border.record === null)) return late;
-  }
-  return readUpTo(walkToEnd(undefined), border, last + 1);
-}
-
-async function readUpTo<R extends Identified>(
-  pages: AsyncGenerator<DrainedPage<R>, void, undefined>,
-  border: Border,
-  count: number,
-): Promise<Run<R> & { readonly isMet: boolean }> {
-  let edges: Edge<R>[] = [];
-  const unplacedErrors: unknown[] = [];
-  let isStart: boolean | undefined;
-  for await (const page of pages) {
-    if (page.records.length > 0) isStart ??= page.page.after === null;
-    unplacedErrors.push(...page.unplacedErrors);
-    const records = page.records.list;
-    const met = indexOf(border, records);
-    edges.push(...edgesOf(page.page, records.slice(0, met < 0 ? undefined : met)));
-    edges = edges.slice(-count);
-    if (met >= 0) return { edges, unplacedErrors, isStart: isStart ?? false, isMet: true };
-  }
-  return { edges, unplacedErrors, isStart: isStart ?? false, isMet: false };
-}
-
-function* slice<R>(
-  run: Run<R>,
+async function ownPage<R>(
+  list: ConnectedList<R>,
+  before: Position,
   last: number,
-  hasNextPage: boolean,
-): Generator<SlicePart<R>, SliceEnd> {
-  yield { edges: lastOf(run, last), unplacedErrors: run.unplacedErrors };
-  return { hasNextPage, hasPreviousPage: run.edges.length > last };
+  after: Position | null,
+): Promise<readonly Place<R>[] | undefined> {
+  const isStart = before.after === null;
+  if (!isStart && !after && before.offset <= last) return undefined;
+  const { read, offset } = await locate(list, before, 0);
+  if (offset === undefined) return undefined;
+  const places = read.flatMap(placesOf).slice(0, offset - read.at(-1)!.ids.length);
+  if (!after) return isStart || places.length > last ? places : undefined;
+  const start = places.findIndex((place) => after.id !== null && idOf(place) === after.id);
+  return start < 0 ? undefined : places.slice(start + 1);
 }
 
-function lastOf<R>({ edges }: Run<R>, count: number): readonly Edge<R>[] {
-  return count === 0 ? [] : edges.slice(-count);
+/** Records in front of a border: one more than needed, if there are as many. */
+interface Run<R> {
+  readonly places: readonly Place<R>[];
+  /** False if the list ended in front of the border. */
+  readonly isMet: boolean;
 }
 
-/** Reads only the records that a walk over identities met. */
-async function readWindow<R extends Identified>(
-  { list, fetchPage }: ForwardSource<R>,
-  named: readonly Edge<Identified>[],
-  signal: AbortSignal,
-): Promise<SlicePart<R> & { readonly isSame: boolean }> {
-  const edges: Edge<R>[] = [];
-  const unplacedErrors: unknown[] = [];
-  const [head] = named;
-  if (!head) return { edges, unplacedErrors, isSame: true };
-  const { page, record } = head;
-  // Only the last record of a page has a service cursor.
-  const request = { after: page.after, first: record.index };
-  const inFront =
-    record.index > 0 && (await readAsFar(list.fetchIdentities, request, signal, NEVER));
-  const start = inFront && 'pages' in inFront ? inFront.pages.at(-1)!.page.endCursor : page.after;
-  if (inFront && start === null) return { edges, unplacedErrors, isSame: false };
-  for await (const part of edgesFrom(
-    walk(fetchPage, { after: start, limit: named.length, signal }),
-    named.length,
-  )) {
-    edges.push(...part.edges);
-    unplacedErrors.push(...part.unplacedErrors);
+/**
+ * Reads the records in front of a border.
+ *
+ * @param border the id of a record; null: the end of the list
+ */
+async function readUpTo<R>(
+  list: ConnectedList<R>,
+  border: string | null,
+  last: number,
+  after: Position | null,
+): Promise<Run<R>> {
+  const walk = () => walkBehind(list, after);
+  if (after) return lastOf(list.inTurn(walk), border, last + 1);
+  const known = await readKnown(list, border, last);
+  return known ?? lastOf(list.inTurn(walk), border, last + 1);
+}
+
+/** How many more records than the index knows may be in front of the border before the whole list is walked, in pages. */
+const GROWN = [0, 4];
+
+/** Reads only the pages in front of the border that the index knows. @returns undefined if they are not enough */
+async function readKnown<R>(
+  list: ConnectedList<R>,
+  border: string | null,
+  last: number,
+): Promise<Run<R> | undefined> {
+  const index = list.indexes.get(list.name);
+  const late = index && pagesBefore(index, border, last + 1);
+  if (!late) return undefined;
+  for (const grown of border === null ? [Infinity] : GROWN) {
+    const records = late.records + grown * list.size.limit;
+    const run = await unlessRefused(
+      lastOf(walkList(list, { after: late.after, records }), border, last + 1),
+    );
+    if (run?.isMet) return run.places.length > last || late.after === null ? run : undefined;
   }
-  const records = named.map((edge) => edge.record);
-  return { edges, unplacedErrors, isSame: areSame(edges, records) };
+  return undefined;
 }
 
-const NEVER = () => false;
-
-/** Whether these are the records that were located before: the list may have changed. A null record matches any. */
-function areSame(edges: readonly Edge<Identified>[], located: readonly Identified[]): boolean {
-  return located.every(({ identity }, at) => {
-    const read = edges[at]?.record;
-    return read !== undefined && (read.identity === null || read.identity === identity);
-  });
+/** Returns where to begin for this many records in front of a border, and how many records that is with the border. */
+function pagesBefore(index: PageIndex, border: string | null, count: number) {
+  const { pages } = index;
+  const at =
+    border === null ? { page: pages.length, offset: 0 } : positionsIn(index, [border]).get(border);
+  if (!at) return undefined;
+  let records = at.offset;
+  let { page } = at;
+  while (page > 0 && records < count) records += pages[(page -= 1)]!.count;
+  return { after: pages[page]?.after ?? null, records: records + 1 };
 }
 
-/** The position of `before` in the list as it is now. */
-interface Border {
-  /** The first record behind the edges; null: the edges end at the end of the list. */
-  readonly record: string | null;
-  readonly hasNextPage: boolean;
-  /** Undefined if the record of `before` is gone. */
-  readonly at?: Located;
-}
-
-const END: Border = { record: null, hasNextPage: false };
-
-async function borderAt(list: IndexedList, before: Position, signal: AbortSignal): Promise<Border> {
-  const located = await locate(list, before, signal);
-  if ('page' in located) {
-    // If the cursor has no identity, its record was null when the cursor was made.
-    const { identity } = located.page.items[located.offset]!;
-    if (identity === null) throw noIdentities();
-    return { record: identity, hasNextPage: true, at: located };
+async function unlessRefused<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof CursorRefusedError) return undefined;
+    throw error;
   }
-  // If the record is gone, the edges end at the end of its page: records may repeat, but none is skipped.
-  const behind = await firstBehind(list.fetchIdentities, before.end, signal);
-  if (behind === undefined) throw cursorLost(located.refusal?.error);
-  if (behind === null || !mayHaveSlid(before, located, behind)) {
-    return { record: behind, hasNextPage: behind !== null };
+}
+
+/** Returns the last records in front of a border, or of the whole walk. */
+async function lastOf<R>(
+  pages: WalkedPages<R>,
+  border: string | null,
+  count: number,
+): Promise<Run<R>> {
+  let places: Place<R>[] = [];
+  for await (const { page, offsets } of pages) {
+    const added = offsets.map((offset) => ({ page, offset }));
+    const met = border === null ? -1 : added.findIndex((place) => idOf(place) === border);
+    // Only these are kept, so that a long list does not stay in memory.
+    places = [...places, ...(met < 0 ? added : added.slice(0, met))].slice(-count);
+    if (met >= 0) return { places, isMet: true };
   }
-  // If its page now ends earlier in the list, only the end of the list is late enough.
-  if (!located.isNear.end) throw cursorLost();
-  return END;
+  return { places, isMet: border === null };
 }
 
-function indexOf({ record }: Border, records: readonly Identified[]): number {
-  return record === null ? -1 : records.findIndex(({ identity }) => identity === record);
+/**
+ * Returns the record in front of which the edges end if the record of `before` is gone: the first one behind its page,
+ * so that records repeat, and none is skipped.
+ *
+ * @returns its id; null: the end of the list; the id of `before` itself if that is not gone
+ * @throws CURSOR_INVALID if where the record stood is unknown
+ */
+async function borderOfGone<R>(list: ConnectedList<R>, before: Position): Promise<string | null> {
+  const { read, offset, refused } = await locate(list, before, 0);
+  if (offset !== undefined) return before.id;
+  const { next, mayHaveSlid } = await behindPage(list, before, read);
+  if (refused || next === undefined) throw cursorLost(refused?.cause);
+  if (!mayHaveSlid) return next;
+  // If the page now ends earlier in the list, only the end of the list is late enough.
+  if (read.at(-1)!.hasNextPage) throw cursorLost();
+  return null;
 }
 
-function edgesOf<R>(page: PageBounds, records: readonly R[]): Edge<R>[] {
-  return records.map((record) => ({ record, page }));
+function placesOf<R>(page: ReadPage<R>): Place<R>[] {
+  return page.ids.map((_, offset) => ({ page, offset }));
 }
 
-function noIdentities() {
+function idOf({ page, offset }: Place<unknown>): string | null {
+  return page.ids[offset]!;
+}
+
+function edgesOf<R>(list: string, places: readonly Place<R>[]): Edge<R>[] {
+  let page: ReadPage | undefined;
+  let encode: ReturnType<typeof cursorsOf> | undefined;
+  const cursorOf = (place: Place<R>) => {
+    if (place.page !== page || !encode) {
+      page = place.page;
+      const { after, endCursor: end, ids } = page;
+      encode = cursorsOf(list, { after, end, size: ids.length });
+    }
+    return encode(place.offset, idOf(place));
+  };
+  return places.map((place) => ({
+    record: place.page.records[place.offset]!,
+    cursor: () => cursorOf(place),
+  }));
+}
+
+function noId(): Error {
   return codedError(
     'BAD_USER_INPUT',
     'The record of `before` has no id, so it cannot be found in other pages. Page forward, with `first` and `after`.',
   );
 }
 
-interface ConnectionCounts {
-  readonly first: number | undefined;
-  readonly last: number | undefined;
-}
-
-/**
- * Checks the counts of a connection. Null counts as absent: Relay sends the variables of the other direction as null.
- *
- * @param lastName the name of `last` in this list
- * @throws BAD_USER_INPUT, also if both counts are set, which the specification only discourages
- */
-export function checkedCounts(
-  first: unknown,
-  last: unknown,
-  { max, lastName }: { max: number; lastName: string },
-): ConnectionCounts {
-  const counts = {
-    first: typeof first === 'number' ? checkedCount('first', first, max) : undefined,
-    last: typeof last === 'number' ? checkedCount(lastName, last, max) : undefined,
-  };
-  if (counts.first !== undefined && counts.last !== undefined) {
-    throw codedError(
-      'BAD_USER_INPUT',
-      `\`first\` and \`${lastName}\` cannot be given together: use \`first\` with \`after\` to page forward, \`${lastName}\` with \`before\` to page backward.`,
-    );
-  }
-  return counts;
+/** @throws BAD_USER_INPUT, also if both counts are given, which the specification only discourages */
+function checkedCounts(
+  { max, lastName = 'last' }: Pick<ConnectedList<unknown>, 'max' | 'lastName'>,
+  args: ConnectionArguments,
+): { readonly first: number | undefined; readonly last: number | undefined } {
+  const first = checkedCount('first', args.first, max);
+  const last = checkedCount(lastName, args.last, max);
+  if (first === undefined || last === undefined) return { first, last };
+  throw codedError(
+    'BAD_USER_INPUT',
+    `\`first\` and \`${lastName}\` cannot be given together: use \`first\` with \`after\` to page forward, \`${lastName}\` with \`before\` to page backward.`,
+  );
 }
 
 /** @throws BAD_USER_INPUT */
-export function checkedCount(name: string, count: number, max = Number.POSITIVE_INFINITY): number {
+function checkedCount(
+  name: string,
+  count: number | null | undefined,
+  max: number,
+): number | undefined {
+  if (count === null || count === undefined) return undefined;
   if (count < 0) {
     throw codedError('BAD_USER_INPUT', `\`${name}\` must not be negative, but it is ${count}.`);
   }

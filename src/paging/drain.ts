@@ -1,9 +1,12 @@
 import { GraphQLError } from 'graphql';
-import { codedError, codeOf, messageForCallers, type ErrorCode } from '../errors.ts';
+import { codedError, codeOf, knownCode, messageForCallers } from '../errors.ts';
 import type { Position } from './cursor.ts';
-import { PagesRefused } from './failures.ts';
-import type { Identified, PageRecords } from './page.ts';
-import { positionOf, type WalkedPage } from './walk.ts';
+import type { PagedList } from './list-walk.ts';
+import { causeOf } from './page.ts';
+import { walkBehind } from './resume.ts';
+import type { ReaderOptions, SharedWalks, WalkReaders } from './shared-walk.ts';
+import { walkInTurn, type WalkSlots, type WalkTurn } from './walk-slots.ts';
+import type { WalkedPage, WalkedPages } from './walk.ts';
 
 /** How many more records one operation may drain, in all its drains together. */
 export interface DrainBudget {
@@ -12,11 +15,12 @@ export interface DrainBudget {
 }
 
 interface DrainOptions {
-  /** Records to return; undefined: all. */
+  /** The number of records to return; undefined: all. */
   readonly limit: number | undefined;
   /** The record behind which the walk begins; null: the start of the list. */
   readonly position: Position | null;
   readonly budget: DrainBudget;
+  /** Aborted when the caller leaves. */
   readonly signal: AbortSignal;
   /** Makes the `resumeAfter` of the errors. */
   readonly toCursor: (position: Position) => string;
@@ -29,54 +33,80 @@ interface DrainOptions {
  */
 type Delivered = 'parts' | 'whole' | 'result';
 
-/** The records of one page that a drain yields. */
-export interface DrainedPage<R> {
-  readonly page: WalkedPage<R>;
-  readonly records: PageRecords<R>;
-  readonly hasNextPage: boolean;
-  readonly unplacedErrors: readonly unknown[];
-}
-
 /**
- * Yields the records of a walk page by page, up to the limit and the budget.
+ * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
  *
  * @param pages a walk that begins behind `position`
- * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED or PagesRefused, each with `drained` and, where parts
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and, where parts
  *   are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing to resume
  */
-export async function* drainPages<R extends Identified>(
+export async function* drain<R>(
   pages: AsyncIterable<WalkedPage<R>>,
-  { limit, position, budget, signal, toCursor, delivered }: DrainOptions,
-): AsyncGenerator<DrainedPage<R>, void, undefined> {
+  { limit = Infinity, position, budget, signal, toCursor, delivered }: DrainOptions,
+): WalkedPages<R> {
   if (limit === 0) return;
   let drained = 0;
-  let last: DrainedPage<R> | undefined;
-  const facts = (): DrainFacts => {
-    const end = last?.records.list.at(-1);
-    const at = last && end ? positionOf(last.page, end) : position;
-    return { drained, resumeAfter: delivered === 'result' ? null : at && toCursor(at), delivered };
-  };
+  let end = position;
+  const facts = (): DrainFacts => ({
+    drained,
+    resumeAfter: delivered === 'result' || !end ? null : toCursor(end),
+    delivered,
+  });
   try {
-    for await (const page of pages) {
-      const { hasNextPage, unplacedErrors = [], records: all } = page;
-      const left = limit === undefined ? all.length : limit - drained;
-      const limited = all.first(left);
-      const records = limited.first(Math.max(0, budget.left));
-      budget.left -= records.length;
-      drained += records.length;
-      const part = { page, records, hasNextPage, unplacedErrors };
-      if (records.length > 0) last = part;
-      yield part;
-      if (records.length < limited.length) throw limitExceeded(budget, facts());
+    for await (const { page, offsets: all } of pages) {
+      const wanted = all.slice(0, limit - drained);
+      const offsets = wanted.slice(0, Math.max(0, budget.left));
+      budget.left -= offsets.length;
+      drained += offsets.length;
+      end = endOf({ page, offsets }) ?? end;
+      yield { page, offsets };
+      if (offsets.length < wanted.length) throw limitExceeded(budget, facts());
       if (drained === limit) return;
     }
   } catch (error) {
     // The records are not used, and another walk may follow.
     if (delivered === 'result') budget.left += drained;
-    if (signal.aborted || drained === 0 || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    if (delivered === 'result' && error instanceof PagesRefused) throw error;
-    throw interrupted(error, facts());
+    if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
+    throw drained === 0 ? causeOf(error) : interrupted(error, facts());
   }
+}
+
+/** What all drains of the gateway share. */
+export interface Drains {
+  readonly shared: SharedWalks;
+  readonly slots: WalkSlots;
+}
+
+interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> {
+  /** Names everything that the records depend on: list, filters, selection, position and limit. */
+  readonly name: string;
+  /** Binds the readers into the list: their signal ends its requests, and they spend for each of them. */
+  readonly listFor: (readers: WalkReaders) => PagedList<R>;
+  readonly position: Position | null;
+  /** The number of records needed; undefined: all. */
+  readonly limit: number | undefined;
+}
+
+/** Walks a list together with equal drains, in its turn. A walk of one page needs no turn. */
+export function walkTogether<R>(
+  { shared, slots }: Drains,
+  { name, listFor, position, limit, caller, operation, ...reader }: SharedDrainOptions<R>,
+): WalkedPages<R> {
+  const begin = (readers: WalkReaders, last: WalkedPage<R> | undefined) => {
+    const list = listFor(readers);
+    const walk = () => walkBehind(list, (last && endOf(last)) ?? position, limit);
+    if (limit !== undefined && limit <= list.size.limit) return walk();
+    return walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
+  };
+  return shared.join(name, begin, reader);
+}
+
+/** Returns the position of the last record of a walked page; undefined if it has no new record. */
+export function endOf({ page, offsets }: WalkedPage): Position | undefined {
+  const offset = offsets.at(-1);
+  if (offset === undefined) return undefined;
+  const { after, endCursor: end } = page;
+  return { after, end, size: page.records.length, offset, id: page.ids[offset]! };
 }
 
 interface DrainFacts {
@@ -103,40 +133,39 @@ const IN_THE_ANSWER: Readonly<Record<Delivered, string>> = {
   result: '',
 };
 
-/** Returns the error of a read that failed after its first records, with the facts needed to resume it. */
-export function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
-  const { delivered, ...extended } = facts;
+/**
+ * Returns the error of a read that failed after its first records, with the facts needed to resume it. An error of the
+ * gateway, such as a stalled list or a budget that is used up, keeps its code.
+ */
+function interrupted(error: unknown, facts: DrainFacts): GraphQLError {
+  const { delivered: _, ...extended } = facts;
+  const cause = causeOf(error);
+  // The message of another error may contain details that callers must not see.
+  const known = cause instanceof GraphQLError ? cause : undefined;
+  const why = known ? `: ${messageForCallers(known)}` : '.';
+  const isOfService = cause !== error;
+  const code = isOfService || !known ? undefined : knownCode(known.extensions['code']);
+  const isOurs = code !== undefined && code !== 'OTHER';
   const ended = `The drain ended after ${facts.drained} records`;
-  if (error instanceof PagesRefused) {
-    const { message: why, extensions: reason } = error;
-    return codedError(reason['code'] as ErrorCode, `${ended}: ${why} ${nextSteps(facts)}`, {
-      extensions: { ...reason, ...extended },
-    });
-  }
-  const extensions = error instanceof GraphQLError ? error.extensions : undefined;
-  const message = error instanceof GraphQLError ? messageForCallers(error) : undefined;
-  if (message !== undefined && extensions?.['code'] === 'DRAIN_STALLED') {
-    return codedError(
-      'DRAIN_STALLED',
-      `${message} ${ended}. ${IN_THE_ANSWER[delivered]}`.trimEnd(),
-      {
-        extensions: extended,
-      },
-    );
-  }
-  // The message of an error that is not a GraphQL error may contain details that callers must not see.
-  return codedError(
-    'DRAIN_INTERRUPTED',
-    `${ended}, because a page could not be read${message ? `: ${message}` : '.'} ${nextSteps(facts)}`,
-    {
-      extensions: {
-        ...extended,
-        reason: extensions?.['code'] ?? null,
-        ...(extensions?.['result'] !== undefined && { result: extensions['result'] }),
-      },
-      cause: error,
-    },
-  );
+  return isOurs
+    ? codedError(code, `${ended}${why} ${nextSteps(facts)}`, {
+        extensions: { ...known!.extensions, ...extended },
+      })
+    : codedError(
+        'DRAIN_INTERRUPTED',
+        `${ended}, because a page could not be read${why} ${nextSteps(facts)}`,
+        {
+          extensions: {
+            ...extended,
+            reason: known?.extensions['code'] ?? null,
+            // An error that the service returned as data.
+            ...(known?.extensions['result'] !== undefined && {
+              result: known.extensions['result'],
+            }),
+          },
+          cause,
+        },
+      );
 }
 
 /** Says what the caller can do now. Resuming behind records that the caller never got would lose them silently. */

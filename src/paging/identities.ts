@@ -59,30 +59,30 @@ export function identityHash(identity: string): number {
   return finish(state, identity.length);
 }
 
-/**
- * Hashes ids of one type as `identityHash` hashes `Type:id`, from their bytes and without creating strings.
- *
- * @returns a function that returns undefined for bytes that are not plain ASCII, or contain an escape
- */
-export function identityHasher(
-  type: string,
-): (bytes: Uint8Array, start: number, end: number) => number | undefined {
-  const prefix = begin();
-  mixText(prefix, `${type}:`);
-  const length = type.length + 1;
-  const state = begin();
-  return (bytes, start, end) => {
-    let { a, b } = prefix;
-    for (let at = start; at < end; at += 1) {
-      const unit = bytes[at]!;
-      if (unit > 126 || unit === 92) return undefined;
-      a = Math.imul(a ^ unit, 0x01000193);
-      b = Math.imul(((b << 13) | (b >>> 19)) ^ unit, 0xcc9e2d51);
+/** The hashed ids of the records of one page. */
+export interface Identities {
+  /** One hash for each record; NaN for a record without an id. */
+  readonly hashes: readonly number[];
+  /** Whether an id occurs twice, which proves that ids are not unique in this list. */
+  readonly hasRepeats: boolean;
+  /** Whether every record has an id of its own, so that the page can prove a join. */
+  readonly areUnique: boolean;
+}
+
+export function hashIds(ids: readonly (string | null)[]): Identities {
+  const seen = new IdentitySet();
+  let hasRepeats = false;
+  let hasNulls = false;
+  const hashes = ids.map((id) => {
+    if (id === null) {
+      hasNulls = true;
+      return NaN;
     }
-    state.a = a;
-    state.b = b;
-    return finish(state, length + end - start);
-  };
+    const hash = identityHash(id);
+    hasRepeats = !seen.add(hash) || hasRepeats;
+    return hash;
+  });
+  return { hashes, hasRepeats, areUnique: !hasRepeats && !hasNulls };
 }
 
 /** Two independent multiplicative hashes of UTF-16 units, each avalanched at the end. */

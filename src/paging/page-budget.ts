@@ -1,204 +1,156 @@
 import type { Clock } from '../clock.ts';
-import { refusal, type PagesRefused } from './failures.ts';
-
-export interface BudgetOwner {
-  readonly name: string;
-  /** Whether the records of one answer may come from more than MAX_PAGES_WITHOUT_DRAIN pages. */
-  readonly mayDrain: boolean;
-}
+import { codedError } from '../errors.ts';
 
 /** Enough for 500 records, the default of CONNECTION_MAX, and for finding the page at which they begin. */
 const MAX_PAGES_WITHOUT_DRAIN = 12;
 
-/** The upstream pages that one operation may use. They also count against the minute of its caller. */
+/** The pages that one operation may request. They also count against the minute of its caller. */
 export class PageBudget {
   /** The name of the caller. All operations with the same name share one minute. */
-  readonly owner: string;
+  readonly caller: string;
   /**
-   * The same budget, for pages that are read only to count records or to find one. They are charged to the caller's
-   * minute, but do not need the scope `drain`, which is about the records that an answer contains.
+   * The same budget, for pages that are read only to count records or to find one. They do not need the scope `drain`,
+   * which is about the records that an answer contains.
    */
   readonly forOverhead: PageBudget;
   readonly #callers: CallerBudgets;
   #spent = 0;
 
-  constructor(callers: CallerBudgets, { name, mayDrain }: BudgetOwner) {
-    this.owner = name;
+  /** @param mayDrain whether the caller has the scope `drain` */
+  constructor(callers: CallerBudgets, caller: string, mayDrain: boolean) {
+    this.caller = caller;
     this.#callers = callers;
-    this.forOverhead = mayDrain ? this : new PageBudget(callers, { name, mayDrain: true });
+    this.forOverhead = mayDrain ? this : new PageBudget(callers, caller, true);
   }
 
   /**
    * Spends pages that are about to be requested.
    *
-   * @param isCharged whether the caller's minute was charged already: by another operation that waits for the same
-   *   pages, or when the pages were read to find the records
-   * @throws PagesRefused
+   * @param isCharged whether the caller was charged already, by another operation that waits for the same page
+   * @throws FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up,
+   *   OPERATION_TOO_COMPLEX for more pages than a minute has
    */
-  spend(pages: number, { isCharged = false } = {}): void {
-    if (this.forOverhead !== this) {
-      this.#checkScope(pages);
-      this.forOverhead.spend(pages, { isCharged });
-    } else if (isCharged) return;
-    else this.#callers.spend(this.owner, pages, this.#spent);
+  spend(pages = 1, { isCharged = false } = {}): void {
+    const needsScope = this.forOverhead !== this;
+    if (needsScope && this.#spent + pages > MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
+    if (!isCharged) this.#callers.spend(this.caller, pages, this.#spent);
     // Refused pages do not count: the other fields of the operation are still answered.
     this.#spent += pages;
   }
-
-  /** Checks without spending; for work that is known to cost at least this number of pages. @throws PagesRefused */
-  check(pages: number): void {
-    if (this.forOverhead === this) return this.#callers.check(this.owner, pages, this.#spent);
-    this.#checkScope(pages);
-    this.forOverhead.check(pages);
-  }
-
-  #checkScope(pages: number): void {
-    if (this.#spent + pages > MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
-  }
 }
 
 /**
- * Spends pages that several operations wait for. Each operation spends them, but each caller's minute is charged once.
+ * Spends a page that several operations wait for: each caller is charged once.
  *
- * @returns the budgets that cannot afford the pages, each with its error
+ * @returns the budgets that cannot afford it, with their errors
  */
-export function spendTogether(
-  budgets: readonly PageBudget[],
-  pages: number,
-): ReadonlyMap<PageBudget, unknown> {
-  // Most walks have one reader, and this is called for each page.
-  const charged = budgets.length > 1 ? new Set<string>() : undefined;
-  let refused: Map<PageBudget, unknown> | undefined;
+export function spendTogether(budgets: Iterable<PageBudget>): ReadonlyMap<PageBudget, unknown> {
+  const charged = new Set<string>();
+  const refused = new Map<PageBudget, unknown>();
   for (const budget of budgets) {
     try {
-      budget.spend(pages, charged && { isCharged: charged.has(budget.owner) });
-      charged?.add(budget.owner);
+      budget.spend(1, { isCharged: charged.has(budget.caller) });
+      charged.add(budget.caller);
     } catch (error) {
-      refused ??= new Map();
       refused.set(budget, error);
     }
   }
-  return refused ?? NONE;
+  return refused;
 }
-
-const NONE: ReadonlyMap<PageBudget, unknown> = new Map();
-
-type Bucket = ReturnType<typeof createBucket>;
 
 const MINUTE_MS = 60_000;
-
-export type CallerBudgets = ReturnType<typeof createCallerBudgets>;
-
-/**
- * Gives each caller the same number of pages per minute. They are refilled at a constant rate: a minute after the last
- * page was spent, all are available.
- *
- * @param perMinute 0: no limit
- */
-export function createCallerBudgets(perMinute: number, clock: Clock) {
-  const buckets = new Map<string, Bucket>();
-  let sweepAt = SWEEP_ABOVE;
-
-  return {
-    /**
-     * @param before pages that the same operation has already spent
-     * @throws PagesRefused: RATE_LIMITED with `retryAfter`, or OPERATION_TOO_COMPLEX for more pages than a whole minute
-     *   has
-     */
-    spend: (caller: string, pages: number, before = 0): void =>
-      bucketOf(caller)?.spend(pages, before),
-    /** Checks without spending. @throws as `spend` */
-    check: (caller: string, pages: number, before = 0): void =>
-      bucketOf(caller)?.check(pages, before),
-  };
-
-  function bucketOf(name: string): Bucket | undefined {
-    if (perMinute === 0) return undefined;
-    let bucket = buckets.get(name);
-    if (!bucket) {
-      sweep();
-      bucket = createBucket(perMinute, clock);
-      buckets.set(name, bucket);
-    }
-    return bucket;
-  }
-
-  /** Removes full buckets, which equal new ones: every request may come from another caller. */
-  function sweep(): void {
-    if (buckets.size < sweepAt) return;
-    for (const [name, bucket] of buckets) if (bucket.isFull()) buckets.delete(name);
-    sweepAt = Math.max(SWEEP_ABOVE, 2 * buckets.size);
-  }
-}
-
-/** Buckets are swept when there are more than this many. Each takes about 650 bytes. */
+/** Buckets are swept when there are more than this many. Each takes about 200 bytes. */
 const SWEEP_ABOVE = 1_000;
 
-function createBucket(perMinute: number, clock: Clock) {
-  // Pages times the milliseconds of a minute: integers, so that rounding does not lose fractions of a page.
-  const full = perMinute * MINUTE_MS;
-  let level = full;
-  let levelAt = clock.elapsed();
+/** The pages that a caller has left. Kept as pages times milliseconds: integers, which lose no fraction of a page. */
+interface Bucket {
+  level: number;
+  /** When it had this level, by `clock.elapsed()`. */
+  at: number;
+}
 
-  return {
-    isFull: () => levelOf(clock.elapsed()) >= full,
-    check: (pages: number, before: number) => void check(pages, before, clock.elapsed()),
-    spend: (pages: number, before: number): void => {
-      const now = clock.elapsed();
-      level = check(pages, before, now) - pages * MINUTE_MS;
-      levelAt = now;
-    },
-  };
+/**
+ * Gives each caller the same number of pages per minute. They come back at a constant rate: a minute after the last
+ * page was spent, all are available.
+ */
+export class CallerBudgets {
+  readonly #perMinute: number;
+  readonly #clock: Pick<Clock, 'elapsed'>;
+  readonly #buckets = new Map<string, Bucket>();
+  #sweepAbove = SWEEP_ABOVE;
 
-  function levelOf(time: number): number {
-    return Math.min(full, level + (time - levelAt) * perMinute);
+  /** @param perMinute 0: no limit */
+  constructor(perMinute: number, clock: Pick<Clock, 'elapsed'>) {
+    this.#perMinute = perMinute;
+    this.#clock = clock;
   }
 
-  /** Returns the level. @throws PagesRefused */
-  function check(pages: number, before: number, now: number): number {
-    if (pages > perMinute) throw tooManyPages(costOf(pages, before));
-    const available = levelOf(now);
-    const missing = pages * MINUTE_MS - available;
-    if (missing > 0) {
-      throw minuteSpent(costOf(pages, before), Math.ceil(missing / perMinute / 1000));
+  /**
+   * @param before pages that the same operation has spent already
+   * @throws RATE_LIMITED with `retryAfter`, OPERATION_TOO_COMPLEX
+   */
+  spend(caller: string, pages = 1, before = 0): void {
+    if (this.#perMinute === 0) return;
+    const whole = { pages: before + pages, pagesPerMinute: this.#perMinute };
+    if (pages > this.#perMinute) throw tooMany(pages, whole);
+    const now = this.#clock.elapsed();
+    const bucket = this.#buckets.get(caller) ?? this.#fill(caller, now);
+    const level = this.#levelOf(bucket, now);
+    const cost = pages * MINUTE_MS;
+    if (level < cost) throw minuteSpent(cost - level, whole);
+    bucket.level = level - cost;
+    bucket.at = now;
+  }
+
+  #levelOf({ level, at }: Bucket, now: number): number {
+    return Math.min(this.#perMinute * MINUTE_MS, level + (now - at) * this.#perMinute);
+  }
+
+  #fill(caller: string, now: number): Bucket {
+    const full = this.#perMinute * MINUTE_MS;
+    // Full buckets equal new ones, and every request may come from another caller.
+    if (this.#buckets.size >= this.#sweepAbove) {
+      for (const [name, bucket] of this.#buckets)
+        if (this.#levelOf(bucket, now) >= full) this.#buckets.delete(name);
+      this.#sweepAbove = Math.max(SWEEP_ABOVE, 2 * this.#buckets.size);
     }
-    return available;
-  }
-
-  function costOf(pages: number, before: number): Cost {
-    return { pages: Math.ceil(before + pages), pagesPerMinute: perMinute };
+    const bucket = { level: full, at: now };
+    this.#buckets.set(caller, bucket);
+    return bucket;
   }
 }
 
-function needsDrain(): PagesRefused {
-  return refusal(
+function needsDrain(): Error {
+  return codedError(
     'FORBIDDEN',
     `This operation returns records of more than ${MAX_PAGES_WITHOUT_DRAIN} pages of the recruiting service, for which the scope "drain" is required. ` +
       'Request fewer records at a time, or ask the operator of this gateway for the scope.',
-    { scope: 'drain' },
+    { extensions: { scope: 'drain' } },
   );
 }
 
+/** What an operation has used and needs next, and what its caller has: a client sees whether to ask for less. */
 interface Cost {
-  /** The number of pages with which the operation gets beyond this point. */
   readonly pages: number;
   readonly pagesPerMinute: number;
 }
 
-function minuteSpent(cost: Cost, retryAfter: number) {
-  return refusal(
+function minuteSpent(missing: number, cost: Cost): Error {
+  const { pagesPerMinute } = cost;
+  const retryAfter = Math.ceil(missing / pagesPerMinute / 1000);
+  return codedError(
     'RATE_LIMITED',
-    `This caller has used its ${cost.pagesPerMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
+    `This caller has used its ${pagesPerMinute} pages a minute of the recruiting service. Try again in ${retryAfter} s, ` +
       'or have the operator raise PAGES_PER_MINUTE.',
-    { retryAfter, ...cost },
+    { extensions: { retryAfter, ...cost } },
   );
 }
 
-function tooManyPages(cost: Cost) {
-  return refusal(
+function tooMany(pages: number, cost: Cost): Error {
+  return codedError(
     'OPERATION_TOO_COMPLEX',
-    `This operation costs at least ${cost.pages} pages of the recruiting service, and a caller may use ${cost.pagesPerMinute} a minute. ` +
-      'Request fewer records at a time, or have the operator raise PAGES_PER_MINUTE.',
-    { ...cost },
+    `The operation costs at least ${pages} pages of the recruiting service in one request, and a caller has ${cost.pagesPerMinute} a minute. ` +
+      'Request fewer records of each list, or have the operator raise PAGES_PER_MINUTE.',
+    { extensions: { ...cost } },
   );
 }

@@ -7,7 +7,7 @@ import {
   print,
   type GraphQLSchema,
 } from 'graphql';
-import { WALK_AGAIN_AFTER_MS } from '../paging/look-up.ts';
+import { WALK_AGAIN_MS } from '../paging/look-up.ts';
 import { type Adapter, type DerivedField, type DerivedKind, type Entity } from './derived.ts';
 
 interface DerivedParts {
@@ -298,7 +298,7 @@ function describeLookup({ type: { name }, lookup }: Entity): string {
       failures && `A ${failures} that says anything else is an error.`
     }`.trimEnd();
   }
-  const seconds = WALK_AGAIN_AFTER_MS / 1000;
+  const seconds = WALK_AGAIN_MS / 1000;
   return `The ${name} with this id; null if it does not exist. The service has no such field, so the record is looked up
   in \`${lookup!.adapter.name}\`: first at its last known position and near it, then at both ends of the list, then by
   reading the whole list, at most once in ${seconds} seconds. A record inserted in the middle of the list by someone else

@@ -191,9 +191,8 @@ interface DerivedKinds {
 export type DerivedKind = keyof DerivedKinds;
 
 /**
- * A derived field. What its kind means is in tables with a row for each kind, so that a new kind does not compile until
- * every table has it: `KINDS` in `derived-fields.ts` (definition, arguments) and `PLANS` in
- * `planner.ts` (answer).
+ * A derived field. Its definition and its arguments are in a table with a row for each kind, so that a new kind does not
+ * compile until it is there: `KINDS` in `derived-fields.ts`. `engine/plan.ts` has how it is answered.
  */
 export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
   readonly [Each in Kind]: {

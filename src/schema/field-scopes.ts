@@ -6,6 +6,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { forbidden } from '../errors.ts';
 import { onlyOperation, visitFields, type Need, type ScopedUse } from '../selections.ts';
 import type { Guard } from './derivation/overrides.ts';
 import { fieldAt, objectTypesOf, type Adapter, type DerivedField, type Entity } from './derived.ts';
@@ -137,6 +138,25 @@ export function scopedUsesIn(
 }
 
 const NO_USES: readonly ScopedUse[] = [];
+
+/**
+ * Refuses an operation with fields that its caller may not read.
+ *
+ * @param caller undefined: callers need no credential, and have every scope
+ * @throws FORBIDDEN
+ */
+export function enforceScopes(
+  uses: readonly ScopedUse[],
+  caller: { readonly scopes: ReadonlySet<string> } | undefined,
+): void {
+  if (!caller) return;
+  for (const { scope, subject } of uses.flatMap(({ needs }) => needs)) {
+    if (caller.scopes.has(scope)) continue;
+    throw forbidden(
+      `${subject} needs the scope "${scope}", which this credential does not have. The operator of this gateway can grant it.`,
+    );
+  }
+}
 
 /** Makes the function that returns what a field needs: by its parent, its type and itself. */
 export function needsIn(

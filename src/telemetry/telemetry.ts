@@ -11,7 +11,7 @@ import {
   type ExchangeTelemetry,
   type Outcome,
 } from '../http/exchange.ts';
-import type { ReadingTelemetry } from '../plans/planner.ts';
+import type { EngineTelemetry } from '../engine/shared.ts';
 import { TROUBLES, type TokenHealth } from '../tokens/health.ts';
 import type { ReportedRequest, UpstreamOutcome, UpstreamTelemetry } from '../upstream/telemetry.ts';
 import { createMetricRegistry, type MetricRegistry, type Metrics } from './metrics.ts';
@@ -307,15 +307,15 @@ function upstreamTelemetry(
 
 interface ReadingLoad {
   readonly drains: () => { readonly running: number; readonly waiting: number };
-  readonly answers: () => { readonly bytes: number; readonly waiting: number };
+  readonly answerBytes: () => number;
   readonly requestBytes: () => number;
 }
 
-/** Reports pages and walks. The requests of a walk belong to the caller's request that began it. */
+/** Reports pages, drains and memory. The pages of a walk belong to the caller's request that began it. */
 function readingTelemetry(
-  { metrics, log }: Reporting,
-  { drains, answers, requestBytes }: ReadingLoad,
-): ReadingTelemetry {
+  { metrics }: Reporting,
+  { drains, answerBytes, requestBytes }: ReadingLoad,
+): EngineTelemetry {
   metrics.gauge({
     name: 'recruiting_drains_running',
     help: 'Running drains, at most MAX_DRAINS.',
@@ -329,81 +329,22 @@ function readingTelemetry(
   metrics.gauge({
     name: 'recruiting_answer_bytes',
     help: 'Bytes of answers that are held until they are sent, at most ANSWER_BYTES.',
-    collect: () => answers().bytes,
-  });
-  metrics.gauge({
-    name: 'recruiting_answers_waiting',
-    help: 'Parts of answers that wait until there is room for their bytes.',
-    collect: () => answers().waiting,
+    collect: answerBytes,
   });
   metrics.gauge({
     name: 'recruiting_request_bytes',
     help: 'Bytes that requests hold until they are answered: headers, bodies and variables.',
     collect: requestBytes,
   });
-  const walks = metrics.counter({
-    name: 'recruiting_walks_total',
-    help: 'Walks that ended, shared ones counted once, by outcome: whole, stopped (all callers left), or an error code.',
-    labelNames: ['kind', 'outcome'],
-  });
-  const answersRead = metrics.counter({
-    name: 'recruiting_upstream_answers_total',
-    help: 'GraphQL answers of the service, by how they were read: scanned as bytes, or general, value by value.',
-    labelNames: ['read'],
-  });
   const pages = metrics.counter({
     name: 'recruiting_pages_read_total',
     help: 'Pages of lists requested from the service.',
   });
-  const short = metrics.counter({
-    name: 'recruiting_short_walks_total',
-    help: 'Walks of a whole list that found fewer records than the service counted, by list.',
-    labelNames: ['list'],
-  });
-  const failedResults = metrics.counter({
-    name: 'recruiting_upstream_failed_results_total',
-    help: 'Errors that the service returned as data in place of a record or a page, by their type in its schema, and the value of their first enum.',
-    labelNames: ['type', 'reason'],
-  });
-  const plans = metrics.counter({
-    name: 'recruiting_walk_plans_total',
-    help: 'Drains and lookups, by whether a page index let them read several pages at a time.',
-    labelNames: ['index'],
-  });
-  const lookups = metrics.counter({
-    name: 'recruiting_index_lookups_total',
-    help: 'Records looked up by their ids, by whether a page index had a position for them.',
-    labelNames: ['result'],
-  });
-  const tooBig = metrics.counter({
-    name: 'recruiting_too_big_total',
-    help: 'Requests for records of a list that failed for their size, and were sent again with fewer records.',
-    labelNames: ['list'],
-  });
   return {
-    answerRead: (how) => answersRead(1, how),
     pageRead: (cause) => {
       pages(1);
       const cost = requestCause(cause)?.cost;
       if (cost) cost.pages += 1;
-    },
-    resultFailed: (type, reason) => failedResults(1, type, reason),
-    walkEnded: (kind, outcome) =>
-      walks(1, kind, typeof outcome === 'string' ? outcome : knownCode(outcome.code)),
-    walkPlanned: (hasIndex) => plans(1, hasIndex ? 'used' : 'unused'),
-    tooBig: (list) => tooBig(1, list),
-    sizeChanged: (list, size) =>
-      log.info({ list, size }, 'the service accepts pages of another size'),
-    walkFellShort: (list, walked, counted) => {
-      short(1, list);
-      log.warn(
-        { list, found: walked, counted },
-        'a list ended early: the service counted more records than its pages had',
-      );
-    },
-    positionsLookedUp: (known, unknown) => {
-      lookups(known, 'hit');
-      lookups(unknown, 'miss');
     },
   };
 }

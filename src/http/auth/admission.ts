@@ -5,7 +5,14 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
 import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
-import { rateLimited, type Caller, type Exchange, type Reply, type Stage } from '../exchange.ts';
+import {
+  rateLimited,
+  type Caller,
+  type Check,
+  type Exchange,
+  type Reply,
+  type Stage,
+} from '../exchange.ts';
 
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 interface Credentials {
@@ -196,7 +203,7 @@ export interface AdmissionParts {
 /** Decides which callers are admitted, and what each caller may do. */
 interface Admission {
   readonly authenticate?: Stage;
-  readonly enforceScopes?: Stage;
+  readonly enforceScopes?: Check;
   /** Whether the caller is the router of a supergraph. Callers without credentials are not. */
   readonly isRouter: (exchange: Exchange) => boolean;
 }
@@ -235,7 +242,7 @@ async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: Adm
  * Refuses operations for which the caller lacks a scope. This comes before validation, whose errors would reveal the
  * schema.
  */
-const enforceScopes: Stage = ({ caller, operation }) => {
+const enforceScopes: Check = ({ caller, operation }) => {
   if (!caller) throw codedError('UNAUTHENTICATED', NOT_AUTHENTICATED);
   if (!operation) return undefined;
   checkScope(caller, operation);

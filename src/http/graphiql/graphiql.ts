@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { isGraphqlPath } from '../addresses.ts';
 import type { Exchange, Reply, Stage } from '../exchange.ts';
 import type { Example } from './examples.ts';
 
@@ -113,7 +114,7 @@ export function createGraphiql(options: GraphiqlOptions): {
   let page: Promise<Page> | undefined;
   return {
     page: (exchange) =>
-      isPageRequest(exchange)
+      isGraphqlPath(exchange.path) && isPageRequest(exchange)
         ? (page ??= render(options)).then((rendered) => replyWith(rendered, exchange))
         : undefined,
     fromRoot: (exchange) =>

@@ -48,6 +48,8 @@ export interface ServedSchema {
   readonly toUpstream: (document: DocumentNode) => DocumentNode;
   /** The upstream's name of a served type. */
   readonly upstreamType: (servedType: string) => string;
+  /** The served name of Relay's `PageInfo`. */
+  readonly pageInfo: string;
   /** The served name of one of the upstream's mutations. */
   readonly servedMutation: (field: string) => string;
   /** The adapters of the query root. */
@@ -152,6 +154,7 @@ export function serveSnapshot(
     toUpstream,
     upstreamType: (name) => upstreamName(name) ?? name,
     servedMutation: (field) => names.field('Mutation', field),
+    pageInfo,
     adapters,
     nested,
     entities,

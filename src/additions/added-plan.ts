@@ -1,0 +1,202 @@
+import { parseSelectionSet } from '@graphql-tools/utils';
+import {
+  execute,
+  GraphQLError,
+  GraphQLIncludeDirective,
+  GraphQLSkipDirective,
+  Kind,
+  specifiedDirectives,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+  type ASTNode,
+  type DirectiveNode,
+  type DocumentNode,
+  type FieldNode,
+  type GraphQLSchema,
+  type InlineFragmentNode,
+  type OperationDefinitionNode,
+  type SelectionNode,
+} from 'graphql';
+import { withPath, type AnswerError } from '../engine/answer.ts';
+import type { Call } from '../engine/call.ts';
+import type { Plan } from '../engine/plan.ts';
+import { codedError } from '../errors.ts';
+import { fieldAt } from '../schema/derived.ts';
+import { incrementalCheck, isIncremental } from '../schema/incremental-directives.ts';
+import type { ServedSchema } from '../schema/served/served-schema.ts';
+import { onlyOperation } from '../selections.ts';
+import { DelegatedError } from './delegations.ts';
+import { begin } from './execution.ts';
+import { isRequirementKey } from './requirements.ts';
+
+/**
+ * Plans an operation that touches an addition: graphql-js executes it over the stitched schema. It is always answered
+ * whole.
+ *
+ * @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX
+ */
+export function addedPlan(
+  schema: GraphQLSchema,
+  served: Pick<ServedSchema, 'schema' | 'snapshot'>,
+  planned: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
+): Plan {
+  const { document, operation } = onlyOperation(planned.document, planned.operation);
+  checkOperation(document, served.snapshot);
+  const executed = prepared(document, schema, served.schema);
+  const conditions = conditionsOf(document);
+  const checkIncremental = incrementalCheck(document);
+  const check = ({ variables: { values } }: Call) => {
+    checkIncremental(values);
+    const unknown = conditions.find((name) => values[name] === null);
+    if (unknown === undefined) return;
+    throw codedError(
+      'BAD_USER_INPUT',
+      `The variable $${unknown} is null, but it is the condition of a @skip or @include. Send true or false.`,
+    );
+  };
+  return {
+    answer: async (call) => {
+      check(call);
+      const { execution, context } = begin(call);
+      const { data, errors = [] } = await execute({
+        schema,
+        document: executed,
+        operationName: operation.name?.value,
+        variableValues: call.variables.sent,
+        contextValue: context,
+      });
+      return { data, errors: [...errors.flatMap(answerErrors), ...execution.unplaced] };
+    },
+    stream: (call) => {
+      check(call);
+      return undefined;
+    },
+  };
+}
+
+/** Refuses what graphql-js and graphql-tools would leave out of what they delegate, and what would block. */
+function checkOperation(document: DocumentNode, snapshot: GraphQLSchema): void {
+  const specified = specifiedDirectives.map(({ name }) => name);
+  visit(document, {
+    Field: ({ name: { value } }) => {
+      if (value !== '__schema' && value !== '__type') return;
+      throw codedError(
+        'OPERATION_TOO_COMPLEX',
+        'The operation has introspection beside a field that was added to this gateway. Send them in two operations.',
+      );
+    },
+    Directive: ({ name: { value } }, _key, _parent, _path, ancestors) => {
+      const node = ancestors.findLast((each) => !Array.isArray(each)) as ASTNode;
+      if (node.kind === Kind.FIELD || specified.includes(value) || !snapshot.getDirective(value))
+        return;
+      throw codedError(
+        'BAD_USER_INPUT',
+        `@${value} can be used only at fields in an operation that selects a field that was added to this gateway. ` +
+          'Put it there, or send the fields of the service in an operation of their own.',
+      );
+    },
+    IntValue: ({ value }) => {
+      if (Number.isSafeInteger(Number(value))) return;
+      throw codedError(
+        'BAD_USER_INPUT',
+        `${value} has more digits than this operation can keep, because it selects a field that was added to this gateway. Send it as a variable.`,
+      );
+    },
+  });
+}
+
+/**
+ * Changes an operation so that graphql-tools delegates all of it: conditions of fields become fragments, since of two
+ * equal fields it keeps the first; and what added fields select becomes a fragment, because of an object that a resolver
+ * returns it requests added fields, with what they require, only there.
+ */
+function prepared(
+  document: DocumentNode,
+  schema: GraphQLSchema,
+  served: GraphQLSchema,
+): DocumentNode {
+  const types = new TypeInfo(schema);
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      Directive: (node) => (isIncremental(node) ? null : undefined),
+      Field: {
+        leave: (node) => {
+          const { selectionSet } = node;
+          if (!selectionSet) return withoutConditions(node);
+          const isServed = fieldAt(served, types.getParentType()!.name, node.name.value);
+          const { selections } = selectionSet;
+          const delegated = isServed ? selections : [fragmentOf(selections)];
+          return withoutConditions({
+            ...node,
+            selectionSet: { ...selectionSet, selections: [NEVER_EMPTY, ...delegated] },
+          });
+        },
+      },
+    }),
+  );
+}
+
+/**
+ * Selects nothing, but makes graphql-tools request `__typename` of the object. If all that is selected was added, and
+ * requires nothing, its request would be empty.
+ */
+const NEVER_EMPTY = parseSelectionSet('{ __typename @include(if: false) }', { noLocation: true })
+  .selections[0]!;
+
+function fragmentOf(
+  selections: readonly SelectionNode[],
+  directives: readonly DirectiveNode[] = [],
+): InlineFragmentNode {
+  return {
+    kind: Kind.INLINE_FRAGMENT,
+    directives,
+    selectionSet: { kind: Kind.SELECTION_SET, selections },
+  };
+}
+
+function withoutConditions(field: FieldNode): FieldNode | InlineFragmentNode {
+  const conditions = field.directives?.filter(isCondition) ?? [];
+  if (conditions.length === 0) return field;
+  const directives = field.directives?.filter((directive) => !isCondition(directive)) ?? [];
+  return fragmentOf([{ ...field, directives }], conditions);
+}
+
+function isCondition({ name: { value } }: DirectiveNode): boolean {
+  return value === GraphQLSkipDirective.name || value === GraphQLIncludeDirective.name;
+}
+
+/** The variables on which fields depend. */
+function conditionsOf(document: DocumentNode): readonly string[] {
+  const names: string[] = [];
+  visit(document, {
+    Directive: (node) => {
+      const value = isCondition(node) ? node.arguments?.[0]?.value : undefined;
+      if (value?.kind === Kind.VARIABLE) names.push(value.name.value);
+    },
+  });
+  return names;
+}
+
+/** One value can fail for several reasons. */
+function answerErrors(error: GraphQLError): readonly AnswerError[] {
+  let thrown: Error = error;
+  while (thrown instanceof GraphQLError && !(thrown instanceof DelegatedError)) {
+    if (!thrown.originalError) break;
+    thrown = thrown.originalError;
+  }
+  const causes: readonly Error[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
+  return causes.map((cause) => answerError(cause, error));
+}
+
+function answerError(cause: Error, located: GraphQLError): AnswerError {
+  if (!(cause instanceof DelegatedError)) {
+    // Of an error that is not a GraphQLError, the mask must see that.
+    return { thrown: cause instanceof GraphQLError ? cause : located, path: located.path };
+  }
+  // A caller does not know the keys of requirements.
+  const ours = cause.rest.findIndex(isRequirementKey);
+  const rest = ours < 0 ? cause.rest : cause.rest.slice(0, ours);
+  return withPath(cause.error, [...(located.path ?? []), ...rest]);
+}

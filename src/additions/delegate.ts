@@ -1,0 +1,69 @@
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import { OperationTypeNode, type GraphQLSchema } from 'graphql';
+import type { Answer } from '../engine/answer.ts';
+import type { Call, CallVariables } from '../engine/call.ts';
+import type { Plan } from '../engine/plan.ts';
+import { codedError, forbidden } from '../errors.ts';
+import type { CheckedOperation, Operations } from '../operations/operations.ts';
+import { coerceVariables } from '../operations/variables.ts';
+import { enforceScopes } from '../schema/field-scopes.ts';
+import { callWith } from './execution.ts';
+import { isRequirement } from './requirements.ts';
+
+/** Answers an operation of the served schema for the caller whose context it carries. @throws coded errors */
+export type Delegate = (request: ExecutionRequest) => Promise<Answer>;
+
+/** The operations of a schema. */
+export interface SchemaOperations {
+  readonly schema: GraphQLSchema;
+  readonly operations: Operations<Plan>;
+}
+
+/**
+ * Answers what is delegated by plans, with the scopes and the budgets of the caller: a resolver must not do for callers
+ * what they may not do themselves.
+ */
+export function delegateTo(parts: SchemaOperations): Delegate {
+  return async (request) => {
+    const whole = callWith(request.context);
+    if (!whole) throw withoutCaller();
+    const { plan, variables } = checkedFor(parts, request, whole.origin.caller);
+    return plan.answer(whole.delegate(variables));
+  };
+}
+
+interface Checked extends Pick<CheckedOperation<Plan>, 'plan' | 'isIncremental'> {
+  readonly variables: CallVariables;
+}
+
+/** Finds an operation that does not come as a request, and checks it like those that do. @throws coded errors */
+export function checkedFor(
+  { schema, operations }: SchemaOperations,
+  { document, operationName, variables = {} }: ExecutionRequest,
+  caller: Call['origin']['caller'],
+): Checked {
+  const operation = operations.findDocument(document, operationName);
+  const scope = operation.type === OperationTypeNode.MUTATION ? 'write' : 'read';
+  if (caller && !caller.scopes.has(scope)) throw withoutScope(scope);
+  const invalid = operation.errors();
+  if (invalid.length > 0) throw new AggregateError(invalid);
+  // The scopes of what additions require were checked with the operation that delegates.
+  const ownUses = operation.scopedUses.filter(({ node }) => !isRequirement(node));
+  enforceScopes(ownUses, caller);
+  const { plan, isIncremental } = operation;
+  const sent = variables as Readonly<Record<string, unknown>>;
+  return { plan, isIncremental, variables: coerceVariables(operation, sent, { schema }) };
+}
+
+function withoutCaller() {
+  return codedError(
+    'UNAUTHENTICATED',
+    'This operation has no caller. Pass the context of the request, which resolvers get as their third argument, to delegateToSchema or the executor.',
+  );
+}
+
+function withoutScope(scope: string) {
+  return forbidden(
+    `This field needs the scope "${scope}", which this credential does not have. The operator of this gateway can grant it.`,
+  );
+}

@@ -1,0 +1,203 @@
+import { createDefaultExecutor, type SubschemaConfig } from '@graphql-tools/delegate';
+import {
+  createGraphQLError,
+  isAsyncIterable,
+  type ExecutionRequest,
+  type Executor,
+} from '@graphql-tools/utils';
+import {
+  getOperationAST,
+  GraphQLError,
+  Kind,
+  type DocumentNode,
+  type ExecutionResult,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLSchema,
+  type SelectionSetNode,
+} from 'graphql';
+import { JsonText, resultOf, type Answer, type AnswerError, type Path } from '../engine/answer.ts';
+import { isLongInteger } from '../engine/json.ts';
+import { codedError } from '../errors.ts';
+import type { Delegate } from './delegate.ts';
+import { executionWith, tooManyValues } from './execution.ts';
+import { fitting } from './fitting.ts';
+
+/** Makes the executor of the served schema for stitching. */
+export function servedExecutor(schema: GraphQLSchema, delegate: Delegate): Executor {
+  return (async (request: ExecutionRequest) => {
+    try {
+      const answer = await delegate(request);
+      if (textIn(answer) > MAX_TEXT) throw tooManyValues();
+      // A copy for this delegation: graphql-tools writes into it.
+      const { data } = await resultOf({ ...answer, errors: [] });
+      return placed(schema, request, data, answer.errors);
+    } catch (thrown) {
+      return failed(request, [{ thrown, path: undefined }]);
+    }
+  }) as Executor;
+}
+
+/** Characters of JSON in one answer, which take 25 ms to parse. */
+const MAX_TEXT = 4 * 1024 * 1024;
+
+function textIn({ data }: Answer): number {
+  const pieces = Object.values(data ?? {}).flatMap((value) =>
+    value instanceof JsonText ? value.pieces : [],
+  );
+  return pieces.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** Gives the results of another service the same form. graphql-js reports what its executor throws. */
+export function ofOtherService(config: SubschemaConfig): SubschemaConfig {
+  const { schema, executor = createDefaultExecutor(schema) } = config;
+  const placing = async (request: ExecutionRequest) => {
+    const result = await executor(request);
+    if (isAsyncIterable(result)) return result;
+    const errors = (result.errors ?? []).map(
+      (error: GraphQLError | Pick<GraphQLError, 'message' | 'path'>) => ({
+        thrown: error instanceof GraphQLError ? error : createGraphQLError(error.message, error),
+        path: error.path,
+      }),
+    );
+    const data = selected(result.data, [getOperationAST(request.document)!], request.document);
+    return placed(schema, request, data as Container | null, errors);
+  };
+  return { ...config, executor: placing as Executor };
+}
+
+/** Returns a value without the members that were not selected: graphql-tools would merge them into the record. */
+function selected(
+  value: unknown,
+  nodes: readonly WithSelections[],
+  document: DocumentNode,
+): unknown {
+  if (nodes.every(({ selectionSet }) => !selectionSet)) return value;
+  if (Array.isArray(value)) return value.map((each) => selected(each, nodes, document));
+  if (!isContainer(value)) return value;
+  const fields = Map.groupBy(
+    nodes.flatMap((node) => fieldsIn(node, document)),
+    ({ alias, name }) => (alias ?? name).value,
+  );
+  const members = Object.entries(value).filter(([key]) => fields.has(key));
+  return Object.fromEntries(
+    members.map(([key, member]) => [key, selected(member, fields.get(key)!, document)]),
+  );
+}
+
+interface WithSelections {
+  readonly selectionSet?: SelectionSetNode | undefined;
+}
+
+/** Returns the fields of a selection set, those of its fragments included, whatever their types. */
+function fieldsIn({ selectionSet }: WithSelections, document: DocumentNode): readonly FieldNode[] {
+  return (selectionSet?.selections ?? []).flatMap((selection) => {
+    if (selection.kind === Kind.FIELD) return [selection];
+    if (selection.kind === Kind.INLINE_FRAGMENT) return fieldsIn(selection, document);
+    const fragment = document.definitions.find(
+      (each) => each.kind === Kind.FRAGMENT_DEFINITION && each.name.value === selection.name.value,
+    ) as FragmentDefinitionNode;
+    return fieldsIn(fragment, document);
+  });
+}
+
+/**
+ * Puts errors where they belong in `data`, without paths, which graphql-js gives them: graphql-tools would report an
+ * error without a path at one field only, and one of a batch at the place of another record.
+ *
+ * @throws OPERATION_TOO_COMPLEX
+ */
+function placed(
+  schema: GraphQLSchema,
+  request: ExecutionRequest,
+  data: Container | null | undefined,
+  errors: readonly AnswerError[],
+): ExecutionResult {
+  if (!data) return failed(request, errors);
+  const execution = executionWith(request.context);
+  execution?.count(valuesIn(data));
+  const places = new Map<Container, Map<Step, DelegatedError[]>>();
+  for (const error of errors) {
+    const path = pathOf(error) ?? [];
+    let parent = data;
+    let depth = 0;
+    for (let next = parent[path[0]!]; isContainer(next); next = parent[path[depth]!]) {
+      parent = next;
+      depth += 1;
+    }
+    const key = path[depth];
+    if (key === undefined || parent[key] !== null) {
+      execution?.report(error);
+      continue;
+    }
+    const ofParent = places.get(parent) ?? new Map<Step, DelegatedError[]>();
+    const located = new DelegatedError(error, path.slice(depth + 1));
+    places.set(parent, ofParent.set(key, [...(ofParent.get(key) ?? []), located]));
+  }
+  for (const [parent, ofParent] of places) {
+    for (const [key, all] of ofParent) parent[key] = together(all);
+  }
+  const { operation } = getOperationAST(request.document)!;
+  const root = schema.getRootType(operation)!;
+  for (const { alias, name } of rootFields(request)) {
+    const { type } = root.getFields()[name.value] ?? {};
+    const key = (alias ?? name).value;
+    if (type) data[key] = fitting(data[key], type, `${root.name}.${name.value}`);
+  }
+  return { data };
+}
+
+/** The result of an operation that was refused, or has failed as a whole. */
+function failed(request: ExecutionRequest, errors: readonly AnswerError[]): ExecutionResult {
+  const located = errors.map((error) => new DelegatedError(error, pathOf(error)?.slice(1) ?? []));
+  const error =
+    located.length > 0 ? together(located) : codedError('UPSTREAM_BAD_RESPONSE', NOTHING);
+  const keys = rootFields(request).map(({ alias, name }) => (alias ?? name).value);
+  return { data: Object.fromEntries(keys.map((key) => [key, error])) };
+}
+
+const NOTHING =
+  'A service returned neither data nor an error. Try again; the operator can read the log of the service.';
+
+function rootFields({ document }: ExecutionRequest): readonly FieldNode[] {
+  const { selections } = getOperationAST(document)!.selectionSet;
+  return selections.filter((selection) => selection.kind === Kind.FIELD);
+}
+
+/** graphql-js takes one error for each value. */
+function together(errors: readonly DelegatedError[]): Error {
+  return errors.length === 1 ? errors[0]! : new AggregateError(errors);
+}
+
+/** An error of a delegated operation, without a path. */
+export class DelegatedError extends GraphQLError {
+  readonly error: AnswerError;
+  /** Leads from the value that is null to the one that failed. */
+  readonly rest: Path;
+
+  constructor(error: AnswerError, rest: Path) {
+    super('service' in error ? error.service.message : String(error.thrown));
+    this.error = error;
+    this.rest = rest;
+  }
+}
+
+function pathOf(error: AnswerError): Path | undefined {
+  if ('service' in error) return error.service.path;
+  return error.path ?? (error.thrown instanceof GraphQLError ? error.thrown.path : undefined);
+}
+
+type Step = string | number;
+type Container = Record<Step, unknown>;
+
+function isContainer(value: unknown): value is Container {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Counts members of objects and elements of lists. */
+function valuesIn(value: unknown): number {
+  if (!isContainer(value) || isLongInteger(value)) return 0;
+  let count = 0;
+  for (const member of Object.values(value)) count += 1 + valuesIn(member);
+  return count;
+}

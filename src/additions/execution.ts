@@ -1,0 +1,67 @@
+import type { AnswerError } from '../engine/answer.ts';
+import type { Call } from '../engine/call.ts';
+import { codedError } from '../errors.ts';
+
+/** An operation while graphql-js executes it. */
+export class Execution {
+  readonly call: Call;
+  readonly #unplaced = new Map<unknown, AnswerError>();
+  #values = 0;
+
+  constructor(call: Call) {
+    this.call = call;
+  }
+
+  /** Counts values that graphql-js completes, without a pause. @throws OPERATION_TOO_COMPLEX */
+  count(values: number): void {
+    this.#values += values;
+    if (this.#values > MAX_VALUES) throw tooManyValues();
+  }
+
+  /** Keeps an error that belongs to no value of the answer. Several delegations may report the same one. */
+  report(error: AnswerError): void {
+    if ('service' in error) {
+      const { path: _, ...service } = error.service;
+      this.#unplaced.set(error.service, { service });
+    } else this.#unplaced.set(error.thrown, { ...error, path: undefined });
+  }
+
+  get unplaced(): readonly AnswerError[] {
+    return [...this.#unplaced.values()];
+  }
+}
+
+/** Per operation: members of objects and elements of lists, those that resolvers and merges require included. */
+const MAX_VALUES = 50_000;
+
+export function tooManyValues() {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    `The operation selects a field that was added to this gateway, on too many records: together they may have ${MAX_VALUES} values. ` +
+      'Request fewer records at a time, with `first` of a connection, or leave out the added fields.',
+  );
+}
+
+/** Enumerable: a resolver may delegate with a copy of its context. */
+const EXECUTION = Symbol('execution');
+
+/** @returns the context for resolvers: that of plugins, if only this execution uses it */
+export function begin(call: Call): { readonly execution: Execution; readonly context: object } {
+  const execution = new Execution(call);
+  const { context = {} } = call.origin;
+  if (!(EXECUTION in context) && Reflect.set(context, EXECUTION, execution))
+    return { execution, context };
+  // Frozen, or the context of other requests too.
+  const copy = Object.create(Object.getPrototypeOf(context) as object | null) as object;
+  return { execution, context: Object.assign(copy, context, { [EXECUTION]: execution }) };
+}
+
+/** Returns the call of the operation that is executed with this context; undefined if it is not one of a request. */
+export function callWith(context: unknown): Call | undefined {
+  return executionWith(context)?.call;
+}
+
+export function executionWith(context: unknown): Execution | undefined {
+  if (typeof context !== 'object' || context === null) return undefined;
+  return Reflect.get(context, EXECUTION) as Execution | undefined;
+}

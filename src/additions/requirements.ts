@@ -1,0 +1,269 @@
+import {
+  isExternalObject,
+  type MergedTypeConfig,
+  type MergedTypeResolver,
+  type SubschemaConfig,
+} from '@graphql-tools/delegate';
+import { createMergedTypeResolver } from '@graphql-tools/stitch';
+import { parseSelectionSet } from '@graphql-tools/utils';
+import {
+  GraphQLError,
+  Kind,
+  print,
+  type FieldNode,
+  type GraphQLFieldResolver,
+  type SelectionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import { isLongInteger } from '../engine/json.ts';
+import type { AddedParts } from './additions.ts';
+
+export type Resolver = GraphQLFieldResolver<unknown, unknown>;
+
+/** A resolver as `stitchSchemas` takes it. */
+export interface ResolverConfig {
+  readonly selectionSet?: string | ((node: FieldNode) => SelectionSetNode);
+  readonly resolve?: Resolver;
+}
+
+/*
+ * What resolvers and merges require
+ *
+ * graphql-tools selects what a resolver requires beside the fields of the caller, in the same object. There,
+ * `{ firstName: lastName fullName }` would give the resolver of `fullName` a wrong first name, and `{ id: email rating }`
+ * would ask a second service for the rating of an email address. Therefore requirements are selected under keys that no
+ * caller may use:
+ *
+ *   { firstName: lastName fullName }   is sent as   { firstName: lastName _rsNeeds_Person_firstName: firstName }
+ *
+ * and resolvers and merges get an object with the plain names. The name of the type is in the key because the types of a
+ * union may require fields of one name and different types.
+ */
+
+function keyPrefix(type: string): string {
+  return `${PREFIX}${type}_`;
+}
+
+/** The plans hide other keys that begin with `_rs`. */
+const PREFIX = '_rsNeeds_';
+
+/**
+ * Whether a field of a delegated operation was selected for a resolver or a merge, and not by a caller. Its scopes were
+ * checked with the operation that delegates.
+ */
+export function isRequirement({ alias }: FieldNode): boolean {
+  return alias !== undefined && isRequirementKey(alias.value);
+}
+
+export function isRequirementKey(step: string | number): boolean {
+  return typeof step === 'string' && step.startsWith(PREFIX);
+}
+
+/** Gives the fields of a requirement their keys. */
+export function underOurKeys(
+  type: string,
+  { selections, ...set }: SelectionSetNode,
+): SelectionSetNode {
+  return {
+    ...set,
+    selections: selections.map((selection): SelectionNode => {
+      if (selection.kind === Kind.FRAGMENT_SPREAD) return selection;
+      if (selection.kind === Kind.INLINE_FRAGMENT) {
+        return { ...selection, selectionSet: underOurKeys(type, selection.selectionSet) };
+      }
+      const key = (selection.alias ?? selection.name).value;
+      // graphql-tools selects it itself, and no other field may have this key.
+      if (key === '__typename') return selection;
+      return { ...selection, alias: { kind: Kind.NAME, value: `${keyPrefix(type)}${key}` } };
+    }),
+  };
+}
+
+/** Does the same with a text. @throws Error with the text, if it does not parse */
+export function textUnderOurKeys(type: string, selectionSet: string): string {
+  try {
+    return print(underOurKeys(type, parseSelectionSet(selectionSet, { noLocation: true })));
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(`The selectionSet of ${type}, \`${selectionSet}\`, is not valid: ${message}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Returns an object with the plain names of what a type's resolver or merge requires. An integer that JavaScript cannot
+ * hold is the text of its digits.
+ *
+ * @throws the error of a required field
+ */
+export function withPlainNames(type: string, parent: unknown): unknown {
+  if (typeof parent !== 'object' || parent === null) return parent;
+  const prefix = keyPrefix(type);
+  let plain: Record<string, unknown> | undefined;
+  for (const [key, value] of Object.entries(parent)) {
+    if (!key.startsWith(prefix)) continue;
+    if (value instanceof Error) throw withoutPath(value);
+    plain ??= copyOf(parent);
+    plain[key.slice(prefix.length)] = isLongInteger(value) ? value.rawJSON : value;
+  }
+  return plain ?? parent;
+}
+
+/** Copies an object with its prototype, on which the values of a class may be. */
+function copyOf(object: object): Record<string, unknown> {
+  const copy = Object.create(Object.getPrototypeOf(object) as object | null) as object;
+  return Object.assign(copy, object) as Record<string, unknown>;
+}
+
+/**
+ * Returns the error that graphql-js locates anew. graphql-tools gives an error a path without the indexes of lists, and
+ * graphql-js keeps a path that is there.
+ */
+export function withoutPath(error: Error): Error {
+  let inner = error;
+  while (inner instanceof GraphQLError && inner.originalError) inner = inner.originalError;
+  if (!(inner instanceof GraphQLError) || !inner.path) return inner;
+  return new GraphQLError(inner.message, { extensions: inner.extensions });
+}
+
+/** Rewrites the merges of a subschema. */
+export function mergedUnderOurKeys(config: SubschemaConfig): SubschemaConfig {
+  const entries = Object.entries(config.merge ?? {});
+  return {
+    ...config,
+    merge: Object.fromEntries(
+      entries.map(([type, merge]) => [type, mergeUnderOurKeys(type, merge)]),
+    ),
+  };
+}
+
+function mergeUnderOurKeys(type: string, config: MergedTypeConfig): MergedTypeConfig {
+  const { selectionSet, fields, entryPoints, key } = config;
+  const plain = (record: unknown) => withPlainNames(type, record);
+  const resolve = config.resolve ?? createMergedTypeResolver(config, type);
+  return {
+    ...config,
+    ...(selectionSet !== undefined && { selectionSet: textUnderOurKeys(type, selectionSet) }),
+    ...(key && { key: (record) => key(plain(record)) as unknown }),
+    ...(resolve && { resolve: throwing((record, ...rest) => resolve(plain(record), ...rest)) }),
+    ...(entryPoints && { entryPoints: entryPoints.map((entry) => mergeUnderOurKeys(type, entry)) }),
+    ...(fields && {
+      fields: Object.fromEntries(
+        Object.entries(fields).map(([name, field]) => [
+          name,
+          field.selectionSet === undefined
+            ? field
+            : { ...field, selectionSet: textUnderOurKeys(type, field.selectionSet) },
+        ]),
+      ),
+    }),
+  };
+}
+
+/** Throws the error of a record that is not found. graphql-tools would merge it with what a resolver has returned. */
+function throwing(resolve: MergedTypeResolver): MergedTypeResolver {
+  return async (...args) => {
+    const record: unknown = await resolve(...args);
+    if (record instanceof Error) throw withoutPath(record);
+    return record;
+  };
+}
+
+/** The fields of each type by which some schema finds its records. */
+export type MergeKeys = ReadonlyMap<string, ReadonlySet<string>>;
+
+export function mergeKeysOf(subschemas: readonly SubschemaConfig[]): MergeKeys {
+  const keys = new Map<string, Set<string>>();
+  const add = (
+    type: string,
+    { selectionSet = '{ __typename }', entryPoints = [] }: MergedTypeConfig,
+  ) => {
+    for (const selection of parseSelectionSet(selectionSet).selections) {
+      if (selection.kind !== Kind.FIELD) continue;
+      const names = keys.get(type) ?? new Set();
+      keys.set(type, names.add(selection.name.value));
+    }
+    for (const entry of entryPoints) add(type, entry);
+  };
+  for (const { merge = {} } of subschemas) {
+    for (const [type, config] of Object.entries(merge)) add(type, config);
+  }
+  return keys;
+}
+
+/**
+ * Prepares an object that a resolver returned, such as `{ id }`: graphql-tools requests its other fields by the keys of
+ * merges.
+ *
+ * @param types its type, and the interfaces of it
+ */
+export function withMergeKeys(value: object, types: readonly string[], keys: MergeKeys): object {
+  if (value instanceof Error || isExternalObject(value)) return value;
+  let prepared: Record<string, unknown> | undefined;
+  for (const type of types) {
+    for (const name of keys.get(type) ?? []) {
+      const key: unknown = Reflect.get(value, name);
+      if (key === undefined) continue;
+      // Otherwise a selected `__typename` alone would be requested.
+      prepared ??= Object.assign(copyOf(value), { __typename: types[0] });
+      prepared[`${keyPrefix(type)}${name}`] = key;
+    }
+  }
+  return prepared ?? value;
+}
+
+/** The fields that a resolver or a merge requires. */
+export interface Requirement {
+  /** Its place in the configuration, for messages. */
+  readonly of: string;
+  readonly type: string;
+  /** Undefined for a merge, whose requirement is not for a single field. */
+  readonly field?: string;
+  readonly selectionSet: string;
+}
+
+export function requirementsOf({
+  resolvers,
+  subschemas,
+}: Pick<AddedParts, 'resolvers' | 'subschemas'>): Requirement[] {
+  const ofResolvers = resolvers.flatMap((map) =>
+    Object.entries(map).flatMap(([type, fields]) =>
+      Object.entries(fields as object).flatMap(([field, resolver]: [string, unknown]) => {
+        const { selectionSet } = (resolver ?? {}) as Pick<ResolverConfig, 'selectionSet'>;
+        return requirement(`resolvers.${type}.${field}`, type, selectionSet, field);
+      }),
+    ),
+  );
+  const ofMerges = subschemas.flatMap(({ merge = {} }, i) =>
+    Object.entries(merge).flatMap(([type, { selectionSet, fields = {}, entryPoints = [] }]) => {
+      const of = `subschemas[${i}].merge.${type}`;
+      return [
+        ...requirement(of, type, selectionSet),
+        ...Object.entries(fields).flatMap(([field, config]) =>
+          requirement(`${of}.fields.${field}`, type, config.selectionSet, field),
+        ),
+        ...entryPoints.flatMap((entry, n) =>
+          requirement(`${of}.entryPoints[${n}]`, type, entry.selectionSet),
+        ),
+      ];
+    }),
+  );
+  return [...ofResolvers, ...ofMerges];
+}
+
+function requirement(
+  of: string,
+  type: string,
+  selectionSet: ResolverConfig['selectionSet'],
+  field?: string,
+): Requirement[] {
+  if (selectionSet === undefined) return [];
+  // One that passes the arguments of the field on: without any, it has the same fields.
+  const name = { kind: Kind.NAME, value: field ?? '' } as const;
+  const text =
+    typeof selectionSet === 'string'
+      ? selectionSet
+      : print(selectionSet({ kind: Kind.FIELD, name, arguments: [] }));
+  return [{ of, type, selectionSet: text, ...(field !== undefined && { field }) }];
+}

@@ -1,0 +1,210 @@
+import { defaultMergedResolver as resolveMerged, isExternalObject } from '@graphql-tools/delegate';
+import { isPromise, type IResolvers } from '@graphql-tools/utils';
+import {
+  defaultFieldResolver,
+  getNullableType,
+  isIntrospectionType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  isScalarType,
+  Kind,
+  type DocumentNode,
+  type GraphQLList,
+  type GraphQLOutputType,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+} from 'graphql';
+import { executionWith } from './execution.ts';
+import { fitting } from './fitting.ts';
+import { isResolved } from './mistakes.ts';
+import {
+  textUnderOurKeys,
+  underOurKeys,
+  withMergeKeys,
+  withoutPath,
+  withPlainNames,
+  type MergeKeys,
+  type Resolver,
+  type ResolverConfig,
+} from './requirements.ts';
+
+/**
+ * Rewrites the resolvers of a company: they get the plain names of what they require, and what they return is counted
+ * and prepared for merges.
+ */
+export function preparedResolvers(resolvers: readonly IResolvers[], keys: MergeKeys): IResolvers[] {
+  return resolvers.map(
+    (map) =>
+      mapEntries(map as Entries, (type, fields) => {
+        if (!isObject(fields) || isScalarType(fields)) return fields;
+        return mapEntries(fields as Entries, (name, field) =>
+          isResolver(name, field) ? preparedResolver(type, field, keys) : field,
+        );
+      }) as IResolvers,
+  );
+}
+
+/**
+ * Returns resolvers for the fields of types that only a company has: as others of its fields, they may return lists, and
+ * `{ id }` of a record.
+ *
+ * @param isKnown whether a service has the type
+ */
+export function defaultResolvers(
+  documents: readonly DocumentNode[],
+  isKnown: (type: string) => boolean,
+  resolvers: readonly IResolvers[],
+): IResolvers {
+  const types = documents
+    .flatMap((document) => document.definitions)
+    .filter((definition) => definition.kind === Kind.OBJECT_TYPE_DEFINITION)
+    .filter(({ name }) => !isKnown(name.value))
+    .map(({ name, interfaces = [], fields = [] }) => {
+      const inherited = [name, ...interfaces.map((node) => node.name)];
+      const unresolved = fields.filter(
+        (field) => !inherited.some((type) => isResolved(resolvers, type.value, field.name.value)),
+      );
+      const entries = unresolved.map((field) => [field.name.value, defaultFieldResolver]);
+      return [name.value, Object.fromEntries(entries)] as const;
+    });
+  return Object.fromEntries(types);
+}
+
+type Entries = Readonly<Record<string, unknown>>;
+
+function mapEntries(object: Entries, map: (name: string, value: unknown) => unknown): Entries {
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]) => [name, map(name, value)]),
+  );
+}
+
+/** Not a special key, such as `__resolveType`, or the value of an enum. */
+function isResolver(name: string, field: unknown): field is Resolver | ResolverConfig {
+  if (name.startsWith('__')) return false;
+  return (
+    typeof field === 'function' ||
+    (isObject(field) && ('resolve' in field || 'selectionSet' in field))
+  );
+}
+
+function preparedResolver(
+  type: string,
+  field: Resolver | ResolverConfig,
+  keys: MergeKeys,
+): ResolverConfig {
+  const config = typeof field === 'function' ? { resolve: field } : field;
+  const { selectionSet, resolve = defaultFieldResolver } = config;
+  return {
+    ...config,
+    ...(typeof selectionSet === 'string' && { selectionSet: textUnderOurKeys(type, selectionSet) }),
+    ...(typeof selectionSet === 'function' && {
+      selectionSet: (node) => underOurKeys(type, selectionSet(node)),
+    }),
+    resolve: (parent, args, context, info) =>
+      returned(resolve(withPlainNames(type, parent), args, context, info), info.returnType, {
+        info,
+        context,
+        keys,
+      }),
+  };
+}
+
+interface Returning {
+  readonly info: GraphQLResolveInfo;
+  readonly context: unknown;
+  readonly keys: MergeKeys;
+}
+
+function returned(value: unknown, returnType: GraphQLOutputType, returning: Returning): unknown {
+  if (isPromise(value)) return value.then((each) => returned(each, returnType, returning));
+  const type = getNullableType(returnType);
+  if (!isObject(value) || value instanceof Error || isLeafType(type)) return value;
+  if (isListType(type)) return returnedList(value, type.ofType, returning);
+  const { schema } = returning.info;
+  const typename: unknown = Reflect.get(value, '__typename');
+  const known = schema.getType(typeof typename === 'string' ? typename : type.name);
+  if (!isObjectType(known)) return value;
+  const types = [known, ...known.getInterfaces()].map(({ name }) => name);
+  return withMergeKeys(value, types, returning.keys);
+}
+
+function returnedList(value: object, type: GraphQLOutputType, returning: Returning): unknown {
+  if (!(Symbol.iterator in value)) return value;
+  const { info, context } = returning;
+  const selected = info.fieldNodes.flatMap((node) => node.selectionSet?.selections ?? []);
+  const list: unknown[] = [];
+  // Not an array: it may be a generator without an end.
+  for (const element of value as Iterable<unknown>) {
+    // graphql-tools does not wait for elements. If the list is refused, nobody else handles their rejections.
+    list.push(isPromise(element) ? element.then(undefined, errorOf) : element);
+    executionWith(context)?.count(1 + selected.length);
+  }
+  const prepared = (all: readonly unknown[]) => all.map((each) => returned(each, type, returning));
+  return list.some(isPromise) ? Promise.all(list).then(prepared) : prepared(list);
+}
+
+function errorOf(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/**
+ * Checks the values of services where graphql-js completes them, and keeps it from forgetting promises in lists.
+ */
+export function guardFields(schema: GraphQLSchema): void {
+  for (const type of Object.values(schema.getTypeMap())) {
+    // All schemas share the types of introspection.
+    if (!isObjectType(type) || isIntrospectionType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      const resolve =
+        field.resolve === resolveMerged ? ofService(resolveMerged as Resolver) : field.resolve;
+      if (resolve) field.resolve = isSettled(field.type) ? resolve : settling(resolve, field.type);
+    }
+  }
+}
+
+function ofService(resolve: Resolver): Resolver {
+  // By this name graphql-tools knows that it need not look for what a resolver requires.
+  return function defaultMergedResolver(parent, args, context, info) {
+    if (isObject(parent) && isExternalObject(parent)) {
+      const key = (info.fieldNodes[0]!.alias ?? info.fieldNodes[0]!.name).value;
+      const value = parent[key];
+      if (value instanceof Error) throw withoutPath(value);
+      if (value !== undefined) {
+        parent[key] = fitting(value, info.returnType, `${info.parentType.name}.${info.fieldName}`);
+      }
+    }
+    return resolve(parent, args, context, info);
+  };
+}
+
+/** Whether no list of this type can fail as a whole because of one of its records. */
+function isSettled(type: GraphQLOutputType): boolean {
+  const list = getNullableType(type);
+  return (
+    !isListType(list) ||
+    (!isNonNullType(list.ofType) && isSettled(list.ofType as GraphQLOutputType))
+  );
+}
+
+/**
+ * Makes promises of the elements of lists. If an element that must not be null fails at once, graphql-js 16 leaves the
+ * list, and forgets the promises of the elements before it. An unhandled rejection would end the process.
+ */
+function settling(resolve: Resolver, type: GraphQLOutputType): Resolver {
+  return (parent, args, context, info) => settled(resolve(parent, args, context, info), type);
+}
+
+function settled(value: unknown, type: GraphQLOutputType): unknown {
+  if (isPromise(value)) return value.then((each) => settled(each, type));
+  if (!Array.isArray(value) || isSettled(type)) return value;
+  const element = (getNullableType(type) as GraphQLList<GraphQLOutputType>).ofType;
+  const isPlain = isLeafType(getNullableType(element)) && !value.some(isPromise);
+  if (isPlain) return value;
+  return value.map((each: unknown) => Promise.resolve(settled(each, element)));
+}

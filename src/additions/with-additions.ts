@@ -1,0 +1,195 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
+import { stitchSchemas } from '@graphql-tools/stitch';
+import {
+  assertValidSchema,
+  isInterfaceType,
+  parse,
+  validate,
+  type DocumentNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
+import type { Plan } from '../engine/plan.ts';
+import { OperatorMistake, OperatorMistakes } from '../errors.ts';
+import type { Entity } from '../schema/derived.ts';
+import { guardMistakes, isMissing } from '../schema/derivation/check-overrides.ts';
+import { OverridesError } from '../schema/derivation/overrides.ts';
+import {
+  addScopes,
+  scopeNames,
+  scopesOf,
+  scopesOfFragment,
+  type FieldScopes,
+} from '../schema/field-scopes.ts';
+import { rootsOf, type ServedSchema } from '../schema/served/served-schema.ts';
+import { onlyOperation } from '../selections.ts';
+import { addedPlan } from './added-plan.ts';
+import type { AddedParts, Additions } from './additions.ts';
+import type { Delegate } from './delegate.ts';
+import { ofOtherService, servedExecutor } from './delegations.ts';
+import { mistakesAfter, mistakesBefore } from './mistakes.ts';
+import { mergedUnderOurKeys, mergeKeysOf, requirementsOf } from './requirements.ts';
+import { defaultResolvers, guardFields, preparedResolvers } from './resolvers.ts';
+
+/** The served schema with what a company adds. */
+export interface ServedWithAdditions extends ServedSchema {
+  /** Whether an operation, which is valid, needs anything that was added. All others are for the plans. */
+  readonly touches: (planned: PlannedDocument) => boolean;
+  /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */
+  readonly plan: (planned: PlannedDocument) => Plan;
+}
+
+interface PlannedDocument {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
+/**
+ * Stitches what a company adds to the served schema, which is one subschema among others. Its records are merged with
+ * those of other subschemas, and with what resolvers return, by its entities, in batches.
+ *
+ *   what a caller sends ── graphql-js ── resolvers of the company
+ *                              └── graphql-tools ── other services
+ *                                        └── `delegate`: operations of the served schema, answered by their plans
+ *
+ * The scopes of an operation are checked once, before it is executed, with those of all that its added fields require.
+ *
+ * @param delegate answers operations of the served schema; undefined: the schema is only printed
+ * @returns undefined if nothing is added
+ * @throws OperatorMistake
+ */
+export function withAdditions(
+  served: ServedSchema,
+  additions: Additions = {},
+  delegate: Delegate = neverExecuted,
+): ServedWithAdditions | undefined {
+  const added = partsOf(additions);
+  const { source, documents, resolvers, subschemas } = added;
+  if (documents.length + resolvers.length + subschemas.length === 0) {
+    checkGuards(served, served.schema);
+    return undefined;
+  }
+  refuse(source, mistakesBefore(served.schema, added));
+  const schema = stitched(served, added, delegate);
+  refuse(source, mistakesAfter(served.schema, schema, added));
+  checkGuards(served, schema);
+  const scopes = scopesWithAdditions(schema, served, added);
+  return {
+    ...served,
+    schema,
+    scopes,
+    subgraphSdl: () => served.subgraphSdl({ schema, scopes }),
+    touches: ({ document, operation }) =>
+      validate(served.schema, onlyOperation(document, operation).document).length > 0,
+    plan: (planned) => addedPlan(schema, served, planned),
+  };
+}
+
+function partsOf({
+  source = 'What is added to the schema',
+  typeDefs = [],
+  resolvers = [],
+  subschemas = [],
+}: Additions): AddedParts {
+  const parts = ([typeDefs] as readonly unknown[]).flat(Infinity) as (string | DocumentNode)[];
+  const documents = parts
+    .filter((part) => typeof part !== 'string' || part.trim() !== '')
+    .map((part) => (typeof part === 'string' ? parse(part) : part));
+  return { source, documents, resolvers: [resolvers].flat(), subschemas };
+}
+
+function neverExecuted(): never {
+  throw new OperatorMistake('This schema is only for printing. It cannot be executed.');
+}
+
+function refuse(source: string, mistakes: readonly string[]): void {
+  if (mistakes.length > 0) throw new OperatorMistakes(source, mistakes);
+}
+
+function stitched(
+  { schema: servedSchema, entities }: ServedSchema,
+  { source, documents, resolvers, subschemas }: AddedParts,
+  delegate: Delegate,
+): GraphQLSchema {
+  const found = entities.filter(({ lookup }) => lookup);
+  const service: SubschemaConfig = {
+    name: 'recruiting',
+    schema: servedSchema,
+    executor: servedExecutor(servedSchema, delegate),
+    merge: Object.fromEntries(found.map(({ type }) => [type.name, byEntity(type)])),
+  };
+  const all = [service, ...subschemas.map(ofOtherService)];
+  const isKnown = (type: string) => all.some(({ schema }) => schema.getType(type));
+  const byDefault = defaultResolvers(documents, isKnown, resolvers);
+  try {
+    const schema = stitchSchemas({
+      subschemas: all.map(mergedUnderOurKeys),
+      typeDefs: [rootsOf(servedSchema), ...documents],
+      resolvers: preparedResolvers([byDefault, ...resolvers], mergeKeysOf(all)),
+      inheritResolversFromInterfaces: true,
+    });
+    schema.description = servedSchema.description;
+    assertValidSchema(schema);
+    guardFields(schema);
+    return schema;
+  } catch (error) {
+    const { message } = error as Error;
+    throw new OperatorMistakes(source, [message.replace(/\.?$/, '.')]);
+  }
+}
+
+function byEntity({ name }: Entity['type']) {
+  return {
+    // The type's description and directives are those of this subschema.
+    canonical: true,
+    selectionSet: '{ id }',
+    fieldName: '_entities',
+    key: ({ id }: { readonly id: unknown }) => ({ __typename: name, id }),
+    argsFromKeys: (representations: readonly unknown[]) => ({ representations }),
+  };
+}
+
+/** @throws OverridesError */
+function checkGuards(
+  { guardsOfAdditions, upstream, schema: servedSchema }: ServedSchema,
+  schema: GraphQLSchema,
+): void {
+  const mistakes = guardsOfAdditions.flatMap((entry) =>
+    // adapters.json cannot have entries for derived fields.
+    isMissing(servedSchema, entry)
+      ? guardMistakes(schema, entry, 'the schema')
+      : guardMistakes(upstream, entry, 'the service'),
+  );
+  if (mistakes.length > 0) throw new OverridesError(mistakes);
+}
+
+/**
+ * Returns all scopes: also those that adapters.json has for added types and fields, and for an added field those of the
+ * fields that it requires, because its values are made of these.
+ */
+function scopesWithAdditions(
+  schema: GraphQLSchema,
+  served: ServedSchema,
+  added: AddedParts,
+): FieldScopes {
+  const places = new Map(served.scopes.places);
+  for (const entry of served.guardsOfAdditions) addScopes(places, entry.place, scopesOf(entry));
+  if (places.size === 0) return served.scopes;
+  const required = requirementsOf(added).flatMap(({ type, field, selectionSet }) => {
+    if (field === undefined) return [];
+    const parent = schema.getType(type);
+    const types = isInterfaceType(parent) ? schema.getPossibleTypes(parent) : [{ name: type }];
+    return types.map(({ name }) => ({
+      place: `${name}.${field}`,
+      fragment: parse(`fragment Required on ${name} ${selectionSet}`),
+    }));
+  });
+  // A required field may be an added field too.
+  for (let grows = true; grows;) {
+    const grown = required.map(({ place, fragment }) =>
+      addScopes(places, place, scopesOfFragment(schema, places, fragment)),
+    );
+    grows = grown.includes(true);
+  }
+  return { names: scopeNames(places), places };
+}

@@ -1,0 +1,213 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { GraphQLError, type ExecutionResult } from 'graphql';
+import { isJsonObject, parseExactly } from './json.ts';
+
+export type Path = readonly (string | number)[];
+
+/** An error of the service: all members of the JSON object, with the path that the caller sees. */
+export interface ServiceError {
+  readonly message: string;
+  readonly path?: Path | undefined;
+  readonly [member: string]: unknown;
+}
+
+/** An error of an answer. What the gateway threw is masked when it is written. */
+export type AnswerError =
+  | { readonly service: ServiceError }
+  | {
+      readonly thrown: unknown;
+      /** Undefined: that of the error itself. */
+      readonly path: Path | undefined;
+    };
+
+/**
+ * A value of which only the JSON is known. Answers share it, since nobody can change it, and a list of 100,000 records
+ * is never in memory as a tree of objects.
+ */
+export class JsonText {
+  /** The value, or, of a list in parts, some of its elements each, with commas between them. */
+  readonly #parts: readonly Piece[];
+  readonly #isList: boolean;
+
+  private constructor(parts: readonly Piece[], isList: boolean) {
+    this.#parts = parts;
+    this.#isList = isList;
+  }
+
+  static of(text: string): JsonText {
+    return new JsonText([text], false);
+  }
+
+  /** @param parts some elements each, with commas between them; none is empty */
+  static ofList(parts: readonly Piece[]): JsonText {
+    return new JsonText(parts, true);
+  }
+
+  /** The value is what they say in a row. */
+  get pieces(): readonly Piece[] {
+    if (!this.#isList) return this.#parts;
+    const pieces: Piece[] = ['['];
+    for (const [at, part] of this.#parts.entries()) {
+      if (at > 0) pieces.push(',');
+      pieces.push(part);
+    }
+    pieces.push(']');
+    return pieces;
+  }
+
+  /** Makes the value, a part of a list in each turn of the event loop: others get theirs in between. */
+  async parse(): Promise<unknown> {
+    if (!this.#isList) return parseExactly(String(this.#parts[0]));
+    const elements: unknown[] = [];
+    for (const part of this.#parts) {
+      for (const element of parseExactly(`[${String(part)}]`) as unknown[]) elements.push(element);
+      if (this.#parts.length > 1) await nextTurn();
+    }
+    return elements;
+  }
+}
+
+export type Piece = string | Buffer;
+
+/** The answer to an operation. It belongs to one caller, except for the texts in it. */
+export interface Answer {
+  /**
+   * Of the root fields in the order of the operation, each a `JsonText` or a value as JSON. Undefined if the operation
+   * was not executed.
+   */
+  readonly data: Readonly<Record<string, unknown>> | null | undefined;
+  readonly errors: readonly AnswerError[];
+  /** Those of the service. */
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+  /** The JSON of the whole answer, if it is exactly what the service wrote. */
+  readonly bytes?: Buffer | undefined;
+}
+
+/** The value of a field. */
+export interface FieldValue {
+  /** Null also where it could not be read. */
+  readonly value: JsonText | null;
+  readonly errors: readonly AnswerError[];
+}
+
+/** Returns the path of an error as far as the answer knows it. */
+export function pathOf(error: AnswerError): Path {
+  return ('service' in error ? error.service.path : error.path) ?? [];
+}
+
+/** Returns an error with another path. */
+export function withPath(error: AnswerError, path: Path): AnswerError {
+  return 'service' in error
+    ? { service: { ...error.service, path } }
+    : { thrown: error.thrown, path };
+}
+
+/** Replaces unexpected errors; every error that the service did not send goes through it. */
+export type Mask = (error: unknown) => Error;
+
+/** Writes an answer as JSON. @param further members of the answer, each after a comma */
+export function writeAnswer(
+  { data, errors, extensions, bytes }: Answer,
+  mask: Mask,
+  further = '',
+): Piece[] {
+  if (bytes && further === '') return [bytes];
+  const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  const rest = `${list}${extensions ? `,"extensions":${JSON.stringify(extensions)}` : ''}${further}}`;
+  if (data === undefined) return [`{${rest.slice(1)}`];
+  if (data === null) return [`{"data":null${rest}`];
+  const pieces: Piece[] = [];
+  let text = '{"data":{';
+  let separator = '';
+  for (const [key, value] of Object.entries(data)) {
+    text += `${separator}"${key}":`;
+    separator = ',';
+    // Of what JSON does not have, such as a symbol that a resolver returned, it makes nothing.
+    if (!(value instanceof JsonText))
+      text += (JSON.stringify(value) as string | undefined) ?? 'null';
+    else {
+      for (const piece of value.pieces) {
+        // Small texts are joined: each piece has its cost.
+        if (typeof piece === 'string') text += piece;
+        else {
+          pieces.push(text, piece);
+          text = '';
+        }
+      }
+    }
+  }
+  pieces.push(`${text}}${rest}`);
+  return pieces;
+}
+
+/** Writes a list of errors as JSON. */
+export function writeErrors(errors: readonly AnswerError[], mask: Mask): string {
+  return JSON.stringify(errors.map((error) => shownError(error, mask)));
+}
+
+function shownError(error: AnswerError, mask: Mask): object {
+  if ('service' in error) return error.service;
+  const masked = mask(error.thrown);
+  if (!(masked instanceof GraphQLError)) return { message: masked.message, path: error.path };
+  const { message, locations, path, extensions } = masked;
+  // It only sets the HTTP status of a refusal.
+  const { http: _, ...shown } = extensions;
+  return {
+    message,
+    locations,
+    path: error.path ?? path,
+    ...(Object.keys(shown).length > 0 && { extensions: shown }),
+  };
+}
+
+/**
+ * Makes the result of an answer: values that plugins and graphql-js may read and change, and errors that are not masked
+ * yet. It is made page by page of a list, so that others get their turn in between.
+ */
+export async function resultOf({ data, errors, extensions }: Answer): Promise<ExecutionResult> {
+  const values: Record<string, unknown> | null | undefined = data && {};
+  for (const [key, value] of Object.entries(data ?? {})) {
+    values![key] = value instanceof JsonText ? await value.parse() : value;
+  }
+  return {
+    ...(values !== undefined && { data: values }),
+    ...(errors.length > 0 && { errors: errors.map(graphqlErrorOf) }),
+    ...(extensions && { extensions: { ...extensions } }),
+  };
+}
+
+/** Makes a fresh error, since plugins may write into it. */
+function graphqlErrorOf(error: AnswerError): GraphQLError {
+  if ('service' in error) return new ServiceGraphQLError(error.service);
+  const { thrown, path } = error;
+  if (!(thrown instanceof GraphQLError)) {
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    return new GraphQLError(message, { path: path ?? null, originalError: thrown as Error });
+  }
+  const { message, nodes, source, positions } = thrown;
+  return new GraphQLError(message, {
+    ...(nodes && { nodes }),
+    ...(source && { source }),
+    ...(positions && { positions }),
+    path: path ?? thrown.path ?? null,
+    originalError: thrown,
+    extensions: { ...thrown.extensions },
+  });
+}
+
+/** An error of the service, with all its members. */
+class ServiceGraphQLError extends GraphQLError {
+  readonly #members: Readonly<Record<string, unknown>>;
+
+  constructor({ message, path, extensions, ...members }: ServiceError) {
+    super(message, {
+      path: path ?? null,
+      ...(isJsonObject(extensions) && { extensions: { ...extensions } }),
+    });
+    this.#members = members;
+  }
+
+  override toJSON() {
+    return { ...super.toJSON(), ...this.#members };
+  }
+}

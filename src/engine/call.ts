@@ -1,0 +1,242 @@
+import DataLoader from 'dataloader';
+import type { Cause } from '../cause.ts';
+import type { DrainBudget } from '../paging/drain.ts';
+import { PageBudget, type CallerBudgets } from '../paging/page-budget.ts';
+import { Slots } from '../queue.ts';
+import type { Answer, OutgoingRequest, Sender } from '../upstream/request.ts';
+import { keyOf } from '../upstream/share.ts';
+import type { SendToService } from '../upstream/upstream.ts';
+import type { AnswerMemory, HeldMemory } from './memory.ts';
+
+/** The values of an operation's variables. */
+export interface CallVariables {
+  /** Coerced to their types. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** As the caller sent them. */
+  readonly sent: Readonly<Record<string, unknown>>;
+}
+
+/** Where a call comes from. */
+export interface CallOrigin {
+  /** Whose pages are counted, and whose requests take turns. Undefined only before it is known. */
+  readonly budgetOwner: BudgetOwner | undefined;
+  /** Aborted when the caller leaves. Read it late: it is created on first use, which is not free. */
+  readonly signal: AbortSignal;
+  /** For telemetry; passed on unread. */
+  readonly cause: Cause | undefined;
+  /** Undefined if callers need no credential. */
+  readonly caller?: { readonly scopes: ReadonlySet<string> } | undefined;
+  /** What resolvers get as their context; undefined until there is one. */
+  readonly context?: object | undefined;
+}
+
+interface BudgetOwner {
+  readonly name: string;
+  /** Whether the caller has the scope `drain`. */
+  readonly mayDrain: boolean;
+}
+
+/** Shared by all calls. */
+export interface CallParts {
+  readonly send: SendToService;
+  readonly callers: CallerBudgets;
+  /** Records that one operation may drain. */
+  readonly drainMaxItems: number;
+  readonly memory: AnswerMemory;
+}
+
+/** On whose behalf the service is asked: an operation, or a walk that several operations share. */
+export interface Requester {
+  readonly variables: CallVariables;
+  /** Callers take turns. */
+  readonly caller: string;
+  readonly cause: Cause | undefined;
+  /** Its walks take turns together. */
+  readonly operation: object;
+  /** Of an operation; a walk spends the budgets of all its readers. */
+  readonly budget: PageBudget | undefined;
+  readonly drainBudget: DrainBudget;
+  readonly signal: AbortSignal;
+  /** @param pages its cost @param signal of the page's reader */
+  ask(request: OutgoingRequest, pages: number, signal?: AbortSignal): Promise<Answer>;
+  /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
+  loader<T>(name: string, load: LoadAll<T>): Loader<T>;
+  /** Counts a text of the answer. @throws as `HeldMemory.hold` */
+  hold(text: object, bytes: number): void;
+  /** Asks for pages that are only read to find records: see `PageBudget.forOverhead`. */
+  readonly forOverhead: Requester;
+  /** For the nested lists of a page, until they are a part of its records. */
+  forNested(): { readonly requester: Requester; release(): void };
+}
+
+/** @returns a value or an error for each key, in their order */
+type LoadAll<T> = (keys: readonly string[]) => Promise<readonly (T | Error)[]>;
+
+export type Loader<T> = Pick<DataLoader<string, T>, 'load'>;
+
+/** The most keys that are loaded together: the service counts each as a request of its own. */
+const BATCH = 50;
+
+/** Makes loaders, one for each name. */
+export class Loaders {
+  readonly #loaders = new Map<string, DataLoader<string, unknown>>();
+  readonly #cache: boolean;
+
+  /** @param remembers whether a value is loaded only once: not in a walk, which may be long */
+  constructor({ remembers }: { readonly remembers: boolean }) {
+    this.#cache = remembers;
+  }
+
+  of<T>(name: string, load: LoadAll<T>): Loader<T> {
+    const known = this.#loaders.get(name) as DataLoader<string, T> | undefined;
+    if (known) return known;
+    const made = new DataLoader<string, T>(load, { maxBatchSize: BATCH, cache: this.#cache });
+    this.#loaders.set(name, made);
+    return made;
+  }
+}
+
+/** The requests that one operation has in flight at most, so that its pages do not take all turns of its caller. */
+const REQUESTS_AT_A_TIME = 8;
+
+/** The state of one operation while it is answered. */
+export class Call implements Requester {
+  readonly variables: CallVariables;
+  readonly origin: CallOrigin;
+  /** The pages that the operation may use. */
+  readonly budget: PageBudget;
+  /** Shared by all drains of the operation. */
+  drainBudget: DrainBudget;
+  /** Shared by all fields of the operation that return several records by their ids. */
+  readonly references: { count: number };
+  readonly #parts: CallParts;
+  /** The call of the operation that a delegation is for; otherwise this one. */
+  readonly #whole: Call;
+  readonly #loaders: Loaders;
+  #held: HeldMemory | undefined;
+  #isOver = false;
+  /** What was sent, by its body. */
+  readonly #requests = new Map<string, Promise<Answer>>();
+  #slots: Slots | undefined;
+
+  /** @param whole for a delegation */
+  constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts, whole?: Call) {
+    this.variables = variables;
+    this.origin = origin;
+    this.#parts = parts;
+    this.#whole = whole ?? this;
+    const { name, mayDrain } = origin.budgetOwner!;
+    this.budget = whole?.budget ?? new PageBudget(parts.callers, name, mayDrain);
+    const { drainMaxItems: max } = parts;
+    this.drainBudget = whole?.drainBudget ?? { max, left: max };
+    this.references = whole?.references ?? { count: 0 };
+    this.#loaders = whole ? whole.#loaders : new Loaders({ remembers: true });
+  }
+
+  /**
+   * Creates the call of a delegation: an operation that is answered as a part of this one. It uses the same budgets and
+   * loaders, and sends nothing that this one has sent.
+   */
+  delegate(variables: CallVariables): Call {
+    return new Call(variables, this.origin, this.#parts, this.#whole);
+  }
+
+  /** Lets the drains of the operation have fewer records together. Call it before they begin. */
+  limitDrains(max: number): void {
+    const whole = this.#whole;
+    if (max < whole.drainBudget.max) whole.drainBudget = { max, left: max };
+  }
+
+  /** Aborted when the caller leaves. */
+  get signal(): AbortSignal {
+    return this.origin.signal;
+  }
+
+  get caller(): string {
+    return this.budget.caller;
+  }
+
+  get cause(): Cause | undefined {
+    return this.origin.cause;
+  }
+
+  get operation(): object {
+    return this.#whole;
+  }
+
+  loader<T>(name: string, load: LoadAll<T>): Loader<T> {
+    return this.#loaders.of(name, load);
+  }
+
+  hold(text: object, bytes: number): void {
+    const whole = this.#whole;
+    if (whole.#isOver) return;
+    whole.#held ??= this.#parts.memory.open();
+    whole.#held.hold(text, bytes);
+  }
+
+  forNested() {
+    return { requester: this, release: () => {} };
+  }
+
+  /** Releases its memory. Call it when its answer is sent, or its caller has left. */
+  end(): void {
+    this.#isOver = true;
+    this.#held?.release();
+  }
+
+  /**
+   * Sends equal queries of an operation once: those of two aliases, or of two lists that read the same page. They are
+   * aborted with the operation, not with the reader of the page that sent them first.
+   */
+  ask(request: OutgoingRequest, pages: number): Promise<Answer> {
+    return this.#ask(request, pages, this.budget);
+  }
+
+  get forOverhead(): Requester {
+    const { variables, caller, cause, operation, budget, drainBudget, signal } = this;
+    const requester: Requester = {
+      variables,
+      caller,
+      cause,
+      operation,
+      budget,
+      drainBudget,
+      signal,
+      ask: (request, pages) => this.#ask(request, pages, budget.forOverhead),
+      loader: (name, load) => this.loader(name, load),
+      hold: (text, bytes) => this.hold(text, bytes),
+      forNested: () => this.forNested(),
+      get forOverhead() {
+        return requester;
+      },
+    };
+    return requester;
+  }
+
+  #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<Answer> {
+    if (request.kind === 'mutation') return this.#send(request, pages, budget);
+    const requests = this.#whole.#requests;
+    const key = keyOf(request.body);
+    const known = requests.get(key);
+    if (known) return known;
+    const sent = this.#send(request, pages, budget);
+    requests.set(key, sent);
+    // A request that failed may be sent again.
+    sent.catch(() => requests.delete(key));
+    return sent;
+  }
+
+  async #send(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<Answer> {
+    budget.spend(pages);
+    const whole = this.#whole;
+    const sender: Sender = {
+      signal: this.signal,
+      caller: this.caller,
+      cause: this.cause,
+      priority: 'interactive',
+      slots: (whole.#slots ??= new Slots(() => REQUESTS_AT_A_TIME)),
+    };
+    return this.#parts.send(request, sender);
+  }
+}

@@ -1,0 +1,214 @@
+import {
+  getArgumentValues,
+  isAbstractType,
+  Kind,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type SelectionNode,
+} from 'graphql';
+import { codedError } from '../errors.ts';
+import type { Entity } from '../schema/derived.ts';
+import { JsonText, type AnswerError, type FieldValue } from './answer.ts';
+import type { Call } from './call.ts';
+import type { Shared } from './shared.ts';
+import { isJsonObject } from './json.ts';
+import type { Fragments, SentOperation } from './operation.ts';
+import {
+  idTypeOf,
+  readId,
+  recordAt,
+  recordLoads,
+  type RecordId,
+  type RecordLoads,
+} from './records.ts';
+import {
+  checkDirectives,
+  onceSelected,
+  selectionsBelow,
+  type SelectedField,
+} from './selected-fields.ts';
+import { errorsAt } from './service-answer.ts';
+import { fragmentNode } from './syntax.ts';
+
+/** Per operation, of all its fields of this kind together. */
+const MAX_REFERENCES = 10_000;
+/** The number of references that cost one page, in addition to the pages that are read for them. */
+const REFERENCES_PER_PAGE = 100;
+
+/** A field that returns one record by its id, like `person(id)`. */
+export class RecordField {
+  readonly key: string;
+  readonly #definition: GraphQLField<unknown, unknown>;
+  readonly #field: SelectedField;
+  readonly #entity: Entity;
+  readonly #loads: RecordLoads;
+
+  constructor(shared: Shared, sent: SentOperation, entity: Entity, selected: SelectedField) {
+    checkDirectives(selected);
+    this.key = selected.key;
+    this.#field = onceSelected(selected);
+    this.#entity = entity;
+    this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
+    this.#loads = recordLoads(shared, sent, entity, selectionsBelow(this.#field));
+  }
+
+  async answer(call: Call): Promise<FieldValue> {
+    const path = [this.key];
+    try {
+      const { node } = this.#field.uses[0]!;
+      const args = getArgumentValues(this.#definition, node, { ...call.variables.values });
+      const id = readId(args['id'], this.#entity);
+      if (id === undefined) throw badReference(wrongId(this.#entity));
+      return await recordAt(this.#loads.load(call, id), path);
+    } catch (error) {
+      return { value: null, errors: errorsAt(error, path) };
+    }
+  }
+}
+
+/** `_entities`: records by their representations, in their order, null with an error where one cannot be read. */
+export class EntitiesField {
+  readonly key: string;
+  readonly #definition: GraphQLField<unknown, unknown>;
+  readonly #field: SelectedField;
+  readonly #entities: ReadonlyMap<string, Entity>;
+  readonly #loadsOf: (entity: Entity) => RecordLoads;
+
+  constructor(
+    shared: Shared,
+    sent: SentOperation,
+    entities: readonly Entity[],
+    selected: SelectedField,
+  ) {
+    checkDirectives(selected);
+    this.key = selected.key;
+    this.#field = onceSelected(selected);
+    this.#entities = new Map(entities.map((entity) => [entity.type.name, entity]));
+    this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
+    const selections = selectionsBelow(this.#field);
+    const known = new Map<Entity, RecordLoads>();
+    this.#loadsOf = (entity) => {
+      const ofType =
+        known.get(entity) ??
+        recordLoads(
+          shared,
+          sent,
+          entity,
+          selectionsOn(shared.schema, entity.type, selections, sent.fragments),
+        );
+      known.set(entity, ofType);
+      return ofType;
+    };
+  }
+
+  async answer(call: Call): Promise<FieldValue> {
+    try {
+      const { node } = this.#field.uses[0]!;
+      const args = getArgumentValues(this.#definition, node, { ...call.variables.values });
+      const representations = args['representations'] as readonly unknown[];
+      this.#charge(call, representations.length);
+      const values = await Promise.all(
+        representations.map((representation, index) => this.#valueOf(call, representation, index)),
+      );
+      const errors = values.flatMap((value) => value.errors);
+      const texts = values.map(({ value }) => value?.pieces.join('') ?? 'null');
+      for (const text of texts) call.hold({}, text.length);
+      return { value: JsonText.of(`[${texts.join(',')}]`), errors };
+    } catch (error) {
+      return { value: null, errors: errorsAt(error, [this.key]) };
+    }
+  }
+
+  /** @throws OPERATION_TOO_COMPLEX, RATE_LIMITED */
+  #charge({ references, budget }: Call, count: number): void {
+    const before = references.count;
+    references.count += count;
+    if (references.count > MAX_REFERENCES) throw tooMany();
+    // Of all fields together: 29 of 99 references each cost 28 pages.
+    const pages =
+      Math.floor(references.count / REFERENCES_PER_PAGE) - Math.floor(before / REFERENCES_PER_PAGE);
+    if (pages > 0) budget.forOverhead.spend(pages);
+  }
+
+  async #valueOf(call: Call, representation: unknown, index: number): Promise<FieldValue> {
+    const path = [this.key, index];
+    const reference = this.#read(representation);
+    if (typeof reference !== 'string') {
+      return recordAt(this.#loadsOf(reference.entity).load(call, reference.id), path);
+    }
+    // No exception: with a thousand invalid references, the stack traces would cost more than the rest.
+    const error: AnswerError = {
+      service: { message: reference, path, extensions: { code: 'BAD_USER_INPUT' } },
+    };
+    return { value: null, errors: [error] };
+  }
+
+  /** Returns a message for an invalid one. It repeats nothing of it except the name of its type. */
+  #read(representation: unknown): { readonly entity: Entity; readonly id: RecordId } | string {
+    if (!isJsonObject(representation)) {
+      return 'A representation must be an object with `__typename` and `id`.';
+    }
+    const { __typename: type, id } = representation;
+    if (typeof type !== 'string') {
+      return 'This representation has no `__typename`, which names its type.';
+    }
+    const entity = this.#entities.get(type);
+    if (!entity) {
+      const name = NAME.test(type) ? type : 'of that name';
+      return `There is no entity ${name} here. The SDL of this subgraph names those that there are.`;
+    }
+    if (!entity.lookup) {
+      return `No ${type} can be found by its id here: its key is \`resolvable: false\`. Ask another subgraph.`;
+    }
+    if (id === undefined || id === null) {
+      return `This representation of a ${type} has no \`id\`, which is its key.`;
+    }
+    const read = readId(id, entity);
+    return read === undefined ? wrongId(entity) : { entity, id: read };
+  }
+}
+
+/** A GraphQL name that is short enough to be repeated in a message. */
+const NAME = /^[_A-Za-z]\w{0,99}$/;
+
+function wrongId(entity: Entity): string {
+  return `The id of a ${entity.type.name} must be of the type ${idTypeOf(entity)}, and this one is not.`;
+}
+
+function badReference(message: string) {
+  return codedError('BAD_USER_INPUT', message);
+}
+
+function tooMany() {
+  return codedError(
+    'OPERATION_TOO_COMPLEX',
+    `One operation may refer to ${MAX_REFERENCES} records, those of all its fields together. Split it into several.`,
+  );
+}
+
+/** Returns what selections on a union of the gateway select for one of its types, which the service knows. */
+function selectionsOn(
+  schema: GraphQLSchema,
+  type: GraphQLObjectType,
+  selections: readonly SelectionNode[],
+  fragments: Fragments,
+): readonly SelectionNode[] {
+  return selections.flatMap((selection): readonly SelectionNode[] => {
+    if (selection.kind === Kind.FIELD) return [selection];
+    const isInline = selection.kind === Kind.INLINE_FRAGMENT;
+    const fragment = isInline ? selection : fragments.get(selection.name.value)!;
+    const condition = fragment.typeCondition?.name.value;
+    // The type may be one of the service's own schema, which has the same names.
+    const on = condition === undefined ? undefined : schema.getType(condition);
+    const isOurs = on === undefined || on.name === UNION;
+    const canBe =
+      on?.name === type.name ||
+      (isAbstractType(on) && schema.getPossibleTypes(on).some(({ name }) => name === type.name));
+    if (!isOurs) return canBe ? [selection] : [];
+    const inner = selectionsOn(schema, type, fragment.selectionSet.selections, fragments);
+    return inner.length > 0 ? [fragmentNode(undefined, inner, selection.directives)] : [];
+  });
+}
+
+const UNION = '_Entity';

@@ -1,0 +1,130 @@
+import { getArgumentValues, isNonNullType, type GraphQLObjectType } from 'graphql';
+import { isGatewayCursor } from '../paging/cursor.ts';
+import type { Answer as AnswerOfService } from '../upstream/request.ts';
+import type { Answer, AnswerError, ServiceError } from './answer.ts';
+import type { Call } from './call.ts';
+import type { Shared } from './shared.ts';
+import type { JsonObject } from './json.ts';
+import { compileMend, mend, type Fill, type Mend } from './mend.ts';
+import { fillNested, type NestedFiller } from './nested-lists.ts';
+import { forwardedPart, type SentOperation } from './operation.ts';
+import { isSelected, type SelectedField } from './selected-fields.ts';
+import { readServiceAnswer } from './service-answer.ts';
+import { ServiceRequest } from './service-request.ts';
+import { withPath } from './answer.ts';
+
+/** The service's part of an answer: the whole answer to an operation of which it answers every field. */
+export interface Forwarded extends Answer {
+  /** Null or undefined if the service returned no data. */
+  readonly data: JsonObject | null | undefined;
+  /** Whether all data of the answer are null. */
+  readonly isNull: boolean;
+  /** Undefined: the request failed. */
+  readonly isExecuted: boolean;
+}
+
+/** The fields of an operation that the service answers itself: one request, as the caller wrote them. */
+export class ForwardedFields {
+  readonly #shared: Shared;
+  readonly #root: GraphQLObjectType;
+  readonly #fields: readonly SelectedField[];
+  readonly #mend: Mend<NestedFiller> | undefined;
+  readonly #request: ServiceRequest;
+
+  /** @param all the fields of the root @param forwarded those of them that need the service */
+  constructor(
+    shared: Shared,
+    sent: SentOperation,
+    root: GraphQLObjectType,
+    all: readonly SelectedField[],
+    forwarded: readonly SelectedField[],
+  ) {
+    this.#shared = shared;
+    this.#root = root;
+    this.#fields = forwarded;
+    this.#mend = compileMend(shared.mending(sent), sent, root, all.filter(isOfService));
+    const names = new Set(forwarded.map(({ name }) => name));
+    const isWhole = all.every(({ name }) => names.has(name) || name === '__typename');
+    const part = isWhole ? sent : forwardedPart(sent, (name) => names.has(name));
+    const { selections } = part.definition.selectionSet;
+    this.#request = new ServiceRequest(shared.printer, part, selections);
+
+    function isOfService({ name }: SelectedField): boolean {
+      return forwarded.some((field) => field.name === name) || name === '__typename';
+    }
+  }
+
+  /** Whether any of them is selected with these values of the variables. */
+  isSelected(values: Readonly<Record<string, unknown>>): boolean {
+    return this.#fields.some((field) => isSelected(field, values));
+  }
+
+  async answer(call: Call): Promise<Forwarded> {
+    let answered: AnswerOfService;
+    try {
+      const { sent, values } = call.variables;
+      const pages = this.#request.pagesWith(values);
+      answered = await call.ask(this.#request.with(sent), pages);
+      call.hold(answered, answered.bytes.length);
+      return await this.#read(call, answered);
+    } catch (thrown) {
+      return this.#failed(call, thrown);
+    }
+  }
+
+  async #read(call: Call, answered: AnswerOfService): Promise<Forwarded> {
+    const { data, errors: ofService, extensions } = readServiceAnswer(answered);
+    const errors: AnswerError[] = ofService.map((service) => ({
+      service: this.#explained(service, call),
+    }));
+    if (this.#mend && data) {
+      const fills: Fill<NestedFiller>[] = [];
+      mend(this.#mend, data, [], this.#shared.servedNames, fills);
+      for (const { error, path } of await fillNested(call, fills))
+        errors.push(withPath(error, path));
+    }
+    const isUnchanged = !this.#mend && errors.length === 0;
+    return {
+      data,
+      errors,
+      extensions,
+      isNull: data === null,
+      bytes: isUnchanged ? answered.bytes : undefined,
+      isExecuted: true,
+    };
+  }
+
+  /** Explains an error of a list of the root that got a cursor of its connection: the two are easily confused. */
+  #explained(error: ServiceError, { variables: { values } }: Call): ServiceError {
+    const field = this.#fields.find(({ key }) => key === error.path?.[0]);
+    const list = [...this.#shared.rules.derived.values()].find(
+      (derived) => derived.kind === 'connection' && derived.adapter.name === field?.name,
+    );
+    if (!field || list?.kind !== 'connection') return error;
+    const { name, after } = list.adapter;
+    const definition = this.#root.getFields()[name]!;
+    const args = getArgumentValues(definition, field.uses[0]!.node, { ...values });
+    const cursor = args[after.name];
+    if (typeof cursor !== 'string' || !isGatewayCursor(cursor)) return error;
+    const hint =
+      `The gateway adds: this \`${after.name}\` is a cursor of a connection, which does not fit into ${name}. ` +
+      `Pass an endCursor of ${name} itself, or use the connection.`;
+    return { ...error, message: `${error.message} ${hint}` };
+  }
+
+  /** The request failed: the error is reported once, at the first field. */
+  #failed(call: Call, thrown: unknown): Forwarded {
+    const { values } = call.variables;
+    const selected = this.#fields.filter((field) => isSelected(field, values));
+    const isNull = selected.some(({ name }) => isNonNullType(this.#root.getFields()[name]!.type));
+    const path = [selected[0]!.key];
+    return {
+      data: undefined,
+      errors: [{ thrown, path }],
+      extensions: undefined,
+      isNull,
+      bytes: undefined,
+      isExecuted: false,
+    };
+  }
+}

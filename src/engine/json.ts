@@ -1,0 +1,43 @@
+/** As it is in Node 24, which the types of TypeScript do not have yet (ECMAScript proposal "JSON.parse source text access"). */
+interface ExactJson {
+  parse(
+    text: string,
+    reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
+  ): unknown;
+  rawJSON(text: string): object;
+  isRawJSON(value: unknown): boolean;
+}
+
+const exactJson = JSON as unknown as ExactJson;
+
+/** A number of 16 digits or more, which a double may not hold. Also found in strings, where it only costs time. */
+const LONG_NUMBER = /[:[,]\s*-?\d{16}/;
+
+/**
+ * Parses JSON. Integers that a double cannot hold are kept as they were written: `JSON.stringify` writes the same digits
+ * again. They are objects without a prototype, with the member `rawJSON`.
+ *
+ * @throws SyntaxError
+ */
+export function parseExactly(text: string): unknown {
+  return LONG_NUMBER.test(text) ? exactJson.parse(text, keepDigits) : JSON.parse(text);
+}
+
+function keepDigits(_: string, value: unknown, { source }: { readonly source?: string }): unknown {
+  const isLong =
+    typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
+  return isLong && source !== undefined && /^-?\d+$/.test(source)
+    ? exactJson.rawJSON(source)
+    : value;
+}
+
+/** Whether a value is an integer that `parseExactly` kept as it was written. */
+export function isLongInteger(value: unknown): value is { readonly rawJSON: string } {
+  return exactJson.isRawJSON(value);
+}
+
+export type JsonObject = Record<string, unknown>;
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,412 @@
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  getArgumentValues,
+  print,
+  visit,
+  type ArgumentNode,
+  type DirectiveNode,
+  type GraphQLField,
+} from 'graphql';
+import { codedError } from '../errors.ts';
+import { checkedArguments, readConnection, type ConnectedList } from '../paging/connection.ts';
+import { cursorsOf, decodeCursor, type Position } from '../paging/cursor.ts';
+import { drain, endOf, walkTogether } from '../paging/drain.ts';
+import { walkList, type PagedList } from '../paging/list-walk.ts';
+import type { FetchPage } from '../paging/page.ts';
+import { walkBehind } from '../paging/resume.ts';
+import { walkInTurn } from '../paging/walk-slots.ts';
+import type { WalkedPage, WalkedPages } from '../paging/walk.ts';
+import { hasFields, LARGEST_PAGE, type Adapter } from '../schema/derived.ts';
+import { JsonText, withPath, type AnswerError, type FieldValue, type Path } from './answer.ts';
+import type { Call, Requester } from './call.ts';
+import { ConnectionShape } from './connection-shape.ts';
+import type { Shared } from './shared.ts';
+import { ListPages } from './list-pages.ts';
+import type { ListRecord } from './list-record.ts';
+import type { NestedFiller } from './nested-lists.ts';
+import type { ListDerivation, SentOperation } from './operation.ts';
+import {
+  checkDirectives,
+  onceSelected,
+  selectionsBelow,
+  type SelectedField,
+} from './selected-fields.ts';
+import { errorsAt } from './service-answer.ts';
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** An `all…` or `…Connection` field of an operation. Compiled once, answered in every call. */
+export class ListField implements NestedFiller {
+  readonly key: string;
+  readonly #shared: Shared;
+  readonly #sent: SentOperation;
+  readonly #adapter: Adapter;
+  readonly #definition: GraphQLField<unknown, unknown>;
+  readonly #field: SelectedField;
+  /** Undefined for an `all…` field. */
+  readonly #connection: ConnectionShape | undefined;
+  readonly #pages: ListPages;
+  #bare: ListPages | undefined;
+
+  constructor(
+    shared: Shared,
+    sent: SentOperation,
+    derived: ListDerivation,
+    selected: SelectedField,
+  ) {
+    checkDirectives(selected);
+    const { adapter, kind, name } = derived;
+    const field = onceSelected(selected);
+    const parent = shared.schema.getType(derived.parent);
+    this.key = field.key;
+    this.#shared = shared;
+    this.#sent = sent;
+    this.#adapter = adapter;
+    this.#field = field;
+    this.#definition = (hasFields(parent) && parent.getFields()[name]) as GraphQLField<
+      unknown,
+      unknown
+    >;
+    this.#connection =
+      kind === 'connection'
+        ? new ConnectionShape(
+            field,
+            { ...adapter.connection!, pageInfo: shared.pageInfo },
+            sent.fragments,
+          )
+        : undefined;
+    const places = this.#connection?.places ?? [selectionsBelow(field)];
+    this.#pages = this.#pagesWith(places.length > 0 ? places : [[]]);
+  }
+
+  /** Answers a field of the root. */
+  async answer(call: Call): Promise<FieldValue> {
+    const errors: AnswerError[] = [];
+    const path = [this.key];
+    try {
+      const list = this.#open(call);
+      const value = this.#connection
+        ? await this.#readConnection(list, call, path, errors)
+        : await this.#collect(this.#drain(list, call, 'whole'), path, errors, call);
+      return { value, errors };
+    } catch (error) {
+      return { value: null, errors: [...errors, ...errorsAt(error, path)] };
+    }
+  }
+
+  async answerBelow(requester: Requester, parentId: unknown): Promise<FieldValue> {
+    const errors: AnswerError[] = [];
+    try {
+      const list = this.#open(requester, { id: parentId });
+      const value = this.#connection
+        ? await this.#readConnection(list, requester, [], errors)
+        : await this.#collect(this.#drainBelow(list, requester), [], errors, requester);
+      return { value, errors };
+    } catch (error) {
+      return { value: null, errors: [...errors, ...errorsAt(error, [])] };
+    }
+  }
+
+  /** Drains a list of the root, with the text of each page and its errors, for a stream. */
+  async *parts(call: Call): AsyncGenerator<DrainedPart, void, undefined> {
+    const list = this.#open(call);
+    let drained = 0;
+    for await (const page of this.#drain(list, call, 'parts')) {
+      const { offsets } = page;
+      if (offsets.length === 0) continue;
+      const from = drained;
+      drained += offsets.length;
+      yield {
+        texts: offsets.map((offset) => page.page.records[offset]!.texts[0]!),
+        errors: errorsIn(page, [this.key], from),
+        resumeAfter: cursorAt(list.cursors, endOf(page)!),
+        listLength: this.#shared.lists.indexes.get(list.name)?.records,
+      };
+    }
+  }
+
+  #pagesWith(places: ConstructorParameters<typeof ListPages>[2]['places']): ListPages {
+    return new ListPages(this.#shared, this.#sent, {
+      adapter: this.#adapter,
+      args: this.#args,
+      places,
+    });
+  }
+
+  /** Nothing of the records but their identities. */
+  get #barePages(): ListPages {
+    return (this.#bare ??= this.#pagesWith([[]]));
+  }
+
+  get #args(): readonly ArgumentNode[] {
+    return this.#field.uses[0]!.node.arguments ?? [];
+  }
+
+  /** @param parent of a nested list @throws BAD_USER_INPUT */
+  #open(requester: Requester, parent?: { readonly id: unknown }): OpenedList {
+    const { variables } = requester;
+    const args = getArgumentValues(this.#definition, this.#field.uses[0]!.node, {
+      ...variables.values,
+    });
+    const filters = this.#adapter.filters
+      .map(({ name, defaultValue }) => [name, args[name], defaultValue] as const)
+      .filter(([, value, byDefault]) => !isDeepStrictEqual(value, byDefault));
+    const marks = directiveMarks(this.#sent.definition.directives ?? [], variables.values);
+    const { parent: type, name } = this.#adapter;
+    const list = parent ? `${type}.${name}(${JSON.stringify(parent.id ?? null)})` : name;
+    // Null counts as absent in cursors only: a Relay client sends an unused variable as null.
+    const inCursors = filters.filter(([, value]) => value !== null);
+    return {
+      name: nameOf(list, filters, marks),
+      cursors: nameOf(list, inCursors, marks),
+      args,
+      parent,
+    };
+  }
+
+  #paged(
+    { name, parent }: OpenedList,
+    requester: Requester,
+    pages = this.#pages,
+  ): PagedList<ListRecord> {
+    const { indexes, sizes, pace, totals } = this.#shared.lists;
+    const fetchPage: FetchPage<ListRecord> = parent
+      ? pages.fetcherBelow(requester, parent.id)
+      : pages.fetcher(requester);
+    return {
+      name,
+      fetchPage,
+      indexes,
+      size: sizes.of(pages.name, this.#adapter.page),
+      pace,
+      totals,
+    };
+  }
+
+  /** @throws BAD_USER_INPUT, CURSOR_INVALID and the errors of drains */
+  #drain(list: OpenedList, call: Call, delivered: 'parts' | 'whole'): WalkedPages<ListRecord> {
+    const { limit, position } = this.#bounds(list);
+    const { signal, caller, operation, budget } = call;
+    const pages = walkTogether(this.#shared.lists, {
+      name: JSON.stringify([list.name, this.#pages.nameWith(call.variables.sent), position, limit]),
+      listFor: (readers) => this.#paged(list, this.#shared.walkRequester(call, readers)),
+      position,
+      limit,
+      caller,
+      operation,
+      budget,
+      signal,
+      keepsAll: delivered === 'whole',
+    });
+    const toCursor = (at: Position) => cursorAt(list.cursors, at);
+    return drain(pages, { limit, position, budget: call.drainBudget, signal, toCursor, delivered });
+  }
+
+  #drainBelow(list: OpenedList, requester: Requester): WalkedPages<ListRecord> {
+    const { limit, position } = this.#bounds(list);
+    const { signal, drainBudget: budget } = requester;
+    const pages = walkBehind(this.#paged(list, requester), position, limit);
+    const toCursor = (at: Position) => cursorAt(list.cursors, at);
+    return drain(pages, { limit, position, budget, signal, toCursor, delivered: 'whole' });
+  }
+
+  /** @throws BAD_USER_INPUT, CURSOR_INVALID */
+  #bounds({ cursors, args }: OpenedList) {
+    const names = this.#adapter.all!;
+    const limit = args[names.limit] as number | null | undefined;
+    if (typeof limit === 'number' && limit < 0) {
+      throw codedError(
+        'BAD_USER_INPUT',
+        `\`${names.limit}\` must not be negative, but it is ${limit}.`,
+      );
+    }
+    const position = decodeCursor(cursors, args[names.after] as string | null | undefined);
+    return { limit: limit ?? undefined, position };
+  }
+
+  async #collect(
+    pages: WalkedPages<ListRecord>,
+    path: Path,
+    errors: AnswerError[],
+    requester: Requester,
+  ): Promise<JsonText> {
+    const parts: Buffer[] = [];
+    let drained = 0;
+    for await (const page of pages) {
+      if (page.offsets.length === 0) continue;
+      const text = this.#shared.textOf(page);
+      requester.hold(text, text.length);
+      parts.push(text);
+      errors.push(...errorsIn(page, path, drained));
+      drained += page.offsets.length;
+    }
+    return JsonText.ofList(parts);
+  }
+
+  async #readConnection(
+    list: OpenedList,
+    requester: Requester,
+    path: Path,
+    errors: AnswerError[],
+  ): Promise<JsonText> {
+    const shape = this.#connection!;
+    const { values } = requester.variables;
+    const { isRead, hasTotal } = shape.needs(values);
+    const names = this.#adapter.connection!;
+    const args = {
+      first: list.args['first'] as number | null | undefined,
+      after: list.args[names.after] as string | null | undefined,
+      last: list.args[names.last] as number | null | undefined,
+      before: list.args[names.before] as string | null | undefined,
+    };
+    const { slots } = this.#shared.lists;
+    const { caller, operation, signal } = requester;
+    const isBackward = args.last !== undefined && args.last !== null;
+    // Without records, the fields of one that fails are no reason for an error.
+    const isEmpty = args.first === 0 || args.last === 0;
+    const connected: ConnectedList<ListRecord> = {
+      // The pages in front of the last records are not in the answer.
+      ...this.#paged(
+        list,
+        isBackward ? requester.forOverhead : requester,
+        isEmpty ? this.#barePages : this.#pages,
+      ),
+      cursors: list.cursors,
+      max: this.#shared.connectionMax,
+      lastName: names.last,
+      inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
+    };
+    checkedArguments(connected, args);
+    const [connection, total] = await Promise.all([
+      isRead ? readConnection(connected, args) : NOTHING,
+      hasTotal ? this.#total(list, requester) : undefined,
+    ]);
+    if (isBackward) {
+      const pages = Math.ceil(connection.edges.length / LARGEST_PAGE);
+      requester.budget?.spend(pages, { isCharged: true });
+    }
+    if (total && 'error' in total) {
+      for (const key of shape.totalKeys(values))
+        errors.push(...errorsAt(total.error, [...path, key]));
+    }
+    const count = total && 'count' in total ? total.count : null;
+    const text = shape.write({ ...connection, total: { count } }, values, path, errors);
+    requester.hold(connection, text.length);
+    return JsonText.of(text);
+  }
+
+  async #total(list: OpenedList, requester: Requester): Promise<Total> {
+    try {
+      const said = await this.#pages.countOf(requester, list.parent);
+      return { count: said ?? (await this.#counted(list, requester)) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  async #counted(list: OpenedList, requester: Requester): Promise<number> {
+    const { totals, slots } = this.#shared.lists;
+    const bare = this.#barePages;
+    const known = totals.of(list.name, (signal) => {
+      const gateway = this.#shared.gatewayRequester(requester.variables, signal);
+      const walk = () => walkList(this.#paged(list, gateway, bare), { after: null });
+      return walkInTurn(slots, { caller: gateway.caller, operation: gateway, signal }, walk);
+    });
+    if (known !== undefined) return known;
+    let count = 0;
+    const { signal, caller, operation, drainBudget: budget } = requester;
+    const listFor = (by: Requester) => this.#paged(list, by, bare);
+    const pages = requester.budget
+      ? walkTogether(this.#shared.lists, {
+          name: JSON.stringify([list.name, 'total']),
+          listFor: (readers) => listFor(this.#shared.walkRequester(requester, readers)),
+          position: null,
+          limit: undefined,
+          caller,
+          operation,
+          budget: requester.budget.forOverhead,
+          signal,
+        })
+      : walkList(listFor(requester), { after: null });
+    const options = {
+      limit: undefined,
+      position: null,
+      budget,
+      signal,
+      delivered: 'result' as const,
+    };
+    for await (const { offsets } of drain(pages, { ...options, toCursor: () => '' })) {
+      count += offsets.length;
+    }
+    return count;
+  }
+}
+
+const NOTHING = { edges: [], hasNextPage: false, hasPreviousPage: false };
+
+type Total = { readonly count: number } | { readonly error: unknown };
+
+/** A list with the arguments of one call. */
+interface OpenedList {
+  /** Names the list with its filters. */
+  readonly name: string;
+  /** The same for its cursors. */
+  readonly cursors: string;
+  readonly args: Values;
+  /** Undefined for a list of the root. */
+  readonly parent: { readonly id: unknown } | undefined;
+}
+
+export interface DrainedPart {
+  readonly texts: readonly string[];
+  readonly errors: readonly AnswerError[];
+  /** The cursor of the last record: a caller whose connection breaks goes on behind it. */
+  readonly resumeAfter: string;
+  /** The number of records of the list when it was last walked whole, for showing progress. */
+  readonly listLength: number | undefined;
+}
+
+/** @param path of the list @param from the index of the page's first record in it */
+function errorsIn(
+  { page, offsets }: WalkedPage<ListRecord>,
+  path: Path,
+  from: number,
+): readonly AnswerError[] {
+  const errors: AnswerError[] = [];
+  for (const [at, offset] of offsets.entries()) {
+    for (const { error, place, path: below } of page.records[offset]!.errors) {
+      errors.push(withPath(error, place === undefined ? path : [...path, from + at, ...below]));
+    }
+  }
+  return errors;
+}
+
+function cursorAt(list: string, { after, end, size, offset, id }: Position): string {
+  return cursorsOf(list, { after, end, size })(offset, id);
+}
+
+type Filter = readonly [name: string, value: unknown, byDefault: unknown];
+
+function nameOf(list: string, filters: readonly Filter[], marks: readonly unknown[]): string {
+  if (filters.length + marks.length === 0) return list;
+  const chosen = JSON.stringify([filters.map(([name, value]) => [name, sorted(value)]), marks]);
+  return `${list}#${hash('sha256', chosen, 'base64url').slice(0, 16)}`;
+}
+
+/** Input objects are equal whatever the order of their fields. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+}
+
+/** A directive of the service on the operation may make it another list: `@inContext(country: "FR")`. */
+function directiveMarks(directives: readonly DirectiveNode[], values: Values): readonly unknown[] {
+  return directives.map((directive) => {
+    const variables: Record<string, unknown> = {};
+    visit(directive, { Variable: ({ name }) => void (variables[name.value] = values[name.value]) });
+    return [print(directive), variables];
+  });
+}

@@ -1,0 +1,495 @@
+import {
+  getNamedType,
+  getNullableType,
+  GraphQLInt,
+  isObjectType,
+  isRequiredArgument,
+  isNullableType,
+  Kind,
+  OperationTypeNode,
+  print,
+  type ArgumentNode,
+  type FieldNode,
+  type GraphQLCompositeType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type SelectionNode,
+  type VariableDefinitionNode,
+} from 'graphql';
+import { codedError, codeOf } from '../errors.ts';
+import {
+  CursorRefusedError,
+  PageFailedError,
+  SizeRefusedError,
+  type FetchPage,
+  type Page,
+} from '../paging/page.ts';
+import { isIdentified } from '../schema/derivation/lists.ts';
+import {
+  objectTypesOf,
+  type Adapter,
+  type FieldPath,
+  type NestedAdapter,
+} from '../schema/derived.ts';
+import type { Answer as AnswerOfService } from '../upstream/request.ts';
+import type { Requester } from './call.ts';
+import type { Shared } from './shared.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+import type { ListRecord, RecordError } from './list-record.ts';
+import { compileMend, mend, type Fill, type Mend } from './mend.ts';
+import { fillNested, type NestedFiller } from './nested-lists.ts';
+import type { SentOperation } from './operation.ts';
+import { WayToParent } from './parent.ts';
+import { ResultUnion } from './result-union.ts';
+import { selectedFields } from './selected-fields.ts';
+import {
+  failedForSize,
+  isTooBig,
+  NullValue,
+  readServiceAnswer,
+  rootValue,
+  ServiceFailure,
+  type PlacedValue,
+  type ServiceAnswer,
+} from './service-answer.ts';
+import { ServiceRequest } from './service-request.ts';
+import {
+  argumentNode,
+  fieldNode,
+  fragmentNode,
+  orTypename,
+  variableDefinitionNode,
+} from './syntax.ts';
+
+interface ListPagesParts {
+  readonly adapter: Adapter;
+  /** As the caller wrote them. Only filters are sent. */
+  readonly args: readonly ArgumentNode[];
+  /** What each place selects of a record. */
+  readonly places: readonly (readonly SelectionNode[])[];
+}
+
+const FIRST = '_rs_first';
+const AFTER = '_rs_after';
+const COUNT = '_rs_count';
+
+/** Requests and reads the pages of a list with what an operation selects of its records. Compiled once. */
+export class ListPages {
+  /** Names the list and the selection, for what the service refuses as too big. */
+  readonly name: string;
+  readonly #shared: Shared;
+  readonly #adapter: Adapter;
+  readonly #identity: Identity;
+  readonly #keys: readonly string[];
+  readonly #mends: readonly (Mend<NestedFiller> | undefined)[];
+  readonly #result: ResultUnion;
+  readonly #request: (parents: number) => ServiceRequest;
+  /** For the number of records that the service says; undefined if it does not say it. */
+  readonly #countRequest: ((parents: number) => ServiceRequest) | undefined;
+  /** Undefined for a list of the root. */
+  readonly #way: WayToParent | undefined;
+
+  constructor(shared: Shared, sent: SentOperation, { adapter, args, places }: ListPagesParts) {
+    this.#shared = shared;
+    this.#adapter = adapter;
+    this.#result = new ResultUnion(adapter.result, shared.upstreamType);
+    this.#way = 'reach' in adapter ? new WayToParent(shared, adapter as NestedAdapter) : undefined;
+    this.#identity = identityOf(shared.schema, adapter, places[0] ?? []);
+    this.#keys = places.map((_, place) => (place === 0 ? 'items' : `_rs_items${place}`));
+    this.#mends = places.map((selections) => {
+      const set = { kind: Kind.SELECTION_SET, selections } as const;
+      const fields = selectedFields(set, sent.fragments);
+      return compileMend(shared.mending(sent), sent, adapter.nodeType, fields);
+    });
+    const lists = places.map((selections, place) =>
+      fieldNode('items', {
+        alias: this.#keys[place],
+        selections: orTypename([...(place === 0 ? this.#identity.selections : []), ...selections]),
+      }),
+    );
+    const info = fieldNode('pageInfo', {
+      selections: ['hasNextPage', 'endCursor', ...sizeFields(adapter)].map((name) =>
+        fieldNode(name),
+      ),
+    });
+    const filters = new Set(adapter.filters.map(({ name }) => name));
+    const sentArgs = args.filter(({ name }) => filters.has(name.value));
+    const listField = (selections: readonly SelectionNode[], paging: readonly ArgumentNode[]) =>
+      fieldNode(adapter.name, {
+        args: [...paging, ...sentArgs],
+        selections: this.#result.select(selections),
+      });
+    const first = argumentNode(adapter.first.name, FIRST);
+    const page = listField([info, ...lists], [first, argumentNode(adapter.after.name, AFTER)]);
+    const query = asQuery(sent);
+    const requestFor = (field: FieldNode, parents: number) => {
+      const { fields, variables } = this.#way?.wrap(field, parents) ?? {
+        fields: [field],
+        variables: [],
+      };
+      const definitions = [...definitionsOf(adapter), ...variables];
+      return new ServiceRequest(shared.printer, query, fields, definitions);
+    };
+    const requests = new Map<number, ServiceRequest>();
+    this.#request = (parents) => {
+      const made = requests.get(parents) ?? requestFor(page, parents);
+      requests.set(parents, made);
+      return made;
+    };
+    const { count } = adapter;
+    if (count !== undefined) {
+      const counted = listField([fieldNode(count, { alias: COUNT })], [first]);
+      this.#countRequest = (parents) => requestFor(counted, parents);
+    }
+    const selected = places.map((selections) => print({ kind: Kind.SELECTION_SET, selections }));
+    this.name = `${adapter.parent}.${adapter.name} ${selected.join(' ')}`;
+  }
+
+  /** Names what is selected, with the values of the caller's variables. */
+  nameWith(sent: Readonly<Record<string, unknown>>): string {
+    return this.#request(1).nameWith(sent);
+  }
+
+  /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
+  fetcher(requester: Requester): FetchPage<ListRecord> {
+    return async (after, first, left) => {
+      const answer = await this.#ask(requester, after, first, [], left);
+      return this.#pageOf(requester, rootValue(answer, this.#adapter.name), answer, {
+        after,
+        first,
+      });
+    };
+  }
+
+  /**
+   * Makes the function that fetches the pages of the nested list of one parent. The first pages of several parents share
+   * a request.
+   */
+  fetcherBelow(requester: Requester, parentId: unknown): FetchPage<ListRecord> {
+    const way = this.#way!;
+    return async (after, first, left) => {
+      const id = way.idOf(parentId);
+      if (after !== null || !way.isBatched) {
+        const answer = await this.#ask(requester, after, first, [id], left);
+        return this.#pageOf(requester, way.listIn(answer, 0, id), answer, { after, first });
+      }
+      const name = `${first} ${this.nameWith(requester.variables.sent)}`;
+      const loader = requester.loader<Page<ListRecord>>(name, async (ids) => {
+        const unique = [...new Set(ids)];
+        const pages = await this.#firstPages(requester, first, unique);
+        return ids.map((each) => pages[unique.indexOf(each)]!);
+      });
+      return loader.load(id);
+    };
+  }
+
+  /** Fetches the first pages of several parents: together, unless that is too big. */
+  async #firstPages(
+    requester: Requester,
+    first: number,
+    parents: readonly string[],
+  ): Promise<readonly (Page<ListRecord> | Error)[]> {
+    let answer: ServiceAnswer;
+    try {
+      answer = await this.#ask(requester, null, first, parents);
+    } catch (error) {
+      if (!(error instanceof SizeRefusedError) || parents.length === 1) throw error;
+      const each = parents.map((parent) => this.#firstPages(requester, first, [parent]));
+      const outcomes = await Promise.allSettled(each);
+      return outcomes.map((outcome) =>
+        outcome.status === 'fulfilled' ? outcome.value[0]! : (outcome.reason as Error),
+      );
+    }
+    return Promise.all(
+      parents.map(async (parent, at) => {
+        try {
+          const placed = this.#way!.listIn(answer, at, parent);
+          return await this.#pageOf(requester, placed, answer, { after: null, first });
+        } catch (error) {
+          return error as Error;
+        }
+      }),
+    );
+  }
+
+  /** Returns the number of records of the list, if the service says it. @param parent of a nested list */
+  async countOf(
+    requester: Requester,
+    parent: { readonly id: unknown } | undefined,
+  ): Promise<number | null> {
+    const requestFor = this.#countRequest;
+    if (!requestFor) return null;
+    const ask = async (ids: readonly string[]) => {
+      const request = requestFor(Math.max(1, ids.length));
+      const added = { [FIRST]: 1, ...this.#way?.values(ids) };
+      const outgoing = request.with(requester.variables.sent, added);
+      return readServiceAnswer(await requester.ask(outgoing, Math.max(1, ids.length)));
+    };
+    if (!parent) return this.#countIn(rootValue(await ask([]), this.#adapter.name));
+    const way = this.#way!;
+    const name = `count ${this.nameWith(requester.variables.sent)}`;
+    const loader = requester.loader<number | null>(name, async (ids) => {
+      const unique = [...new Set(ids)];
+      const answer = await ask(unique);
+      return ids.map((id) => {
+        try {
+          return this.#countIn(way.listIn(answer, unique.indexOf(id), id));
+        } catch (error) {
+          return error as Error;
+        }
+      });
+    });
+    return loader.load(way.idOf(parent.id));
+  }
+
+  /** @throws ServiceFailure */
+  #countIn({ value, errors }: PlacedValue): number | null {
+    const read = this.#result.read(value);
+    const page = read.kind === 'success' ? read.value : undefined;
+    if (!isJsonObject(page) && errors.length > 0) {
+      throw new ServiceFailure(errors.map(({ error }) => error));
+    }
+    const count = isJsonObject(page) ? page[COUNT] : undefined;
+    return typeof count === 'number' && count >= 0 ? count : null;
+  }
+
+  /** @throws SizeRefusedError, PageFailedError */
+  async #ask(
+    requester: Requester,
+    after: string | null,
+    first: number,
+    parents: readonly string[],
+    left?: AbortSignal,
+  ): Promise<ServiceAnswer> {
+    const request = this.#request(Math.max(1, parents.length));
+    const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
+    if (after !== null) added[AFTER] = after;
+    const outgoing = request.with(requester.variables.sent, added);
+    let answered: AnswerOfService;
+    try {
+      const pages = request.pagesWith({ ...requester.variables.values, ...added });
+      answered = await requester.ask(outgoing, pages, left);
+    } catch (error) {
+      throw pageError(error);
+    }
+    this.#shared.telemetry.pageRead(requester.cause);
+    const answer = readServiceAnswer(answered);
+    if (isTooBig(answer)) {
+      const cause = new ServiceFailure(answer.errors);
+      throw new SizeRefusedError(cause.message, { cause });
+    }
+    return answer;
+  }
+
+  /** @throws PageFailedError, CursorRefusedError */
+  async #pageOf(
+    requester: Requester,
+    placed: PlacedValue,
+    { data }: ServiceAnswer,
+    { after, first }: { readonly after: string | null; readonly first: number },
+  ): Promise<Page<ListRecord>> {
+    const read = this.#result.read(placed.value);
+    const refused = (errors: ServiceFailure['errors'], isInside = false) => {
+      const cause = new ServiceFailure(errors);
+      // What the service does not execute at all is wrong for every page; a record that fails says nothing of cursors.
+      return after === null || data === undefined || isInside
+        ? new PageFailedError(cause.message, { cause })
+        : new CursorRefusedError(cause.message, { cause });
+    };
+    const isInside = placed.errors.some(({ path }) => path.length > 0);
+    if (read.kind === 'failure') throw refused([read.error]);
+    const page = read.kind === 'success' ? read.value : undefined;
+    if (!isJsonObject(page)) {
+      if (placed.errors.length > 0)
+        throw refused(
+          placed.errors.map(({ error }) => error),
+          isInside,
+        );
+      if (page === null && after === null)
+        throw new PageFailedError('', { cause: new NullValue() });
+      throw noPage();
+    }
+    // Without an error, no items are no records.
+    const isNullList = (list: unknown) =>
+      list === null && placed.errors.length === 0 && isNullableType(this.#adapter.itemsType);
+    const lists = this.#keys.map((key) => (isNullList(page[key]) ? [] : page[key]));
+    const { pageInfo } = page;
+    if (!lists.every(Array.isArray) || !isJsonObject(pageInfo)) {
+      if (placed.errors.length > 0) {
+        throw refused(
+          placed.errors.map(({ error }) => error),
+          isInside,
+        );
+      }
+      throw noPage();
+    }
+    const { hasNextPage, endCursor, first: size } = pageInfo;
+    // Null says no; taken for a no, anything else would cut the list short.
+    if (hasNextPage !== null && typeof hasNextPage !== 'boolean') throw noPage();
+    const ids = (lists[0] as unknown[]).map((record) => this.#identity.of(record));
+    return {
+      records: await this.#recordsOf(requester, lists as unknown[][], placed.errors),
+      ids,
+      hasNextPage: hasNextPage === true,
+      endCursor: typeof endCursor === 'string' ? endCursor : null,
+      size: typeof size === 'number' && size > 0 ? size : first,
+    };
+  }
+
+  async #recordsOf(
+    requester: Requester,
+    lists: readonly (readonly unknown[])[],
+    placed: PlacedValue['errors'],
+  ): Promise<ListRecord[]> {
+    const errors: RecordError[][] = [];
+    const add = (index: number, error: RecordError) => void (errors[index] ??= []).push(error);
+    for (const { error, path } of placed) {
+      const [key, index, ...rest] = path;
+      const place = this.#keys.indexOf(String(key));
+      const isOfRecord = typeof index === 'number' && lists[place]?.[index] !== undefined;
+      if (isOfRecord) add(index, { error: { service: error }, place, path: rest });
+      else add(0, { error: { service: error }, place: undefined, path: [] });
+    }
+    for (const [place, mending] of this.#mends.entries()) {
+      if (!mending) continue;
+      const fills: Fill<NestedFiller>[] = [];
+      mend(mending, lists[place], [], this.#shared.servedNames, fills);
+      const nested = requester.forNested();
+      try {
+        for (const { error, path } of await fillNested(nested.requester, fills)) {
+          const [index, ...rest] = path;
+          add(index as number, { error, place, path: rest });
+        }
+      } finally {
+        nested.release();
+      }
+    }
+    return lists[0]!.map((_, index) => ({
+      texts: lists.map((records) => JSON.stringify(records[index] ?? null)),
+      errors: errors[index] ?? NO_ERRORS,
+    }));
+  }
+}
+
+const NO_ERRORS: readonly RecordError[] = [];
+
+/** Errors of the service end a walk; a refusal of the gateway, such as a budget that is used up, stays what it is. */
+function pageError(error: unknown): unknown {
+  if (failedForSize(error)) return new SizeRefusedError('', { cause: error });
+  const code = codeOf(error);
+  const isOfService = typeof code === 'string' && /^(?:UPSTREAM|TOKENS)_/.test(code);
+  return isOfService ? new PageFailedError('', { cause: error }) : error;
+}
+
+function noPage(): PageFailedError {
+  const cause = codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    'The recruiting service returned a page without items or pageInfo. Try again later.',
+  );
+  return new PageFailedError(cause.message, { cause });
+}
+
+/** A list may be read for a query only, whatever else the operation does. */
+function asQuery(sent: SentOperation): SentOperation {
+  return { ...sent, definition: { ...sent.definition, operation: OperationTypeNode.QUERY } };
+}
+
+/** The field of `pageInfo` with the page size that the service used, if there is one. */
+function sizeFields({ pageType }: Adapter): readonly string[] {
+  const pageInfo = getNamedType(pageType.getFields()['pageInfo']!.type) as GraphQLObjectType;
+  const first = pageInfo.getFields()['first'];
+  return first && getNullableType(first.type) === GraphQLInt ? ['first'] : [];
+}
+
+function definitionsOf({ first, after }: Adapter): VariableDefinitionNode[] {
+  return [first, after].map((arg, at) =>
+    // An argument with a default may be left out, and so may its variable.
+    variableDefinitionNode(
+      [FIRST, AFTER][at]!,
+      isRequiredArgument(arg) ? arg.type : getNullableType(arg.type),
+    ),
+  );
+}
+
+/** Selects and reads what identifies the records of a list: `id`, or what adapters.json names. */
+interface Identity {
+  readonly selections: readonly SelectionNode[];
+  /** Returns `Type:value`; null for a record without it. Removes what the gateway selected for itself. */
+  of(record: unknown): string | null;
+}
+
+/**
+ * The values are selected under aliases of the gateway, since a caller may use the name `id` as an alias of another
+ * field; unless the caller selects just that. In a list of several types each type has its own aliases: GraphQL does not
+ * allow one response name for values of different types.
+ */
+function identityOf(
+  schema: GraphQLSchema,
+  { nodeType, identity: paths }: Pick<Adapter, 'nodeType' | 'identity'>,
+  selections: readonly SelectionNode[],
+): Identity {
+  if (paths.length === 0) return { selections: [], of: () => null };
+  if (isObjectType(nodeType)) {
+    const [own] = paths.length === 1 && paths[0]!.length === 1 ? paths[0]! : [];
+    if (own !== undefined && selections.some((selection) => isPlain(selection, own))) {
+      return { selections: [], of: (record) => identity(nodeType, [valueAt(record, [own])]) };
+    }
+  }
+  const types = objectTypesOf(schema, nodeType).filter((type) => isIdentified(type, paths));
+  const all = types.map((type) => {
+    const keys = paths.map((_, at) => `_rs_${type.name}_key${at}`);
+    const fields = paths.map((path, at) => fieldAt(path, keys[at]));
+    return { type, keys, fields };
+  });
+  return {
+    selections: isObjectType(nodeType)
+      ? all.flatMap(({ fields }) => fields)
+      : all.map(({ type, fields }) => fragmentNode(type.name, fields)),
+    of: (record) => {
+      if (!isJsonObject(record)) return null;
+      let found: string | null = null;
+      for (const { type, keys } of all) {
+        if (record[keys[0]!] === undefined) continue;
+        const values = keys.map((key, at) => valueAt(record, [key, ...paths[at]!.slice(1)]));
+        found = identity(type, values);
+        // JSON.stringify leaves them out. To delete them would make each record a dictionary, which is slow to write.
+        for (const key of keys) record[key] = undefined;
+      }
+      return found;
+    },
+  };
+}
+
+export function identity(
+  { name }: GraphQLCompositeType,
+  values: readonly unknown[],
+): string | null {
+  if (values.some((value) => value === null || value === undefined)) return null;
+  const [value, ...others] = values.map(textOf);
+  return `${name}:${others.length > 0 ? JSON.stringify([value, ...others]) : value}`;
+}
+
+function textOf(value: unknown): string {
+  return isJsonObject(value) ? JSON.stringify(value) : String(value);
+}
+
+function isPlain(selection: SelectionNode, name: string): boolean {
+  return (
+    selection.kind === Kind.FIELD &&
+    selection.name.value === name &&
+    (selection.alias === undefined || selection.alias.value === name) &&
+    (selection.directives ?? []).length === 0
+  );
+}
+
+function fieldAt([name, ...inner]: FieldPath, alias?: string): ReturnType<typeof fieldNode> {
+  const selections = inner.length > 0 ? { selections: [fieldAt(inner)] } : {};
+  return fieldNode(name!, { alias, ...selections });
+}
+
+function valueAt(record: unknown, path: FieldPath): unknown {
+  return path.reduce<unknown>(
+    (value, name) => (isJsonObject(value) ? value[name] : undefined),
+    record,
+  );
+}

@@ -1,0 +1,163 @@
+import {
+  getNamedType,
+  isCompositeType,
+  type GraphQLCompositeType,
+  type GraphQLSchema,
+} from 'graphql';
+import { hasFields, objectTypesOf } from '../schema/derived.ts';
+import type { Path } from './answer.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+import { parentIdKey, type ListDerivation, type SentOperation } from './operation.ts';
+import { fieldsBelow, type SelectedField } from './selected-fields.ts';
+
+/*
+ * What has to be changed in a value of the service before a caller gets it
+ *
+ * The service has completed its values, so they are not looked at one by one. Only the places are visited where a
+ * `__typename` has another name here, or where a nested list belongs; most selections have none.
+ */
+
+export interface MendParts<Filler> {
+  readonly schema: GraphQLSchema;
+  /** The served names of types by those of the service, where they differ. */
+  readonly servedNames: ReadonlyMap<string, string>;
+  readonly upstreamType: (served: string) => string;
+  /** Compiles the derived field of a nested list. */
+  readonly compileNested: (derived: ListDerivation, field: SelectedField) => Filler;
+}
+
+/** The places to visit in an object; `undefined` instead of one means that there are none. */
+export interface Mend<Filler> {
+  readonly places: readonly Place<Filler>[];
+  /** Whether there are nested lists in it, or below. */
+  readonly fills: boolean;
+}
+
+interface Place<Filler> {
+  readonly key: string;
+  /** Whether it is a `__typename` whose value may have another name here. */
+  readonly isTypename?: boolean;
+  /** Whether the gateway has selected it for itself. */
+  readonly isHidden?: boolean;
+  /** Fillers of nested lists, by the service's names of the types that have them. */
+  readonly nested?: ReadonlyMap<string, { readonly filler: Filler; readonly idKey: string }>;
+  readonly below?: readonly Mend<Filler>[];
+}
+
+/** @param type of the object on which the fields are selected */
+export function compileMend<Filler>(
+  parts: MendParts<Filler>,
+  sent: SentOperation,
+  type: GraphQLCompositeType,
+  fields: readonly SelectedField[],
+): Mend<Filler> | undefined {
+  if (parts.servedNames.size === 0 && sent.nested.size === 0) return undefined;
+  const places = fields.flatMap((field) => placeOf(parts, sent, type, field) ?? []);
+  if (places.length === 0) return undefined;
+  const fills = places.some(({ nested, below = [] }) => nested || below.some((each) => each.fills));
+  return { places, fills };
+}
+
+function placeOf<Filler>(
+  parts: MendParts<Filler>,
+  sent: SentOperation,
+  type: GraphQLCompositeType,
+  field: SelectedField,
+): Place<Filler> | undefined {
+  const { schema, servedNames, upstreamType } = parts;
+  const { key, name, uses } = field;
+  if (key.startsWith('_rs_')) return { key, isHidden: true };
+  if (uses.some(({ node }) => sent.nested.has(node))) {
+    return { key, nested: nestedAt(parts, sent, field) };
+  }
+  if (name === '__typename') {
+    const isRenamed = objectTypesOf(schema, type).some((each) =>
+      servedNames.has(upstreamType(each.name)),
+    );
+    return isRenamed ? { key, isTypename: true } : undefined;
+  }
+  const types = new Set<GraphQLCompositeType>();
+  for (const { on, node } of uses) {
+    const parent = on === undefined ? type : schema.getType(on);
+    const of = hasFields(parent) && getNamedType(parent.getFields()[node.name.value]?.type);
+    if (isCompositeType(of || undefined)) types.add(of as GraphQLCompositeType);
+  }
+  if (types.size === 0) return undefined;
+  const inner = fieldsBelow(field, sent.fragments);
+  const below = Array.from(types, (each) => compileMend(parts, sent, each, inner) ?? []).flat();
+  return below.length > 0 ? { key, below } : undefined;
+}
+
+function nestedAt<Filler>(
+  parts: MendParts<Filler>,
+  { nested }: SentOperation,
+  field: SelectedField,
+) {
+  const fillers = new Map<string, { readonly filler: Filler; readonly idKey: string }>();
+  const uses = field.uses.flatMap((use) => nested.get(use.node) ?? []);
+  for (const derived of new Set(uses.map((use) => use.derived))) {
+    const ofType = field.uses.flatMap((use) => {
+      const found = nested.get(use.node);
+      return found?.derived === derived ? [{ ...use, node: found.node }] : [];
+    });
+    const filler = parts.compileNested(derived, {
+      key: field.key,
+      name: derived.name,
+      uses: ofType,
+    });
+    const parent = parts.schema.getType(derived.parent) as GraphQLCompositeType;
+    for (const { name } of objectTypesOf(parts.schema, parent)) {
+      fillers.set(parts.upstreamType(name), { filler, idKey: parentIdKey(derived.parent) });
+    }
+  }
+  return fillers;
+}
+
+/** A nested list that belongs at a place of a value. */
+export interface Fill<Filler> {
+  readonly filler: Filler;
+  /** The id of the parent, as the service returned it. */
+  readonly parentId: unknown;
+  readonly holder: JsonObject;
+  readonly key: string;
+  /** Of the nested list, from where the mending began. */
+  readonly path: Path;
+}
+
+/**
+ * Mends a value in place.
+ *
+ * @param fills receives the nested lists that belong into it. The value of each is null until it is filled
+ */
+export function mend<Filler>(
+  mending: Mend<Filler>,
+  value: unknown,
+  path: Path,
+  servedNames: ReadonlyMap<string, string>,
+  fills: Fill<Filler>[],
+): void {
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      // Paths are only needed for nested lists.
+      mend(mending, item, mending.fills ? [...path, index] : path, servedNames, fills);
+    }
+    return;
+  }
+  if (!isJsonObject(value)) return;
+  for (const { key, isTypename, nested, below } of mending.places) {
+    const found = value[key];
+    if (found === undefined || found === null) continue;
+    if (isTypename) value[key] = servedNames.get(found as string) ?? found;
+    // Types of a union may have other fields under this key: theirs are no names of these types.
+    const place = typeof found === 'string' ? nested?.get(found) : undefined;
+    if (place) {
+      const { filler, idKey } = place;
+      fills.push({ filler, parentId: value[idKey], holder: value, key, path: [...path, key] });
+      value[key] = null;
+    }
+    for (const each of below ?? []) {
+      mend(each, found, each.fills ? [...path, key] : path, servedNames, fills);
+    }
+  }
+  for (const { key, isHidden } of mending.places) if (isHidden) delete value[key];
+}

@@ -1,0 +1,243 @@
+import {
+  isAbstractType,
+  Kind,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLCompositeType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  type SelectionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import { codedError } from '../errors.ts';
+import { idOf, type DerivedField } from '../schema/derived.ts';
+import type { AllowedMutations } from '../schema/served/served-schema.ts';
+import { onlyOperation } from '../selections.ts';
+import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
+
+export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
+
+/**
+ * An operation as it is sent to the service, still under served names. Fragments stay as they were written, so that the
+ * time to compile it is bounded by its length.
+ */
+export interface SentOperation {
+  readonly definition: OperationDefinitionNode;
+  readonly fragments: Fragments;
+  /**
+   * The derived fields of nested lists, by what is sent in their place: a `__typename` under the caller's key. Beside it,
+   * the id of the parent is selected (`parentIdKey`).
+   */
+  readonly nested: ReadonlyMap<FieldNode, NestedField>;
+}
+
+/** A derived field of a nested list, as a caller selects it. */
+export interface NestedField {
+  readonly derived: ListDerivation;
+  readonly node: FieldNode;
+}
+
+export type ListDerivation = DerivedField<'all' | 'connection'>;
+
+export interface OperationRules {
+  /** As callers see it. */
+  readonly schema: GraphQLSchema;
+  /** The derived fields of the query root, by name. */
+  readonly derived: ReadonlyMap<string, DerivedField>;
+  /** Those of nested lists, by `Type.field`. */
+  readonly derivedBelow: ReadonlyMap<string, ListDerivation>;
+  /** By their served names. */
+  readonly mutations: AllowedMutations;
+}
+
+/**
+ * Prepares an operation of a document, which is valid, for being sent.
+ *
+ * @throws FORBIDDEN for a mutation that is switched off; BAD_USER_INPUT for a derived field of the root below the root
+ */
+export function sentOperation(
+  rules: OperationRules,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): SentOperation {
+  const nested = new Map<FieldNode, NestedField>();
+  const only = onlyOperation(document, operation).document;
+  const rewritten = rewrite(rules, only, nested);
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  let definition = operation;
+  for (const each of rewritten.definitions) {
+    if (each.kind === Kind.FRAGMENT_DEFINITION) fragments.set(each.name.value, each);
+    if (each.kind === Kind.OPERATION_DEFINITION) definition = each;
+  }
+  return { definition, fragments, nested };
+}
+
+function rewrite(
+  { schema, derived, derivedBelow, mutations }: OperationRules,
+  document: DocumentNode,
+  nested: Map<FieldNode, NestedField>,
+): DocumentNode {
+  const types = new TypeInfo(schema);
+  const [query, mutation] = [schema.getQueryType()!, schema.getMutationType()];
+  const below = fragmentsBelowRoot(document);
+  /** How many fields are around the current node. */
+  let depth = 0;
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      Directive: ({ name }) => (name.value === 'stream' ? null : undefined),
+      FragmentDefinition: {
+        enter: ({ name }) => void (depth = below.has(name.value) ? 1 : 0),
+      },
+      OperationDefinition: { enter: () => void (depth = 0) },
+      Field: {
+        enter: ({ name: { value: name } }) => {
+          const parent = types.getParentType()!;
+          if (depth > 0 && derived.has(name) && canBe(schema, parent, query)) {
+            throw notBelowRoot(name);
+          }
+          if (
+            canBe(schema, parent, mutation) &&
+            !name.startsWith('__') &&
+            !isAllowed(mutations, name)
+          ) {
+            throw refusedMutation(name);
+          }
+          depth += 1;
+        },
+        leave: (node) => {
+          depth -= 1;
+          const list = derivedBelow.get(`${types.getParentType()!.name}.${node.name.value}`);
+          if (!list) return undefined;
+          const placeholder = placeholderFor(node);
+          nested.set(placeholder, { derived: list, node });
+          return placeholder;
+        },
+      },
+      SelectionSet: {
+        leave: (node) => {
+          const ids = new Map<string, FieldNode>();
+          for (const selection of node.selections) {
+            const field = selection.kind === Kind.FIELD ? nested.get(selection) : undefined;
+            const type = field && schema.getType(field.derived.parent);
+            if (!type || !idOf(type as GraphQLObjectType)) continue;
+            ids.set(type.name, fieldNode('id', { alias: parentIdKey(type.name) }));
+          }
+          if (ids.size === 0) return undefined;
+          return { ...node, selections: [...node.selections, ...ids.values()] };
+        },
+      },
+    }),
+  );
+}
+
+/** The key under which the id of a parent is selected. It names the type: ids of two types may differ in theirs. */
+export function parentIdKey(type: string): string {
+  return `_rs_${type}_id`;
+}
+
+/** The key in the answer stays where the caller selected it, under the caller's conditions. */
+function placeholderFor(node: FieldNode): FieldNode {
+  const { directives = [], name } = node;
+  checkDirectivesAt(name.value, directives);
+  return {
+    ...fieldNode('__typename', { alias: keyOf(node) }),
+    directives,
+  };
+}
+
+/** A schema may lead back to its root, so that a fragment on the root is spread below it. */
+function fragmentsBelowRoot(document: DocumentNode): ReadonlySet<string> {
+  const below = new Set<string>();
+  let depth = 0;
+  visit(document, {
+    Field: { enter: () => void (depth += 1), leave: () => void (depth -= 1) },
+    FragmentSpread: ({ name }) => void (depth > 0 && below.add(name.value)),
+  });
+  return below;
+}
+
+function canBe(
+  schema: GraphQLSchema,
+  type: GraphQLCompositeType,
+  root: GraphQLObjectType | null | undefined,
+): boolean {
+  if (!root) return false;
+  return type === root || (isAbstractType(type) && schema.isSubType(type, root));
+}
+
+function isAllowed(mutations: AllowedMutations, field: string): boolean {
+  return mutations === 'all' || (mutations !== 'off' && mutations.includes(field));
+}
+
+function refusedMutation(field: string) {
+  return codedError(
+    'FORBIDDEN',
+    `The mutation ${field} is switched off here. The operator can allow it with MUTATIONS.`,
+  );
+}
+
+function notBelowRoot(field: string) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `The field ${field} can only be selected at the root of an operation. Move it there, or select a field of the service here.`,
+  );
+}
+
+/**
+ * Returns the forwarded fields of the root as the caller wrote them, without the others: with their fragments, whose
+ * directives the service may understand. A fragment that loses fields gets another name, since it may also be spread
+ * below the root.
+ */
+export function forwardedPart(
+  { definition, fragments, nested }: SentOperation,
+  isForwarded: (field: string) => boolean,
+): SentOperation {
+  const kept = new Map(fragments);
+  /** By their former names; undefined: nothing of the fragment is left. */
+  const names = new Map<string, string | undefined>();
+  const nameOf = (name: string): string | undefined => {
+    if (names.has(name)) return names.get(name);
+    const fragment = fragments.get(name)!;
+    const selectionSet = filter(fragment.selectionSet);
+    const isEmpty = selectionSet.selections.length === 0;
+    const made = isEmpty
+      ? undefined
+      : selectionSet === fragment.selectionSet
+        ? name
+        : `_rs_${name}`;
+    names.set(name, made);
+    if (made !== undefined) {
+      kept.set(made, { ...fragment, selectionSet, name: { kind: Kind.NAME, value: made } });
+    }
+    return made;
+  };
+  const keptOf = (selection: SelectionNode): SelectionNode | undefined => {
+    if (selection.kind === Kind.FIELD) {
+      return isForwarded(selection.name.value) ? selection : undefined;
+    }
+    if (selection.kind === Kind.INLINE_FRAGMENT) {
+      const selectionSet = filter(selection.selectionSet);
+      if (selectionSet === selection.selectionSet) return selection;
+      return selectionSet.selections.length > 0 ? { ...selection, selectionSet } : undefined;
+    }
+    const name = nameOf(selection.name.value);
+    if (name === selection.name.value) return selection;
+    return name === undefined
+      ? undefined
+      : { ...selection, name: { kind: Kind.NAME, value: name } };
+  };
+  const filter = (set: SelectionSetNode): SelectionSetNode => {
+    const selections = set.selections.map(keptOf);
+    const isUnchanged = selections.every((selection, at) => selection === set.selections[at]);
+    if (isUnchanged) return set;
+    return { ...set, selections: selections.filter((selection) => selection !== undefined) };
+  };
+  const selectionSet = filter(definition.selectionSet);
+  return { definition: { ...definition, selectionSet }, fragments: kept, nested };
+}

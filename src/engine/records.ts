@@ -1,0 +1,336 @@
+import {
+  getNamedType,
+  getNullableType,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInt,
+  GraphQLString,
+  isEnumType,
+  Kind,
+  OperationTypeNode,
+  type GraphQLInputType,
+  type GraphQLOutputType,
+  type SelectionNode,
+} from 'graphql';
+import { causeOf } from '../paging/page.ts';
+import type { LookUpList } from '../paging/look-up.ts';
+import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
+import {
+  JsonText,
+  pathOf,
+  withPath,
+  type AnswerError,
+  type FieldValue,
+  type Path,
+} from './answer.ts';
+import type { Call } from './call.ts';
+import type { Shared } from './shared.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+import { identity, ListPages } from './list-pages.ts';
+import type { ListRecord } from './list-record.ts';
+import { compileMend, mend, type Fill, type Mend } from './mend.ts';
+import { fillNested, type NestedFiller } from './nested-lists.ts';
+import type { SentOperation } from './operation.ts';
+import { ResultUnion } from './result-union.ts';
+import { selectedFields } from './selected-fields.ts';
+import {
+  errorsAt,
+  readServiceAnswer,
+  rootValue,
+  ServiceFailure,
+  type ServiceAnswer,
+} from './service-answer.ts';
+import { ServiceRequest } from './service-request.ts';
+import {
+  argumentNode,
+  EMPTY_KEY,
+  fieldNode,
+  fragmentNode,
+  orTypename,
+  variableDefinitionNode,
+} from './syntax.ts';
+
+/** A record that was looked up; null if there is none. */
+export type LoadedRecord = {
+  readonly text: string;
+  readonly errors: readonly AnswerError[];
+} | null;
+
+/** Loads records of one type by their ids, with one selection of their fields. Compiled once. */
+export interface RecordLoads {
+  /** @param id as `readId` returns it */
+  load(call: Call, id: RecordId): Promise<LoadedRecord>;
+}
+
+/** An id as the service takes it, as JSON. */
+export type RecordId = string;
+
+/** @param entity with a lookup @param selections of each record */
+export function recordLoads(
+  shared: Shared,
+  sent: SentOperation,
+  entity: Entity,
+  selections: readonly SelectionNode[],
+): RecordLoads {
+  const query: SentOperation = {
+    ...sent,
+    definition: { ...sent.definition, operation: OperationTypeNode.QUERY },
+  };
+  const lookup = entity.lookup!;
+  return lookup.kind === 'id'
+    ? new RecordsById(shared, query, { entity, by: lookup, selections })
+    : new RecordsInList(shared, query, { entity, adapter: lookup.adapter, selections });
+}
+
+/** Returns the value of one record as a field. @param path of the field */
+export async function recordAt(loading: Promise<LoadedRecord>, path: Path): Promise<FieldValue> {
+  try {
+    const record = await loading;
+    if (!record) return { value: null, errors: [] };
+    const errors = record.errors.map((error) => withPath(error, [...path, ...pathOf(error)]));
+    return { value: JsonText.of(record.text), errors };
+  } catch (error) {
+    return { value: null, errors: errorsAt(causeOf(error), path) };
+  }
+}
+
+/** Records that a field of the service returns by their ids, up to 50 in a request. */
+class RecordsById implements RecordLoads {
+  readonly #shared: Shared;
+  readonly #by: ByIdField;
+  readonly #result: ResultUnion;
+  readonly #mend: Mend<NestedFiller> | undefined;
+  readonly #request: (ids: number) => ServiceRequest;
+
+  constructor(
+    shared: Shared,
+    sent: SentOperation,
+    {
+      entity,
+      by,
+      selections,
+    }: {
+      readonly entity: Entity;
+      readonly by: ByIdField;
+      readonly selections: readonly SelectionNode[];
+    },
+  ) {
+    this.#shared = shared;
+    this.#by = by;
+    this.#result = new ResultUnion(by.result, shared.upstreamType);
+    const set = { kind: Kind.SELECTION_SET, selections } as const;
+    this.#mend = compileMend(
+      shared.mending(sent),
+      sent,
+      entity.type,
+      selectedFields(set, sent.fragments),
+    );
+    const selected = this.#result.select(orTypename(selections));
+    const requests = new Map<number, ServiceRequest>();
+    this.#request = (ids) => {
+      const known = requests.get(ids);
+      if (known) return known;
+      const each = Array.from({ length: ids }, (_, at) => at);
+      const fields = each.map((at) =>
+        fieldNode(by.field, {
+          alias: keyAt(at),
+          args: [argumentNode(by.argument.name, variableAt(at))],
+          selections: selected,
+        }),
+      );
+      const variables = each.map((at) => variableDefinitionNode(variableAt(at), by.argument.type));
+      const made = new ServiceRequest(shared.printer, sent, fields, variables);
+      requests.set(ids, made);
+      return made;
+    };
+  }
+
+  load(call: Call, id: RecordId): Promise<LoadedRecord> {
+    const name = `${this.#by.field} ${this.#request(1).nameWith(call.variables.sent)}`;
+    return call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids)).load(id);
+  }
+
+  /** A batch that fails as a whole is sent once singly: one bad id fails only itself then. */
+  async #loadAll(call: Call, ids: readonly RecordId[]): Promise<readonly (LoadedRecord | Error)[]> {
+    const answer = await this.#ask(call, ids);
+    if (answer.data || ids.length === 1) return this.#recordsIn(call, ids, answer);
+    const single = async (id: RecordId) => {
+      const [record] = await this.#recordsIn(call, [id], await this.#ask(call, [id]));
+      return record!;
+    };
+    const failing = (id: RecordId) => single(id).catch((error: Error) => error);
+    const firstTwo = await Promise.all(ids.slice(0, 2).map(failing));
+    // If two ids fail for the same reason, the request itself is wrong, whatever the ids are.
+    const reasons = firstTwo.map((record) =>
+      record instanceof Error ? record.message : undefined,
+    );
+    if (reasons[0] !== undefined && reasons[0] === reasons[1]) {
+      return ids.map((_, at) => firstTwo[at] ?? firstTwo[0]!);
+    }
+    return [...firstTwo, ...(await Promise.all(ids.slice(2).map(failing)))];
+  }
+
+  async #ask(call: Call, ids: readonly RecordId[]): Promise<ServiceAnswer> {
+    const request = this.#request(ids.length);
+    const values = ids.map((id, at) => [variableAt(at), JSON.parse(id) as unknown]);
+    const outgoing = request.with(call.variables.sent, Object.fromEntries(values) as JsonObject);
+    return readServiceAnswer(await call.ask(outgoing, request.pagesWith(call.variables.values)));
+  }
+
+  #recordsIn(
+    call: Call,
+    ids: readonly RecordId[],
+    answer: ServiceAnswer,
+  ): Promise<(LoadedRecord | Error)[]> {
+    return Promise.all(
+      ids.map(async (_, at) => {
+        const { value, errors } = rootValue(answer, keyAt(at));
+        const read = this.#result.read(value);
+        if (read.kind === 'missing') return null;
+        if (read.kind === 'failure')
+          return read.isMissing ? null : new ServiceFailure([read.error]);
+        const isNull = read.value === null || read.value === undefined;
+        if (isNull && errors.length === 0) return null;
+        if (answer.data === undefined) return new ServiceFailure(answer.errors);
+        // An error without a place may explain any null, but no record.
+        const own = errors.filter(({ error }) => isNull || error.path !== undefined);
+        const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
+        return this.#textOf(call, read.value ?? null, placed);
+      }),
+    );
+  }
+
+  async #textOf(call: Call, value: unknown, errors: AnswerError[]): Promise<LoadedRecord> {
+    // JSON.stringify leaves it out.
+    if (isJsonObject(value) && EMPTY_KEY in value) value[EMPTY_KEY] = undefined;
+    const fills: Fill<NestedFiller>[] = [];
+    if (this.#mend) mend(this.#mend, value, [], this.#shared.servedNames, fills);
+    if (fills.length > 0) {
+      for (const { error, path } of await fillNested(call, fills))
+        errors.push(withPath(error, path));
+    }
+    return { text: JSON.stringify(value), errors };
+  }
+}
+
+function keyAt(at: number): string {
+  return `_rsRecord${at}`;
+}
+
+function variableAt(at: number): string {
+  return `_rsKey${at}`;
+}
+
+/** Records that are looked up in a list: see `LookUps`. */
+class RecordsInList implements RecordLoads {
+  readonly #shared: Shared;
+  readonly #entity: Entity;
+  readonly #adapter: Adapter;
+  readonly #pages: ListPages;
+  readonly #ids: () => ListPages;
+
+  constructor(
+    shared: Shared,
+    sent: SentOperation,
+    {
+      entity,
+      adapter,
+      selections,
+    }: {
+      readonly entity: Entity;
+      readonly adapter: Adapter;
+      readonly selections: readonly SelectionNode[];
+    },
+  ) {
+    this.#shared = shared;
+    this.#entity = entity;
+    this.#adapter = adapter;
+    // A list may have records of several types.
+    const isOnly = adapter.nodeType === entity.type || selections.length === 0;
+    const own = isOnly ? selections : [fragmentNode(entity.type.name, selections)];
+    this.#pages = new ListPages(shared, sent, { adapter, args: [], places: [own] });
+    let ids: ListPages | undefined;
+    this.#ids = () => (ids ??= new ListPages(shared, sent, { adapter, args: [], places: [[]] }));
+  }
+
+  async load(call: Call, id: RecordId): Promise<LoadedRecord> {
+    const name = `${this.#adapter.name} ${this.#entity.type.name} ${this.#pages.nameWith(call.variables.sent)}`;
+    const loader = call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids));
+    return loader.load(identity(this.#entity.type, [JSON.parse(id)])!);
+  }
+
+  async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {
+    const { indexes, sizes, pace, totals, lookUps } = this.#shared.lists;
+    const { name, page } = this.#adapter;
+    const list: LookUpList<ListRecord> = {
+      name,
+      fetchPage: this.#pages.fetcher(call.forOverhead),
+      indexes,
+      size: sizes.of(this.#pages.name, page),
+      pace,
+      totals,
+      idsFor: (readers) => ({
+        name,
+        fetchPage: this.#ids().fetcher(this.#shared.walkRequester(call, readers)),
+        indexes,
+        size: sizes.of(this.#ids().name, page),
+        pace,
+        totals,
+      }),
+    };
+    const { signal, caller, operation, budget } = call;
+    const found = await lookUps.find(list, [...new Set(ids)], {
+      signal,
+      caller,
+      operation,
+      budget: budget.forOverhead,
+    });
+    return ids.map((id) => {
+      const result = found.get(id);
+      if (!result) return null;
+      if ('error' in result) return result.error as Error;
+      const { texts, errors } = result.record;
+      return {
+        text: texts[0]!,
+        errors: errors.map(({ error, path }) => withPath(error, path)),
+      };
+    });
+  }
+}
+
+/**
+ * Converts an id to the service's scalar: one subgraph sends 12, another "12".
+ *
+ * @returns undefined for a value that cannot be such an id
+ */
+export function readId(value: unknown, entity: Entity): RecordId | undefined {
+  const { lookup, idType } = entity;
+  const type: GraphQLInputType | GraphQLOutputType =
+    lookup?.kind === 'id' ? lookup.argument.type : idType;
+  const named = getNamedType(type);
+  const text = textOf(value);
+  if (text === undefined) return undefined;
+  if (named === GraphQLInt) {
+    return INT.test(text) && (Number(text) | 0) === Number(text) ? text : undefined;
+  }
+  if (named === GraphQLFloat) return typeof value === 'number' ? text : undefined;
+  if (named === GraphQLID || named === GraphQLString) {
+    return typeof value === 'number' && !Number.isInteger(value) ? undefined : JSON.stringify(text);
+  }
+  if (isEnumType(named)) return named.getValue(text) ? JSON.stringify(text) : undefined;
+  return JSON.stringify(value);
+}
+
+const INT = /^(0|-?[1-9]\d*)$/;
+
+/** A whole number that JavaScript cannot represent has already lost digits. */
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'number' || !Number.isSafeInteger(Math.trunc(value))) return undefined;
+  return String(value);
+}
+
+/** Says which id a type takes, for messages. */
+export function idTypeOf({ lookup, idType }: Entity): string {
+  return String(getNullableType(lookup?.kind === 'id' ? lookup.argument.type : idType));
+}

@@ -1,0 +1,129 @@
+import {
+  Kind,
+  OperationTypeNode,
+  print,
+  visit,
+  type ASTNode,
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  type SelectionNode,
+  type VariableDefinitionNode,
+} from 'graphql';
+import { costOf } from './page-cost.ts';
+import type { OutgoingRequest } from '../upstream/request.ts';
+import type { Fragments, SentOperation } from './operation.ts';
+
+/** How requests to the service are printed. */
+export interface Printer {
+  /** The service's schema under served names. */
+  readonly schema: GraphQLSchema;
+  /** Replaces served names by the service's names. */
+  readonly toUpstream: (document: DocumentNode) => DocumentNode;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** A request to the service, printed once for an operation. Only its variables differ from call to call. */
+export class ServiceRequest {
+  /**
+   * Returns what it costs in pages: those of a list below another one once for each record above them. At least one.
+   *
+   * @param values of all its variables
+   */
+  readonly pagesWith: (values: Values) => number;
+  readonly #kind: OutgoingRequest['kind'];
+  /** The beginning of its body, as JSON, up to the values of the variables. */
+  readonly #open: string;
+  /** The caller's variables that it uses. */
+  readonly #variables: readonly string[];
+
+  /**
+   * Keeps the name, the directives and the variables of the caller's operation. Fragments and variables that are not
+   * used are left out, since a service may refuse them; so are descriptions, which older parsers do not accept.
+   *
+   * @param added the variables of the gateway
+   */
+  constructor(
+    printer: Printer,
+    { definition, fragments }: SentOperation,
+    selections: readonly SelectionNode[],
+    added: readonly VariableDefinitionNode[] = [],
+  ) {
+    const { operation, name, directives = [], variableDefinitions = [] } = definition;
+    const selecting: OperationDefinitionNode = {
+      kind: Kind.OPERATION_DEFINITION,
+      operation,
+      ...(name && { name }),
+      directives,
+      selectionSet: { kind: Kind.SELECTION_SET, selections },
+    };
+    const used = usedFragments(selecting, fragments);
+    const variables = usedVariables([selecting, ...used]);
+    const isUsed = ({ variable }: VariableDefinitionNode) => variables.has(variable.name.value);
+    const declared = variableDefinitions.filter(isUsed);
+    const whole = {
+      ...selecting,
+      variableDefinitions: [...declared, ...added.filter(isUsed)].map(undescribed),
+    };
+    const document: DocumentNode = {
+      kind: Kind.DOCUMENT,
+      definitions: [whole, ...used.map(undescribed)],
+    };
+    const text = JSON.stringify(print(printer.toUpstream(document)));
+    this.pagesWith = costOf(printer.schema, document);
+    this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
+    this.#open = `{"query":${text}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''}`;
+    this.#variables = declared.map(({ variable }) => variable.name.value);
+  }
+
+  /**
+   * @param sent the values of the caller's variables, as they were sent: the service sets its defaults
+   * @param added the values of the gateway's variables
+   */
+  with(sent: Values, added?: Values): OutgoingRequest {
+    return { kind: this.#kind, body: `${this.#open}${this.#members(sent, added)}}` };
+  }
+
+  /** Names what is requested for these variables, whatever the values of the gateway's variables are. */
+  nameWith(sent: Values): string {
+    return `${this.#open}${this.#members(sent)}`;
+  }
+
+  #members(sent: Values, added?: Values): string {
+    if (this.#variables.length === 0 && !added) return '';
+    const values: Record<string, unknown> = {};
+    for (const name of this.#variables) if (Object.hasOwn(sent, name)) values[name] = sent[name];
+    return `,"variables":${JSON.stringify({ ...values, ...added })}`;
+  }
+}
+
+function usedFragments(
+  definition: OperationDefinitionNode,
+  fragments: Fragments,
+): readonly FragmentDefinitionNode[] {
+  const used = new Map<string, FragmentDefinitionNode>();
+  const collect = (node: ASTNode) => {
+    visit(node, {
+      FragmentSpread: ({ name: { value } }) => {
+        const fragment = fragments.get(value);
+        if (!fragment || used.has(value)) return;
+        used.set(value, fragment);
+        collect(fragment);
+      },
+    });
+  };
+  collect(definition);
+  return [...used.values()];
+}
+
+function usedVariables(nodes: readonly ASTNode[]): ReadonlySet<string> {
+  const used = new Set<string>();
+  for (const node of nodes) visit(node, { Variable: ({ name }) => void used.add(name.value) });
+  return used;
+}
+
+function undescribed<Node extends ASTNode>(node: Node): Node {
+  return 'description' in node ? { ...node, description: undefined } : node;
+}

@@ -1,0 +1,257 @@
+import type { GraphQLSchema } from 'graphql';
+import type { Cause } from '../cause.ts';
+import type { Clock } from '../clock.ts';
+import { LookUps } from '../paging/look-up.ts';
+import { Pace } from '../paging/pace.ts';
+import { PageBudget } from '../paging/page-budget.ts';
+import { PageIndexes } from '../paging/page-index.ts';
+import { PageSizes } from '../paging/page-size.ts';
+import { SharedWalks, type WalkReaders } from '../paging/shared-walk.ts';
+import { Totals } from '../paging/totals.ts';
+import { WalkSlots } from '../paging/walk-slots.ts';
+import type { WalkedPage } from '../paging/walk.ts';
+import type { AllowedMutations, ServedSchema } from '../schema/served/served-schema.ts';
+import type { Sender } from '../upstream/request.ts';
+import { Loaders, type CallParts, type CallVariables, type Requester } from './call.ts';
+import type { ListRecord } from './list-record.ts';
+import type { MendParts } from './mend.ts';
+import type { NestedFiller } from './nested-lists.ts';
+import type { ListDerivation, OperationRules, SentOperation } from './operation.ts';
+import type { SelectedField } from './selected-fields.ts';
+import type { Printer } from './service-request.ts';
+
+export interface EngineParts extends CallParts {
+  readonly served: ServedSchema;
+  /** The schema that callers see, for introspection and routers. Default: the served one. */
+  readonly offered?: Pick<ServedSchema, 'schema' | 'subgraphSdl'> | undefined;
+  readonly mutations: AllowedMutations;
+  /** The largest `first` and `last` of a connection. */
+  readonly connectionMax: number;
+  /** Pages in flight per walk, at most. */
+  readonly drainConcurrency: number;
+  /** Walks at a time; others wait for a slot. */
+  readonly maxDrains: number;
+  /** Records that all page indexes together remember. */
+  readonly indexMaxIds: number;
+  /** Seconds for which totals are returned without renewing them. */
+  readonly totalCountSeconds: number;
+  readonly clock: Clock;
+  /** Names the token set in use. With another one the lists may be different. */
+  readonly tokenSet: () => string | undefined;
+  readonly telemetry: EngineTelemetry;
+}
+
+export interface EngineTelemetry {
+  /** Called for each page that was read of a list. */
+  pageRead(cause: Cause | undefined): void;
+}
+
+type CompileNested = (
+  shared: Shared,
+  sent: SentOperation,
+  derived: ListDerivation,
+  field: SelectedField,
+) => NestedFiller;
+
+/** What all plans are compiled with, and what all calls share. */
+export class Shared {
+  readonly schema: GraphQLSchema;
+  readonly offered: { readonly schema: GraphQLSchema; readonly sdl: () => string };
+  readonly rules: OperationRules;
+  readonly printer: Printer;
+  readonly upstreamType: (served: string) => string;
+  /** The served names of types by those of the service, where they differ. */
+  readonly servedNames: ReadonlyMap<string, string>;
+  /** The served name of Relay's `PageInfo`. */
+  readonly pageInfo: string;
+  readonly connectionMax: number;
+  readonly telemetry: EngineTelemetry;
+  readonly #lists: Lists;
+  readonly #parts: EngineParts;
+  readonly #compileNested: CompileNested;
+  /** By the records of a page: readers of a walk share its text. */
+  readonly #texts = new WeakMap<readonly ListRecord[], PageText>();
+
+  /** @param compileNested compiles the derived field of a nested list */
+  constructor(parts: EngineParts, compileNested: CompileNested) {
+    const { served, offered = served, mutations } = parts;
+    const { schema, upstream, derived, upstreamType, toUpstream } = served;
+    const root = schema.getQueryType()!.name;
+    const below = derived.filter(
+      (field): field is ListDerivation =>
+        field.parent !== root && (field.kind === 'all' || field.kind === 'connection'),
+    );
+    this.schema = schema;
+    this.offered = { schema: offered.schema, sdl: offered.subgraphSdl };
+    this.rules = {
+      schema,
+      derived: new Map(
+        derived.filter(({ parent }) => parent === root).map((field) => [field.name, field]),
+      ),
+      derivedBelow: new Map(below.map((field) => [`${field.parent}.${field.name}`, field])),
+      mutations: typeof mutations === 'string' ? mutations : mutations.map(served.servedMutation),
+    };
+    this.printer = { schema: upstream, toUpstream };
+    this.upstreamType = upstreamType;
+    this.servedNames = new Map(
+      Object.keys(upstream.getTypeMap())
+        .map((name) => [upstreamType(name), name] as const)
+        .filter(([of, name]) => of !== name),
+    );
+    this.pageInfo = served.pageInfo;
+    this.connectionMax = parts.connectionMax;
+    this.telemetry = parts.telemetry;
+    this.#parts = parts;
+    this.#compileNested = compileNested;
+    this.#lists = new Lists(parts);
+  }
+
+  /** What all lists share, of the token set in use. */
+  get lists(): Lists {
+    this.#lists.useTokenSet(this.#parts.tokenSet());
+    return this.#lists;
+  }
+
+  /** Drains that run, and drains that wait for their turn. */
+  get drainLoad() {
+    const { slots } = this.#lists;
+    return { running: slots.taken, waiting: slots.waiting };
+  }
+
+  /** Ends what runs in the background. */
+  close(): void {
+    this.#lists.totals.clear();
+  }
+
+  /** What selections of an operation are mended with. */
+  mending(sent: SentOperation): MendParts<NestedFiller> {
+    const { schema, servedNames, upstreamType } = this;
+    return {
+      schema,
+      servedNames,
+      upstreamType,
+      compileNested: (derived, field) => this.#compileNested(this, sent, derived, field),
+    };
+  }
+
+  /** Asks on behalf of all readers of a walk. @param first the operation that begins it */
+  walkRequester(first: Requester, readers: WalkReaders): Requester {
+    return this.#requester(first, readers.signal, () => readers.spend());
+  }
+
+  /** Asks in the background, in the turns of the gateway itself. */
+  gatewayRequester(variables: CallVariables, signal: AbortSignal): Requester {
+    const budget = new PageBudget(this.#parts.callers, GATEWAY, true);
+    const gateway = { variables, caller: GATEWAY, cause: undefined };
+    return this.#requester(gateway, signal, () => budget.spend());
+  }
+
+  #requester(
+    { variables, caller, cause }: Pick<Requester, 'variables' | 'caller' | 'cause'>,
+    signal: AbortSignal,
+    spendPage: () => void,
+  ): Requester {
+    const { send, drainMaxItems: max, memory } = this.#parts;
+    const { pace } = this.#lists;
+    const loaders = new Loaders({ remembers: false });
+    const requester: Requester = {
+      variables,
+      caller,
+      cause,
+      operation: loaders,
+      budget: undefined,
+      drainBudget: { max, left: max },
+      signal,
+      ask: async (request, pages, left) => {
+        for (let page = 0; page < pages; page += 1) spendPage();
+        const page = pace.begin();
+        const sender: Sender = {
+          signal: left ? AbortSignal.any([signal, left]) : signal,
+          caller,
+          cause,
+          priority: 'drain',
+          onPressure: page.overloaded,
+        };
+        const answer = await send(request, sender);
+        page.arrived();
+        return answer;
+      },
+      loader: (name, load) => loaders.of(name, load),
+      get forOverhead() {
+        return requester;
+      },
+      // Each of its readers counts what it keeps.
+      hold: () => {},
+      forNested: () => {
+        const { hold, release } = memory.open();
+        return { requester: { ...requester, hold }, release };
+      },
+    };
+    return requester;
+  }
+
+  /** The JSON of a page's records, with commas between them. */
+  textOf({ page: { records }, offsets }: WalkedPage<ListRecord>): Buffer {
+    const known = this.#texts.get(records);
+    const [first] = offsets;
+    if (known && known.first === first && known.count === offsets.length) return known.text;
+    const text = Buffer.from(offsets.map((offset) => records[offset]!.texts[0]).join(','));
+    this.#texts.set(records, { first, count: offsets.length, text });
+    return text;
+  }
+}
+
+/** The caller whose turns and pages the background has. */
+const GATEWAY = 'gateway';
+
+interface PageText {
+  readonly first: number | undefined;
+  readonly count: number;
+  readonly text: Buffer;
+}
+
+/** What the lists of all calls share. */
+class Lists {
+  readonly indexes: PageIndexes;
+  readonly sizes: PageSizes;
+  readonly pace: Pace;
+  readonly totals: Totals;
+  readonly shared = new SharedWalks();
+  readonly slots: WalkSlots;
+  readonly lookUps: LookUps;
+  #tokenSet: string | undefined;
+
+  constructor(parts: EngineParts) {
+    const { clock, drainMaxItems: maxRecords } = parts;
+    this.indexes = new PageIndexes(parts.indexMaxIds);
+    this.sizes = new PageSizes(clock);
+    this.pace = new Pace(parts.drainConcurrency);
+    this.totals = new Totals(clock, parts.totalCountSeconds);
+    this.slots = new WalkSlots(parts.maxDrains, clock);
+    this.lookUps = new LookUps({ clock, maxRecords, slots: this.slots });
+  }
+
+  /** Forgets what is known of the lists of another token set. */
+  useTokenSet(name: string | undefined): void {
+    if (name === undefined || name === this.#tokenSet) return;
+    if (this.#tokenSet !== undefined) {
+      this.totals.clear();
+      this.lookUps.forget();
+      this.shared.separate();
+    }
+    this.#tokenSet = name;
+    this.indexes.useTokenSet(name);
+  }
+
+  /** Walks that begin from now on share nothing with earlier ones: call it before a mutation. */
+  separate(): void {
+    this.shared.separate();
+  }
+
+  /** Forgets what a mutation may have changed: call it after one. */
+  forget(): void {
+    this.shared.separate();
+    this.totals.clear();
+    this.lookUps.forget();
+  }
+}

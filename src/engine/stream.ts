@@ -1,0 +1,222 @@
+import { visit, type DocumentNode, type FieldNode, type OperationDefinitionNode } from 'graphql';
+import { codedError } from '../errors.ts';
+import { streamAt } from '../schema/incremental-directives.ts';
+import { fragmentsOf, onlyOperation } from '../selections.ts';
+import { JsonText, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
+import type { Call } from './call.ts';
+import { ListField, type DrainedPart } from './list-field.ts';
+import { selectedFields } from './selected-fields.ts';
+import { errorsAt } from './service-answer.ts';
+
+/** One payload of an answer in parts (the proposal of incremental delivery of 2022-08-24). */
+export interface Payload {
+  /** Set in the first payload: everything, with the first records of streamed lists. */
+  readonly first?: Answer;
+  readonly incremental?: readonly Increment[];
+  readonly hasNext: boolean;
+}
+
+/** The further records of a list. */
+export interface Increment {
+  /** Of the list, with the index of the first of these records at its end. */
+  readonly path: Path;
+  readonly label: string | undefined;
+  /** The records as JSON, with commas between them; undefined for null: an error ends the list. */
+  readonly items: readonly Piece[] | undefined;
+  readonly errors: readonly AnswerError[];
+  /** `resumeAfter`, for a caller whose connection breaks before the next payload; `listLength`. */
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+/** A list that is streamed in a call. */
+interface StreamedList {
+  readonly list: ListField;
+  readonly initialCount: number;
+  readonly label: string | undefined;
+}
+
+/** Finds the lists of an operation that `@stream` asks to stream. */
+export function streamedLists(
+  {
+    document,
+    operation,
+  }: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
+  own: ReadonlyMap<string, unknown>,
+): (call: Call) => readonly StreamedList[] {
+  if (!hasStream(document)) return () => [];
+  const only = onlyOperation(document, operation);
+  const fields = selectedFields(only.operation.selectionSet, fragmentsOf(only.document)).flatMap(
+    ({ key, uses }) => {
+      const list = own.get(key);
+      return list instanceof ListField ? [{ list, nodes: uses.map(({ node }) => node) }] : [];
+    },
+  );
+  return ({ variables: { values } }) =>
+    fields.flatMap(({ list, nodes }) => {
+      const stream = agreed(list.key, nodes, values);
+      return stream ? [{ list, ...stream }] : [];
+    });
+}
+
+function hasStream(document: DocumentNode): boolean {
+  let has = false;
+  visit(document, { Directive: ({ name }) => void (has ||= name.value === 'stream') });
+  return has;
+}
+
+/** Returns how all these nodes stream the list. @throws BAD_USER_INPUT */
+function agreed(
+  key: string,
+  nodes: readonly FieldNode[],
+  values: Readonly<Record<string, unknown>>,
+) {
+  const [stream, ...others] = nodes.map((node) => streamAt(node, values));
+  const isSame = (other: typeof stream) =>
+    other?.initialCount === stream?.initialCount && other?.label === stream?.label;
+  const count: unknown = stream?.initialCount;
+  if (stream && (typeof count !== 'number' || count < 0)) throw badCount(count);
+  if (others.every(isSame)) return stream;
+  throw codedError(
+    'BAD_USER_INPUT',
+    `The operation selects ${key} at several places: stream it at each of them, with the same initialCount and no label, or give it another alias.`,
+  );
+}
+
+function badCount(count: unknown) {
+  return codedError(
+    'BAD_USER_INPUT',
+    `initialCount of @stream is ${String(count)}, but a list cannot begin with so many records. Set it to 0 or more.`,
+  );
+}
+
+/**
+ * Answers an operation in parts: first everything else with the first records of the streamed lists, then these lists
+ * one after the other, a payload for each page. A page is requested when the payload before was taken, so the client
+ * decides the pace.
+ *
+ * @param answerOthers answers everything else; the streamed lists are empty in it
+ */
+export async function* streamOperation(
+  streams: readonly StreamedList[],
+  call: Call,
+  answerOthers: () => Promise<Answer>,
+): AsyncGenerator<Payload, void, undefined> {
+  const lists = streams.map((stream) => new OpenList(stream, call));
+  try {
+    const [answer] = await Promise.all([answerOthers(), ...lists.map((list) => list.begin())]);
+    const data = answer.data && { ...answer.data };
+    const errors = [...answer.errors];
+    for (const list of lists) {
+      if (data) data[list.key] = list.first;
+      errors.push(...list.firstErrors);
+    }
+    const open = data ? lists.filter((list) => list.isOpen) : [];
+    yield { first: { ...answer, data, errors, bytes: undefined }, hasNext: open.length > 0 };
+    for (const [at, list] of open.entries()) {
+      const isLast = at === open.length - 1;
+      let hasNext = true;
+      for await (const increment of list.rest()) {
+        // An error ends the list.
+        hasNext = !isLast || increment.items !== undefined;
+        yield { incremental: [increment], hasNext };
+      }
+      if (isLast && hasNext) yield { hasNext: false };
+    }
+  } finally {
+    await Promise.all(lists.map((list) => list.end()));
+  }
+}
+
+/** A list on its way to the caller. */
+class OpenList {
+  readonly key: string;
+  /** Its first records; null if they could not be read. */
+  first: JsonText | null = null;
+  readonly firstErrors: AnswerError[] = [];
+  /** Whether there may be more records. */
+  isOpen = false;
+  readonly #stream: StreamedList;
+  readonly #call: Call;
+  readonly #parts: AsyncGenerator<DrainedPart, void, undefined>;
+  /** Of the page that the first records came from. */
+  #rest: DrainedPart | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #sent = 0;
+
+  constructor(stream: StreamedList, call: Call) {
+    this.key = stream.list.key;
+    this.#stream = stream;
+    this.#call = call;
+    this.#parts = stream.list.parts(call);
+  }
+
+  /** Reads the first records. */
+  async begin(): Promise<void> {
+    const { initialCount } = this.#stream;
+    const texts: string[] = [];
+    this.isOpen = true;
+    try {
+      while (texts.length < initialCount) {
+        const { done, value } = await this.#parts.next();
+        if (done) {
+          this.isOpen = false;
+          break;
+        }
+        const wanted = initialCount - texts.length;
+        const until = this.#sent + wanted;
+        const isSent = (error: AnswerError) => indexIn(error) < until;
+        this.firstErrors.push(...value.errors.filter(isSent));
+        const first = value.texts.slice(0, wanted);
+        texts.push(...first);
+        this.#call.hold(
+          value,
+          first.reduce((bytes, text) => bytes + text.length, 0),
+        );
+        this.#sent += Math.min(wanted, value.texts.length);
+        if (value.texts.length > wanted) {
+          const errors = value.errors.filter((error) => !isSent(error));
+          this.#rest = { ...value, texts: value.texts.slice(wanted), errors };
+        }
+      }
+    } catch (error) {
+      if (this.#sent === 0) {
+        this.isOpen = false;
+        this.firstErrors.push(...errorsAt(error, [this.key]));
+        return;
+      }
+      // The records that were read are sent first.
+      this.#failure = { error };
+    }
+    this.first = JsonText.ofList(texts.length > 0 ? [texts.join(',')] : []);
+  }
+
+  /** Yields the records that follow, page by page. An error ends it. */
+  async *rest(): AsyncGenerator<Increment, void, undefined> {
+    if (this.#rest) yield this.#increment(this.#rest);
+    try {
+      if (this.#failure) throw this.#failure.error;
+      for await (const part of this.#parts) yield this.#increment(part);
+    } catch (error) {
+      const path = [this.key];
+      const errors = errorsAt(error, path);
+      yield { path: [...path, this.#sent], label: this.#stream.label, items: undefined, errors };
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#parts.return();
+  }
+
+  #increment({ texts, errors, ...extensions }: DrainedPart): Increment {
+    const path = [this.key, this.#sent];
+    this.#sent += texts.length;
+    const { label } = this.#stream;
+    return { path, label, items: [texts.join(',')], errors, extensions };
+  }
+}
+
+/** The index of the record that an error belongs to; 0 for one of the whole list. */
+function indexIn(error: AnswerError): number {
+  const [, index] = ('service' in error ? error.service.path : error.path) ?? [];
+  return typeof index === 'number' ? index : 0;
+}

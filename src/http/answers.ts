@@ -1,0 +1,243 @@
+import type { ExecutionResult, GraphQLError } from 'graphql';
+import {
+  JsonText,
+  resultOf,
+  writeAnswer,
+  writeErrors,
+  type Answer,
+  type AnswerError,
+} from '../engine/answer.ts';
+import type { Call } from '../engine/call.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Plan } from '../engine/plan.ts';
+import type { Increment, Payload } from '../engine/stream.ts';
+import { codedError, codeOf, knownCode } from '../errors.ts';
+import type { CheckedOperation } from '../operations/operations.ts';
+import { accepted, JSON_TYPE, MULTIPART, PARTS_FORMAT, type Accepted } from './accept.ts';
+import { CALLER_LEFT, type Exchange, type MaskFor, type Piece, type Reply } from './exchange.ts';
+import { multipartReply, onePartReply } from './multipart.ts';
+import {
+  httpOf,
+  isParts,
+  payloadResult,
+  writeResult,
+  type MaskAny,
+  type PayloadResult,
+  type Results,
+} from './results.ts';
+
+/**
+ * Answers checked operations by their plans: in parts, as `multipart/mixed`, if the operation has a `@stream` and the
+ * caller accepts parts; otherwise whole. What is thrown before anything is sent is answered as a refused request.
+ */
+export interface Answers {
+  /** Replies with the texts of the plan as they are. It may be the last stage if no plugin sees results. */
+  readonly answer: (exchange: Exchange) => Promise<Reply>;
+  /** Makes results, for plugins. */
+  readonly execute: (exchange: Exchange) => Promise<Results>;
+  /** Makes the reply of results, also of those that plugins have made. */
+  readonly replyOf: (results: Results, exchange: Exchange) => Promise<Reply>;
+}
+
+/** @param mask of unexpected errors. Errors of the service are not passed to it */
+export function createAnswers({
+  engine,
+  mask: maskFor,
+}: {
+  readonly engine: Pick<Engine, 'createCall'>;
+  readonly mask: MaskFor;
+}): Answers {
+  /** Masks an error, and notes the first one of an answer for telemetry. */
+  const maskIn =
+    (exchange: Exchange): MaskAny =>
+    (error) => {
+      const masked = maskFor(error, exchange);
+      note(exchange, codeOf(masked));
+      return masked;
+    };
+
+  return {
+    answer: async (exchange) => {
+      const { accepts, plan, call, payloads } = begin(exchange);
+      const mask = maskIn(exchange);
+      const whole = (answer: Answer) => {
+        noteService(exchange, answer.errors);
+        return wholeReply(writeAnswer(answer, mask), accepts);
+      };
+      if (!payloads) return whole(await plan.answer(call));
+      const first = await firstOf(payloads);
+      if (!first.hasNext) return whole(first.first!);
+      const write = (payload: Payload) => {
+        noteService(exchange, errorsIn(payload));
+        return writePayload(payload, mask);
+      };
+      return multipartReply(written(write(first), payloads, write));
+    },
+
+    execute: async (exchange) => {
+      const { plan, call, payloads } = begin(exchange);
+      if (!payloads) {
+        const answer = await plan.answer(call);
+        holdValues(call, answer);
+        return withoutHttp(await resultOf(answer));
+      }
+      const first = await firstOf(payloads);
+      const result = withoutHttp(await payloadResult(first));
+      return first.hasNext ? written(result, payloads, payloadResult) : result;
+    },
+
+    replyOf: async (results, exchange) => {
+      const accepts = acceptedBy(exchange);
+      const mask = maskIn(exchange);
+      exchange.operationType ??= exchange.operation?.type;
+      if (isParts(results)) return multipartReply(writtenParts(results, mask));
+      const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
+      const reply = wholeReply(await writeResult(results, mask), accepts);
+      return { ...reply, status, headers: { ...headers, ...reply.headers } };
+    },
+  };
+
+  function begin(exchange: Exchange) {
+    const { plan, isIncremental } = exchange.operation as CheckedOperation<Plan>;
+    const accepts = acceptedBy(exchange);
+    const { json, parts, prefersParts } = accepts;
+    const call = engine.createCall(exchange.variables, exchange);
+    exchange.onEnd(() => call.end());
+    const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
+    if (payloads && parts !== 'known') throw unsupportedFormat();
+    // If they are not read, because the caller leaves or a plugin fails, nothing else ends a walk that only they need.
+    if (payloads) exchange.onEnd(() => void payloads.return().catch(() => {}));
+    return { accepts, plan, call, payloads };
+  }
+}
+
+/** @throws BAD_USER_INPUT for a caller that accepts no format of the gateway */
+function acceptedBy(exchange: Exchange): Accepted {
+  const accepts = accepted(exchange.header('accept'));
+  if (accepts.json || accepts.parts) return accepts;
+  throw exchange.operation?.isIncremental ? unsupportedFormat() : notAcceptable();
+}
+
+type Payloads = AsyncGenerator<Payload, void, undefined>;
+
+/** Awaited before the reply begins, so that its failure still refuses the request. */
+async function firstOf(payloads: Payloads): Promise<Payload> {
+  const { value } = await payloads.next();
+  // The exchange had ended before: `return` came before `next`.
+  if (!value) throw CALLER_LEFT;
+  return value;
+}
+
+async function* written<T>(
+  first: T,
+  payloads: Payloads,
+  write: (payload: Payload) => T | Promise<T>,
+): AsyncGenerator<T, void, undefined> {
+  try {
+    yield first;
+    for await (const payload of payloads) yield await write(payload);
+  } finally {
+    await payloads.return();
+  }
+}
+
+/** Writes the payloads that plugins have seen. A failure is the last one: clients would wait for another. */
+async function* writtenParts(
+  results: AsyncIterable<PayloadResult>,
+  mask: MaskAny,
+): AsyncGenerator<readonly Piece[], void, undefined> {
+  let more: { readonly hasNext?: false } = {};
+  try {
+    for await (const result of results) {
+      // Yoga makes such a result when a plugin throws.
+      const { data, errors, hasNext } = result;
+      if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? aborted();
+      yield await writeResult(result, mask);
+      more = { hasNext: false };
+    }
+  } catch (error) {
+    yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
+  }
+}
+
+/** Yoga leaves out errors that say that work was aborted. */
+export function aborted() {
+  return new Error('A plugin has thrown an AbortError or a TimeoutError.');
+}
+
+function wholeReply(json: readonly Piece[], { json: type, parts }: Accepted): Reply {
+  if (!type) return onePartReply(parts, json);
+  return { status: 200, headers: { 'content-type': type }, body: json };
+}
+
+function writePayload({ first, incremental = [], hasNext }: Payload, mask: MaskAny): Piece[] {
+  if (first) return writeAnswer(first, mask, ',"hasNext":true');
+  const entries = incremental.flatMap((increment, at) => [
+    at === 0 ? '{"incremental":[' : ',',
+    ...writeIncrement(increment, mask),
+  ]);
+  return [...entries, `${entries.length > 0 ? '],' : '{'}"hasNext":${hasNext}}`];
+}
+
+function writeIncrement(
+  { path, label, items, errors, extensions }: Increment,
+  mask: MaskAny,
+): Piece[] {
+  const named = label === undefined ? '' : `,"label":${JSON.stringify(label)}`;
+  const failed = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
+  const extended = extensions ? `,"extensions":${JSON.stringify(extensions)}` : '';
+  const rest = `,"path":${JSON.stringify(path)}${named}${failed}${extended}}`;
+  return items ? ['{"items":[', ...items, `]${rest}`] : [`{"items":null${rest}`];
+}
+
+function errorsIn({ first, incremental = [] }: Payload): readonly AnswerError[] {
+  return first?.errors ?? incremental.flatMap(({ errors }) => errors);
+}
+
+/** Notes the first error of an answer if it is one of the service, which is not masked. */
+function noteService(exchange: Exchange, [first]: readonly AnswerError[]): void {
+  if (!first || !('service' in first)) return;
+  const { extensions } = first.service as { readonly extensions?: { readonly code?: unknown } };
+  note(exchange, extensions?.code ?? 'OTHER');
+}
+
+function note(exchange: Exchange, code: unknown): void {
+  exchange.outcome ??= knownCode(code);
+}
+
+/** The memory of values, in multiples of their text: of records with some short members. */
+const MEMORY_OF_VALUES = 4;
+
+/** Counts the values that are made of an answer. @throws OPERATION_TOO_COMPLEX, RATE_LIMITED */
+function holdValues(call: Call, { data }: Answer): void {
+  let length = 0;
+  for (const value of Object.values(data ?? {})) {
+    if (value instanceof JsonText) for (const piece of value.pieces) length += piece.length;
+  }
+  call.hold({}, MEMORY_OF_VALUES * length);
+}
+
+/** From here on, `http` is what plugins write: neither the service nor an error at a field decides about the response. */
+function withoutHttp<R extends ExecutionResult>(result: R): R {
+  for (const { extensions } of [result, ...(result.errors ?? [])]) {
+    if (extensions) delete extensions['http'];
+  }
+  return result;
+}
+
+function notAcceptable() {
+  return codedError(
+    'BAD_USER_INPUT',
+    'The accept header allows none of the formats of this gateway. Send "accept: application/json".',
+    { extensions: { http: { status: 406 } } },
+  );
+}
+
+function unsupportedFormat() {
+  return codedError(
+    'BAD_USER_INPUT',
+    `This gateway sends incremental answers only as multipart/mixed. Send "accept: ${MULTIPART};${PARTS_FORMAT}", ` +
+      'or accept application/json to get one whole answer.',
+    { extensions: { http: { status: 406 } } },
+  );
+}

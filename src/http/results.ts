@@ -1,0 +1,131 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ExecutionResult, GraphQLError } from 'graphql';
+import { resultOf } from '../engine/answer.ts';
+import { parseExactly } from '../engine/json.ts';
+import type { Payload } from '../engine/stream.ts';
+import type { Piece } from './exchange.ts';
+
+/*
+ * Results as plugins see them: plain values, which they may read and change at will, and errors whose `originalError` is
+ * what was thrown. Errors are masked when they are written, those of plugins too.
+ */
+
+/** The values of a payload of an answer in parts. */
+export interface PayloadResult extends ExecutionResult {
+  readonly incremental?: readonly Readonly<Record<string, unknown>>[];
+  readonly hasNext?: boolean;
+}
+
+export type Results = ExecutionResult | AsyncIterable<PayloadResult>;
+
+export function isParts(results: Results): results is AsyncIterable<PayloadResult> {
+  return Symbol.asyncIterator in results;
+}
+
+/** Makes the values of a payload. */
+export async function payloadResult(payload: Payload): Promise<PayloadResult> {
+  const { first, incremental = [], hasNext } = payload;
+  if (first) return { ...(await resultOf(first)), ...(hasNext && { hasNext }) };
+  const entries = await Promise.all(
+    incremental.map(async ({ path, label, items, errors, extensions }) => ({
+      items: items ? parseExactly(`[${items.join('')}]`) : null,
+      path,
+      ...(label !== undefined && { label }),
+      ...(await resultOf({ data: undefined, errors, extensions })),
+    })),
+  );
+  return { ...(entries.length > 0 && { incremental: entries }), hasNext };
+}
+
+/** Replaces an unexpected error by one for callers. */
+export type MaskAny = (error: unknown) => GraphQLError;
+
+/** Writes any result as JSON. Other requests get their turns while a long list is written. */
+export async function writeResult(
+  { data, errors, extensions, incremental, ...others }: PayloadResult,
+  mask: MaskAny,
+): Promise<Piece[]> {
+  const rest = JSON.stringify({
+    ...shownErrors(errors, mask),
+    ...(extensions && shownExtensions(extensions)),
+    ...(incremental && {
+      incremental: incremental.map((entry) => ({
+        ...entry,
+        ...shownErrors(entry['errors'] as PayloadResult['errors'], mask),
+      })),
+    }),
+    ...others,
+  });
+  if (data === undefined) return [rest];
+  return ['{"data":', ...(await writeData(data)), rest === '{}' ? '}' : `,${rest.slice(1)}`];
+}
+
+function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
+  if (!errors?.length) return undefined;
+  return { errors: errors.map((error) => shownError(mask(error))) };
+}
+
+/** An error as it is written. */
+export function shownError(error: GraphQLError) {
+  const { extensions, ...shown } = error.toJSON();
+  return { ...shown, ...(extensions && shownExtensions(extensions)) };
+}
+
+/** `http` only sets the status and headers of the response. */
+export function shownExtensions(written: Readonly<Record<string, unknown>>) {
+  const { http: _, ...extensions } = written;
+  return Object.keys(extensions).length > 0 ? { extensions } : undefined;
+}
+
+/** Elements of a list that are written without a pause. */
+const WRITTEN_AT_ONCE = 1_000;
+
+async function writeData(data: object | null): Promise<Piece[]> {
+  if (data === null || Array.isArray(data)) return [JSON.stringify(data)];
+  const pieces: Piece[] = ['{'];
+  for (const [key, value] of Object.entries(data)) {
+    const before = `${pieces.length > 1 ? ',' : ''}${JSON.stringify(key)}:`;
+    if (!Array.isArray(value) || value.length <= WRITTEN_AT_ONCE) {
+      // Undefined for a function, for example.
+      const json = JSON.stringify(value) as string | undefined;
+      if (json !== undefined) pieces.push(before + json);
+      continue;
+    }
+    for (let at = 0; at < value.length; at += WRITTEN_AT_ONCE) {
+      const json = JSON.stringify(value.slice(at, at + WRITTEN_AT_ONCE));
+      pieces.push(`${at === 0 ? `${before}[` : ','}${json.slice(1, -1)}`);
+      await nextTurn();
+    }
+    pieces.push(']');
+  }
+  pieces.push('}');
+  return pieces;
+}
+
+/**
+ * Returns the status and headers that `extensions.http` of a result and its errors asks for, as Yoga does.
+ *
+ * @param isJson whether the response is `application/json`: there, errors with `spec` do not change the status
+ */
+export function httpOf({ errors = [], extensions }: ExecutionResult, isJson: boolean) {
+  const headers: Record<string, string> = {};
+  let status: number | undefined;
+  const add = (of: Readonly<Record<string, unknown>> | undefined, mayDiffer: boolean) => {
+    const http = of?.['http'] as RequestedHttp | undefined;
+    for (const [name, value] of Object.entries(http?.headers ?? {})) {
+      headers[name.toLowerCase()] = value;
+    }
+    if (http?.status === undefined || (mayDiffer && http.spec)) return;
+    status = Math.max(http.status, status ?? 0);
+  };
+  add(extensions, false);
+  for (const error of errors) add(error.extensions, isJson);
+  return { status: status ?? 200, headers };
+}
+
+interface RequestedHttp {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the status is the one of GraphQL over HTTP for `application/graphql-response+json` only. */
+  readonly spec?: boolean;
+}

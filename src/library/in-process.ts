@@ -1,0 +1,70 @@
+import type { ExecutionRequest } from '@graphql-tools/utils';
+import type { ExecutionResult, GraphQLError } from 'graphql';
+import { checkedFor, type SchemaOperations } from '../additions/delegate.ts';
+import { callWith } from '../additions/execution.ts';
+import { resultOf } from '../engine/answer.ts';
+import type { Call } from '../engine/call.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Payload } from '../engine/stream.ts';
+import { payloadResult, type MaskAny, type PayloadResult, type Results } from '../http/results.ts';
+
+/** Executes an operation, in parts if it has `@stream`. What fails is a result with errors. */
+export type InProcessExecutor = (request: ExecutionRequest) => Promise<Results>;
+
+/**
+ * Makes the executor of the program around the gateway. With the context that resolvers get, an operation is a part of
+ * the caller's. Others need no scope, and together they have the budget of one caller.
+ */
+export function inProcess(
+  parts: SchemaOperations & {
+    readonly engine: Pick<Engine, 'createCall'>;
+    readonly mask: MaskAny;
+  },
+): InProcessExecutor {
+  const { engine, mask } = parts;
+  return async (request) => {
+    const whole = callWith(request.context);
+    const signal = request.signal ?? new AbortController().signal;
+    const context = { ...(request.context as object) };
+    const origin = { budgetOwner: OWNER, cause: undefined, signal, context };
+    try {
+      const { plan, isIncremental, variables } = checkedFor(parts, request, whole?.origin.caller);
+      const call = whole ? whole.delegate(variables) : engine.createCall(variables, origin);
+      const payloads = isIncremental ? plan.stream(call) : undefined;
+      if (payloads) return results(payloads, call, mask);
+      const answer = await plan.answer(call).finally(() => whole ?? call.end());
+      return masked(await resultOf(answer), mask);
+    } catch (error) {
+      return masked({ errors: errorsIn(error) }, mask);
+    }
+  };
+}
+
+/** The prefixes of callers with a credential, and the addresses of others, are different. */
+const OWNER = { name: 'in-process', mayDrain: true };
+
+async function* results(
+  payloads: AsyncGenerator<Payload, void, undefined>,
+  call: Call,
+  mask: MaskAny,
+): AsyncGenerator<PayloadResult, void, undefined> {
+  try {
+    for await (const payload of payloads) yield masked(await payloadResult(payload), mask);
+  } finally {
+    call.end();
+  }
+}
+
+function masked<R extends PayloadResult>(result: R, mask: MaskAny): R {
+  const { errors, incremental } = result;
+  const ofEntry = (entry: ExecutionResult) => (entry.errors ? masked(entry, mask) : entry);
+  return {
+    ...result,
+    ...(errors && { errors: errors.map(mask) }),
+    ...(incremental && { incremental: incremental.map(ofEntry) }),
+  };
+}
+
+function errorsIn(error: unknown): readonly GraphQLError[] {
+  return (error instanceof AggregateError ? error.errors : [error]) as readonly GraphQLError[];
+}

@@ -1,0 +1,83 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import { PageFailedError, SizeRefusedError, type FetchPage } from './page.ts';
+
+/** The page limit of the service, according to its documentation. Some lists have another one. */
+const USUAL_LIMIT = 50;
+/** How long a reduced size is kept before a larger one is tried. */
+const TRY_LARGER_MS = 10 * 60_000;
+/** The most lists and selections whose sizes are kept: callers may send any number of them. */
+const MAX_SIZES = 1_000;
+
+/** The largest page that the service gives of one list with one selection. */
+export class PageSize {
+  readonly #clock: Pick<Clock, 'elapsed'>;
+  readonly #usual: number;
+  #size: number;
+  #since = 0;
+
+  /** @param usual the size to begin with */
+  constructor(clock: Pick<Clock, 'elapsed'>, usual = USUAL_LIMIT) {
+    this.#clock = clock;
+    this.#usual = usual;
+    this.#size = usual;
+  }
+
+  /** The number of records to request for a full page. */
+  get limit(): number {
+    const isOld = this.#size < this.#usual && this.#clock.elapsed() - this.#since >= TRY_LARGER_MS;
+    if (isOld) this.#set(Math.min(this.#usual, 2 * this.#size));
+    return this.#size;
+  }
+
+  /**
+   * Requests pages with `fetchPage`, in half the size where the service refuses a size as too big. Learns the size also
+   * from pages that the service cut.
+   *
+   * @returns a function that never throws SizeRefusedError: a single record that is refused is a PageFailedError
+   */
+  fetching<R>(fetchPage: FetchPage<R>): FetchPage<R> {
+    return async (after, first, left) => {
+      for (let size = Math.min(first, this.limit); ; size = Math.floor(size / 2)) {
+        try {
+          const page = await fetchPage(after, size, left);
+          if (page.size < size && page.size > 0) this.#reduce(page.size);
+          return page;
+        } catch (error) {
+          if (!(error instanceof SizeRefusedError)) throw error;
+          if (size === 1) throw new PageFailedError(error.message, { cause: error.cause });
+          this.#reduce(Math.floor(size / 2));
+        }
+      }
+    };
+  }
+
+  #reduce(size: number): void {
+    if (size < this.#size) this.#set(size);
+  }
+
+  #set(size: number): void {
+    this.#size = size;
+    this.#since = this.#clock.elapsed();
+  }
+}
+
+/** Keeps the page size of each list and selection. */
+export class PageSizes {
+  readonly #clock: Pick<Clock, 'elapsed'>;
+  readonly #sizes = new LRUCache<string, PageSize>({ max: MAX_SIZES });
+
+  constructor(clock: Pick<Clock, 'elapsed'>) {
+    this.#clock = clock;
+  }
+
+  /**
+   * @param name names the list and the selection: what the service refuses depends on both
+   * @param usual the size to begin with
+   */
+  of(name: string, usual?: number): PageSize {
+    let size = this.#sizes.get(name);
+    if (!size) this.#sizes.set(name, (size = new PageSize(this.#clock, usual)));
+    return size;
+  }
+}
