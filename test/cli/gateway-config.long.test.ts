@@ -308,7 +308,7 @@ test.each([
   [
     'an unknown type',
     'extend type Persn { a: Int }',
-    'typeDefs extends Persn, which is not a type',
+    'Cannot extend type "Persn" because it is not defined',
   ],
   [
     'a field that exists',

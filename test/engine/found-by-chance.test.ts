@@ -50,11 +50,6 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
     '{ applicantsConnection(last: -1) { totalCount } }',
   ],
   [
-    'a connection without first has the page that the service gives without first',
-    'full',
-    '{ activeCandidatesConnection { nodes { id } pageInfo { hasNextPage } } }',
-  ],
-  [
     'a connection without edges asks nothing of its records',
     'rich',
     `{ vacancies(first: 2) { items {

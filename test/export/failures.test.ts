@@ -8,7 +8,7 @@ import type { Clock } from '../../src/clock.ts';
 import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
 import { gatewayAt, GatewayFailure } from '../../src/export/gateway.ts';
 import { patientGateway } from '../../src/export/patience.ts';
-import { parseJson, type Json } from '../../src/json.ts';
+import { parseJson, type Json } from '../../src/export/json.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';

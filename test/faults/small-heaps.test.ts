@@ -69,7 +69,7 @@ test.concurrent(
     const error = { message: 'No name.', path: ['persons', 'items', 3, 'firstName'] };
     upstream.answer(json({ data: { persons: { items } }, errors: [error] }));
     const answer = await ask({ query: '{ persons { items { id firstName } } }' });
-    expect(answer).toContain(`{"id":"${BYTES / 4 - 1}","firstName":"First ${BYTES / 4 - 1}"}`);
+    expect(answer).toContain(`{"id":${BYTES / 4 - 1},"firstName":"First ${BYTES / 4 - 1}"}`);
     expect(answer).toContain('No name.');
   },
 );

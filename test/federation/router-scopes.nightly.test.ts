@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Additions } from '../../src/stitching/additions.ts';
+import type { Additions } from '../../src/additions/additions.ts';
 import { startIssuer, type Issuer } from '../http/auth/issuer.ts';
 import { keys, peopleSdl, peopleService, scopes, SECRET } from '../schema/scopes/people.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';

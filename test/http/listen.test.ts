@@ -44,6 +44,8 @@ test('closing does not wait for a further request on a connection whose answer b
   const reply = read(server.url, keepAlive());
   const response = await arrived.promise;
   response.write('half, ');
+  // Its head is written now.
+  await new Promise<void>((resolve) => process.nextTick(resolve));
   const closing = server.close();
   await expect
     .poll(() => fetch(server.url).catch(() => 'refused'), { interval: 5 })

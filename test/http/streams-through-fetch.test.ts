@@ -1,10 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Exchange, Stage } from '../../src/http/exchange.ts';
 import { next, partsOf, gathered } from '../support/clients/multipart.ts';
-import { handlerOf } from '../support/gateway/stages.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest, json } from '../support/imitations/scripted.ts';
-import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 
 const STREAM = '{ allPersons @stream { id } }';
 
@@ -95,60 +92,6 @@ describe('a caller who leaves a stream', () => {
     expect(linesOf(gateway)[0]).not.toHaveProperty('status');
   });
 });
-
-test.each(['nothing', 'a part'])(
-  'a stream of which %s was read ends after 60 s without a reader, and what it holds is released',
-  async (read) => {
-    const clock = new ManualClock();
-    let exchange: Exchange | undefined;
-    const ends: string[] = [];
-    const over = Promise.withResolvers<void>();
-    const stage: Stage = (current) => {
-      exchange = current;
-      current.onEnd(() => ends.push('exchange'));
-      current.onEnd(over.resolve);
-      return { status: 200, headers: {}, body: endless(() => ends.push('stream')) };
-    };
-    const handler = handlerOf([stage], { clock });
-    const response = await handler.fetch('http://localhost/');
-    const reader = response.body!.getReader();
-    await clock.pass(50 * SECOND);
-    if (read === 'a part') {
-      // The minute begins with the last part.
-      await reader.read();
-      await clock.pass(50 * SECOND);
-    }
-    expect([ends, exchange!.hasLeft]).toEqual([[], false]);
-    clock.jump(15 * SECOND);
-    await over.promise;
-    await expect(reader.read()).rejects.toThrow('nobody read it for 60 s');
-    expect(exchange!.hasLeft).toBe(true);
-    expect(ends).toEqual(read === 'a part' ? ['exchange', 'stream'] : ['exchange']);
-  },
-);
-
-test('a stream whose next part takes minutes does not count as one without a reader', async () => {
-  const clock = new ManualClock();
-  const gate = Promise.withResolvers<void>();
-  const body = async function* () {
-    yield 'a';
-    await gate.promise;
-    yield 'b';
-  };
-  const handler = handlerOf([() => ({ status: 200, headers: {}, body: body() })], { clock });
-  const text = (await handler.fetch('http://localhost/')).text();
-  await clock.pass(300 * SECOND);
-  gate.resolve();
-  expect(await text).toBe('ab');
-});
-
-async function* endless(onEnd: () => void) {
-  try {
-    for (;;) yield await Promise.resolve('part');
-  } finally {
-    onEnd();
-  }
-}
 
 async function started(): Promise<GatewayOverFake> {
   const gateway = await startGatewayOverFake({ persons: 200 });

@@ -27,11 +27,6 @@ const RULES: readonly Rule[] = [
     line: 'Only what is selected is fetched (paging.md)',
     applies: (kind) => kind === 'object for null; - You may not see the managers. (FORBIDDEN)',
   },
-  {
-    name: 'a fault of the old product: entities of which nothing is selected',
-    line: 'Promises that are kept, 4: `person(id)` where the service has none, `_entities`',
-    applies: (kind) => kind.includes('- Syntax Error') && !kind.includes('+ '),
-  },
 ];
 
 /** @returns the rule and its line; undefined: nothing explains this kind */

@@ -12,7 +12,7 @@ const WHOLE = 20_000;
 /**
  * Judges a product with random operations:
  *
- *     node test/judge/run.ts --operations 20000 --seed 1 --old ../old-product
+ *     node test/judge/run.ts --operations 20000 --seed 1
  *
  * Exits 1 if there is a difference that nothing explains, or if the operations prove too little.
  */
@@ -22,8 +22,6 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     /** The folder of the product that is judged. */
     product: { type: 'string', default: process.cwd() },
-    /** The folder of a product to compare it with. */
-    old: { type: 'string' },
     /** Only the world of this name. */
     world: { type: 'string' },
     /** Also those of published schemas, whose packages are in `bench/node_modules`. */
@@ -37,9 +35,7 @@ const operations = Math.ceil(Number(values.operations) / worlds.length);
 const judgement = newJudgement();
 for (const world of worlds) {
   await using tested = await startProduct(values.product, world);
-  await using old = values.old === undefined ? undefined : await startProduct(values.old, world);
   const sides = new Map<string, Ask>([
-    ...(old ? ([['the old product', old.ask]] as const) : []),
     ['the list in memory', world.oracle.ask],
     ['the product', tested.ask],
   ]);

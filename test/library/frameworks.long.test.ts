@@ -43,6 +43,10 @@ const programs: Record<string, (gateway: Gateway) => [RequestListener, string]> 
   ],
 };
 
+/** Hono replaces them in the whole process, which runs other files too. */
+const { Request, Response } = globalThis;
+afterAll(() => void Object.assign(globalThis, { Request, Response }));
+
 describe.each(Object.entries(configs))('a gateway %s', (_, config) => {
   let opened: Opened;
   beforeAll(async () => {

@@ -65,7 +65,7 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
       'dist/src/config.d.ts',
       'dist/src/errors.d.ts',
       'dist/src/library/index.d.ts',
-      'dist/src/stitching/additions.d.ts',
+      'dist/src/additions/additions.d.ts',
       'package.json',
       'dist/package.json',
       'dist/schema/upstream.graphql',

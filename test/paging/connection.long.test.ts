@@ -160,27 +160,6 @@ test('an empty cursor counts as left out, as in the code of Relay', async () => 
   for (const name of ['first', 'last', 'all']) expect(data[`${name}Empty`]).toEqual(data[name]);
 });
 
-test('the error of the service about a cursor of a connection says that it does not fit', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const { pageInfo } = await read(gateway, { first: 3 });
-  const after = pageInfo.endCursor;
-  const query = `query ($after: String) { ...Page allPersons(limit: 1) { id } }
-    fragment Page on Query { page: persons(after: $after) { items { id } } }`;
-  expect((await gateway.ask(query, { after })).errors).toEqual([
-    {
-      message:
-        'The cursor given as after is malformed. The gateway adds: this `after` is a cursor of a connection, which ' +
-        'does not fit into persons. Pass an endCursor of persons itself, or use the connection.',
-      path: ['page'],
-    },
-  ]);
-  expect((await gateway.ask(query, { after: 'x' })).errors).toEqual([
-    { message: 'The cursor given as after is malformed.', path: ['page'] },
-  ]);
-  const literal = `{ persons(after: ${JSON.stringify(after)}) { items { id } } }`;
-  expect((await gateway.ask(literal)).errors![0]!.message).toContain('cursor of a connection');
-});
-
 test('a cursor with any byte changed is refused', async () => {
   await using gateway = await startGatewayOverSandbox();
   const { pageInfo } = await read(gateway, { first: 3 });
@@ -210,7 +189,7 @@ describe.each(['keyset', 'record'] as const)('a list that changes, over %s curso
     const { edges } = await read(gateway, { first: 40 });
     for (const [at, count] of [
       [0, 3],
-      [10, 60],
+      [10, 30],
     ] as const) {
       persons.insert(at, count);
       const all = persons.all().map(({ id }) => id);

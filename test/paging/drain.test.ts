@@ -1,288 +1,206 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { documentedSdl } from '../support/documented-sdl.ts';
-import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { codedError } from '../../src/errors.ts';
+import type { Position } from '../../src/paging/cursor.ts';
+import { drain, walkTogether } from '../../src/paging/drain.ts';
+import { walkBehind } from '../../src/paging/resume.ts';
+import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
+import { PageFailedError, ReadPage } from '../../src/paging/page.ts';
+import { SharedWalks } from '../../src/paging/shared-walk.ts';
+import { WalkSlots } from '../../src/paging/walk-slots.ts';
+import { stalled, type WalkedPages } from '../../src/paging/walk.ts';
+import { ManualClock } from '../support/random/manual-clock.ts';
+import { ModelService, KINDS } from './model-service.ts';
+import { WalkWorld } from './walk-world.ts';
 
-interface Person {
-  id: string;
-  firstName: string | null;
-}
+type Options = Parameters<typeof drain>[1];
 
-test('12,345 persons are drained, each exactly once and in order', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 12_345 });
-  const { data, errors } = await gateway.ask<{ allPersons: Person[] }>(
-    '{ allPersons { id firstName } }',
-  );
-  expect(errors).toBeUndefined();
-  const expected = gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName }));
-  expect(data.allPersons).toEqual(expected);
-  // The first page tells the page limit; the others leave room for an overlap with the next one.
-  expect(gateway.sandbox.stats.requests.graphql).toBe(1 + Math.ceil((12_345 - 50) / 48));
-});
-
-test.each([0, 1, 49, 50, 51, 137])(
-  'a list of %i persons is drained to its end',
-  async (persons) => {
-    await using gateway = await startGatewayOverSandbox({ persons });
-    const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
-    expect(data.allPersons.map(({ id }) => id)).toEqual(
-      gateway.sandbox.persons.all().map(({ id }) => id),
-    );
-  },
-);
-
-test('`limit` stops the drain, and no more records are requested', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  for (const limit of [0, 1, 50, 51, 120, 136, 137, 138, 1000]) {
-    const before = gateway.sandbox.stats.requests.graphql;
-    const { data } = await gateway.ask<{ allPersons: Person[] }>(
-      'query ($limit: Int) { allPersons(limit: $limit) { id } }',
-      { limit },
-    );
-    const expected = Math.min(limit, 137);
-    expect(data.allPersons).toHaveLength(expected);
-    expect(gateway.sandbox.stats.requests.graphql - before).toBe(Math.ceil(expected / 50));
+test('a drain returns every record once and in order, up to its limit', async () => {
+  for (const limit of [undefined, 0, 1, 4, 5, 12, 100]) {
+    const { records, error } = await drained(letters(12), { limit });
+    expect(records).toEqual(LETTERS.slice(0, limit ?? 12));
+    expect(error).toBeUndefined();
   }
-});
-
-test('a drain can start after the record of any cursor', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const ids = gateway.sandbox.persons.all().map(({ id }) => id);
-  const { data } = await gateway.ask<{
-    personsConnection: { edges: { cursor: string }[] };
-  }>('{ personsConnection(first: 137) { edges { cursor } } }');
-  for (const index of [0, 24, 49, 50, 135, 136]) {
-    const rest = await gateway.ask<{ allPersons: Person[] }>(
-      'query ($after: String) { allPersons(after: $after) { id } }',
-      { after: data.personsConnection.edges[index]!.cursor },
-    );
-    expect(rest.data.allPersons.map(({ id }) => id)).toEqual(ids.slice(index + 1));
-  }
-});
-
-test('aliases, fragments and an alias `id` for another field do not disturb a drain', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 120 });
-  const { data } = await gateway.ask<{
-    people: { id: string; again: string; __typename: string }[];
-  }>(`query ($not: Boolean = false) {
-    people: allPersons { ...Fields again: id }
-  }
-  fragment Fields on Person { id: firstName hidden: id @include(if: $not) __typename }`);
-  expect(data.people).toEqual(
-    gateway.sandbox.persons
-      .all()
-      .map(({ id, firstName }) => ({ id: firstName, __typename: 'Person', again: id })),
-  );
 });
 
 test('a drain of more records than allowed ends with an error to resume from, and is never cut silently', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 60 } });
-  const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
-  expect(data.allPersons).toBeNull();
-  expect(errors).toMatchObject([
-    {
-      message: expect.stringContaining('None of them is in this answer.'),
-      path: ['allPersons'],
-      extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 60, max: 60 },
-    },
-  ]);
-  const rest = await gateway.ask<{ allPersons: Person[] }>(
-    'query ($after: String) { allPersons(after: $after, limit: 5) { id } }',
-    { after: errors![0]!.extensions['resumeAfter'] },
-  );
-  expect(rest.data.allPersons.map(({ id }) => id)).toEqual(
-    gateway.sandbox.persons.slice(60, 65).map(({ id }) => id),
-  );
-});
-
-test('a list of exactly the allowed length is drained', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 137 } });
-  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
-  expect(data.allPersons).toHaveLength(137);
-});
-
-test('all drains of an operation share one budget', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { config: { drainMaxItems: 200 } });
-  const { errors } = await gateway.ask('{ a: allPersons { id } b: allPersons { id } }');
-  const codes = new Set(errors?.map(({ extensions }) => extensions['code']));
-  expect([...codes]).toEqual(['DRAIN_LIMIT_EXCEEDED']);
-  const again = await gateway.ask('{ a: allPersons { id } }');
-  expect(again.errors).toBeUndefined();
-});
-
-test.each([-1, -2147483648])('a `limit` of %i is refused', async (limit) => {
-  await using gateway = await startGatewayOverSandbox();
-  const { data, errors } = await gateway.ask<{ allPersons: null }>(
-    `{ allPersons(limit: ${limit}) { id } }`,
-  );
-  expect(data.allPersons).toBeNull();
-  expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
-});
-
-test('a drain that a failing page interrupts says how many records it has, and how to resume without losing one', async () => {
-  let failing = true;
-  const { gateway, ids } = await overPages({
-    before: (start) => {
-      if (start >= 98 && failing) throw new Error('The index is rebuilding.');
-    },
+  const { records, error } = await drained(letters(12), { budget: { max: 10, left: 10 } });
+  expect(records).toEqual(LETTERS.slice(0, 10));
+  expect(error).toMatchObject({
+    message: expect.stringContaining('at most 10 records'),
+    extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 10, resumeAfter: 'behind j', max: 10 },
   });
-  await using _ = gateway;
-  const { data, errors } = await gateway.ask<{ allPersons: null }>('{ allPersons { id } }');
-  expect(data.allPersons).toBeNull();
-  expect(errors).toMatchObject([
-    { path: ['allPersons'], extensions: { code: 'DRAIN_INTERRUPTED', drained: 98 } },
-  ]);
-  const { message, extensions } = errors![0]!;
-  expect(message).toContain('The index is rebuilding.');
-  expect(message).toContain('None of them is in this answer. Send the operation again; or');
-  const limit = Number(/`limit: (\d+)`/.exec(message)?.[1]);
-  const first = await gateway.ask<{ allPersons: Person[] }>(
-    'query ($limit: Int) { allPersons(limit: $limit) { id } }',
-    { limit },
-  );
-  failing = false;
-  const rest = await gateway.ask<{ allPersons: Person[] }>(
-    'query ($after: String) { allPersons(after: $after) { id } }',
-    { after: extensions['resumeAfter'] },
-  );
-  const returned = [...first.data.allPersons, ...rest.data.allPersons];
-  expect(returned.map(({ id }) => id)).toEqual(ids);
 });
 
-test('a count that a failing page interrupts says to send the operation again, and has no resumeAfter', async () => {
-  const { gateway } = await overPages({
-    before: (start) => {
-      if (start >= 98) throw new Error('The index is rebuilding.');
-    },
-  });
-  await using _ = gateway;
-  const { errors } = await gateway.ask('{ personsConnection(first: 1) { totalCount } }');
-  expect(errors).toMatchObject([
-    {
-      message: expect.stringMatching(/Send the operation again\.$/),
-      extensions: { code: 'DRAIN_INTERRUPTED', drained: 98, resumeAfter: null },
-    },
-  ]);
+test('a list of exactly the allowed length is drained, and all drains of an operation share one budget', async () => {
+  const budget = { max: 20, left: 20 };
+  expect(await drained(letters(12), { budget })).toMatchObject({ error: undefined });
+  expect(await drained(letters(8), { budget })).toMatchObject({ error: undefined });
+  const { error } = await drained(letters(1), { budget });
+  expect(error).toMatchObject({ extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 0 } });
 });
+
+const unreachable = codedError('UPSTREAM_UNREACHABLE', 'The service is unavailable.');
+const failed = new PageFailedError('failed', { cause: unreachable });
 
 test('if the first page fails, the error is that of the service', async () => {
-  const { gateway } = await overPages({
-    before: () => {
-      throw new Error('No rights for this list.');
-    },
-  });
-  await using _ = gateway;
-  const { errors } = await gateway.ask('{ allPersons { id } }');
-  expect(errors).toMatchObject([{ message: 'No rights for this list.', path: ['allPersons'] }]);
+  expect(await drained(letters(0, failed))).toEqual({ records: [], error: unreachable });
 });
 
-test.each([
-  ['no cursor at all', () => null],
-  ['the same cursor for ever', () => '50'],
-])(
-  'a next page with %s ends with DRAIN_STALLED, not in an endless loop',
-  async (_name, endCursor) => {
-    const { gateway } = await overPages({ endCursor, hasNextPage: () => true });
-    await using _ = gateway;
-    const { errors } = await gateway.ask('{ allPersons { id } }');
-    expect(errors).toMatchObject([{ path: ['allPersons'], extensions: { code: 'DRAIN_STALLED' } }]);
-    expect(errors?.[0]?.message).toMatch(
-      /The drain ended after \d+ records\. None of them is in this answer\.$/,
+test.each<[string, unknown, object]>([
+  [
+    'that a failing page interrupts',
+    failed,
+    { code: 'DRAIN_INTERRUPTED', reason: 'UPSTREAM_UNREACHABLE' },
+  ],
+  [
+    'that fails for an unknown reason',
+    new Error('secret'),
+    { code: 'DRAIN_INTERRUPTED', reason: null },
+  ],
+  ['whose cursor does not move', stalled(), { code: 'DRAIN_STALLED' }],
+  ['whose caller has used its pages', refused(), { code: 'RATE_LIMITED', retryAfter: 60 }],
+])('a drain %s says how many records it has, and how to go on', async (_, error, extensions) => {
+  const parts = await drained(letters(6, error));
+  expect(parts.records).toEqual(LETTERS.slice(0, 6));
+  expect(parts.error).toMatchObject({
+    message: expect.stringMatching(/after 6 records/),
+    extensions: { ...extensions, drained: 6, resumeAfter: 'behind f' },
+  });
+  expect((parts.error as Error).message).not.toContain('secret');
+
+  const whole = await drained(letters(6, error), { delivered: 'whole' });
+  expect((whole.error as Error).message).toContain('None of them is in this answer.');
+});
+
+test('a count that fails has no resumeAfter, and gives its records back to the budget', async () => {
+  const budget = { max: 20, left: 20 };
+  const { error } = await drained(letters(6, failed), { budget, delivered: 'result' });
+  expect(error).toMatchObject({
+    message: expect.stringContaining('Send the operation again.'),
+    extensions: { code: 'DRAIN_INTERRUPTED', drained: 6, resumeAfter: null },
+  });
+  expect(budget.left).toBe(20);
+});
+
+test('a drain whose caller leaves ends with the reason of the caller', async () => {
+  const leaving = new AbortController();
+  leaving.abort(new Error('left'));
+  const { error } = await drained(letters(6, leaving.signal.reason), { signal: leaving.signal });
+  expect(error).toBe(leaving.signal.reason);
+});
+
+test.each(KINDS)('a drain resumes behind any record, with %s cursors', async (kind) => {
+  for (const isKnown of [false, true]) {
+    const { service, list, held } = new WalkWorld(
+      new ModelService({ kind, length: 60, limit: 10 }),
+      4,
     );
-    expect(errors![0]!.extensions['drained']).toBeGreaterThanOrEqual(50);
-  },
-);
-
-test('empty pages with a moving cursor are skipped', async () => {
-  const starts: number[] = [];
-  const { gateway, ids } = await overPages({
-    items: (start, items) => {
-      starts.push(start);
-      return starts.length % 2 === 0 ? [] : items;
-    },
-  });
-  await using _ = gateway;
-  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
-  const pageAt = (index: number) => starts.findLastIndex((start) => start <= index);
-  const expected = ids.filter((_id, index) => pageAt(index) % 2 === 0);
-  expect(data.allPersons.map(({ id }) => id)).toEqual(expected);
+    const now = {
+      ...list,
+      fetchPage: async (...[after, first]: [string | null, number]) => service.page(after, first),
+    };
+    expect(held.requests).toBe(0);
+    const ends: [Position, number][] = [];
+    for await (const { page, offsets } of walkBehind(now, null)) {
+      for (const offset of offsets) {
+        const { after, endCursor: end } = page;
+        const at = { after, end, size: page.records.length, offset, id: page.ids[offset]! };
+        ends.push([at, page.records[offset]!]);
+      }
+    }
+    if (!isKnown) list.indexes.drop(list.name);
+    for (const [position, serial] of ends) {
+      const rest: number[] = [];
+      for await (const { page, offsets } of walkBehind(now, position))
+        rest.push(...offsets.map((offset) => page.records[offset]!));
+      expect(rest).toEqual(service.shown.filter((each) => each > serial));
+    }
+  }
 });
 
-test('a record that two pages contain, because the list moved, is returned once', async () => {
-  const { gateway, ids } = await overPages({
-    items: (start, items, all) => (start === 0 ? items : [all[start - 1]!, ...items]),
-  });
-  await using _ = gateway;
-  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
-  expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
+test('equal drains take one turn together, and a drain of one page needs none', async () => {
+  const { list } = new WalkWorld(new ModelService({ kind: 'key', length: 60, limit: 10 }), 4);
+  const clock = new ManualClock();
+  const drains = { shared: new SharedWalks(), slots: new WalkSlots(1, clock) };
+  const callers = new CallerBudgets(60, clock);
+  const service = new ModelService({ kind: 'key', length: 60, limit: 10 });
+  let requests = 0;
+  const begin = (name: string, caller: string, limit?: number) =>
+    walkTogether(drains, {
+      name,
+      listFor: (readers) => ({
+        ...list,
+        fetchPage: async (after, first) => {
+          readers.spend();
+          requests += 1;
+          await setImmediate();
+          return service.page(after, first);
+        },
+      }),
+      position: null,
+      limit,
+      caller,
+      operation: {},
+      budget: new PageBudget(callers, caller, true),
+      signal: new AbortController().signal,
+    });
+  const read = await Promise.all(
+    [begin('all', 'a'), begin('all', 'b'), begin('ten', 'c', 10), begin('ids', 'd')].map(
+      countRecords,
+    ),
+  );
+  expect(read).toEqual([60, 60, 10, 60]);
+  expect(drains.slots).toMatchObject({ taken: 0, waiting: 0 });
+  // Two walks of all pages, eight records each, and one page.
+  expect(requests).toBe(2 * 8 + 1);
 });
 
-test('a list with an id twice in one page drops no record for a repeated id', async () => {
-  const { gateway } = await overPages({
-    items: (_start, items) => items.map((item) => ({ ...item, id: 'same' })),
-  });
-  await using _ = gateway;
-  const { data } = await gateway.ask<{ allPersons: Person[] }>('{ allPersons { id } }');
-  expect(data.allPersons).toHaveLength(230);
-});
-
-/** 230 persons in pages of 50, with cursors that are the offset of the next one, changed as a test wants. */
-async function overPages(bent: {
-  before?: (start: number) => void;
-  items?: (start: number, items: Person[], all: Person[]) => Person[];
-  endCursor?: (end: number) => string | null;
-  hasNextPage?: (end: number) => boolean;
-}): Promise<{ gateway: TestGateway; ids: string[] }> {
-  const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}`, firstName: null }));
-  const schema = makeExecutableSchema(documentedSdl, {
-    Query: {
-      persons: (_: unknown, { first, after }: PageArgs) => {
-        const start = Number(after ?? 0);
-        bent.before?.(start);
-        const size = Math.min(first ?? 50, 50);
-        const end = start + size;
-        const items = all.slice(start, end);
-        return {
-          items: bent.items?.(start, items, all) ?? items,
-          pageInfo: {
-            first: size,
-            hasNextPage: bent.hasNextPage?.(end) ?? end < all.length,
-            endCursor: bent.endCursor ? bent.endCursor(end) : String(end),
-          },
-        };
-      },
-    },
-  });
-  const gateway = await startGatewayOverSandbox({ schema });
-  return { gateway, ids: all.map(({ id }) => id) };
+async function countRecords(pages: WalkedPages): Promise<number> {
+  let records = 0;
+  for await (const { offsets } of pages) records += offsets.length;
+  return records;
 }
 
-test('records that an error made null are returned once, in a second drain too', async () => {
-  const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));
-  let failing = false;
-  const schema = makeExecutableSchema(
-    documentedSdl
-      .replace('items: [Person!]!', 'items: [Person]!')
-      .replace('firstName: String', 'firstName: String!'),
-    {
-      Person: {
-        firstName: () => {
-          if (failing) throw new Error('Not now.');
-          return 'Ada';
-        },
-      },
-      Query: { persons: (_: unknown, args: PageArgs) => pageOf(all, args) },
-    },
-  );
-  const snapshot = documentedSdl
-    .replace('items: [Person!]!', 'items: [Person]!')
-    .replace('firstName: String', 'firstName: String!');
-  await using gateway = await startGatewayOverSandbox({ schema }, { snapshot });
-  const ask = () => gateway.ask<{ allPersons: unknown[] }>('{ allPersons { firstName } }');
-  expect((await ask()).data.allPersons).toHaveLength(230);
-  failing = true;
-  const { data, errors } = await ask();
-  expect(data.allPersons).toEqual(Array.from({ length: 230 }, () => null));
-  expect(errors).toHaveLength(230);
-});
+const LETTERS = Array.from('abcdefghijkl');
+
+/** A walk of the first letters in pages of four, which ends with an error. */
+async function* letters(count: number, error?: unknown): WalkedPages<string> {
+  for (let from = 0; from < count; from += 4) {
+    const records = LETTERS.slice(from, Math.min(count, from + 4));
+    const page = { records, ids: records, hasNextPage: true, endCursor: null, size: 4 };
+    yield { page: new ReadPage(null, page), offsets: records.map((_, offset) => offset) };
+  }
+  if (error) throw error;
+}
+
+async function drained(pages: WalkedPages<string>, options: Partial<Options> = {}) {
+  const records: string[] = [];
+  try {
+    const all = drain(pages, {
+      limit: undefined,
+      position: null,
+      budget: { max: 1_000, left: 1_000 },
+      signal: new AbortController().signal,
+      toCursor: ({ id }) => `behind ${id}`,
+      delivered: 'parts',
+      ...options,
+    });
+    for await (const { page, offsets } of all)
+      records.push(...offsets.map((offset) => page.records[offset]!));
+  } catch (error) {
+    return { records, error };
+  }
+  return { records, error: undefined };
+}
+
+function refused(): unknown {
+  const callers = new CallerBudgets(1, new ManualClock());
+  callers.spend('key:portal');
+  try {
+    callers.spend('key:portal');
+  } catch (error) {
+    return error;
+  }
+  throw new Error('It was not refused.');
+}

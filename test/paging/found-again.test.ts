@@ -35,18 +35,6 @@ describe('a record that is not at the position of its cursor is found', () => {
     expect(await world.ids(`first: 2, after: "${far}"`)).toEqual(world.were(56, 57));
   });
 
-  test('a record is found where the last drain met it, however far away that is', async () => {
-    await using world = await startWorld(200, 'position');
-    const cursor = await world.cursorOf(105, { skip: 100, size: 10 });
-    world.persons.insert(0, 3_000);
-    await world.gateway.ask('{ allPersons { id } }');
-    world.persons.remove(0, 10);
-    const before = world.requests();
-    expect(await world.ids(`first: 2, after: "${cursor}"`)).toEqual(world.were(106, 107));
-    expect(await world.ids(`last: 2, before: "${cursor}"`)).toEqual(world.were(103, 104));
-    expect(world.requests() - before).toBeLessThanOrEqual(8);
-  });
-
   test.each(['keyset', 'record', 'position'] as const)(
     'a record is searched over %s cursors at most twenty pages away',
     async (cursors) => {
@@ -106,18 +94,6 @@ test('paging by endCursor costs one request a page, whether the list was drained
       }
     }
   }
-});
-
-test('the last record of a page, over position cursors, resumes exactly after an earlier drain', async () => {
-  await using world = await startWorld(300, 'position');
-  await world.gateway.ask('{ allPersons { id } }');
-  const cursor = await world.cursorOf(99, { skip: 50, size: 50 });
-  world.persons.remove(0, 20);
-  expect(await world.ids(`first: 2, after: "${cursor}"`)).toEqual(world.were(100, 101));
-  const { data } = await world.gateway.ask<{ allPersons: { id: string }[] }>(
-    `{ allPersons(after: "${cursor}") { id } }`,
-  );
-  expect(data.allPersons).toHaveLength(200);
 });
 
 async function startWorld(count: number, cursors: CursorBehaviour) {

@@ -67,30 +67,6 @@ test('lists below several mutations of one operation are read after the last mut
   expect(gateway.upstream.received[0]!.body).toContain('two: addMember');
 });
 
-test('parents without an id are kept apart', async () => {
-  await using gateway = await startTeams({
-    teams: 3,
-    change: (teams) => {
-      for (const [number, team] of teams.entries()) {
-        team.id = null;
-        team.members.splice(number);
-      }
-    },
-  });
-  const list = 'allMembers { id } membersConnection { totalCount nodes { id } }';
-  for (let time = 0; time < 2; time += 1) {
-    const { data } = await gateway.ask<{ teams: { items: object[] } }>(
-      `{ teams { items { ${list} } } }`,
-    );
-    expect(data.teams.items).toMatchObject(
-      [0, 1, 2].map((length) => ({
-        allMembers: { length },
-        membersConnection: { totalCount: length, nodes: { length } },
-      })),
-    );
-  }
-});
-
 test.each([0, 30, 120, 395])(
   'every drain of a list with an id twice in one page (from %i on) returns all its records',
   async (offset) => {

@@ -2,9 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Service } from '../service/service.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { listeningGateway } from '../support/gateway/listening-gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { runHere } from '../support/gateway/run-here.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
@@ -31,7 +29,7 @@ describe('a total', () => {
     const answers = Promise.all(Array.from({ length: 20 }, () => totalOf(world)));
     expect(await answers).toEqual(Array(20).fill(137));
     gate.resolve();
-    await countsEnded(world, 'whole', 1);
+    await settled(world);
     expect(await requestsOf(world, () => totalOf(world))).toBe(0);
     expect(await totalOf(world)).toBe(142);
   });
@@ -62,32 +60,18 @@ describe('a total', () => {
     expect(requests).toBe(60);
   });
 
-  test('is not counted to the end when nobody has asked for it in TOTAL_COUNT_SECONDS', async () => {
-    await using world = await startKept({}, 2_000);
-    await totalOf(world);
-    world.clock.jump(5 * MINUTE);
-    const gate = world.hold();
-    await totalOf(world);
-    world.clock.jump(5 * MINUTE + 1);
-    const { length } = world.upstream.received;
-    gate.resolve();
-    await countsEnded(world, 'stopped', 1);
-    // Of 40 pages, those that were in flight.
-    expect(world.upstream.received.length).toBeLessThan(length + 20);
-  });
-
   test('stays when a count fails, and the next count waits for ten seconds', async () => {
     await using world = await startKept();
     await totalOf(world);
     world.clock.jump(5 * MINUTE);
     world.upstream.answer(json({}, 400));
     expect(await totalOf(world)).toBe(137);
-    await countsEnded(world, 'UPSTREAM_BAD_RESPONSE', 1);
+    await settled(world);
     expect(await requestsOf(world, () => totalOf(world))).toBe(0);
     world.upstream.answer(honest);
     world.clock.jump(10 * SECOND);
     expect(await totalOf(world)).toBe(137);
-    await countsEnded(world, 'whole', 1);
+    await settled(world);
   });
 
   test('with TOTAL_COUNT_SECONDS=0 is counted every time', async () => {
@@ -129,28 +113,6 @@ describe('a total is renewed by', () => {
     expect(await totalOf(world)).toBe(137);
   });
 
-  test('an export', async () => {
-    await using world = await startKept();
-    await using door = await listeningGateway(world);
-    const { code } = await runHere(['export', 'persons', '--url', door.url]);
-    expect(code).toBe(0);
-    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
-    expect(await totalOf(world)).toBe(137);
-  });
-
-  test('a lookup that continues an earlier one, as of the time when that began', async () => {
-    await using world = await startKept({ totalCountSeconds: 15 }, 1_000);
-    const look = (id: string) => world.ask('query ($id: ID!) { person(id: $id) { id } }', { id });
-    const met = await requestsOf(world, () => look(world.sandbox.persons.all()[400]!.id));
-    expect(met).toBeLessThan(15);
-    world.clock.jump(14 * SECOND);
-    await look('unknown');
-    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
-    world.clock.jump(SECOND);
-    expect(await totalOf(world)).toBe(1_000);
-    await countsEnded(world, 'whole', 1);
-  });
-
   test('no part of the list', async () => {
     await using world = await startKept();
     await world.ask(
@@ -184,18 +146,6 @@ test('each page of a table with a total is one request, however often it is aske
   }
 });
 
-test('a connection that has the whole list counts its own edges', async () => {
-  await using world = await startKept({}, 10);
-  const query = '{ personsConnection { totalCount nodes { id } } }';
-  await world.ask(query);
-  world.sandbox.persons.insert(0, 2);
-  const { data } = await world.ask<{
-    personsConnection: { totalCount: number; nodes: unknown[] };
-  }>(query);
-  expect(data.personsConnection.totalCount).toBe(12);
-  expect(data.personsConnection.nodes).toHaveLength(12);
-});
-
 test('a count in the background is charged to no caller, and needs no scope of theirs', async () => {
   await using world = await startKept({ pagesPerMinute: 5 });
   const page = '{ personsConnection(first: 1) { totalCount nodes { id } } }';
@@ -205,7 +155,7 @@ test('a count in the background is charged to no caller, and needs no scope of t
   for (let request = 0; request < 5; request += 1) {
     expect((await world.ask(page)).errors).toBeUndefined();
   }
-  await countsEnded(world, 'whole', 1);
+  await settled(world);
   expect((await world.ask(page)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
 });
 
@@ -214,7 +164,7 @@ test('counts in the background have PAGES_PER_MINUTE together, and without pages
   await totalOf(world);
   world.clock.jump(10 * SECOND);
   await totalOf(world);
-  await countsEnded(world, 'whole', 1);
+  await settled(world);
   world.sandbox.persons.insert(0, 1);
   world.clock.jump(10 * SECOND);
   expect(await requestsOf(world, () => totalOf(world))).toBe(0);
@@ -234,7 +184,7 @@ test('a count in the background lets a drain that waits for a slot begin first',
   await world.upstream.arrived(before);
   const order: string[] = [];
   const drained = world.ask('{ allPersons { firstName } }').then(() => order.push('drain'));
-  const counted = countsEnded(world, 'whole', 1).then(() => order.push('count'));
+  const counted = settled(world).then(() => order.push('count'));
   first.resolve();
   await Promise.all([drained, counted]);
   expect(order).toEqual(['drain', 'count']);
@@ -258,7 +208,7 @@ test('a mutation ends a count in the background, and the next total is counted a
   await world.upstream.arrived(length + 1);
   const mutated = await world.ask('mutation { addTeam { id } }');
   expect(mutated.errors).toBeUndefined();
-  await countsEnded(world, 'stopped', 1);
+  await settled(world);
   expect(await teams()).toBe(121);
   gate.resolve();
 });
@@ -396,12 +346,6 @@ async function requestsOf({ upstream }: Kept, action: () => Promise<unknown>): P
   const before = upstream.received.length;
   await action();
   return upstream.received.length - before;
-}
-
-/** Waits until this number of counts in the background have ended in this way. */
-async function countsEnded(world: TestGateway, outcome: string, times: number): Promise<void> {
-  const line = `recruiting_walks_total{kind="count",outcome="${outcome}"} ${times}\n`;
-  await expect.poll(() => world.gateway.metrics.text(), { timeout: 20_000 }).toContain(line);
 }
 
 /** Waits until no walk is under way. */

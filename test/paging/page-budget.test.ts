@@ -1,39 +1,58 @@
-// Imports the engine's insides, and goes when the engine is replaced.
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { createCallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
-import { ManualClock, MINUTE } from '../support/random/manual-clock.ts';
+import { CallerBudgets, PageBudget } from '../../src/paging/page-budget.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 
 test('all operations of a caller share one minute, however long one of them lasts', () => {
   const clock = new ManualClock();
-  const callers = createCallerBudgets(20, clock);
-  const long = new PageBudget(callers, { name: 'key:portal', mayDrain: true });
-  long.spend(5);
+  const callers = new CallerBudgets(20, clock);
+  const long = new PageBudget(callers, 'key:portal', true);
+  times(5, () => long.spend());
   clock.jump(2 * MINUTE);
-  callers.spend('key:other', 1);
-  callers.spend('key:portal', 15);
-  long.spend(5);
-  expect(() => long.spend(1)).toThrow(/20 pages a minute/);
-  expect(() => callers.check('key:portal', 1)).toThrow(/20 pages a minute/);
+  callers.spend('key:other');
+  times(15, () => callers.spend('key:portal'));
+  times(5, () => long.spend());
+  expect(() => long.spend()).toThrow(/20 pages a minute/);
 });
 
-test('callers whose pages have come back take no memory, however many there were within a minute', () => {
+test('pages come back at a constant rate, and a refusal says when the next one is there', () => {
   const clock = new ManualClock();
-  const callers = createCallerBudgets(6_000, clock);
-  const before = heap();
-  for (let caller = 0; caller < 59_000; caller += 1) {
-    callers.spend(`address:2001:db8:${caller}`, 1);
-    clock.jump(1);
-  }
-  expect(heap() - before).toBeLessThan(2_000_000);
-  callers.spend('key:portal', 6_000);
-  for (let caller = 0; caller < 3_000; caller += 1) callers.spend(`address:${caller}`, 6_000);
-  expect(() => callers.check('key:portal', 1)).toThrow(/6000 pages a minute/);
+  const callers = new CallerBudgets(20, clock);
+  times(20, () => callers.spend('key:portal'));
+  expect(() => callers.spend('key:portal')).toThrow(
+    expect.objectContaining({ extensions: expect.objectContaining({ retryAfter: 3 }) }),
+  );
+  clock.jump(3 * SECOND);
+  callers.spend('key:portal');
+  expect(() => callers.spend('key:portal')).toThrow(/20 pages a minute/);
+  clock.jump(MINUTE);
+  times(20, () => callers.spend('key:portal'));
 });
 
-function heap(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().heapUsed;
+test('without a limit every page may be requested', () => {
+  const callers = new CallerBudgets(0, new ManualClock());
+  expect(() => times(10_000, () => callers.spend('key:portal'))).not.toThrow();
+});
+
+test('records of more than 12 pages need the scope drain, and pages that only count or find do not', () => {
+  const callers = new CallerBudgets(0, new ManualClock());
+  const budget = new PageBudget(callers, 'key:portal', false);
+  times(12, () => budget.spend());
+  expect(() => budget.spend()).toThrow(
+    expect.objectContaining({ extensions: expect.objectContaining({ code: 'FORBIDDEN' }) }),
+  );
+  times(100, () => budget.forOverhead.spend());
+  const draining = new PageBudget(callers, 'key:portal', true);
+  times(100, () => draining.spend());
+});
+
+test('a caller whose pages have come back is forgotten, and one whose pages have not is not', () => {
+  const clock = new ManualClock();
+  const callers = new CallerBudgets(60, clock);
+  times(60, () => callers.spend('key:portal'));
+  for (let caller = 0; caller < 10_000; caller += 1) callers.spend(`address:${caller}`);
+  expect(() => callers.spend('key:portal')).toThrow(/60 pages a minute/);
+});
+
+function times(count: number, work: () => void): void {
+  for (let done = 0; done < count; done += 1) work();
 }

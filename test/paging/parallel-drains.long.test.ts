@@ -2,8 +2,6 @@
 import fc from 'fast-check';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { createPace } from '../../src/paging/parallel-walk.ts';
-import { createPageIndexes } from '../../src/paging/page-index.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   after,
@@ -194,45 +192,7 @@ describe('an overloaded service', () => {
     upstream.answer(honest);
     expect(await world.drain()).toEqual(world.ids());
   });
-
-  test('a burst of refusals halves the pace once, and every full round of good answers raises it by one', () => {
-    const pace = createPace(8);
-    const burst = Array.from({ length: 8 }, () => pace.begin());
-    burst.forEach((request) => request.pressed());
-    burst.forEach((request) => request.arrived());
-    expect(pace.limit).toBe(4);
-    for (let good = 0; good < 4; good += 1) pace.begin().arrived();
-    expect(pace.limit).toBe(5);
-    for (let good = 0; good < 100; good += 1) pace.begin().arrived();
-    expect(pace.limit).toBe(8);
-    for (let bad = 0; bad < 10; bad += 1) pace.begin().pressed();
-    expect(pace.limit).toBe(1);
-  });
 });
-
-test('all indexes together stay within their bound: the oldest lose their records first, then are dropped', () => {
-  const indexes = createPageIndexes(250);
-  indexes.set('a', indexOf(40));
-  indexes.set('b', indexOf(40));
-  indexes.get('a');
-  indexes.set('c', indexOf(40));
-  expect(indexes.get('b')?.pages[0]?.records).toBeUndefined();
-  expect(indexes.get('a')?.pages[0]?.records).toHaveLength(40);
-  indexes.set('d', indexOf(1_000));
-  expect(indexes.get('d')?.pages[0]).toMatchObject({ count: 1_000, records: undefined });
-  for (let list = 0; list < 100; list += 1) indexes.set(`e${list}`, indexOf(0));
-  expect(indexes.get('d')).toBeUndefined();
-});
-
-function indexOf(records: number) {
-  const page = {
-    after: null,
-    behind: null,
-    count: records,
-    records: Array<number>(records).fill(0),
-  };
-  return { complete: true, pages: [page] };
-}
 
 async function importAnotherSet(gateway: GatewayOverFake): Promise<void> {
   const link = gateway.upstream.sandbox.makeNewSet();

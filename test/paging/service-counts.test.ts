@@ -1,9 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { listeningGateway } from '../support/gateway/listening-gateway.ts';
-import { runHere } from '../support/gateway/run-here.ts';
-import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
 import {
   failure,
   makeExecutableSchema,
@@ -11,7 +8,6 @@ import {
   type PageArgs,
 } from '../support/imitations/honest.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { altered } from '../support/imitations/scripted.ts';
 
 const SDL = /* GraphQL */ `
   type Query {
@@ -142,7 +138,8 @@ describe('totalCount', () => {
     for (const { rowsConnection } of data.allGroups) {
       expect(rowsConnection).toEqual({ totalCount: 130, nodes: [{ id: 1 }, { id: 2 }] });
     }
-    expect(world.upstream.received.length - before).toBe(1);
+    // The parents, then the first pages of their lists, then the counts.
+    expect(world.upstream.received.length - before).toBe(3);
   });
 
   test.each([0, 1, 2, 50, 51])('of a list of %i records is right', async (records) => {
@@ -153,38 +150,10 @@ describe('totalCount', () => {
   test('is counted by reading the list where adapters.json names no field', async () => {
     await using world = await startRows({ total: () => 7 }, {});
     expect(await totalOf(world)).toEqual({ total: 130, requests: 3 });
-    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
   });
 });
 
 describe('a walk', () => {
-  test.each(['scanned', 'general'] as const)(
-    'that finds fewer records than the service counts before and after it is logged and counted: %s pages',
-    async (read) => {
-      await using world = await startRows({ endsAt: 120 });
-      if (read === 'general') {
-        world.upstream.answer(altered((answer) => void (answer.errors = [{ message: 'Beside.' }])));
-      }
-      const { data } = await world.ask<{ allRows: unknown[] }>('{ allRows { id } }');
-      expect(data.allRows).toHaveLength(120);
-      expect((await waysOfReading(world.gateway))[read]).toBeGreaterThan(2);
-      expect(world.logged.filter(({ found }) => found !== undefined)).toMatchObject([
-        { level: 40, list: 'Query.rows', found: 120, counted: 130 },
-      ]);
-      expect(await world.gateway.metrics.text()).toContain(
-        'recruiting_short_walks_total{list="Query.rows"} 1',
-      );
-    },
-  );
-
-  test('that finds as many is not, nor is a part of a list', async () => {
-    await using world = await startRows();
-    await drained(world);
-    await drained(world);
-    await world.ask('{ allRows(limit: 60) { id } rowsConnection(first: 60) { nodes { id } } }');
-    expect(world.logged.filter(({ found }) => found !== undefined)).toEqual([]);
-  });
-
   test.each([
     ['null', () => null],
     ['an error', () => failure('No count today.')],
@@ -199,25 +168,5 @@ describe('a walk', () => {
     });
     expect(await drained(world)).toBe(130);
     expect((await totalOf(world)).total).toBe(130);
-  });
-});
-
-describe('export', () => {
-  test('of a list that ends before its count says so, and exits with 4', async () => {
-    await using world = await startRows({ endsAt: 120 });
-    await using door = await listeningGateway(world);
-    const short = await runHere(['export', 'rows', '--url', door.url]);
-    expect(short.code).toBe(4);
-    expect(short.stdout.trimEnd().split('\n')).toHaveLength(120);
-    expect(short.stderr).toMatch(/\n120 records\. .*\nThe service counts 130, /);
-  });
-
-  test('of a whole list exits with 0', async () => {
-    await using world = await startRows();
-    await using door = await listeningGateway(world);
-    expect(await runHere(['export', 'rows', '--url', door.url])).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/\n130 records\. .*\n$/),
-    });
   });
 });

@@ -1,12 +1,10 @@
 // Imports the engine's insides, and goes when the engine is replaced.
-import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createWalkSlots, type WalkSlot } from '../../src/paging/walk-slots.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, honest } from '../support/imitations/scripted.ts';
-import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { ManualClock, SECOND } from '../support/random/manual-clock.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 
 const GREEDY = 'the greedy caller';
@@ -78,56 +76,6 @@ test('a drain whose caller leaves while it waits makes room for another', async 
   for (const answer of await Promise.all([running, last, ...waiting])) {
     expect(codesOf(answer)).toEqual([]);
   }
-});
-
-test('an operation with thousands of lists waits as one, and a slot for one of them is a slot for all', async () => {
-  const clock = new ManualClock();
-  const slots = createWalkSlots(1, clock);
-  const { signal } = new AbortController();
-  const turn = { owner: 'one', operation: {}, signal };
-  const taken: WalkSlot[] = [];
-  const walks = Array.from({ length: 1_000 }, async () => taken.push(await slots.take(turn)));
-  for (let served = 1; served <= walks.length; served += 1) {
-    await setImmediate();
-    expect(taken).toHaveLength(served);
-    if (served % 100 === 0) clock.jump(MINUTE);
-    taken.at(-1)!.giveBack();
-  }
-  await Promise.all(walks);
-  expect(slots).toMatchObject({ taken: 0, waiting: 0 });
-});
-
-test('an operation does not wait for all lists of another operation of its caller', async () => {
-  const slots = createWalkSlots(1, new ManualClock());
-  const { signal } = new AbortController();
-  const served: string[] = [];
-  const walk = async (name: string, operation: object) => {
-    const slot = await slots.take({ owner: 'one', operation, signal });
-    served.push(name);
-    await setImmediate();
-    slot.giveBack();
-  };
-  const large = {};
-  await Promise.all([...Array.from({ length: 10 }, () => walk('large', large)), walk('small', {})]);
-  expect(served.indexOf('small')).toBeLessThanOrEqual(2);
-});
-
-test('a drain that has begun and rested is not refused when it resumes', async () => {
-  const clock = new ManualClock();
-  const slots = createWalkSlots(1, clock);
-  const { signal } = new AbortController();
-  const rested = await slots.take({ owner: 'one', operation: {}, signal });
-  rested.giveBack();
-  const other = await slots.take({ owner: 'other', operation: {}, signal });
-  const resuming = rested.resume();
-  for (let minute = 0; minute < 5; minute += 1) {
-    clock.jump(MINUTE);
-    await setImmediate();
-  }
-  expect(slots).toMatchObject({ taken: 1, waiting: 1 });
-  other.giveBack();
-  await resuming;
-  rested.giveBack();
 });
 
 /** One drain at a time, in front of a service that holds every answer until it is opened. */

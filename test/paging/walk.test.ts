@@ -1,217 +1,371 @@
-// Imports the engine's insides, and goes when the engine is replaced.
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { identityHash, identityHasher, IdentitySet } from '../../src/paging/identities.ts';
-import {
-  identitiesOf,
-  PageRecords,
-  type FetchPage,
-  type Page,
-  type PageIdentities,
-  type PageRequest,
-} from '../../src/paging/page.ts';
-import { walk } from '../../src/paging/walk.ts';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { walkList, type PagedList } from '../../src/paging/list-walk.ts';
+import { CursorRefusedError, PageFailedError, type Page } from '../../src/paging/page.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { KINDS, ModelService, type Change, type Traits } from './model-service.ts';
+import { WalkWorld } from './walk-world.ts';
+import { worstInSequence } from './worst-in-sequence.ts';
 
-interface Letter {
-  identity: string;
-  index: number;
-}
+describe.each(KINDS)('over %s cursors', (kind) => {
+  test('of a list that changes during the walk, no more records are lost than by a walk page by page', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, meanwhile, async (past, changes) => {
+        const { length, limit, concurrency, between, choices } = past;
+        const service = new ModelService({ kind, length, limit });
+        const world = new WalkWorld(service, concurrency);
+        let turn = 0;
+        const choose = () => choices[(turn += 1) % choices.length]!;
+        await world.walk(choose);
+        for (const change of between) service.apply(change);
+        const before = service.copy();
 
-test('a walk returns every record of a list once and in order, without a needless request', async () => {
-  const lists = fc.record({
-    length: fc.nat(60),
-    pageLimit: fc.integer({ min: 1, max: 12 }),
-    limit: fc.option(fc.integer({ min: 1, max: 70 }), { nil: undefined }),
-    start: fc.nat(60),
+        const { serials, error } = await world.walk(choose, { after: null }, { changes });
+        const worst = worstInSequence(
+          before,
+          changes.toSorted((a, b) => a.after - b.after).map(({ change }) => change),
+        );
+        if (error || worst === 'fails') {
+          expect(worst).toBe('fails');
+          return;
+        }
+        expect(new Set(serials).size).toBe(serials.length);
+        const lost = service.stillSince(before.changes).filter((each) => !serials.includes(each));
+        expect(lost.length).toBeLessThanOrEqual(worst);
+        if (kind === 'key') expect(lost).toEqual([]);
+      }),
+      { numRuns: randomRuns(200), examples: [removedUnderTwoPages] },
+    );
   });
-  await fc.assert(
-    fc.asyncProperty(lists, async ({ length, pageLimit, limit, start }) => {
-      const { fetchPage, requests, letters } = list(length, pageLimit);
-      const walked: string[] = [];
-      const after = start === 0 ? null : String(start);
-      const signal = new AbortController().signal;
-      for await (const { records } of walk(fetchPage, { after, signal, ...(limit && { limit }) })) {
-        walked.push(...records.list.map(({ identity }) => identity));
-      }
-      const expected = letters.slice(start, start + (limit ?? length));
-      expect(walked).toEqual(expected.map(({ identity }) => identity));
-      expect(requests).toHaveLength(Math.max(1, Math.ceil(expected.length / pageLimit)));
-    }),
-  );
+
+  test('a second walk reads several pages at the same time, and returns the list as it is now', async () => {
+    const world = new WalkWorld(new ModelService({ kind, length: 500, limit: 20 }), 4);
+    await world.walk();
+    expect(world.held.maxInFlight).toBe(1);
+    const first = world.held.requests;
+    world.service.apply({ do: 'insert', at: 100, count: 1 });
+    expect((await world.walk()).serials).toEqual(world.service.shown);
+    expect(world.held.maxInFlight).toBe(4);
+    expect(world.held.requests - first).toBeLessThanOrEqual(first + 1);
+  });
 });
 
-test('one page is in flight while the consumer works, and never more', async () => {
-  const { fetchPage, requests } = list(50, 5);
-  let consumed = 0;
-  const signal = new AbortController().signal;
-  for await (const _ of walk(fetchPage, { after: null, signal })) {
-    consumed += 1;
-    await new Promise(setImmediate);
-    expect(requests.length).toBe(Math.min(consumed + 1, 10));
+const position = fc.nat(80);
+const count = fc.constantFrom(1, 1, 2, 9);
+const at = fc.oneof(fc.constant(0), position);
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ do: fc.constant('insert' as const), at, count }),
+  fc.record({ do: fc.constant('remove' as const), at: position, count }),
+  fc.record({ do: fc.constant('move' as const), from: position, to: position }),
+);
+const newLimit = fc.record({
+  do: fc.constant('limit' as const),
+  to: fc.integer({ min: 1, max: 16 }),
+});
+const history = fc.record({
+  length: fc.nat(70),
+  limit: fc.oneof(fc.integer({ min: 10, max: 16 }), fc.integer({ min: 1, max: 9 })),
+  concurrency: fc.integer({ min: 1, max: 5 }),
+  between: fc.array(
+    fc.oneof({ weight: 8, arbitrary: anyChange }, { weight: 1, arbitrary: newLimit }),
+    {
+      maxLength: 9,
+    },
+  ),
+  choices: fc.array(fc.nat(30), { minLength: 1, maxLength: 40 }),
+});
+const meanwhile = fc.array(fc.record({ change: anyChange, after: fc.nat(25) }), {
+  minLength: 1,
+  maxLength: 2,
+});
+
+/** Over position cursors, reading on from both pages that were read before the removal once lost its records twice. */
+const removedUnderTwoPages: [PastOf<typeof history>, PastOf<typeof meanwhile>] = [
+  {
+    length: 34,
+    limit: 16,
+    concurrency: 1,
+    between: [
+      { do: 'limit', to: 2 },
+      { do: 'insert', at: 0, count: 1 },
+    ],
+    choices: [0],
+  },
+  [
+    { change: { do: 'remove', at: 0, count: 9 }, after: 3 },
+    { change: { do: 'insert', at: 22, count: 1 }, after: 3 },
+  ],
+];
+
+type PastOf<A> = A extends fc.Arbitrary<infer T> ? T : never;
+
+test('one page is in flight while the reader works, and never more', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 50, limit: 5 }), 1);
+  let read = 0;
+  for await (const _ of readAtOnce(world)) {
+    read += 1;
+    await setImmediate();
+    expect(world.held.requests).toBe(Math.min(read + 1, 10));
   }
 });
 
-test('the next page is requested, and the request written, before anything is done with a page', async () => {
-  const { fetchPage } = list(15, 5);
-  const events: string[] = [];
-  // As undici does it: a request is written in the check phase of the event loop, not when it is made.
-  const fetch: FetchPage<Letter> = async (request, signal) => {
-    await Promise.resolve();
-    setImmediate(() => events.push(`written: ${request.after}`));
-    const page = await fetchPage(request, signal);
-    const identities = () => {
-      events.push(`hashed: ${request.after}`);
-      return identitiesOf(page);
+test('a reader who leaves ends the requests in flight, and no further one is sent', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 10 }), 4);
+  await world.walk();
+  for (const inFlight of [4, 1]) {
+    const pages = walkList(world.list, { after: null });
+    const first = pages.next();
+    await setImmediate();
+    world.held.answerOne(0);
+    await first;
+    await setImmediate();
+    expect(world.held.inFlight).toBe(inFlight);
+    const { requests, aborted } = world.held;
+    await pages.return();
+    await setImmediate();
+    expect(world.held.aborted).toBe(aborted + inFlight);
+    expect(world.held.requests).toBe(requests);
+    expect(world.held.inFlight).toBe(0);
+    world.list.indexes.drop('letters');
+  }
+});
+
+test('a page that fails while the reader works fails the walk later, and does not end the process', async () => {
+  const list = listOf((after) =>
+    after === null
+      ? Promise.resolve(page(['a'], 'b'))
+      : Promise.reject(new PageFailedError('gone')),
+  );
+  const pages = walkList(list, { after: null });
+  await pages.next();
+  await setImmediate();
+  await expect(pages.next()).rejects.toThrow('gone');
+});
+
+test('a walk reads no more pages than it needs', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 60, limit: 10 }), 1);
+  for (const [records, requests] of [
+    [1, 1],
+    [10, 1],
+    [11, 2],
+    [60, 6],
+    [100, 6],
+  ] as const) {
+    const before = world.held.requests;
+    const { serials } = await world.walk(undefined, { after: null, records });
+    expect(serials).toEqual(world.service.shown.slice(0, records));
+    expect(world.held.requests - before).toBe(requests);
+  }
+});
+
+test('a walk of a known list reads no more pages than it needs', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 20 }), 8);
+  await world.walk();
+  for (const [records, requests] of [
+    [21, 2],
+    [38, 2],
+    [39, 3],
+  ] as const) {
+    const before = world.held.requests;
+    const { serials } = await world.walk(undefined, { after: null, records });
+    expect(serials.slice(0, records)).toEqual(world.service.shown.slice(0, records));
+    expect(world.held.requests - before).toBe(requests);
+  }
+});
+
+test('a walk that fails, or whose reader leaves, keeps the known index of its list', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'key', length: 100, limit: 10 }), 1);
+  const left = readAtOnce(world);
+  await left.next();
+  await world.walk();
+  const known = world.list.indexes.get('letters');
+  expect(known).toBeDefined();
+  await left.return();
+  await world.walk(undefined, undefined, { failure: { after: 5, answers: Infinity } });
+  expect(world.list.indexes.get('letters')).toBe(known);
+});
+
+test('an overloaded service gets half as many pages at the same time, and later as many as before', async () => {
+  const { list, held, service } = new WalkWorld(
+    new ModelService({ kind: 'key', length: 1_000, limit: 20 }),
+    8,
+  );
+  let number = 0;
+  const inFlight: number[] = [];
+  const fetchPage: PagedList['fetchPage'] = async (after, first) => {
+    const request = list.pace.begin();
+    held.inFlight += 1;
+    inFlight.push(held.inFlight);
+    number += 1;
+    const isOverloaded = number > 60 && number <= 68;
+    await setImmediate();
+    // As if it had waited and sent the request again.
+    if (isOverloaded) request.overloaded();
+    await setImmediate();
+    held.inFlight -= 1;
+    request.arrived();
+    return service.page(after, first);
+  };
+  for (let walks = 0; walks < 2; walks += 1) await collect({ ...list, fetchPage });
+  expect(Math.max(...inFlight.slice(60, 68))).toBe(8);
+  expect(Math.max(...inFlight.slice(69, 73))).toBeLessThanOrEqual(5);
+  expect(Math.max(...inFlight.slice(-20))).toBe(8);
+});
+
+test.each([0, 30, 120, 395])(
+  'a list whose ids repeat in one page, from record %i on, is returned whole by every walk',
+  async (offset) => {
+    const ids = Array.from({ length: 400 }, (_, number) => `p${number}`);
+    const fetchPage: PagedList['fetchPage'] = async (after, first) => {
+      const start = Number(after ?? 0);
+      const records = ids.slice(start, start + first).map((_, number) => start + number);
+      const end = start + records.length;
+      const known = ids.slice(start, end);
+      return { records, ids: known, hasNextPage: end < 400, endCursor: String(end), size: first };
     };
-    return new LazilyHashed(page, identities);
-  };
-  const signal = new AbortController().signal;
-  const onPage = (after: string | null) => events.push(`looked at: ${after}`);
-  for await (const _ of walk(fetch, { after: null, signal }, { onPage })) await Promise.resolve();
-  expect(events.filter((event) => event !== 'written: null')).toEqual([
-    'written: 5',
-    'looked at: null',
-    'written: 10',
-    'looked at: 5',
-    // Of the first page only when there is a second one.
-    'hashed: null',
-    'hashed: 5',
-    'looked at: 10',
-    'hashed: 10',
-  ]);
+    const list = listOf(fetchPage);
+    const numbers = Array.from({ length: 400 }, (_, number) => number);
+    // First they do not repeat yet, so that the list has an index.
+    expect(await collect(list)).toEqual(numbers);
+    ids[offset + 2] = ids[offset]!;
+    for (let walks = 0; walks < 3; walks += 1) expect(await collect(list)).toEqual(numbers);
+    ids[offset + 2] = 'again its own';
+    for (let walks = 0; walks < 3; walks += 1) expect(await collect(list)).toEqual(numbers);
+  },
+);
+
+test.each<[string, Page[]]>([
+  ['no cursor', [page(['a'], null)]],
+  ['the same cursor, and no new record', [page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x')]],
+  ['the same cursor, and records without ids', [page(['a'], 'x'), page([null], 'x')]],
+  ['the same cursor, and ids that repeat', [page(['a'], 'x'), page(['b', 'b'], 'x')]],
+  ['a cursor that was seen before', [page(['a'], 'x'), page(['b'], 'y'), page([], 'x')]],
+])('a list whose next page has %s ends with DRAIN_STALLED', async (_, pages) => {
+  let requests = 0;
+  const fetchPage = async () => pages[(requests += 1) - 1]!;
+  const walked = collect(listOf(fetchPage));
+  await expect(walked).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  expect(requests).toBe(pages.length);
 });
 
-/** As a page of bytes does it. */
-class LazilyHashed implements Page<Letter> {
-  readonly items: readonly Letter[];
-  readonly count: number;
-  readonly hasNextPage: boolean;
-  readonly endCursor: string | null;
-  readonly #hash: () => PageIdentities;
-  #identities: PageIdentities | undefined;
+test('a list that repeats itself under ever new cursors ends with DRAIN_STALLED', async () => {
+  let cursor = 0;
+  const fetchPage = async () => page(['a'], String((cursor += 1)));
+  const walked = collect(listOf(fetchPage));
+  await expect(walked).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
+  expect(cursor).toBeLessThan(2_000);
+});
 
-  constructor({ items, hasNextPage, endCursor }: Page<Letter>, hash: () => PageIdentities) {
-    this.items = items;
-    this.count = items.length;
-    this.hasNextPage = hasNextPage;
-    this.endCursor = endCursor;
-    this.#hash = hash;
-  }
+test.each<[string, Page[], (string | null)[]]>([
+  [
+    'empty pages with a moving cursor are skipped',
+    [page([], 'x'), page(['a'], 'y'), page([], null)],
+    ['a'],
+  ],
+  [
+    'a record that two pages have is returned once',
+    [page(['a', 'b'], 'x'), page(['b', 'c'], null)],
+    ['a', 'b', 'c'],
+  ],
+  [
+    'records without ids are returned as they come',
+    [page([null, 'a'], 'x'), page([null, 'a'], null)],
+    [null, 'a', null],
+  ],
+  [
+    'once an id occurs twice in a page, no record is dropped',
+    [page(['a', 'b'], 'x'), page(['c', 'c'], 'y'), page(['b', 'c'], null)],
+    ['a', 'b', 'c', 'c', 'b', 'c'],
+  ],
+])('%s', async (_, pages, expected) => {
+  let requests = 0;
+  const last = pages.at(-1)!;
+  const all = [...pages.slice(0, -1), { ...last, hasNextPage: false }];
+  expect(await collect(listOf(async () => all[(requests += 1) - 1]!))).toEqual(expected);
+});
 
-  get identities(): PageIdentities {
-    return (this.#identities ??= this.#hash());
-  }
+test('a walk continues behind a page read ahead whose cursor the service refuses now', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'record', length: 300, limit: 20 }), 4);
+  await world.walk();
+  // The pages begin behind every eighteenth record.
+  for (const removed of [233, 143, 53])
+    world.service.apply({ do: 'remove', at: removed, count: 1 });
+  const { serials, error } = await world.walk();
+  expect(error).toBeUndefined();
+  expect(serials).toEqual(world.service.shown);
+});
+
+test('a refused cursor at which a walk begins is refused to its reader', async () => {
+  const world = new WalkWorld(new ModelService({ kind: 'record', length: 30, limit: 10 }), 1);
+  const { error } = await world.walk(undefined, { after: '99' });
+  expect(error).toBeInstanceOf(CursorRefusedError);
+});
+
+test('a walk finds its position after a thousand pages before it were removed at once', async () => {
+  const service = new ModelService({ kind: 'position', length: 17_600, limit: 10 });
+  const world = new WalkWorld(service, 5, { maxIds: 100_000 });
+  await world.walk();
+  const removal: Change = { do: 'remove', at: 0, count: 8_250 };
+  const { serials } = await world.walk(undefined, undefined, {
+    changes: [{ change: removal, after: 2_120 }],
+  });
+  const walked = new Set(serials);
+  expect(service.shown.filter((serial) => !walked.has(serial))).toEqual([]);
+});
+
+test.each([0, 9])(
+  'a service that goes down after %i pages gets few more requests than from a walk page by page',
+  async (after) => {
+    const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 10 }), 4);
+    await world.walk();
+    const before = world.held.requests;
+    const failure = { after, answers: Infinity };
+    const { serials, error } = await world.walk(undefined, undefined, { failure });
+    expect(error).toBeInstanceOf(PageFailedError);
+    expect(serials).toEqual(world.service.shown.slice(0, serials.length));
+    // Those in flight, those sent before three had failed, and one for which the reader waits.
+    expect(world.held.requests - before).toBeLessThanOrEqual(after + 2 * 4);
+  },
+);
+
+test.each<[string, Partial<Traits>]>([
+  ['cuts pages without saying so', { reports: false }],
+  ['rounds sizes up', { sizing: 'rounded' }],
+])('a list of which the service %s is read at little more cost', async (_, traits) => {
+  const service = new ModelService({ kind: 'key', length: 2_000, limit: 20, ...traits });
+  const world = new WalkWorld(service, 4, { usual: 50 });
+  await world.walk();
+  const first = world.held.requests;
+  expect((await world.walk()).serials).toEqual(world.service.shown);
+  expect(world.held.requests - first).toBeLessThanOrEqual(1.5 * first);
+});
+
+function page(ids: (string | null)[], endCursor: string | null): Page {
+  return { records: ids, ids, hasNextPage: true, endCursor, size: 50 };
 }
 
-test('records of a page are the same as columns and one by one', () => {
-  const columns = fc.record({
-    size: fc.nat(20),
-    from: fc.nat(20),
-    to: fc.nat(20),
-    without: fc.uniqueArray(fc.nat(20)),
-    first: fc.nat(25),
-  });
-  fc.assert(
-    fc.property(columns, ({ size, from, to, without, first }) => {
-      const items = Array.from({ length: size }, (_, index) => ({ identity: `${index}`, index }));
-      const [start, end] = [Math.min(from, size), Math.min(Math.max(from, to), size)];
-      const left = new Set(without.filter((index) => index >= start && index < end));
-      const page = { items, hasNextPage: false, endCursor: null };
-      const records = new PageRecords(page, start, end, left.size > 0 ? left : undefined);
-      const expected = items.slice(start, end).filter(({ index }) => !left.has(index));
-      expect(records.list).toEqual(expected);
-      expect(records.length).toBe(expected.length);
-      expect([...records.first(first)]).toEqual(expected.slice(0, first));
-      expect(records.first(first).length).toBe(Math.min(first, expected.length));
-    }),
-  );
-});
+function listOf(fetchPage: PagedList['fetchPage']): PagedList {
+  return {
+    ...new WalkWorld(new ModelService({ kind: 'key', length: 0, limit: 50 }), 1).list,
+    fetchPage,
+  };
+}
 
-test('a consumer who leaves ends the request in flight, and no further one is sent', async () => {
-  const { fetchPage, requests, signals } = list(50, 5);
-  const signal = new AbortController().signal;
-  let pages = 0;
-  for await (const _ of walk(fetchPage, { after: null, signal })) {
-    pages += 1;
-    if (pages === 2) break;
+async function collect(list: PagedList): Promise<unknown[]> {
+  const records: unknown[] = [];
+  for await (const { page: read, offsets } of walkList(list, { after: null })) {
+    records.push(...offsets.map((offset) => read.records[offset]));
   }
-  await new Promise(setImmediate);
-  expect(requests).toHaveLength(3);
-  expect(signals.at(-1)?.aborted).toBe(true);
-});
+  return records;
+}
 
-test('a page that fails while the consumer is busy fails the walk later, and does not crash the process', async () => {
-  const { fetchPage } = list(50, 5);
-  const failing: FetchPage<Letter> = (request, signal) =>
-    request.after === null ? fetchPage(request, signal) : Promise.reject(new Error('gone'));
-  const pages: number[] = [];
-  const reading = async () => {
-    const signal = new AbortController().signal;
-    for await (const { size } of walk(failing, { after: null, signal })) {
-      pages.push(size);
-      await new Promise(setImmediate);
-    }
+/** A walk whose requests are answered in the next turn. */
+async function* readAtOnce({ list, held }: WalkWorld) {
+  const fetchPage: PagedList<number>['fetchPage'] = (...request) => {
+    const answer = held.fetchPage(...request);
+    held.answerOne(0);
+    return answer;
   };
-  await expect(reading()).rejects.toThrow('gone');
-  expect(pages).toEqual([5]);
-});
-
-test('a walk of a list that repeats itself under ever new cursors ends too', async () => {
-  let cursor = 0;
-  const same: FetchPage<Letter> = async () => ({
-    items: [{ identity: 'a', index: 0 }],
-    hasNextPage: true,
-    endCursor: String((cursor += 1)),
-  });
-  const reading = async () => {
-    const signal = new AbortController().signal;
-    const pages = walk(same, { after: null, signal });
-    while (!(await pages.next()).done);
-  };
-  await expect(reading()).rejects.toMatchObject({ extensions: { code: 'DRAIN_STALLED' } });
-  expect(cursor).toBeLessThan(2000);
-});
-
-test('a set of identities distinguishes many similar ones', () => {
-  const set = new IdentitySet();
-  const identities = Array.from({ length: 200_000 }, (_, index) => `Person:${index}`);
-  expect(identities.every((identity) => set.add(identityHash(identity)))).toBe(true);
-  expect(identities.some((identity) => set.add(identityHash(identity)))).toBe(false);
-  expect(set.size).toBe(identities.length);
-  fc.assert(
-    fc.property(fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 50 }), (texts) => {
-      const fresh = new IdentitySet();
-      expect(texts.filter((text) => fresh.add(identityHash(text)))).toEqual(texts);
-      expect(texts.filter((text) => fresh.add(identityHash(text)))).toEqual([]);
-    }),
-  );
-});
-
-test('an id in bytes has the same hash as the id in text', () => {
-  const asIs = /^[^\\\u007f-\uffff]*$/;
-  fc.assert(
-    fc.property(fc.string(), fc.string({ unit: 'binary' }), fc.nat(20), (type, id, start) => {
-      const bytes = Buffer.from(`${' '.repeat(start)}${id}`);
-      const hashed = identityHasher(type)(bytes, start, bytes.length);
-      expect(hashed).toBe(asIs.test(id) ? identityHash(`${type}:${id}`) : undefined);
-    }),
-  );
-});
-
-/** A list of this many letters, in pages of at most `pageLimit`, whose cursors are the offset of the next one. */
-function list(length: number, pageLimit: number) {
-  const letters = Array.from({ length }, (_, index) => ({ identity: `L${index}` }));
-  const requests: PageRequest[] = [];
-  const signals: AbortSignal[] = [];
-  const fetchPage: FetchPage<Letter> = async (request, signal): Promise<Page<Letter>> => {
-    requests.push(request);
-    signals.push(signal);
-    const start = Number(request.after ?? 0);
-    const items = letters
-      .slice(start, start + Math.min(request.first ?? pageLimit, pageLimit))
-      .map((letter, index) => ({ ...letter, index }));
-    const end = start + items.length;
-    return { items, hasNextPage: end < length, endCursor: items.length > 0 ? String(end) : null };
-  };
-  return { fetchPage, requests, signals, letters };
+  yield* walkList({ ...list, fetchPage }, { after: null });
 }

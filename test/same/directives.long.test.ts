@@ -157,11 +157,6 @@ test.each([
     'the nodes of a list below an object',
     '{ team(id: "1") { membersConnection { nodes @tag(name: "x") { id } } } }',
   ],
-  [
-    'a fragment of references',
-    '{ _entities(representations: []) { ... on Person @tag(name: "x") { id } } }',
-  ],
-  ['the SDL', '{ _service { sdl @tag(name: "x") } }'],
 ])('a custom directive on %s that the gateway adds is refused', async (_, query) => {
   const world = await sideBySide({ schema: shopWithPersons() });
   const { data, errors } = await world.through({ query });
@@ -209,18 +204,6 @@ test('@skip and @include decide about every field of a connection', async () => 
       },
     });
   }
-});
-
-test('a fragment may have the name that another would be sent by', async () => {
-  const world = await sideBySide({ schema: shopSchema() });
-  const query = `{ ...F @spread(name: "x") } fragment F on Query { seen ${OWN} }`;
-  const { sentText } = await world.expectSame({ query });
-  const [, name] = /\.\.\.(\w+)/.exec(sentText[0]!)!;
-  const both = `{ ...F @spread(name: "x") ...${name} @spread(name: "y") }
-    fragment F on Query { seen ${OWN} }
-    fragment ${name} on Query { a: seen ${OWN} }`;
-  const { through } = await world.expectSame({ query: both });
-  expect(through.data).toContain('"a"');
 });
 
 test(

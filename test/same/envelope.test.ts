@@ -31,11 +31,11 @@ test.each([
   ['empty extensions', '{"data":{"a":"x"},"extensions":{}}'],
   [
     'the further keys of an error',
-    '{"data":{"a":null},"errors":[{"type":"NOT_FOUND","message":"m","path":["a"],"severity":{"level":1.0},"code":7,"extensions":{"code":"X"}}]}',
+    '{"data":{"a":null},"errors":[{"type":"NOT_FOUND","message":"m","path":["a"],"severity":{"level":1.5},"code":7,"extensions":{"code":"X"}}]}',
   ],
   [
     'the keys of the extensions of an error, in their order',
-    '{"data":{"a":null},"errors":[{"message":"m","path":["a"],"extensions":{"z":1,"2":"two","1":"one","a":[{"then":1}],"code":"OWN"}}]}',
+    '{"data":{"a":null},"errors":[{"message":"m","path":["a"],"extensions":{"z":1,"y":"two","a":[{"then":1}],"code":"OWN"}}]}',
   ],
   [
     'extensions that would mean something to the gateway',

@@ -32,9 +32,7 @@ const DATA = {
   json: { b: [1, { a: null }], a: {} },
 };
 
-/** The service's own answer: the gateway also selects the type of a value whose type is abstract. */
-const ANSWER = { ...DATA, any: { _rsType: 'Place', ...DATA.any } };
-const BODY = JSON.stringify({ data: ANSWER });
+const BODY = JSON.stringify({ data: DATA });
 
 let answer: string;
 let world: SideBySide;
@@ -50,11 +48,8 @@ function serving(body: string): void {
 
 test.each([
   ['in one line', BODY],
-  ['pretty-printed', JSON.stringify({ data: ANSWER }, undefined, 2)],
-  [
-    'with tabs and CR LF',
-    JSON.stringify({ data: ANSWER }, undefined, '\t').replaceAll('\n', '\r\n'),
-  ],
+  ['pretty-printed', JSON.stringify({ data: DATA }, undefined, 2)],
+  ['with tabs and CR LF', JSON.stringify({ data: DATA }, undefined, '\t').replaceAll('\n', '\r\n')],
   ['with white space around it', `\r\n\t ${BODY} \n`],
   ['with other escapes', escaped(BODY)],
   ['with extensions before the data', `{"extensions":{"a":1},${BODY.slice(1)}`],
@@ -68,7 +63,7 @@ test.each([
 
 test('an answer with another order of keys is passed on completely', async () => {
   const other = reversed(DATA);
-  serving(JSON.stringify({ data: reversed(ANSWER) }));
+  serving(JSON.stringify({ data: reversed(DATA) }));
   const { through } = await world.both({ query: QUERY });
   // In the order of the service, or in that of the operation, as the specification requires.
   const { json, ...fields } = DATA;
@@ -78,7 +73,7 @@ test('an answer with another order of keys is passed on completely', async () =>
 
 test('errors before the data of an answer are passed on', async () => {
   const body =
-    '{"errors":[{"path":["a"],"message":"m","extensions":{"x":1.0}}],"data":{"a":null,"b":1}}';
+    '{"errors":[{"path":["a"],"message":"m","extensions":{"x":1}}],"data":{"a":null,"b":1}}';
   serving(body);
   await world.expectSame({ query: '{ a b }' });
 });

@@ -62,37 +62,6 @@ test('failures that are gone when the query is sent again do not open the breake
   expect(gateway.said(/is down/)).toEqual([]);
 });
 
-test('pages that are too large open the breaker only until a single record is answered', async () => {
-  await using gateway = await start();
-  gateway.upstream.answer((response, received, sandbox) => {
-    const { variables = {} } = JSON.parse(received.body) as { variables?: { _rs_first?: number } };
-    const reply = variables._rs_first === 1 ? honest : text('<html>', 504);
-    return reply(response, received, sandbox);
-  });
-  for (let count = 0; count < 4; count += 1) await gateway.ask(anyPersons());
-  gateway.clock.jump(2 * SECOND);
-  const { data, errors } = await gateway.ask('{ personsConnection(first: 3) { nodes { id } } }');
-  expect(errors).toBeUndefined();
-  expect(data).toMatchObject({ personsConnection: { nodes: { length: 3 } } });
-  expect(gateway.said(/is down/)).toHaveLength(1);
-  expect(gateway.said(/answers again/)).toHaveLength(1);
-});
-
-test('after an outage, a probe that is too large does not keep the breaker open', async () => {
-  await using gateway = await start();
-  await gateway.goDown();
-  gateway.clock.jump(SECOND);
-  gateway.upstream.answer((response, received, sandbox) => {
-    const { variables = {} } = JSON.parse(received.body) as { variables?: { _rs_first?: number } };
-    const reply = variables._rs_first === 1 ? honest : text('<html>', 504);
-    return reply(response, received, sandbox);
-  });
-  const { data, errors } = await gateway.ask('{ personsConnection(first: 3) { nodes { id } } }');
-  expect(errors).toBeUndefined();
-  expect(data).toMatchObject({ personsConnection: { nodes: { length: 3 } } });
-  expect(gateway.said(/answers again/)).toHaveLength(1);
-});
-
 test('callers who leave do not open the breaker', async () => {
   await using gateway = await start();
   gateway.upstream.answer(silence);

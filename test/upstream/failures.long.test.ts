@@ -245,8 +245,6 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
     json({ message: 'of-the-service' }, 429, { 'retry-after': 'of-the-service' }),
     refusal('of-the-service'),
     refusal('of-the-service', 403),
-    json({ data: { persons: { items: 'of-the-service', pageInfo: null } } }),
-    json({ data: { persons: { items: [{ id: { a: 'of-the-service' } }] } } }),
   ];
   const answers: string[] = [];
   for (const reply of replies) {

@@ -35,36 +35,6 @@ test('when one id fails the whole request, the other ids are requested singly an
   expect(received.length - before).toBe(4);
 });
 
-test('among 50 ids, one that fails all of them costs a dozen requests', async () => {
-  const schema = makeExecutableSchema(SDL, {
-    Query: {
-      job: (_: unknown, { id }: { id: string }) => {
-        if (id === '33') throw new Error('There is no such job.');
-        return { id, title: `Job ${id}` };
-      },
-    },
-  });
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
-  const { received } = gateway.upstream;
-  const before = received.length;
-  const { data, errors } = await gateway.ask<{ _entities: ({ title: string } | null)[] }>(
-    `query ($representations: [_Any!]!) {
-      _entities(representations: $representations) { ... on Job { title } }
-    }`,
-    {
-      representations: Array.from({ length: 50 }, (_, at) => ({
-        __typename: 'Job',
-        id: String(at),
-      })),
-    },
-  );
-  expect(data._entities.map((job, at) => job?.title ?? at)).toEqual(
-    Array.from({ length: 50 }, (_, at) => (at === 33 ? 33 : `Job ${at}`)),
-  );
-  expect(errors).toMatchObject([{ message: 'There is no such job.', path: ['_entities', 33] }]);
-  expect(received.length - before).toBeLessThanOrEqual(14);
-});
-
 test('an error without a path may belong to any null record, so none of them is reported as not existing', async () => {
   await using gateway = await startGatewayOverFake(
     {},

@@ -40,48 +40,6 @@ test('records removed after a walk passed them cost one more walk, not one each'
   expect(gateway.requests() - before).toBeLessThan(250);
 });
 
-test('a walk that fails deep in the list is not repeated for each unknown id', async () => {
-  const list = { all: people(2_000) };
-  const clock = new ManualClock();
-  await using gateway = await startWorld(
-    list,
-    (all, args) => {
-      // The time that the walk takes to get there.
-      if (Number(args.after ?? 0) > 1_500) {
-        clock.jump(3_000);
-        throw new Error('Deep.');
-      }
-      return pageOf(all, args);
-    },
-    clock,
-  );
-  await gateway.entities(['u0']);
-  const before = gateway.requests();
-  for (let at = 1; at <= 5; at += 1) {
-    const { errors } = await gateway.entities([`u${at}`, 'p7']);
-    expect(errors).toMatchObject([{ message: 'Deep.', path: ['_entities', 0] }]);
-  }
-  expect(gateway.requests() - before).toBeLessThan(30);
-  clock.jump(3_000);
-  await gateway.entities(['u6']);
-  expect(gateway.requests() - before).toBeGreaterThan(30);
-});
-
-test('a bad record in each of many pages does not affect the others', async () => {
-  const list = { all: people(1_000) };
-  await using gateway = await startWorld(list, pageOf, undefined, (rank) => rank % 50 === 5);
-  await gateway.ask('{ allPersons { id } }');
-  const ranks = Array.from({ length: 20 }, (_, at) => [5, 7, 8, 9].map((place) => at * 50 + place));
-  const requested = ranks.flat();
-  const { data } = await gateway.entities(
-    requested.map((rank) => `p${rank}`),
-    'id rank',
-  );
-  expect(data._entities).toEqual(
-    requested.map((rank) => (rank % 50 === 5 ? null : { id: `p${rank}`, rank })),
-  );
-});
-
 function people(count: number, name = 'p'): Person[] {
   return Array.from({ length: count }, (_, rank) => ({ id: `${name}${rank}`, rank }));
 }

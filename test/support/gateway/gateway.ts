@@ -6,7 +6,7 @@ import { createGateway } from '../../../src/gateway.ts';
 import { startService, type Service, type ServiceOptions } from '../../service/service.ts';
 import type { Emergency } from '../../../src/tokens/emergency.ts';
 import type { TokenStore } from '../../../src/tokens/store.ts';
-import type { Additions } from '../../../src/stitching/additions.ts';
+import type { Additions } from '../../../src/additions/additions.ts';
 import { documentedSdl } from '../documented-sdl.ts';
 import { recordingLog } from './recording-log.ts';
 import { servedOnce } from './served-once.ts';

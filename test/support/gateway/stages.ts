@@ -9,7 +9,8 @@ import {
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { plugin, createHandler, type Handler } from '../../../src/http/handler.ts';
-import { accepted } from '../../../src/http/delivery.ts';
+import { accepted } from '../../../src/http/accept.ts';
+import { codedError } from '../../../src/errors.ts';
 import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
 import type {
   Exchange,
@@ -86,7 +87,10 @@ export function handlerFor(
   const answer = async (exchange: Exchange): Promise<Reply | undefined> => {
     const { document, name } = exchange.operation!;
     const { json: type } = accepted(exchange.header('accept'));
-    if (!type) return undefined;
+    if (!type)
+      throw codedError('BAD_USER_INPUT', 'Not acceptable.', {
+        extensions: { http: { status: 406 } },
+      });
     const contextValue = contextOf(exchange);
     const operationName = name ?? null;
     const result = await execute({
@@ -108,7 +112,6 @@ export function handlerFor(
     operation.refuseInvalid,
     operation.coerceVariables,
     answer,
-    errors.notAcceptable,
   ];
   return handlerOf(stages, { errors });
 }

@@ -1,0 +1,296 @@
+import {
+  buildSchema,
+  getIntrospectionQuery,
+  buildClientSchema,
+  printSchema,
+  type IntrospectionQuery,
+} from 'graphql';
+import { expect, test } from 'vitest';
+import type { Additions } from '../../src/additions/additions.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
+import { reviews } from '../support/additions/reviews.ts';
+
+const SDL = `
+  scalar Long
+  enum Stage { NEW HIRED }
+  interface Named { name: String! }
+  type Person implements Named { id: ID! name: String! salary: Long score: Float stage: Stage! boss: Person extra: Long
+    noted(note: Long): String pages: [Found!]! }
+  type Robot implements Named { id: ID! name: String! maker: String }
+  union Found = Person | Robot
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query { persons(first: Int, after: String): PersonPage! found: [Found!]! named: [Named!]! echo(value: Long): Long }
+  type Mutation { promote(id: ID!, stage: Stage!): Person }
+`;
+
+const { rawJSON: rawJson } = JSON as JSON & { rawJSON: (text: string) => unknown };
+const LONG = '12345678901234567890';
+
+function person(id: string): object {
+  return {
+    __typename: 'Person',
+    id,
+    name: `Name ${id}`,
+    stage: 'HIRED',
+    salary: rawJson(LONG),
+    score: 0.5,
+    extra: { deep: [rawJson('9007199254740993')], name: 'x' },
+    boss: () => person(`${id}b`),
+    noted: ({ note }: { note: unknown }) => JSON.stringify(note),
+    pages: () => [person(`${id}p`), robot],
+  };
+}
+
+const robot = { __typename: 'Robot', id: 'r', name: 'Robot', maker: 'Ours' };
+
+const service = makeExecutableSchema(SDL, {
+  Query: {
+    persons: personPages(['1', '2', '3']),
+    found: () => [person('1'), robot],
+    named: () => [robot, person('2')],
+    echo: (_: unknown, { value }: { value: unknown }) => value,
+  },
+  Person: Object.fromEntries(
+    ['name', 'stage', 'salary', 'score', 'extra', 'boss', 'pages'].map((field) => [
+      field,
+      ({ id }: { id: string }) => {
+        const value = (person(id) as Record<string, unknown>)[field];
+        return typeof value === 'function' ? (value as () => unknown)() : value;
+      },
+    ]),
+  ),
+  Mutation: { promote: (_: unknown, { id }: { id: string }) => person(id) },
+});
+
+const additions = (prefix = ''): Additions => ({
+  typeDefs: `
+    extend type ${prefix}Person { shout: String! hired: Boolean! }
+    extend type ${prefix}Robot { shout: String! }
+    extend type Query { topPerson: ${prefix}Person own(big: ${prefix}Long): String! }
+    extend type Mutation { praise(id: ID!): ${prefix}Person }
+    type Badge { label: String! of: ${prefix}Person }
+    extend type Query { badges: [Badge!]! }
+  `,
+  resolvers: {
+    [`${prefix}Person`]: {
+      shout: { selectionSet: '{ name }', resolve: ({ name }: Fields) => `${String(name)}!` },
+      hired: { selectionSet: '{ stage }', resolve: ({ stage }: Fields) => stage === 'HIRED' },
+    },
+    [`${prefix}Robot`]: {
+      shout: { selectionSet: '{ maker }', resolve: ({ maker }: Fields) => `${String(maker)}!` },
+    },
+    Query: {
+      topPerson: () => ({ id: '2' }),
+      own: (_: unknown, { big }: Fields) => String(big),
+      badges: () => [
+        { label: 'First', of: { id: '1' } },
+        { label: 'None', of: null },
+      ],
+    },
+    Mutation: { praise: (_: unknown, { id }: Fields) => ({ id }) },
+  },
+});
+
+type Fields = Record<string, unknown>;
+
+function start(config: object = {}, prefix = '') {
+  return startGatewayOverSandbox(
+    { schema: service },
+    { snapshot: SDL, additions: additions(prefix), config },
+  );
+}
+
+test.each([
+  [
+    'a union',
+    '{ found { ... on Person { shout } ... on Robot { shout } } }',
+    { found: [{ shout: 'Name 1!' }, { shout: 'Ours!' }] },
+  ],
+  [
+    'an interface',
+    '{ named { name ... on Person { shout } } }',
+    { named: [{ name: 'Robot' }, { name: 'Name 2', shout: 'Name 2!' }] },
+  ],
+  [
+    'a fragment in a fragment',
+    '{ named { ...N } } fragment N on Named { ... on Robot { ...R } } fragment R on Robot { shout }',
+    { named: [{ shout: 'Ours!' }, {}] },
+  ],
+  [
+    'a nested object',
+    '{ persons(first: 1) { items { boss { boss { name: shout } } } } }',
+    { persons: { items: [{ boss: { boss: { name: 'Name 1bb!' } } }] } },
+  ],
+  [
+    'a nested list',
+    '{ allPersons(limit: 1) { pages { ... on Person { t: __typename shout } ... on Robot { shout } } } }',
+    { allPersons: [{ pages: [{ t: 'Person', shout: 'Name 1p!' }, { shout: 'Ours!' }] }] },
+  ],
+  [
+    'a record by its id',
+    '{ person(id: "3") { hired shout } }',
+    { person: { hired: true, shout: 'Name 3!' } },
+  ],
+  [
+    'an entity',
+    '{ _entities(representations: [{ __typename: "Person", id: "2" }]) { ... on Person { shout } } }',
+    { _entities: [{ shout: 'Name 2!' }] },
+  ],
+  [
+    'a root field of a company',
+    '{ topPerson { id name shout hired } }',
+    { topPerson: { id: '2', name: 'Name 2', shout: 'Name 2!', hired: true } },
+  ],
+  [
+    'a type of a company',
+    '{ badges { label of { name shout } } }',
+    {
+      badges: [
+        { label: 'First', of: { name: 'Name 1', shout: 'Name 1!' } },
+        { label: 'None', of: null },
+      ],
+    },
+  ],
+  [
+    'a type name with an alias',
+    '{ topPerson { __typename name: __typename shout } }',
+    { topPerson: { __typename: 'Person', name: 'Person', shout: 'Name 2!' } },
+  ],
+  [
+    'a mutation of the service',
+    'mutation { promote(id: "1", stage: HIRED) { id shout } }',
+    { promote: { id: '1', shout: 'Name 1!' } },
+  ],
+  [
+    'a mutation of a company',
+    'mutation { praise(id: "1") { name shout } }',
+    { praise: { name: 'Name 1', shout: 'Name 1!' } },
+  ],
+  [
+    'an operation with a fragment of nothing but the type name',
+    '{ own persons { ... on PersonPage { __typename } } }',
+    { own: 'undefined', persons: { __typename: 'PersonPage' } },
+  ],
+  ['the root name', '{ __typename own }', { __typename: 'Query', own: 'undefined' }],
+])('own fields are answered in %s', async (_, query, expected) => {
+  await using gateway = await start({ mutations: 'all' });
+  const { data, errors } = await gateway.ask(query);
+  expect(errors).toBeUndefined();
+  expect(data).toEqual(expected);
+});
+
+test('mutations of one operation run one after the other', async () => {
+  await using gateway = await start({ mutations: 'all' });
+  const { data, errors } = await gateway.ask(
+    'mutation { a: promote(id: "1", stage: NEW) { shout } b: praise(id: "2") { shout } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(JSON.stringify(data)).toBe('{"a":{"shout":"Name 1!"},"b":{"shout":"Name 2!"}}');
+});
+
+test('integers that JavaScript cannot hold stay as they are', async () => {
+  await using gateway = await start();
+  const body = JSON.stringify({
+    query: '{ topPerson { hired } persons(first: 1) { items { salary score extra shout } } }',
+  });
+  const response = await gateway.fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  const text = await response.text();
+  expect(text).toContain(`"salary":${LONG}`);
+  expect(text).toContain('"extra":{"deep":[9007199254740993],"name":"x"}');
+  expect(text).toContain('"score":0.5');
+});
+
+test('with SCHEMA_PREFIX additions use the names that callers see', async () => {
+  await using gateway = await start({ schemaPrefix: 'Rec' }, 'Rec');
+  const { data, errors } = await gateway.ask(
+    '{ recAllPersons(limit: 1) { __typename shout hired } recFound { __typename ... on RecRobot { shout } } topPerson { shout } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    recAllPersons: [{ __typename: 'RecPerson', shout: 'Name 1!', hired: true }],
+    recFound: [{ __typename: 'RecPerson' }, { __typename: 'RecRobot', shout: 'Ours!' }],
+    topPerson: { shout: 'Name 2!' },
+  });
+});
+
+test('introspection, the subgraph SDL and its entities show what was added', async () => {
+  await using gateway = await startGatewayOverSandbox(
+    { schema: service },
+    { snapshot: SDL, additions: { ...additions(), subschemas: [reviews()] } },
+  );
+  const { data } = await gateway.ask<IntrospectionQuery>(getIntrospectionQuery());
+  const sdl = printSchema(buildClientSchema(data));
+  expect(sdl).toContain('shout: String!');
+  expect(sdl).toContain('type Review');
+  const { data: named } = await gateway.ask('{ __type(name: "Badge") { fields { name } } }');
+  expect(named).toEqual({ __type: { fields: [{ name: 'label' }, { name: 'of' }] } });
+  const { data: subgraph } = await gateway.ask<{ _service: { sdl: string } }>(
+    '{ _service { sdl } }',
+  );
+  expect(subgraph._service.sdl).toMatch(
+    /type Person implements Named @key\(fields: "id"\) \{[^}]*shout: String!/,
+  );
+  expect(subgraph._service.sdl).toContain('type Review');
+  expect(subgraph._service.sdl).not.toContain('_entities');
+  expect(() => buildSchema(sdl)).not.toThrow();
+});
+
+test('@stream on an operation with own fields is answered whole', async () => {
+  await using gateway = await start();
+  const query = '{ allPersons(limit: 2) @stream(initialCount: 1) { id shout } }';
+  const ask = async (accept: string) => {
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify({ query }),
+    });
+    return { type: response.headers.get('content-type'), text: await response.text() };
+  };
+  const expected =
+    '{"data":{"allPersons":[{"id":"1","shout":"Name 1!"},{"id":"2","shout":"Name 2!"}]}}';
+  expect((await ask('application/json')).text).toBe(expected);
+  const parts = await ask('multipart/mixed;deferSpec=20220824');
+  expect(parts.type).toContain('multipart/mixed');
+  expect(parts.text).toContain(expected);
+  const both = await ask('multipart/mixed;deferSpec=20220824, application/json;q=0.5');
+  expect(both.text).toContain(expected);
+  const { errors } = await gateway.ask('{ allPersons @stream(initialCount: -1) { shout } }');
+  expect(errors).toEqual([expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT' } })]);
+});
+
+test('a resolver of an interface answers the field of each type that implements it', async () => {
+  const lengths: Additions = {
+    typeDefs: `
+      extend interface Named { length: Int! }
+      extend type Person { length: Int! }
+      extend type Robot { length: Int! }
+    `,
+    resolvers: {
+      Named: {
+        length: { selectionSet: '{ name }', resolve: ({ name }: Fields) => String(name).length },
+      },
+    },
+  };
+  await using gateway = await startGatewayOverSandbox(
+    { schema: service },
+    { snapshot: SDL, additions: lengths },
+  );
+  const { data, errors } = await gateway.ask(
+    '{ named { name: __typename length } allPersons(limit: 1) { length } found { ... on Named { length } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    named: [
+      { name: 'Robot', length: 5 },
+      { name: 'Person', length: 6 },
+    ],
+    allPersons: [{ length: 6 }],
+    found: [{ length: 6 }, { length: 5 }],
+  });
+});

@@ -1,0 +1,271 @@
+import { buildHTTPExecutor } from '@graphql-tools/executor-http';
+import { buildSchema } from 'graphql';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Additions } from '../../src/additions/additions.ts';
+import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
+import { serveRecorded } from '../support/supergraph/recorded-server.ts';
+
+const hostile: Additions = {
+  typeDefs: `
+    type Chain { name: String! next: Chain! many(n: Int!): [Chain!]! numbers(n: Int!): [Int!]! drawn(n: Int!): [Int!]! }
+    extend type Person { chain: Chain! thrown: String never: String fixed: String! }
+    extend type Query { chain: Chain! }
+  `,
+  resolvers: {
+    Query: { chain: () => link('root') },
+    Person: {
+      chain: { selectionSet: '{ id }', resolve: ({ id }: { id: string }) => link(id) },
+      // oxlint-disable-next-line no-throw-literal -- what a company may do
+      thrown: () => {
+        throw 'secret';
+      },
+      never: () => new Promise(() => {}),
+      fixed: () => 'fixed',
+    },
+  },
+};
+
+function later(): Promise<never> {
+  return pause(5).then(() => Promise.reject(new Error('later')));
+}
+
+function codesOf(errors: Answer<unknown>['errors']): unknown[] {
+  return (errors ?? []).map(({ extensions }) => extensions?.['code']);
+}
+
+function link(name: string): object {
+  return {
+    name,
+    next: () => link(`${name}.`),
+    many: ({ n }: { n: number }) => Array.from({ length: n }, (_, i) => link(`${name}${i}`)),
+    *drawn({ n }: { n: number }) {
+      for (let i = 0; i < n; i += 1) yield i;
+    },
+    numbers: ({ n }: { n: number }) => Array.from({ length: n }, (_, i) => i),
+  };
+}
+
+test('types of a company that refer to themselves are limited like others', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  const deep = `${'{ next '.repeat(20)}{ name }${' }'.repeat(20)}`;
+  const { errors } = await gateway.ask(`{ chain ${deep} }`);
+  expect(codesOf(errors)[0]).toBe('OPERATION_TOO_COMPLEX');
+  const aliases = Array.from({ length: 40 }, (_, i) => `a${i}: name`).join(' ');
+  const wide = await gateway.ask(`{ chain { ${aliases} } }`);
+  expect(codesOf(wide.errors)[0]).toBe('OPERATION_TOO_COMPLEX');
+  const shallow = await gateway.ask('{ chain { next { next { name } } } }');
+  expect(shallow).toEqual({ data: { chain: { next: { next: { name: 'root..' } } } } });
+});
+
+test('values that are drawn one by one are a list', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  const answer = await gateway.ask('{ chain { drawn(n: 3) } }');
+  expect(answer).toEqual({ data: { chain: { drawn: [0, 1, 2] } } });
+});
+
+test('a text that a resolver throws is masked', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  const { data, errors } = await gateway.ask('{ persons(first: 1) { items { thrown } } }');
+  expect(data).toEqual({ persons: { items: [{ thrown: null }] } });
+  expect(codesOf(errors)).toEqual(['INTERNAL_SERVER_ERROR']);
+  expect(JSON.stringify(errors)).not.toContain('secret');
+});
+
+describe('a list whose promises are rejected after it has failed does not end the process', () => {
+  const many = Array.from({ length: 10_001 }, () => 1);
+
+  test.each<[string, string, () => unknown]>([
+    ['because it is too long', '[Int]', () => [later(), ...many]],
+    ['because a list in it is too long', '[[Int]]', () => [[later()], many]],
+    [
+      'because it is too long, and was drawn',
+      '[Int]',
+      function* () {
+        yield later();
+        yield* many;
+      },
+    ],
+    [
+      'while it was drawn',
+      '[Int]',
+      function* () {
+        yield later();
+        throw new Error('at once');
+      },
+    ],
+    ['because of a null', '[Int!]!', () => [later(), null]],
+    ['because of a null in a list of it', '[[Int!]!]!', () => [[later(), null]]],
+    ['because of a field', '[Item!]!', () => [{ value: later }, { value: () => null }]],
+  ])('%s', async (_, type, list) => {
+    const rejected: unknown[] = [];
+    const onRejected = (reason: unknown) => void rejected.push(reason);
+    process.on('unhandledRejection', onRejected);
+    onTestFinished(() => void process.off('unhandledRejection', onRejected));
+    const additions: Additions = {
+      typeDefs: `type Item { value: Int! } extend type Query { list: ${type} }`,
+      resolvers: { Query: { list } },
+    };
+    await using gateway = await startGatewayOverSandbox({}, { additions });
+    const { errors } = await gateway.ask(`{ list ${type.includes('Item') ? '{ value }' : ''} }`);
+    expect(errors).toHaveLength(1);
+    await pause(20);
+    expect(rejected).toEqual([]);
+  });
+});
+
+test('a scalar that JSON does not have is null', async () => {
+  const additions: Additions = {
+    typeDefs: 'scalar Any extend type Query { any: Any }',
+    resolvers: { Query: { any: () => Symbol('any') } },
+  };
+  await using gateway = await startGatewayOverSandbox({}, { additions });
+  expect(await gateway.ask('{ any }')).toEqual({ data: { any: null } });
+});
+
+test('a field that requires nothing is answered where nothing else is selected', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  const { data, errors } = await gateway.ask(
+    '{ allPersons(limit: 2) { fixed } personsConnection(first: 1) { edges { node { fixed } } } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    allPersons: [{ fixed: 'fixed' }, { fixed: 'fixed' }],
+    personsConnection: { edges: [{ node: { fixed: 'fixed' } }] },
+  });
+});
+
+test.each([
+  ['of objects', '{ chain { many(n: 50000) { name } } }'],
+  ['of numbers', '{ chain { numbers(n: 1000000) } }'],
+  ['that are drawn one by one', '{ chain { drawn(n: 1000000) } }'],
+  ['within lists', '{ chain { many(n: 100) { many(n: 100) { many(n: 100) { name } } } } }'],
+])('too many values %s that resolvers return do not block other requests', async (_, query) => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  await gateway.ask('{ chain { many(n: 10) { name } } }');
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  const { data, errors } = await gateway.ask(query);
+  delay.disable();
+  expect(errors).toEqual([
+    expect.objectContaining({
+      extensions: expect.objectContaining({ code: 'OPERATION_TOO_COMPLEX' }),
+    }),
+  ]);
+  expect(data).toBeNull();
+  expect(delay.max / 1e6).toBeLessThan(500);
+});
+
+test('a resolver that never answers costs only its own caller, who can leave', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
+  const leaving = new AbortController();
+  const waiting = gateway.ask(
+    '{ persons(first: 1) { items { never } } }',
+    {},
+    {
+      signal: leaving.signal,
+    },
+  );
+  const others = await gateway.ask('{ persons(first: 1) { items { id } } }');
+  expect(others.errors).toBeUndefined();
+  leaving.abort();
+  await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+});
+
+describe('a second service', () => {
+  const SDL = `
+    type Query { reviewed(ids: [ID!]!): [Person]! top: [Person!]! }
+    type Person { id: ID! rating: Int note: String }
+  `;
+
+  function over(url: string, timeout = 300): Additions {
+    return {
+      subschemas: [
+        {
+          schema: buildSchema(SDL),
+          executor: buildHTTPExecutor({ endpoint: url, timeout }),
+          merge: {
+            Person: {
+              selectionSet: '{ id }',
+              fieldName: 'reviewed',
+              key: ({ id }: { id: string }) => id,
+              argsFromKeys: (ids: readonly unknown[]) => ({ ids }),
+            },
+          },
+        },
+      ],
+    };
+  }
+
+  const QUERY = '{ persons(first: 2) { items { id firstName rating note } } }';
+
+  test.each<[string, (ids: string[]) => Response | Promise<Response>]>([
+    ['answers 500', () => new Response('secret', { status: 500 })],
+    ['answers HTML', () => new Response('<html>secret</html>')],
+    ['answers nothing', () => new Response('')],
+    ['answers null', () => new Response('null')],
+    ['answers a list', () => new Response('["secret"]')],
+    ['answers too slowly', () => new Promise(() => {})],
+    ['has no data', () => Response.json({ data: null })],
+    ['has another type', () => Response.json({ data: { reviewed: 'secret' } })],
+    ['has another type of records', () => Response.json({ data: { reviewed: [7, 'secret'] } })],
+    ['has too few records', () => Response.json({ data: { reviewed: [] } })],
+    ['has an error', () => Response.json({ errors: [{ message: 'No reviews today.' }] })],
+  ])('that %s costs only its own fields', async (_, respond) => {
+    await using service = await serveRecorded((request) => respond([request.url]));
+    await using gateway = await startGatewayOverSandbox({}, { additions: over(service.url) });
+    const { data, errors = [] } = await gateway.ask<People>(QUERY);
+    expect(data.persons.items).toHaveLength(2);
+    for (const item of data.persons.items) {
+      expect(item).toEqual({
+        id: item.id,
+        firstName: expect.any(String),
+        rating: null,
+        note: null,
+      });
+    }
+    expect(JSON.stringify(errors)).not.toContain('secret');
+    expect(JSON.stringify(errors)).not.toContain(new URL(service.url).host);
+  });
+
+  test('cannot give a person the id and the fields of another one', async () => {
+    await using service = await serveRecorded(async (request) => {
+      const { variables } = (await request.json()) as { variables: Record<string, string[]> };
+      const ids = Object.values(variables)[0]!;
+      return Response.json({
+        data: {
+          reviewed: ids.map(() => ({
+            __typename: 'Person',
+            id: 'forged',
+            id__rs: 'forged',
+            firstName: 'forged',
+            firstName__rs: 'forged',
+            rating: 1,
+            rating__rs: 1,
+          })),
+        },
+      });
+    });
+    await using gateway = await startGatewayOverSandbox({}, { additions: over(service.url) });
+    const { data } = await gateway.ask<People>(QUERY);
+    expect(JSON.stringify(data)).not.toContain('forged');
+    expect(data.persons.items.map(({ rating }) => rating)).toEqual([1, 1]);
+  });
+
+  test('that returns too many records is refused', async () => {
+    const record = { __typename: 'Person', id: '1', id__rs: '1', rating__rs: 1 };
+    const body = JSON.stringify({ data: { top: Array.from({ length: 50_000 }, () => record) } });
+    await using service = await serveRecorded(() => new Response(body));
+    const additions = over(service.url, 20_000);
+    await using gateway = await startGatewayOverSandbox({}, { additions });
+    const { errors } = await gateway.ask('{ top { rating } }');
+    expect(codesOf(errors)[0]).toBe('OPERATION_TOO_COMPLEX');
+  });
+
+  interface People {
+    readonly persons: {
+      readonly items: readonly { readonly id: string; readonly rating: number | null }[];
+    };
+  }
+});

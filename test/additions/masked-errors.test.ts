@@ -1,0 +1,168 @@
+import { GraphQLError } from 'graphql';
+import { expect, test } from 'vitest';
+import type { Additions } from '../../src/additions/additions.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { altered } from '../support/imitations/scripted.ts';
+import { reviews } from '../support/additions/reviews.ts';
+
+const failing: Additions = {
+  typeDefs: `extend type Person { broken: String strict: String! told: String late: String }
+    extend type Query { brokenRoot: String! }`,
+  resolvers: {
+    Query: {
+      brokenRoot: () => {
+        throw new Error('secret');
+      },
+    },
+    Person: {
+      broken: () => {
+        throw new Error('secret');
+      },
+      strict: () => null,
+      told: () => {
+        throw new GraphQLError('Ask the owner of this field.', { extensions: { code: 'OWN' } });
+      },
+      late: () => Promise.reject(new TypeError('secret')),
+    },
+  },
+};
+
+test('an error of a resolver is masked and logged, and has the path of the caller', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
+  const { data, errors } = await gateway.ask(
+    '{ a: persons(first: 1) { b: items { c: broken late told firstName } } }',
+  );
+  expect(data).toEqual({
+    a: { b: [{ c: null, late: null, told: null, firstName: expect.any(String) }] },
+  });
+  expect(errors).toHaveLength(3);
+  expect(errors).toEqual(
+    expect.arrayContaining([
+      masked('c'),
+      masked('late'),
+      expect.objectContaining({
+        message: 'Ask the owner of this field.',
+        path: ['a', 'b', 0, 'told'],
+        extensions: { code: 'OWN' },
+      }),
+    ]),
+  );
+  expect(JSON.stringify(errors)).not.toContain('secret');
+  const ids = errors!.flatMap(({ extensions }) => extensions?.['id'] ?? []);
+  const logged = gateway.logged.filter(({ errorId }) => ids.includes(errorId as object));
+  expect(logged).toHaveLength(2);
+  expect(JSON.stringify(logged)).toContain('secret');
+});
+
+test('a null where an own field allows none removes what is around it', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
+  const { data, errors } = await gateway.ask('{ allPersons(limit: 2) { id strict } }');
+  expect(data).toEqual({ allPersons: null });
+  expect(errors).toEqual([
+    expect.objectContaining({
+      path: ['allPersons', 0, 'strict'],
+      extensions: expect.objectContaining({ code: 'INTERNAL_SERVER_ERROR' }),
+    }),
+  ]);
+});
+
+test('the failure of a required root field leaves no data', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
+  const { data, errors } = await gateway.ask('{ brokenRoot persons(first: 1) { items { id } } }');
+  expect(data).toBeNull();
+  expect(errors).toHaveLength(1);
+});
+
+test('a second service that is down costs only its fields, and its address is not shown', async () => {
+  const service = reviews({ isDown: true });
+  await using gateway = await startGatewayOverSandbox(
+    {},
+    {
+      additions: {
+        subschemas: [service],
+        typeDefs: 'extend type Person { soft: Int }',
+        resolvers: {
+          Person: {
+            soft: {
+              selectionSet: '{ rating }',
+              resolve: (p: Record<string, unknown>) => p['rating'],
+            },
+          },
+        },
+      },
+    },
+  );
+  const { data, errors } = await gateway.ask('{ persons(first: 2) { items { id soft } } }');
+  expect(data).toEqual({
+    persons: {
+      items: [
+        { id: expect.any(String), soft: null },
+        { id: expect.any(String), soft: null },
+      ],
+    },
+  });
+  expect(JSON.stringify(errors)).not.toContain('10.0.0.1');
+  const root = await gateway.ask('{ topReviews { id } }');
+  expect(JSON.stringify(root.errors)).not.toContain('10.0.0.1');
+  expect(root.errors).toEqual([
+    expect.objectContaining({
+      path: ['topReviews'],
+      extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
+    }),
+  ]);
+});
+
+test('an exception inside of a second service is masked', async () => {
+  const service = reviews();
+  await using gateway = await startGatewayOverSandbox({}, { additions: { subschemas: [service] } });
+  const { data, errors } = await gateway.ask('{ x: failing { id } }');
+  expect(data).toEqual({ x: null });
+  expect(errors).toEqual([
+    expect.objectContaining({
+      path: ['x'],
+      extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
+    }),
+  ]);
+});
+
+test('an error of the service keeps its words, its code and its path', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
+  const plain = await gateway.ask('{ x: persons(first: 1, after: "no cursor") { items { id } } }');
+  const stitched = await gateway.ask(
+    '{ x: persons(first: 1, after: "no cursor") { items { id told } } }',
+  );
+  expect(plain.errors).toHaveLength(1);
+  expect(stitched).toEqual(plain);
+});
+
+test('an operation with own fields that is refused as a whole has no data', async () => {
+  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
+  const { errors } = await gateway.ask(
+    'query ($n: Int!) { persons(first: $n) { items { told } } }',
+  );
+  expect(errors).toEqual([expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT' } })]);
+});
+
+test('an error of the service without a path is reported beside its data', async () => {
+  await using gateway = await startGatewayOverFake({ persons: 2 }, { additions: failing });
+  gateway.upstream.answer(
+    altered((answer) => {
+      answer.errors = [{ message: 'Slow today.', extensions: { code: 'SLOW' } }];
+    }),
+  );
+  const { data, errors } = await gateway.ask<{ persons: { items: object[] } }>(
+    '{ persons(first: 2) { items { id strict: __typename told } } }',
+  );
+  expect(data.persons.items).toHaveLength(2);
+  expect(errors).toHaveLength(3);
+  expect(errors).toContainEqual({ message: 'Slow today.', extensions: { code: 'SLOW' } });
+});
+
+function masked(key: string) {
+  return expect.objectContaining({
+    message: expect.stringMatching(/^An unexpected error happened in the gateway\. Report this id/),
+    path: ['a', 'b', 0, key],
+    extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
+  });
+}

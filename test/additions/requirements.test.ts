@@ -1,0 +1,224 @@
+import { forwardArgsToSelectionSet } from '@graphql-tools/stitch';
+import { parseSelectionSet } from '@graphql-tools/utils';
+import fc from 'fast-check';
+import {
+  isObjectType,
+  parse,
+  print,
+  TypeInfo,
+  validate,
+  visit,
+  visitWithTypeInfo,
+  type GraphQLSchema,
+} from 'graphql';
+import { expect, test } from 'vitest';
+import type { Additions } from '../../src/additions/additions.ts';
+import { person, peopleWith } from '../support/additions/people.ts';
+import { hasFewDirectives, randomOperation } from '../support/random/random-operation.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { ratingOf, reviews } from '../support/additions/reviews.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const seen = (parent: Fields) => `${String(parent['id'])} ${String(parent['name'])}`;
+
+/** Each own field returns what its resolver got. */
+const additions = (): Additions => ({
+  typeDefs: `
+    extend type Query { own: String! }
+    extend type Person { own: String! }
+    extend type Robot { own: String! }
+  `,
+  resolvers: {
+    Query: { own: () => 'own' },
+    Person: { own: { selectionSet: '{ id name }', resolve: seen } },
+    Robot: { own: { selectionSet: '{ id name }', resolve: seen } },
+  },
+  subschemas: [reviews()],
+});
+
+test.each([
+  ['the name of another field', '{ persons { items { name: email own id: name rating } } }'],
+  [
+    'a condition that is false',
+    '{ persons { items { name @skip(if: true) id @include(if: false) own rating } } }',
+  ],
+  [
+    'a fragment',
+    '{ persons { items { ...F own rating } } } fragment F on Person { name: email id: name }',
+  ],
+  ['an inline fragment', '{ persons { items { ... { name: id id: name } own rating } } }'],
+  ['an alias around it', '{ persons { items: items { id: email own rating } } }'],
+])('a resolver and a second service get the true values beside %s', async (_, query) => {
+  const { ask } = peopleWith(additions());
+  const { data, errors } = await ask(query);
+  expect(errors).toEqual([]);
+  const { items } = (data as { persons: { items: Fields[] } }).persons;
+  expect(items.map(({ own, rating }) => [own, rating])).toEqual(
+    ['1', '2', '3'].map((id) => [`${id} Name ${id}`, ratingOf(id)]),
+  );
+});
+
+test('a field that is selected twice is answered if one of the two is not skipped', async () => {
+  const { ask } = peopleWith(additions());
+  const query = `query ($yes: Boolean!) {
+    own @skip(if: $yes)
+    own
+    persons(first: 1) { items { ... on Named { name @skip(if: $yes) name } } }
+  }`;
+  expect((await ask(query, { yes: true })).data).toEqual({
+    own: 'own',
+    persons: { items: [{ name: 'Name 1' }] },
+  });
+});
+
+test('a resolver that requires a field with arguments or an alias gets it by its name', async () => {
+  const { ask, requests } = peopleWith({
+    typeDefs:
+      'extend type Person { all: String kind: String nested: String above(first: Int): Int }',
+    resolvers: {
+      Person: {
+        kind: { selectionSet: '{ type: __typename }', resolve: ({ type }: Fields) => type },
+        nested: {
+          selectionSet: '{ boss { id } ... on Person { mail: email } }',
+          resolve: ({ boss, mail }: Fields) => `${(boss as { id: string }).id} ${String(mail)}`,
+        },
+        all: { selectionSet: '{ skills }', resolve: ({ skills }: Fields) => String(skills) },
+        above: {
+          selectionSet: () => parseSelectionSet('{ id }'),
+          resolve: ({ id }: Fields) => Number(id),
+        },
+      },
+    },
+  });
+  const { data, errors } = await ask(
+    '{ persons(first: 1) { items { boss { name } kind nested all above } } }',
+  );
+  expect(errors).toEqual([]);
+  expect(data).toEqual({
+    persons: {
+      items: [
+        {
+          boss: { name: 'Name 1b' },
+          kind: 'Person',
+          nested: '1b 1@example.com',
+          all: 'a',
+          above: 1,
+        },
+      ],
+    },
+  });
+  expect(requests).toHaveLength(1);
+});
+
+test('a resolver gets arguments passed on by forwardArgsToSelectionSet', async () => {
+  const { ask, requests } = peopleWith({
+    typeDefs:
+      'extend type Query { total(first: Int): Int } extend type Person { skilled(x: Int): String }',
+    resolvers: {
+      Query: { total: () => 1 },
+      Person: {
+        skilled: {
+          selectionSet: forwardArgsToSelectionSet('{ name }', { name: [] }),
+          resolve: ({ name }: Fields) => name,
+        } as never,
+      },
+    },
+  });
+  expect(await ask('{ total person(id: "1") { skilled(x: 1) } }')).toMatchObject({
+    data: { total: 1, person: { skilled: 'Name 1' } },
+    errors: [],
+  });
+  expect(requests[0]).not.toContain('x: 1');
+});
+
+test('an integer that JavaScript cannot hold keeps its digits, and reaches resolvers as their text', async () => {
+  const { ask } = peopleWith(
+    {
+      typeDefs: 'extend type Person { pay: String }',
+      resolvers: {
+        Person: {
+          pay: { selectionSet: '{ salary }', resolve: ({ salary }: Fields) => String(salary) },
+        },
+      },
+    },
+    { longSalary: '12345678901234567890' },
+  );
+  const { text } = await ask('{ persons(first: 1) { items { salary pay } } }');
+  expect(text).toBe(
+    '{"persons":{"items":[{"salary":12345678901234567890,"pay":"12345678901234567890"}]}}',
+  );
+});
+
+const RUNS = randomRuns(60);
+const hints = {
+  scalar: (name: string) => {
+    if (name === '_Any') return { __typename: 'Person', id: '1' };
+    return name === 'Long' || name === 'Int' ? 1 : '1';
+  },
+};
+
+test('any operation has the same answer with added fields as without, and resolvers get the true values', async () => {
+  const { ask, schema, plain, touches } = peopleWith(additions());
+  const { schema: plainSchema } = peopleWith({ typeDefs: 'type Unused { a: Int }' });
+  let compared = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.gen(), async (g) => {
+      const { query, variables } = randomOperation(plainSchema, g, hints);
+      const document = parse(query);
+      if (validate(schema, document).length > 0 || !hasFewDirectives(document)) return;
+      const text = print(withOwnFields(schema, query));
+      if (validate(schema, parse(text)).length > 0) return;
+      expect(
+        touches({ document: parse(text), operation: parse(text).definitions[0] as never }),
+      ).toBe(true);
+      const without = await plain(query, variables);
+      const stitched = await ask(text, variables);
+      const values: unknown[] = [];
+      expect([text, withoutAdded(stitched.data, values), stitched.errors]).toEqual([
+        text,
+        without.data,
+        without.errors,
+      ]);
+      compared += values.length;
+      for (const value of values) {
+        const id = String(value).split(' ')[0]!;
+        const { name } = id === '7' ? { name: 'Robot' } : person(id);
+        expect([text, value]).toEqual([text, value === 'own' ? 'own' : `${id} ${String(name)}`]);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  expect(compared).toBeGreaterThan(RUNS / 2);
+});
+
+/** Selects the own field wherever a type has one. */
+function withOwnFields(schema: GraphQLSchema, query: string) {
+  const types = new TypeInfo(schema);
+  return visit(
+    parse(query),
+    visitWithTypeInfo(types, {
+      SelectionSet: {
+        leave: (node) => {
+          const type = types.getParentType();
+          if (!isObjectType(type) || !type.getFields()['own']) return undefined;
+          const added = parseSelectionSet(
+            type.getFields()['rating'] ? '{ addedKey: own ratedKey: rating }' : '{ addedKey: own }',
+          );
+          return { ...node, selections: [...added.selections, ...node.selections] };
+        },
+      },
+    }),
+  );
+}
+
+function withoutAdded(value: unknown, values: unknown[]): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutAdded(item, values));
+  if (typeof value !== 'object' || value === null) return value;
+  const { addedKey, ratedKey, ...rest } = value as Record<string, unknown>;
+  if (addedKey !== undefined) values.push(addedKey);
+  if (ratedKey !== undefined) expect(ratedKey).toBe(ratingOf(String(addedKey).split(' ')[0]!));
+  return Object.fromEntries(
+    Object.entries(rest).map(([name, member]) => [name, withoutAdded(member, values)]),
+  );
+}

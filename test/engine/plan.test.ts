@@ -1,0 +1,380 @@
+import { expect, test } from 'vitest';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import {
+  failure,
+  makeExecutableSchema,
+  pageOf,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
+
+const SDL = `
+  scalar Json
+  type Query {
+    teams(first: Int, after: String, archived: Boolean = false, city: String): TeamPage!
+    holes(first: Int, after: String): HolePage
+    members(first: Int, after: String): MemberPage!
+    team(id: Int!): Team
+    search: [Hit!]!
+    page: PageInfo
+  }
+  type Mutation { rename(id: Int!, name: String!): Team }
+  union Hit = Team | Person
+  interface Member { id: ID! name: String }
+  type Robot implements Member { id: ID! name: String }
+  type Person implements Member { id: ID! name: String mail: String note: Json }
+  type Team {
+    id: Int!
+    name: String
+    big: Json
+    fails: String
+    people(first: Int, after: String, city: String): PersonPage!
+  }
+  type TeamPage { items: [Team!]! pageInfo: PageInfo! }
+  type HolePage { items: [Team] pageInfo: PageInfo! }
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type MemberPage { items: [Member!]! pageInfo: PageInfo! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+`;
+
+const TEAMS = Array.from({ length: 120 }, (_, id) => ({
+  __typename: 'Team',
+  id,
+  name: `Team ${id}`,
+}));
+const PEOPLE = Array.from({ length: 130 }, (_, id) => ({
+  __typename: 'Person',
+  id: `p${id}`,
+  name: `Person ${id}`,
+  note: { __typename: 'PageInfo', _rs: 1 },
+}));
+const ROBOTS = Array.from({ length: 30 }, (_, id) => ({
+  __typename: 'Robot',
+  id: `r${id}`,
+  name: `Robot ${id}`,
+}));
+
+async function startTeams(config = {}): Promise<TestGateway & { requests(): number }> {
+  let renamed = '';
+  const team = (one: (typeof TEAMS)[number]) => ({
+    ...one,
+    name: one.id === 0 && renamed ? renamed : one.name,
+  });
+  const schema = makeExecutableSchema(SDL, {
+    Query: {
+      teams: (_: unknown, args: PageArgs) => pageOf(TEAMS.map(team), args),
+      holes: (_: unknown, args: PageArgs) =>
+        pageOf(
+          TEAMS.map((one) => (one.id % 3 === 1 ? null : one)),
+          args,
+        ),
+      members: (_: unknown, args: PageArgs) => pageOf([...PEOPLE, ...ROBOTS], args),
+      team: (_: unknown, { id }: { id: number }) => TEAMS[id] ?? null,
+      search: () => [PEOPLE[0], TEAMS[1]],
+      page: () => ({ hasNextPage: false }),
+    },
+    Mutation: {
+      rename: (_: unknown, { id, name }: { id: number; name: string }) => {
+        renamed = name;
+        return team(TEAMS[id]!);
+      },
+    },
+    Team: {
+      people: ({ id }: { id: number }, args: PageArgs) => pageOf(PEOPLE.slice(0, id), args),
+      fails: ({ id }: { id: number }) => {
+        throw failure(`No value for ${id}.`, { code: 'TEAPOT' });
+      },
+      big: () => ({ id: 1 }),
+    },
+  });
+  const world = await startGatewayOverSandbox({ schema }, { snapshot: SDL, config });
+  return { ...world, requests: () => world.sandbox.stats.requests.graphql };
+}
+
+/** Operations with their answers. An error is its message and its path. */
+const ANSWERS: readonly {
+  readonly title: string;
+  readonly query: string;
+  readonly variables?: Record<string, unknown>;
+  readonly data: unknown;
+  readonly errors?: readonly (readonly [message: string, path: readonly (string | number)[]])[];
+}[] = [
+  {
+    title: 'the service answers its own fields, with the served names of types',
+    query:
+      '{ a: teams(first: 1) { __typename items { __typename id } pageInfo { __typename } } page { __typename } }',
+    data: {
+      a: {
+        __typename: 'TeamPage',
+        items: [{ __typename: 'Team', id: 0 }],
+        pageInfo: { __typename: 'UpstreamPageInfo' },
+      },
+      page: { __typename: 'UpstreamPageInfo' },
+    },
+  },
+  {
+    title: 'names in a JSON scalar stay as they are',
+    query: '{ search { ... on Person { note } } allMembers(limit: 1) { ... on Person { note } } }',
+    data: {
+      search: [{ note: { __typename: 'PageInfo', _rs: 1 } }, {}],
+      allMembers: [{ note: { __typename: 'PageInfo', _rs: 1 } }],
+    },
+  },
+  {
+    title: 'fields are in the order of the operation, whoever answers them',
+    query:
+      '{ b: allTeams(limit: 1) { id } __typename a: team(id: 3) { id } c: __type(name: "Team") { name } }',
+    data: { b: [{ id: 0 }], __typename: 'Query', a: { id: 3 }, c: { name: 'Team' } },
+  },
+  {
+    title: 'a null record of a nullable list stays, in a drain and in a connection',
+    query:
+      '{ allHoles(limit: 3) { id } holesConnection(first: 3) { nodes { id } edges { node { id } } } }',
+    data: {
+      allHoles: [{ id: 0 }, null, { id: 2 }],
+      holesConnection: {
+        nodes: [{ id: 0 }, null, { id: 2 }],
+        edges: [{ node: { id: 0 } }, { node: null }, { node: { id: 2 } }],
+      },
+    },
+  },
+  {
+    title: 'a connection selects its records at several places, each with its own aliases',
+    query: `{ c: teamsConnection(first: 1) {
+      nodes { id } edges { x: node { id: name } node { name: id } } pageInfo { hasNextPage __typename } kind: __typename
+    } }`,
+    data: {
+      c: {
+        nodes: [{ id: 0 }],
+        edges: [{ x: { id: 'Team 0' }, node: { name: 0 } }],
+        pageInfo: { hasNextPage: true, __typename: 'PageInfo' },
+        kind: 'TeamConnection',
+      },
+    },
+  },
+  {
+    title: 'a field that is selected twice has what both places select, under their conditions',
+    query: `query ($no: Boolean!, $yes: Boolean!) {
+      allTeams(limit: 1) @include(if: $no) { name }
+      ...All @include(if: $yes)
+      teamsConnection(first: 1) { edges @skip(if: $yes) { cursor } edges { node { id } node @include(if: $no) { name } } }
+    }
+    fragment All on Query { allTeams(limit: 1) { id ... @skip(if: $yes) { name } } }`,
+    variables: { no: false, yes: true },
+    data: { allTeams: [{ id: 0 }], teamsConnection: { edges: [{ node: { id: 0 } }] } },
+  },
+  {
+    title: 'a field that is not selected in this call is not there, and its error neither',
+    query: `query ($no: Boolean!) {
+      allTeams(limit: -1) @include(if: $no) { id } team(id: 1) @skip(if: true) { id } __typename
+    }`,
+    variables: { no: false },
+    data: { __typename: 'Query' },
+  },
+  {
+    title: 'errors of the service have the path that the caller sees',
+    query: `{
+      t: team(id: 2) { f: fails }
+      all: allTeams(limit: 2) { f: fails }
+      c: teamsConnection(first: 1) { e: edges { n: node { f: fails } } }
+      _entities(representations: [{ __typename: "Team", id: 9 }]) { ... on Team { f: fails } }
+    }`,
+    data: {
+      t: { f: null },
+      all: [{ f: null }, { f: null }],
+      c: { e: [{ n: { f: null } }] },
+      _entities: [{ f: null }],
+    },
+    errors: [
+      ['No value for 2.', ['t', 'f']],
+      ['No value for 0.', ['all', 0, 'f']],
+      ['No value for 1.', ['all', 1, 'f']],
+      ['No value for 0.', ['c', 'e', 0, 'n', 'f']],
+      ['No value for 9.', ['_entities', 0, 'f']],
+    ],
+  },
+  {
+    title: 'nested lists are filled below fields of the service, in lists, records and each other',
+    query: `{
+      team(id: 3) { all: allPeople { id } }
+      allTeams(limit: 3) { peopleConnection(first: 1) { nodes { id } pageInfo { hasNextPage } totalCount } }
+      _entities(representations: [{ __typename: "Team", id: 1 }]) { ... on Team { allPeople { name } } }
+    }`,
+    data: {
+      team: { all: [{ id: 'p0' }, { id: 'p1' }, { id: 'p2' }] },
+      allTeams: [
+        { peopleConnection: { nodes: [], pageInfo: { hasNextPage: false }, totalCount: 0 } },
+        {
+          peopleConnection: {
+            nodes: [{ id: 'p0' }],
+            pageInfo: { hasNextPage: false },
+            totalCount: 1,
+          },
+        },
+        {
+          peopleConnection: {
+            nodes: [{ id: 'p0' }],
+            pageInfo: { hasNextPage: true },
+            totalCount: 2,
+          },
+        },
+      ],
+      _entities: [{ allPeople: [{ name: 'Person 0' }] }],
+    },
+  },
+  {
+    title: 'nested lists in a union, under a name that other types use for something else',
+    query: '{ search { ... on Team { x: allPeople { id } } ... on Person { y: name } } }',
+    data: { search: [{ y: 'Person 0' }, { x: [{ id: 'p0' }] }] },
+  },
+  {
+    title: 'an error below a nested list has the path that the caller sees',
+    query: '{ search { ... on Team { x: peopleConnection(first: -1) { nodes { id } } } } }',
+    data: { search: [{}, { x: null }] },
+    errors: [['`first` must not be negative, but it is -1.', ['search', 1, 'x']]],
+  },
+  {
+    title: 'records of several types in one list',
+    query:
+      '{ membersConnection(last: 1) { nodes { __typename id ... on Person { mail } } } allMembers(limit: 1) { __typename } }',
+    data: {
+      membersConnection: { nodes: [{ __typename: 'Robot', id: 'r29' }] },
+      allMembers: [{ __typename: 'Person' }],
+    },
+  },
+  {
+    title: 'a representation that is wrong has its own error',
+    query: `{ _entities(representations: [
+      { __typename: "Team", id: "4" }, { __typename: "Team", id: "x" }, { __typename: "Nobody" }, { __typename: "Team", id: 999 }
+    ]) { __typename ... on Team { id } } }`,
+    data: { _entities: [{ __typename: 'Team', id: 4 }, null, null, null] },
+    errors: [
+      ['The id of a Team must be of the type Int, and this one is not.', ['_entities', 1]],
+      [
+        'There is no entity Nobody here. The SDL of this subgraph names those that there are.',
+        ['_entities', 2],
+      ],
+    ],
+  },
+];
+
+test.each(ANSWERS)('$title', async ({ query, variables, data, errors = [] }) => {
+  await using world = await startTeams();
+  const answer = await world.ask(query, variables);
+  expect(answer.data).toEqual(data);
+  expect(answer.errors?.map(({ message, path }) => [message, path]) ?? []).toEqual(errors);
+});
+
+test.each([
+  ['a field of the service', '{ team(id: 1) { big } }', 1],
+  [
+    'fields of the service beside a derived one',
+    '{ team(id: 1) { id } page { hasNextPage } allTeams(limit: 1) { id } }',
+    2,
+  ],
+  [
+    'two aliases of one page',
+    '{ a: teamsConnection(first: 5) { nodes { id } } b: teamsConnection(first: 5) { nodes { id } } }',
+    1,
+  ],
+  [
+    'the first pages of the nested lists of 30 parents',
+    '{ teams(first: 30) { items { allPeople { id } } } }',
+    2,
+  ],
+  [
+    '30 nested counts beside them',
+    '{ teams(first: 30) { items { peopleConnection { nodes { id } } } } }',
+    2,
+  ],
+  [
+    '50 entities',
+    `{ _entities(representations: [${TEAMS.slice(0, 50)
+      .map(({ id }) => `{ __typename: "Team", id: ${id} }`)
+      .join(' ')}]) { __typename } }`,
+    1,
+  ],
+  [
+    'records of equal selections',
+    '{ a: _entities(representations: [{ __typename: "Team", id: 1 }]) { ... on Team { name } } b: _entities(representations: [{ __typename: "Team", id: 2 }, { __typename: "Team", id: 1 }]) { ... on Team { name } } }',
+    1,
+  ],
+  ['introspection', '{ __schema { types { name } } __typename }', 0],
+])('the service gets as few requests as possible: %s', async (_, query, expected) => {
+  await using world = await startTeams();
+  const before = world.requests();
+  const { errors } = await world.ask(query);
+  expect(errors).toBeUndefined();
+  expect(world.requests() - before).toBe(expected);
+});
+
+test('integers that JavaScript cannot represent keep their digits, wherever they are', async () => {
+  const team =
+    '{"id":1,"big":{"at":[12345678901234567890,-98765432109876543210],"text":"1234567890123456789"}}';
+  const page = `{"pageInfo":{"hasNextPage":false,"endCursor":null},"items":[${team.replace('{', '{"_rs_Team_key0":1,')}]}`;
+  await using world = await startGatewayOverFake({}, { snapshot: SDL });
+  world.upstream.answer((response, { body }) => {
+    const data = body.includes('_rsRecord0')
+      ? `"_rsRecord0":${team}`
+      : body.includes('teams')
+        ? `"teams":${page}`
+        : `"team":${team}`;
+    const type = { 'content-type': 'application/json' };
+    response.writeHead(200, type).end(`{"data":{${data}}}`);
+  });
+  for (const query of [
+    '{ team(id: 1) { big } }',
+    '{ __typename team(id: 1) { big } __type(name: "Team") { name } }',
+    '{ allTeams { big } }',
+    '{ teamsConnection { edges { node { big } } } }',
+    '{ _entities(representations: [{ __typename: "Team", id: 1 }]) { ... on Team { big } } }',
+  ]) {
+    const response = await world.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    expect(await response.text()).toContain(
+      '"big":{"at":[12345678901234567890,-98765432109876543210],"text":"1234567890123456789"}',
+    );
+  }
+});
+
+test('a mutation is only sent if it is allowed, wherever it is selected, and lists are read anew after it', async () => {
+  await using world = await startTeams({ mutations: ['rename'] });
+  const first = '{ allTeams(limit: 1) { name } }';
+  expect((await world.ask(first)).data).toEqual({ allTeams: [{ name: 'Team 0' }] });
+  const { data } = await world.ask('mutation { rename(id: 0, name: "Anna") { name } }');
+  expect(data).toEqual({ rename: { name: 'Anna' } });
+  expect((await world.ask(first)).data).toEqual({ allTeams: [{ name: 'Anna' }] });
+  await using closed = await startTeams();
+  const { errors } = await closed.ask('mutation { rename(id: 0, name: "Anna") { name } }');
+  expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+});
+
+test('a filter that has its default names the same list: cursors held by clients stay valid', async () => {
+  await using world = await startTeams();
+  const { data } = await world.ask<{ teamsConnection: { pageInfo: { endCursor: string } } }>(
+    '{ teamsConnection(first: 2) { pageInfo { endCursor } } }',
+  );
+  const { endCursor } = data.teamsConnection.pageInfo;
+  const after = (args: string) =>
+    world.ask(`{ teamsConnection(first: 1, after: "${endCursor}"${args}) { nodes { id } } }`);
+  for (const args of ['', ', archived: false']) {
+    expect((await after(args)).data).toEqual({ teamsConnection: { nodes: [{ id: 2 }] } });
+  }
+  const { errors } = await after(', archived: true');
+  expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
+});
+
+test('what an answer holds in memory is limited, and is released when the answer is sent', async () => {
+  await using world = await startTeams({ answerBytes: 20_000 });
+  const long = 'x'.repeat(200);
+  const query = `{ a: allMembers { ${long}1: name ${long}2: name ${long}3: name } }`;
+  for (let time = 0; time < 2; time += 1) {
+    const { data, errors } = await world.ask(query);
+    expect(data).toEqual({ a: null });
+    expect(errors).toMatchObject([{ path: ['a'], extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
+    expect((await world.ask('{ allMembers { id } }')).errors).toBeUndefined();
+  }
+});

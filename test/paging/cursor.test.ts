@@ -1,0 +1,117 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { crc32 } from 'node:zlib';
+import { codeOf } from '../../src/errors.ts';
+import { cursorsOf, decodeCursor } from '../../src/paging/cursor.ts';
+import { randomRuns } from '../support/random/random-runs.ts';
+import { KINDS } from './model-service.ts';
+import { worldOf } from './world.ts';
+
+const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
+const positions = fc
+  .record({
+    after: fc.option(text),
+    end: fc.option(text),
+    size: fc.integer({ min: 1, max: 1_000_000 }),
+    offset: fc.nat(1_000_000),
+    id: fc.option(text),
+  })
+  .map((each) => ({ ...each, offset: each.offset % each.size }));
+
+const isInvalid = (error: unknown) => codeOf(error) === 'CURSOR_INVALID';
+
+test('a cursor keeps the whole position, whatever characters ids and cursors of the service have', () => {
+  fc.assert(
+    fc.property(positions, ({ offset, id, ...page }) => {
+      const cursor = cursorsOf('list', page)(offset, id);
+      expect(cursor).toMatch(/^[\w-]+$/);
+      expect(decodeCursor('list', cursor)).toEqual({ ...page, offset, id });
+    }),
+  );
+});
+
+test('a cursor of a service whose cursors have 64 KB is read', () => {
+  const page = { after: 'a'.repeat(65_536), end: 'b'.repeat(65_536), size: 2 };
+  expect(decodeCursor('list', cursorsOf('list', page)(1, 'id'))).toEqual({
+    ...page,
+    offset: 1,
+    id: 'id',
+  });
+});
+
+test('a cursor of another list, or of the same list with other filters, is refused', () => {
+  const cursor = cursorsOf('list(a)', { after: null, end: null, size: 1 })(0, 'id');
+  expect(() => decodeCursor('list(b)', cursor)).toThrow(/belongs to another list/);
+});
+
+test('a cursor with any byte changed is refused', () => {
+  const cursor = cursorsOf('list', { after: 'a', end: 'b', size: 3 })(1, 'Person:17');
+  const bytes = Buffer.from(cursor, 'base64url');
+  fc.assert(
+    fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, by) => {
+      const damaged = Buffer.from(bytes);
+      damaged[at] = damaged[at]! ^ by;
+      expect(() => decodeCursor('list', damaged.toString('base64url'))).toThrow(
+        expect.toSatisfy(isInvalid),
+      );
+    }),
+  );
+});
+
+test.each([
+  ['an older version', 2, ['letters', null, null, 1, 0, null]],
+  ['too few fields', 3, ['letters', null, null, 1, 0]],
+  ['an offset outside of its page', 3, ['letters', null, null, 1, 1, null]],
+  ['a negative offset', 3, ['letters', null, null, 1, -1, null]],
+  ['a size that is no integer', 3, ['letters', null, null, 1.5, 0, null]],
+  ['a page of more than a million records', 3, ['letters', null, null, 1e7, 0, null]],
+  ['a cursor that is no string', 3, ['letters', 1, null, 1, 0, null]],
+  ['an id that is no string', 3, ['letters', null, null, 1, 0, {}]],
+  ['no array', 3, { list: 'letters' }],
+])('a forged cursor is refused that has %s', (_name, version, fields) => {
+  expect(() => decodeCursor('letters', forged(fields, version))).toThrow(
+    expect.toSatisfy(isInvalid),
+  );
+});
+
+test('a forged cursor gives records of the list or a coded error, without going in circles', async () => {
+  const own = fc.constantFrom(null, '3', '17', '99', 'x');
+  const forgeries = fc.record({
+    kind: fc.constantFrom(...KINDS),
+    after: own,
+    end: own,
+    size: fc.integer({ min: 1, max: 60 }),
+    offset: fc.nat(59),
+    id: fc.option(fc.nat(50).map(String)),
+    count: fc.nat(60),
+    isWalked: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(forgeries, async ({ kind, after, end, size, offset, id, ...of }) => {
+      const position = [after, end, size, offset % size, id];
+      const cursor = forged(['letters', ...position], 3);
+      const world = worldOf(40, { kind, limit: 10 });
+      if (of.isWalked) await world.drain();
+      for (const args of [
+        { first: of.count, after: cursor },
+        { last: of.count, before: cursor },
+        { first: of.count, before: cursor },
+      ]) {
+        const before = world.counted.requests;
+        const result = await world.read(args).catch((error: unknown) => error);
+        if (result instanceof Error)
+          expect(codeOf(result)).toMatch(/CURSOR_INVALID|BAD_USER_INPUT/);
+        expect(world.counted.requests - before).toBeLessThan(40);
+      }
+    }),
+    { numRuns: randomRuns(400) },
+  );
+});
+
+/** A cursor with a right checksum, as anybody can make one. */
+function forged(fields: unknown, version: number): string {
+  const bytes = Buffer.from(`\0${JSON.stringify(fields)}\0\0\0\0`);
+  bytes[0] = version;
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, -4)), bytes.length - 4);
+  return bytes.toString('base64url');
+}

@@ -1,0 +1,277 @@
+import {
+  CursorRefusedError,
+  PageFailedError,
+  SizeRefusedError,
+  type FetchPage,
+  type Page,
+} from '../../src/paging/page.ts';
+
+/** What a cursor of the service points at: a sort key, a record, or an offset in the list. */
+export type CursorKind = 'key' | 'record' | 'position';
+
+export const KINDS = ['key', 'record', 'position'] as const satisfies CursorKind[];
+
+/** How the service chooses the number of records for a `first`. */
+export type Sizing =
+  | 'exact'
+  /** At least 10. */
+  | 'least'
+  /** Rounded up to tens. */
+  | 'rounded'
+  /** Two thirds of it. */
+  | 'fewer'
+  /** One or two more or fewer. */
+  | 'varied'
+  /** Reads on until it has `first` records that are not hidden, in steps of `first`. */
+  | 'filled'
+  /** One, whatever is requested. */
+  | 'single';
+
+export const SIZINGS = [
+  'least',
+  'rounded',
+  'fewer',
+  'varied',
+  'filled',
+] as const satisfies Sizing[];
+
+/** A record of the model. Its serial number is the record itself, whatever its id is. */
+interface ModelRecord {
+  readonly serial: number;
+  readonly id: string | null;
+  /** The service never shows it, but its pages and cursors count it. */
+  readonly isHidden: boolean;
+  key: number;
+  /** The number of the change that inserted it or moved it last. */
+  born: number;
+}
+
+/** A change of a list; positions are taken modulo its length. */
+export type Change =
+  | { do: 'insert'; at: number; count: number }
+  | { do: 'remove'; at: number; count: number }
+  | { do: 'move'; from: number; to: number }
+  | { do: 'limit'; to: number };
+
+export interface Traits {
+  readonly kind: CursorKind;
+  readonly length: number;
+  /** The page limit. */
+  readonly limit: number;
+  readonly sizing?: Sizing;
+  /** Whether pages report the limit that was used. Default: true. */
+  readonly reports?: boolean;
+  /** The service refuses larger pages. */
+  readonly accepts?: number;
+  /** Returns the id of a new record. Default: its serial number. */
+  readonly idOf?: (serial: number) => string | null;
+  readonly isHidden?: (serial: number) => boolean;
+}
+
+/** A model of one list of the service: each page is right at the moment when it is read. */
+export class ModelService {
+  readonly traits: Traits;
+  limit: number;
+  accepts: number;
+  sizing: Sizing;
+  changes = 0;
+  #records: ModelRecord[] = [];
+  #next = 0;
+
+  constructor(traits: Traits) {
+    this.traits = traits;
+    this.limit = traits.limit;
+    this.accepts = traits.accepts ?? Infinity;
+    this.sizing = traits.sizing ?? 'exact';
+    this.#put(0, this.#created(traits.length));
+  }
+
+  copy(): ModelService {
+    const copy = new ModelService({ ...this.traits, length: 0, limit: this.limit });
+    copy.#records = this.#records.map((record) => ({ ...record }));
+    copy.#next = this.#next;
+    copy.changes = this.changes;
+    return copy;
+  }
+
+  /** The serial numbers of all records that the service shows, in order. */
+  get shown(): number[] {
+    return this.shownBehind(null);
+  }
+
+  shownBehind(after: string | null): number[] {
+    const records = this.#records.slice(after === null ? 0 : this.#startBehind(after));
+    return records.filter(({ isHidden }) => !isHidden).map(({ serial }) => serial);
+  }
+
+  /** The shown records that were neither inserted nor moved since this change. */
+  stillSince(changes: number): number[] {
+    const still = this.#records.filter(({ isHidden, born }) => !isHidden && born <= changes);
+    return still.map(({ serial }) => serial);
+  }
+
+  idOf(serial: number): string | null {
+    return this.traits.idOf ? this.traits.idOf(serial) : String(serial);
+  }
+
+  apply(change: Change): void {
+    this.changes += 1;
+    const records = this.#records;
+    switch (change.do) {
+      case 'limit':
+        this.limit = change.to;
+        break;
+      case 'insert':
+        this.#put(change.at % (records.length + 1), this.#created(change.count));
+        break;
+      case 'remove':
+        if (records.length > 0) records.splice(change.at % records.length, change.count);
+        break;
+      case 'move': {
+        if (records.length === 0) break;
+        const [moved] = records.splice(change.from % records.length, 1);
+        this.#put(change.to % (records.length + 1), [{ ...moved!, born: this.changes }]);
+        break;
+      }
+    }
+  }
+
+  /** @throws SizeRefusedError, CursorRefusedError */
+  page(after: string | null, first: number): Page<number> {
+    if (first > this.accepts) throw new SizeRefusedError('The page costs too much.');
+    const records = this.#records;
+    const size = Math.min(first, this.limit);
+    const start = after === null ? 0 : this.#startBehind(after);
+    const end = this.#endOf(start, size);
+    const shown = records.slice(start, end).filter(({ isHidden }) => !isHidden);
+    return {
+      records: shown.map(({ serial }) => serial),
+      ids: shown.map(({ id }) => id),
+      hasNextPage: end < records.length,
+      endCursor: end > start ? this.#cursorOf(end - 1) : after,
+      size: this.traits.reports === false ? first : size,
+    };
+  }
+
+  #endOf(start: number, size: number): number {
+    const { length } = this.#records;
+    switch (this.sizing) {
+      case 'least':
+        return Math.min(length, start + Math.max(size, 10));
+      case 'rounded':
+        return Math.min(length, start + Math.ceil(size / 10) * 10);
+      case 'fewer':
+        return Math.min(length, start + Math.ceil((size * 2) / 3));
+      case 'varied':
+        return Math.min(length, start + Math.max(1, size + ((start * 7) % 5) - 2));
+      case 'filled': {
+        let end = start;
+        let shown = 0;
+        while (end < length && shown < size) {
+          const step = this.#records.slice(end, end + size);
+          shown += step.filter(({ isHidden }) => !isHidden).length;
+          end += step.length;
+        }
+        return end;
+      }
+      case 'single':
+        return Math.min(length, start + 1);
+      case 'exact':
+        return Math.min(length, start + size);
+    }
+  }
+
+  #created(count: number): ModelRecord[] {
+    return Array.from({ length: count }, () => {
+      const serial = this.#next++;
+      const isHidden = this.traits.isHidden?.(serial) ?? false;
+      return { serial, id: this.idOf(serial), isHidden, key: 0, born: this.changes };
+    });
+  }
+
+  #put(at: number, added: ModelRecord[]): void {
+    const low = this.#records[at - 1]?.key ?? (this.#records[at]?.key ?? 0) - added.length - 1;
+    const high = this.#records[at]?.key ?? low + added.length + 1;
+    for (const [index, record] of added.entries()) {
+      record.key = low + ((high - low) * (index + 1)) / (added.length + 1);
+    }
+    this.#records.splice(at, 0, ...added);
+  }
+
+  #cursorOf(position: number): string {
+    const { serial, key } = this.#records[position]!;
+    return String({ key, record: serial, position: position + 1 }[this.traits.kind]);
+  }
+
+  #startBehind(cursor: string): number {
+    const value = Number(cursor);
+    switch (this.traits.kind) {
+      case 'key': {
+        const start = this.#records.findIndex(({ key }) => key > value);
+        return start < 0 ? this.#records.length : start;
+      }
+      case 'record': {
+        const position = this.#records.findIndex(({ serial }) => serial === value);
+        if (position < 0) throw new CursorRefusedError('The record of this cursor is gone.');
+        return position + 1;
+      }
+      case 'position':
+        return Math.min(value, this.#records.length);
+    }
+  }
+}
+
+/** Holds requests until the test answers them, in any order. */
+export class HeldRequests {
+  readonly #service: ModelService;
+  readonly #waiting = new Set<() => void>();
+  requests = 0;
+  inFlight = 0;
+  maxInFlight = 0;
+  aborted = 0;
+  /** Whether the requests that are answered now fail. */
+  fails = false;
+
+  constructor(service: ModelService) {
+    this.#service = service;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  readonly fetchPage: FetchPage<number> = (after, first, left) => {
+    this.requests += 1;
+    this.inFlight += 1;
+    this.maxInFlight = Math.max(this.maxInFlight, this.inFlight);
+    return new Promise<Page<number>>((resolve, reject) => {
+      const answer = () => {
+        this.#end(answer);
+        try {
+          if (this.fails) throw new PageFailedError('The service is down.');
+          resolve(this.#service.page(after, first));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.#waiting.add(answer);
+      const abort = () => {
+        if (!this.#end(answer)) return;
+        this.aborted += 1;
+        reject(left!.reason as Error);
+      };
+      left?.addEventListener('abort', abort, { once: true });
+    });
+  };
+
+  /** Answers one of the waiting requests, as they are at this moment. */
+  answerOne(choice: number): void {
+    [...this.#waiting][choice % this.#waiting.size]?.();
+  }
+
+  #end(answer: () => void): boolean {
+    if (!this.#waiting.delete(answer)) return false;
+    this.inFlight -= 1;
+    return true;
+  }
+}
