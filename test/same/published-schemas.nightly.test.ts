@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { parse, validate, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { waysOfReading } from '../support/gateway/ways-of-reading.ts';
 import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
 import { Verbatim } from './exact-json.ts';
 import { publishedSchemas } from './published-schemas.ts';
@@ -29,7 +28,6 @@ describe.each(publishedSchemas)('%s', (_, load) => {
     world = await startSideBySide({
       schema,
       service: (operation) => service(operation),
-      waysOf: waysOfReading,
     });
   });
   afterAll(() => world[Symbol.asyncDispose]());
@@ -45,7 +43,7 @@ describe.each(publishedSchemas)('%s', (_, load) => {
   );
 
   test(
-    'the gateway passes on values that JavaScript and graphql-js cannot represent',
+    'the gateway passes on integers that JavaScript cannot represent, and what services add to answers',
     async () => {
       const customScalars = BEYOND_JAVASCRIPT;
       service = serviceOf({ schema, ...seededMock(SEED + 1, { customScalars }), amend });
@@ -62,7 +60,7 @@ function amend(result: { errors?: readonly { toJSON(): GraphQLFormattedError }[]
     ...(result.errors && {
       errors: result.errors.map((error) => ({ type: 'NOT_FOUND', ...error.toJSON(), rank: 1 })),
     }),
-    extensions: { cost: { requested: new Verbatim('12.50'), '1': [] }, id: 'é' },
+    extensions: { cost: { requested: new Verbatim('98765432109876543210') }, id: 'é' },
   };
 }
 
@@ -77,7 +75,6 @@ async function expectSameAnswers(
   runs: number,
 ): Promise<Seen[]> {
   const seen: Seen[] = [];
-  const before = await world.ways();
   let tries = 0;
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (g) => {
@@ -95,11 +92,6 @@ async function expectSameAnswers(
     }),
     { numRuns: runs, maxSkipsPerRun: 400, unbiased: true },
   );
-  // Each way of reading occurred often enough to prove something.
-  const enough = runs / 10;
-  for (const [way, count] of Object.entries((await world.ways())!)) {
-    expect(count - before![way]!, way).toBeGreaterThan(enough);
-  }
   return seen;
 }
 

@@ -24,9 +24,6 @@ export interface SentOperation {
   readonly operationName?: string | undefined;
 }
 
-/** How often the gateway read an answer in each of its ways. */
-export type Ways = Readonly<Record<string, number>>;
-
 /** A service, and the gateway in front of it, each on a socket. */
 export interface SideBySide extends AsyncDisposable {
   readonly gateway: GatewayOverFake;
@@ -36,8 +33,6 @@ export interface SideBySide extends AsyncDisposable {
   both(operation: SentOperation): Promise<Compared>;
   /** Sends an operation to both, and fails unless the gateway answers as the service does. */
   expectSame(operation: SentOperation): Promise<Compared>;
-  /** Undefined without `waysOf`. */
-  ways(): Promise<Ways | undefined>;
 }
 
 export interface Compared {
@@ -56,12 +51,10 @@ export interface SideBySideOptions {
   /** Default: a service that answers with graphql-js. */
   readonly service?: Service | Omit<ServiceOptions, 'schema'>;
   readonly config?: TestGatewayOptions['config'];
-  /** Reads the gateway's counters, to prove that a test covered each way of reading. */
-  readonly waysOf?: (gateway: GatewayOverFake['gateway']) => Promise<Ways>;
 }
 
 export async function startSideBySide(options: SideBySideOptions): Promise<SideBySide> {
-  const { schema, snapshot = printSchema(schema), service: serviceOption = {}, waysOf } = options;
+  const { schema, snapshot = printSchema(schema), service: serviceOption = {} } = options;
   const service =
     typeof serviceOption === 'function' ? serviceOption : serviceOf({ schema, ...serviceOption });
   const gateway = await startGatewayOverFake(
@@ -94,7 +87,6 @@ export async function startSideBySide(options: SideBySideOptions): Promise<SideB
       expectSameAnswer(compared, operation);
       return compared;
     },
-    ways: async () => waysOf?.(gateway.gateway),
     [Symbol.asyncDispose]: async () => {
       await listening.close();
       await gateway[Symbol.asyncDispose]();
