@@ -175,7 +175,7 @@ export class Call implements Requester {
     whole.#held.hold(text, bytes);
   }
 
-  forNested() {
+  forNested(): { readonly requester: Requester; release(): void } {
     return { requester: this, release: () => {} };
   }
 
