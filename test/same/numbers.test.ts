@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-test.each(['12345678901234567890', '-9007199254740993', '9007199254740993'])(
+test.each(['12345678901234567890', '-9007199254740993', '9007199254740993', '9'.repeat(400)])(
   'the integer %s of an answer keeps its digits',
   async (number) => {
     await expectPassedOn(`{"any":${number}}`, '{ any }');
