@@ -24,9 +24,8 @@ export function parseExactly(text: string): unknown {
 }
 
 function keepDigits(_: string, value: unknown, { source }: { readonly source?: string }): unknown {
-  const isLong =
-    typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
-  return isLong && source !== undefined && /^-?\d+$/.test(source)
+  const isUnsafe = typeof value === 'number' && !Number.isSafeInteger(value);
+  return isUnsafe && source !== undefined && /^-?\d+$/.test(source)
     ? exactJson.rawJSON(source)
     : value;
 }

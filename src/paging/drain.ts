@@ -37,8 +37,9 @@ type Delivered = 'parts' | 'whole' | 'result';
  * Yields the records of a walk page by page, up to the limit and the budget: `offsets` are those to return.
  *
  * @param pages a walk that begins behind `position`
- * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and, where parts
- *   are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing to resume
+ * @throws DRAIN_LIMIT_EXCEEDED, DRAIN_INTERRUPTED, DRAIN_STALLED, RATE_LIMITED or FORBIDDEN, each with `drained` and,
+ *   where parts are useful, `resumeAfter`; the failure itself if it came before the first record, since there is nothing
+ *   to resume
  */
 export async function* drain<R>(
   pages: AsyncIterable<WalkedPage<R>>,
@@ -67,7 +68,10 @@ export async function* drain<R>(
     // The records are not used, and another walk may follow.
     if (delivered === 'result') budget.left += drained;
     if (signal.aborted || codeOf(error) === 'DRAIN_LIMIT_EXCEEDED') throw error;
-    throw drained === 0 ? causeOf(error) : interrupted(error, facts());
+    const cause = causeOf(error);
+    // A count that the gateway refuses to continue is refused as it is: the caller knows of no drain.
+    const isRefused = delivered === 'result' && cause === error;
+    throw drained === 0 || isRefused ? cause : interrupted(error, facts());
   }
 }
 

@@ -26,14 +26,17 @@ export class PageBudget {
   /**
    * Spends pages that are about to be requested.
    *
-   * @param isCharged whether the caller was charged already, by another operation that waits for the same page
+   * @param isCharged whether the caller was charged already: by another operation that waits for the same page, or when
+   *   the page was read to find the records
    * @throws FORBIDDEN without the scope, RATE_LIMITED with `retryAfter` once the minute is used up,
    *   OPERATION_TOO_COMPLEX for more pages than a minute has
    */
   spend(pages = 1, { isCharged = false } = {}): void {
-    const needsScope = this.forOverhead !== this;
-    if (needsScope && this.#spent + pages > MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
-    if (!isCharged) this.#callers.spend(this.caller, pages, this.#spent);
+    if (this.forOverhead !== this) {
+      if (this.#spent + pages > MAX_PAGES_WITHOUT_DRAIN) throw needsDrain();
+      this.forOverhead.spend(pages, { isCharged });
+    } else if (isCharged) return;
+    else this.#callers.spend(this.caller, pages, this.#spent);
     // Refused pages do not count: the other fields of the operation are still answered.
     this.#spent += pages;
   }

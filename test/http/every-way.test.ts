@@ -320,6 +320,12 @@ const ANSWERED: readonly Row[] = [
     { data: { _service: { sdl: expect.stringContaining('@key') as string } } },
   ],
   [
+    'a list without the scope drain',
+    query('{ vacancies { items { candidates { __typename } } } }'),
+    200,
+    { data: null, errors: [{ extensions: { code: 'FORBIDDEN', scope: 'drain' } }] },
+  ],
+  [
     'a caller without budget',
     { to: 'spent', ...query('{ candidates(first: 1) { items { id } } }') },
     200,

@@ -40,6 +40,10 @@ const reads: readonly [string, string][] = [
     aliased(7, (at) => `personsConnection(last: ${100 + at}) { nodes { id } }`),
   ],
   ['pages under aliases', pagesUnderAliases(13)],
+  [
+    'connections under aliases',
+    aliased(13, (at) => `personsConnection(first: ${100 + at}) { nodes { id } }`),
+  ],
   ['drains under aliases', aliased(7, (at) => `allPersons(limit: ${100 + at}) { id }`)],
 ];
 
@@ -170,9 +174,14 @@ test.each(['totalCount', 'last: 20'])(
     const [, query] = ways.find(([way]) => way === name)!;
     const world = await startWorld({ config: { pagesPerMinute: 5 } });
     const { errors } = await world.ask(DRAINER, query);
-    const { code, resumeAfter = null } = errors![0]!.extensions;
-    expect({ code, resumeAfter }).toEqual({ code: 'RATE_LIMITED', resumeAfter: null });
-    expect(errors![0]!.message).not.toContain('resumeAfter');
+    const extensions = {
+      code: 'RATE_LIMITED',
+      pages: 6,
+      pagesPerMinute: 5,
+      retryAfter: expect.any(Number),
+    };
+    expect(errors![0]!.extensions).toEqual(extensions);
+    expect(errors![0]!.message).not.toMatch(/drain ended|resumeAfter/);
   },
 );
 
@@ -189,6 +198,7 @@ describe('PAGES_PER_MINUTE', () => {
     });
     const extensions = {
       code: 'RATE_LIMITED',
+      pages: 6,
       pagesPerMinute: 5,
       retryAfter: expect.any(Number),
     };

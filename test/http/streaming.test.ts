@@ -272,7 +272,10 @@ test('every payload of a stream says where to go on behind its records, and how 
   const ids = gateway.sandbox.persons.all().map(({ id }) => ({ id }));
   let sent = 7;
   const first = await all(gateway, query);
-  for (const { items, extensions } of first.flatMap(({ incremental = [] }) => incremental)) {
+  const increments = first.flatMap(({ incremental = [] }) => incremental);
+  // The list is read whole only once.
+  expect(increments[0]!.extensions!.listLength).toBeUndefined();
+  for (const { items, extensions } of increments) {
     sent += items!.length;
     expect(whole(await all(gateway, query, { after: extensions!.resumeAfter }))).toEqual(
       ids.slice(sent),

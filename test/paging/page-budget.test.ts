@@ -45,6 +45,21 @@ test('records of more than 12 pages need the scope drain, and pages that only co
   times(100, () => draining.spend());
 });
 
+test('a refusal says what the whole operation has used, whatever its pages were read for', () => {
+  for (const mayDrain of [false, true]) {
+    const budget = new PageBudget(new CallerBudgets(20, new ManualClock()), 'key:portal', mayDrain);
+    times(4, () => budget.spend());
+    times(10, () => budget.forOverhead.spend());
+    // The records of pages that were read to find them.
+    budget.spend(2, { isCharged: true });
+    times(6, () => budget.spend());
+    const extensions = { code: 'RATE_LIMITED', pages: 21, pagesPerMinute: 20 };
+    expect(() => budget.forOverhead.spend()).toThrow(
+      expect.objectContaining({ extensions: expect.objectContaining(extensions) }),
+    );
+  }
+});
+
 test('a caller whose pages have come back is forgotten, and one whose pages have not is not', () => {
   const clock = new ManualClock();
   const callers = new CallerBudgets(60, clock);

@@ -28,12 +28,15 @@ test.each(['12345678901234567890', '-9007199254740993', '9007199254740993'])(
   },
 );
 
-test('an integer in the extensions of errors and of the answer keeps its digits', async () => {
-  const extensions = '{"at":12345678901234567890,"cost":1.5}';
-  const error = `{"message":"m","path":["any"],"extensions":${extensions}}`;
-  answer = `{"data":{"any":1},"errors":[${error}],"extensions":${extensions}}`;
-  await world.expectSame({ query: '{ any }' });
-});
+test.each(['12345678901234567890', '9'.repeat(400)])(
+  'the integer %s beside errors, and in the extensions of errors and of the answer, keeps its digits',
+  async (number) => {
+    const extensions = `{"at":${number},"cost":1.5}`;
+    const error = `{"message":"m","path":["any"],"extensions":${extensions}}`;
+    answer = `{"data":{"any":${number}},"errors":[${error}],"extensions":${extensions}}`;
+    await world.expectSame({ query: '{ any }' });
+  },
+);
 
 test.each(['0.1', '1.5e-7', '-12.25', '1e21', '0', '4294967296'])(
   'the number %s of an answer is passed on',

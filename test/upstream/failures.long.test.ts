@@ -246,13 +246,21 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
     refusal('of-the-service'),
     refusal('of-the-service', 403),
   ];
+  const pages: Reply[] = [
+    json({ data: { persons: 'of-the-service' } }),
+    json({ data: { persons: { items: 'of-the-service', pageInfo: null } } }),
+    json({ data: { persons: { items: [], pageInfo: { hasNextPage: 'of-the-service' } } } }),
+  ];
   const answers: string[] = [];
-  for (const reply of replies) {
+  for (const [query, reply] of [
+    ...replies.map((each) => [PERSONS, each] as const),
+    ...pages.map((each) => ['{ allPersons { id } }', each] as const),
+  ]) {
     gateway.upstream.answer(reply);
     const response = await gateway.fetch('/graphql', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: PERSONS }),
+      body: JSON.stringify({ query }),
     });
     answers.push(JSON.stringify([...response.headers]), await response.text());
   }
@@ -264,7 +272,7 @@ test('neither addresses, tokens nor text of a broken answer reach the caller; ne
   const { host, port } = new URL(gateway.upstream.url);
   const { pair } = (await gateway.store.read()).state!;
   expect(answers.filter((answer) => answer.includes('"code":"UPSTREAM_'))).toHaveLength(
-    replies.length + 1,
+    replies.length + pages.length + 1,
   );
   for (const secret of [pair.accessToken, pair.refreshToken]) {
     expect(allAnswers).not.toContain(secret);
