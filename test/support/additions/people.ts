@@ -145,7 +145,9 @@ export function peopleWith(additions: Additions, options: PeopleOptions = {}) {
     return { document, operation: document.definitions[0] as OperationDefinitionNode };
   };
   return {
-    ...added,
+    schema: added.schema,
+    scopes: added.scopes,
+    subgraphSdl: added.subgraphSdl,
     /** What was delegated to the served schema. */
     requests,
     isTouched: (query: string) => added.touches(planned(query)),
