@@ -9,16 +9,15 @@ import {
   getOperationAST,
   GraphQLError,
   Kind,
-  type DocumentNode,
   type ExecutionResult,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLSchema,
-  type SelectionSetNode,
+  type SelectionNode,
 } from 'graphql';
 import { JsonText, resultOf, type Answer, type AnswerError, type Path } from '../engine/answer.ts';
 import { isLongInteger } from '../engine/json.ts';
 import { codedError } from '../errors.ts';
+import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
 import type { Delegate } from './delegate.ts';
 import { executionWith, tooManyValues } from './execution.ts';
 import { fitting } from './fitting.ts';
@@ -60,7 +59,8 @@ export function ofOtherService(config: SubschemaConfig): SubschemaConfig {
         path: error.path,
       }),
     );
-    const data = selected(result.data, [getOperationAST(request.document)!], request.document);
+    const { selectionSet } = getOperationAST(request.document)!;
+    const data = selected(result.data, selectionSet.selections, fragmentsOf(request.document));
     return placed(schema, request, data as Container | null, errors);
   };
   return { ...config, executor: placing as Executor };
@@ -69,36 +69,20 @@ export function ofOtherService(config: SubschemaConfig): SubschemaConfig {
 /** Returns a value without the members that were not selected: graphql-tools would merge them into the record. */
 function selected(
   value: unknown,
-  nodes: readonly WithSelections[],
-  document: DocumentNode,
+  selections: readonly SelectionNode[],
+  fragments: Fragments,
 ): unknown {
-  if (nodes.every(({ selectionSet }) => !selectionSet)) return value;
-  if (Array.isArray(value)) return value.map((each) => selected(each, nodes, document));
+  if (selections.length === 0) return value;
+  if (Array.isArray(value)) return value.map((each) => selected(each, selections, fragments));
   if (!isContainer(value)) return value;
-  const fields = Map.groupBy(
-    nodes.flatMap((node) => fieldsIn(node, document)),
-    ({ alias, name }) => (alias ?? name).value,
-  );
+  const fields = fieldsByKey(selections, fragments);
   const members = Object.entries(value).filter(([key]) => fields.has(key));
   return Object.fromEntries(
-    members.map(([key, member]) => [key, selected(member, fields.get(key)!, document)]),
+    members.map(([key, member]) => [
+      key,
+      selected(member, selectionsOf(fields.get(key)!), fragments),
+    ]),
   );
-}
-
-interface WithSelections {
-  readonly selectionSet?: SelectionSetNode | undefined;
-}
-
-/** Returns the fields of a selection set, those of its fragments included, whatever their types. */
-function fieldsIn({ selectionSet }: WithSelections, document: DocumentNode): readonly FieldNode[] {
-  return (selectionSet?.selections ?? []).flatMap((selection) => {
-    if (selection.kind === Kind.FIELD) return [selection];
-    if (selection.kind === Kind.INLINE_FRAGMENT) return fieldsIn(selection, document);
-    const fragment = document.definitions.find(
-      (each) => each.kind === Kind.FRAGMENT_DEFINITION && each.name.value === selection.name.value,
-    ) as FragmentDefinitionNode;
-    return fieldsIn(fragment, document);
-  });
 }
 
 /**

@@ -214,7 +214,7 @@ export function withMergeKeys(value: object, types: readonly string[], keys: Mer
 }
 
 /** The fields that a resolver or a merge requires. */
-export interface Requirement {
+interface Requirement {
   /** Its place in the configuration, for messages. */
   readonly of: string;
   readonly type: string;

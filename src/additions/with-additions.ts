@@ -32,7 +32,7 @@ import { mergedUnderOurKeys, mergeKeysOf, requirementsOf } from './requirements.
 import { defaultResolvers, guardFields, preparedResolvers } from './resolvers.ts';
 
 /** The served schema with what a company adds. */
-export interface ServedWithAdditions extends ServedSchema {
+interface ServedWithAdditions extends ServedSchema {
   /** Whether an operation, which is valid, needs anything that was added. All others are for the plans. */
   readonly touches: (planned: PlannedDocument) => boolean;
   /** Plans an operation that does. @throws BAD_USER_INPUT, OPERATION_TOO_COMPLEX */

@@ -106,7 +106,7 @@ export class Call implements Requester {
   /** The pages that the operation may use. */
   readonly budget: PageBudget;
   /** Shared by all drains of the operation. */
-  drainBudget: DrainBudget;
+  readonly drainBudget: DrainBudget;
   /** Shared by all fields of the operation that return several records by their ids. */
   readonly references: { count: number };
   readonly #parts: CallParts;
@@ -139,12 +139,6 @@ export class Call implements Requester {
    */
   delegate(variables: CallVariables): Call {
     return new Call(variables, this.origin, this.#parts, this.#whole);
-  }
-
-  /** Lets the drains of the operation have fewer records together. Call it before they begin. */
-  limitDrains(max: number): void {
-    const whole = this.#whole;
-    if (max < whole.drainBudget.max) whole.drainBudget = { max, left: max };
   }
 
   /** Aborted when the caller leaves. */

@@ -1,7 +1,7 @@
 import type { SelectionNode } from 'graphql';
 import { withPath, type AnswerError, type Path } from './answer.ts';
 import type { ListRecord } from './list-record.ts';
-import type { Fragments } from './operation.ts';
+import type { Fragments } from '../selections.ts';
 import {
   checkDirectives,
   fieldsBelow,
@@ -11,7 +11,7 @@ import {
 } from './selected-fields.ts';
 
 /** What a connection has, as far as it is selected. */
-export interface ConnectionValues {
+interface ConnectionValues {
   readonly edges: readonly { readonly record: ListRecord; readonly cursor: () => string }[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;

@@ -13,7 +13,8 @@ import { JsonText, type AnswerError, type FieldValue } from './answer.ts';
 import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import { isJsonObject } from './json.ts';
-import type { Fragments, SentOperation } from './operation.ts';
+import type { Fragments } from '../selections.ts';
+import type { SentOperation } from './operation.ts';
 import {
   idTypeOf,
   readId,

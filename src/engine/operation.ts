@@ -17,10 +17,8 @@ import {
 import { codedError } from '../errors.ts';
 import { idOf, type DerivedField } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
-import { onlyOperation } from '../selections.ts';
+import { onlyOperation, type Fragments } from '../selections.ts';
 import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
-
-export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
 /**
  * An operation as it is sent to the service, still under served names. Fragments stay as they were written, so that the
@@ -37,7 +35,7 @@ export interface SentOperation {
 }
 
 /** A derived field of a nested list, as a caller selects it. */
-export interface NestedField {
+interface NestedField {
   readonly derived: ListDerivation;
   readonly node: FieldNode;
 }

@@ -11,7 +11,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { hasFields, LARGEST_PAGE, mayBePage } from '../schema/derived.ts';
-import type { Fragments } from './operation.ts';
+import { fragmentsOf, type Fragments } from '../selections.ts';
 import { areTrue } from './selected-fields.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -26,11 +26,7 @@ export function costOf(schema: GraphQLSchema, document: DocumentNode): (values: 
     (definition): definition is OperationDefinitionNode =>
       definition.kind === Kind.OPERATION_DEFINITION,
   )!;
-  const fragments: Fragments = new Map(
-    definitions.flatMap((definition) =>
-      definition.kind === Kind.FRAGMENT_DEFINITION ? [[definition.name.value, definition]] : [],
-    ),
-  );
+  const fragments = fragmentsOf(document);
   const root = schema.getRootType(operation.operation)!;
   const cost = (values: Values) =>
     Math.max(1, new Cost(schema, fragments, values).ofSet(root, operation.selectionSet, false));

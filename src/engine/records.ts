@@ -51,7 +51,7 @@ import {
 } from './syntax.ts';
 
 /** A record that was looked up; null if there is none. */
-export type LoadedRecord = {
+type LoadedRecord = {
   readonly text: string;
   readonly errors: readonly AnswerError[];
 } | null;

@@ -18,7 +18,7 @@ import { fieldNode, fragmentNode, orTypename } from './syntax.ts';
  */
 
 /** What the service returned in such a place. `missing`: there is no such record. */
-export type ReadResult =
+type ReadResult =
   | { readonly kind: 'success'; readonly value: unknown }
   | { readonly kind: 'failure'; readonly isMissing: boolean; readonly error: ServiceError }
   | { readonly kind: 'missing' };

@@ -8,7 +8,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
-import type { Fragments } from './operation.ts';
+import type { Fragments } from '../selections.ts';
 import { checkDirectivesAt, fragmentNode, isCondition, keyOf } from './syntax.ts';
 
 /** What selections have for one object under one key. */
@@ -20,7 +20,7 @@ export interface SelectedField {
 }
 
 /** A field node, with the directives of each selection around it and its own, from the outside. */
-export interface FieldUse {
+interface FieldUse {
   readonly node: FieldNode;
   /** Its place among all uses, in the order of the operation. */
   readonly at: number;

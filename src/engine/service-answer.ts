@@ -55,7 +55,7 @@ export interface PlacedValue {
   readonly errors: readonly PlacedError[];
 }
 
-export interface PlacedError {
+interface PlacedError {
   readonly error: ServiceError;
   readonly path: Path;
 }

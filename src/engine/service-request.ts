@@ -13,7 +13,8 @@ import {
 } from 'graphql';
 import { costOf } from './page-cost.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
-import type { Fragments, SentOperation } from './operation.ts';
+import type { Fragments } from '../selections.ts';
+import type { SentOperation } from './operation.ts';
 
 /** How requests to the service are printed. */
 export interface Printer {

@@ -44,7 +44,7 @@ import {
  */
 
 /** Where an export is written to. */
-export interface ExportOutput {
+interface ExportOutput {
   /** What earlier runs and this one have written. */
   readonly state: Pick<ExportState, 'progress' | 'newOf'>;
   /** Writes the lines of a page. @throws OutputFailure */

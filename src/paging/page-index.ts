@@ -22,7 +22,7 @@ export interface IndexedPage {
 }
 
 /** Where a record stood when the list was walked. */
-export interface IndexedPosition {
+interface IndexedPosition {
   /** The number of its page in `PageIndex.pages`. */
   readonly page: number;
   /** The offset of the record from the start of the page. */

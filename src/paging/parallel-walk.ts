@@ -3,7 +3,7 @@ import { OVERLAP } from './page-index.ts';
 import { PagesAhead, type Link, type PagesAheadOptions } from './pages-ahead.ts';
 import { stalled, walk, WALK_LEFT, type Seen, type WalkedPage, type WalkedPages } from './walk.ts';
 
-export interface ParallelWalkOptions<R> extends PagesAheadOptions {
+interface ParallelWalkOptions<R> extends PagesAheadOptions {
   /** A cursor of the service, of the index or not; null: the start of the list. */
   readonly after: string | null;
   /** The page behind that cursor, if it was just read. */

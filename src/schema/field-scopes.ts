@@ -159,7 +159,7 @@ export function enforceScopes(
 }
 
 /** Makes the function that returns what a field needs: by its parent, its type and itself. */
-export function needsIn(
+function needsIn(
   schema: GraphQLSchema,
   { places }: FieldScopes,
 ): (parent: GraphQLCompositeType, node: FieldNode) => readonly Need[] {

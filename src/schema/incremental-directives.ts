@@ -33,17 +33,6 @@ export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'stream';
 }
 
-/** Returns the first of these directives that the service defines: the gateway executes the others itself. */
-export function serviceDirective({
-  directives = [],
-}: {
-  readonly directives?: readonly DirectiveNode[] | undefined;
-}): DirectiveNode | undefined {
-  return directives.find(
-    (node) => node.name.value !== 'skip' && node.name.value !== 'include' && !isIncremental(node),
-  );
-}
-
 /**
  * Creates a function that returns whether a document streams anything with these variables. The document is read only
  * once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
@@ -67,7 +56,7 @@ export function incrementalCheck(document: DocumentNode): (variables: Variables)
   };
 }
 
-export interface StreamArguments {
+interface StreamArguments {
   readonly initialCount: number;
   readonly label: string | undefined;
 }

@@ -23,7 +23,7 @@ export const KINDS = {
 
 export type ChangeKind = keyof typeof KINDS;
 
-export interface SchemaChange {
+interface SchemaChange {
   readonly message: string;
   /** For example `Person.firstName`. */
   readonly path: string | null;
