@@ -211,7 +211,8 @@ export class Call implements Requester {
   #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<Answer> {
     if (request.kind === 'mutation') return this.#send(request, pages, budget);
     const requests = this.#whole.#requests;
-    const key = keyOf(request.body);
+    const key = keyOf(request);
+    if (key === undefined) return this.#send(request, pages, budget);
     const known = requests.get(key);
     if (known) return known;
     const sent = this.#send(request, pages, budget);

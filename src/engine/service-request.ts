@@ -35,8 +35,9 @@ export class ServiceRequest {
    */
   readonly pagesWith: (values: Values) => number;
   readonly #kind: OutgoingRequest['kind'];
-  /** The beginning of its body, as JSON, up to the values of the variables. */
-  readonly #open: string;
+  readonly #members: { readonly query: string; readonly operationName: string | undefined };
+  /** The body without variables. */
+  readonly #bare: string;
   /** The caller's variables that it uses. */
   readonly #variables: readonly string[];
 
@@ -72,10 +73,10 @@ export class ServiceRequest {
       kind: Kind.DOCUMENT,
       definitions: [whole, ...used.map(undescribed)],
     };
-    const text = JSON.stringify(print(printer.toUpstream(document)));
     this.pagesWith = costOf(printer.schema, document);
     this.#kind = operation === OperationTypeNode.MUTATION ? 'mutation' : 'query';
-    this.#open = `{"query":${text}${name ? `,"operationName":${JSON.stringify(name.value)}` : ''}`;
+    this.#members = { query: print(printer.toUpstream(document)), operationName: name?.value };
+    this.#bare = JSON.stringify(this.#members);
     this.#variables = declared.map(({ variable }) => variable.name.value);
   }
 
@@ -84,19 +85,20 @@ export class ServiceRequest {
    * @param added the values of the gateway's variables
    */
   with(sent: Values, added?: Values): OutgoingRequest {
-    return { kind: this.#kind, body: `${this.#open}${this.#members(sent, added)}}` };
+    return { kind: this.#kind, body: this.#body(sent, added) };
   }
 
   /** Names what is requested for these variables, whatever the values of the gateway's variables are. */
   nameWith(sent: Values): string {
-    return `${this.#open}${this.#members(sent)}`;
+    return this.#body(sent);
   }
 
-  #members(sent: Values, added?: Values): string {
-    if (this.#variables.length === 0 && !added) return '';
-    const values: Record<string, unknown> = {};
-    for (const name of this.#variables) if (Object.hasOwn(sent, name)) values[name] = sent[name];
-    return `,"variables":${JSON.stringify({ ...values, ...added })}`;
+  /** Made in one piece: V8 joins pieces when they are read, and copies a megabyte of variables once more. */
+  #body(sent: Values, added?: Values): string {
+    if (this.#variables.length === 0 && !added) return this.#bare;
+    const variables: Record<string, unknown> = {};
+    for (const name of this.#variables) if (Object.hasOwn(sent, name)) variables[name] = sent[name];
+    return JSON.stringify({ ...this.#members, variables: { ...variables, ...added } });
   }
 }
 

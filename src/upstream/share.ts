@@ -19,7 +19,8 @@ export function shareQueries(next: Send): Send {
     // What a trial says about its request must not depend on another one.
     if (request.trialMs !== undefined) return next(request, sender);
     const queries = inFlight[sender.priority];
-    const key = keyOf(request.body);
+    const key = keyOf(request);
+    if (key === undefined) return next(request, sender);
     let shared = queries.get(key);
     if (!shared) {
       const begun = new SharedQuery(() => {
@@ -50,15 +51,18 @@ export function shareQueries(next: Send): Send {
 }
 
 /** Characters. V8 hashes strings longer than this by their length only. */
-const LONGEST = 16_383;
+const LONGEST_KEY = 16_383;
+/** Characters. The digest of a longer text costs more than it saves: up to 20 ms of the event loop for 1 MB. */
+const LONGEST_SHARED = 64 * 1024;
 
 /**
- * Returns the key of a text in a map: the text, or its digest if it is long. Requests of one operation often have the
- * same length, and a map with many long ones would compare each with all others, character by character: 200 of 60 KB
- * take 0.3 s.
+ * Returns the key of a request in a map, or undefined if it is too long to be shared: its body, or the digest of a
+ * long one. Requests of one operation often have the same length, and a map with many long ones would compare each
+ * with all others, character by character: 200 of 60 KB take 0.3 s.
  */
-export function keyOf(text: string): string {
-  return text.length > LONGEST ? hash('sha256', text, 'base64') : text;
+export function keyOf({ body }: OutgoingRequest): string | undefined {
+  if (body.length > LONGEST_SHARED) return undefined;
+  return body.length > LONGEST_KEY ? hash('sha256', body, 'base64') : body;
 }
 
 /**
