@@ -95,6 +95,8 @@ export class TokenHolder {
   #isRead = false;
   /** Whether the held pair, which the store lacks, lies in an emergency file. */
   #isInFile = false;
+  /** The emergency file of an exchange whose pair is being saved. */
+  #saving: string | undefined;
   /** The store's clock minus `elapsed`. */
   #ahead: number;
   /** An emergency file that cannot be opened: it may hold the next pair. */
@@ -182,7 +184,7 @@ export class TokenHolder {
         continue;
       }
       const { path, received, at } = file;
-      if (received.service !== serviceUrl) continue;
+      if (received.service !== serviceUrl || path === this.#saving) continue;
       const age = Math.max(0, this.now - at);
       const state = await store.update(save(received, age, by));
       // The pair of another store stays where it is.
@@ -308,8 +310,9 @@ export class TokenHolder {
     const rule = save(next, clock.elapsed() - begun, by);
     // Before the store, which can take seconds to fail: a kill in this time must not lose the pair.
     const isInFile = emergency.put(next, this.now);
+    const path = emergency.pathOf(next);
+    this.#saving = path;
     try {
-      const path = emergency.pathOf(next);
       const stored = await this.#update(rule);
       if (stored.id === next.id) {
         emergency.remove(path);
@@ -322,6 +325,8 @@ export class TokenHolder {
       this.#isShown = false;
       this.#isInFile = isInFile;
       log.fatal({ err: error, isInFile }, 'The new token pair could not be saved.');
+    } finally {
+      this.#saving = undefined;
     }
     return this.#state ?? from;
   }

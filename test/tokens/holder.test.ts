@@ -87,6 +87,29 @@ test('the pair of an emergency file is saved once, and not put back as well', as
   expect(logged.map(({ msg }) => msg)).toEqual(['the pair of an emergency file was saved']);
 });
 
+test('a look while the pair of an exchange is being saved leaves it to the exchange, without a warning', async () => {
+  const store = await storeWith('own');
+  let looks = 0;
+  const { holder, emergency, logged } = holderOf(
+    {
+      ...store,
+      update: async (rule) => {
+        if (emergency.read().length > 0 && looks === 0) {
+          looks += 1;
+          await holder.look();
+        }
+        return store.update(rule);
+      },
+    },
+    async () => ({ kind: 'granted', pair: pairOf('next') }),
+  );
+  await holder.look();
+  await holder.exchange();
+  expect({ looks, files: emergency.read() }).toEqual({ looks: 1, files: [] });
+  expect(logged.map(({ msg }) => msg)).toEqual(['access token refreshed']);
+  expect((await store.read()).state).toMatchObject({ generation: 2, pair: pairOf('next') });
+});
+
 test('a store that becomes the store of another service is not changed, and its tokens are not used', async () => {
   const [own, foreign] = await Promise.all([
     storeWith('own'),
