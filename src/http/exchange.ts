@@ -501,8 +501,8 @@ export function isProbe(path: string): boolean {
 }
 
 /**
- * The time in a turn of the event loop in which new operations may begin, ms. A probe waits for about two turns. So it is
- * answered in time during a flood of operations, each of which may take several milliseconds until it is refused or sent.
+ * The time in a turn of the event loop in which new operations may begin, ms. So a probe is answered in time during a
+ * flood of operations, each of which may take several milliseconds until it is refused or sent.
  */
 const TURN_MS = 10;
 
@@ -515,7 +515,10 @@ export function createLoopTurns(clock: Pick<Clock, 'elapsed'>): TakeTurn {
   /** When the first operation of this turn began; undefined before. */
   let began: number | undefined;
 
-  const endTurn = () => {
+  const endTurn = () => pause(Math.floor((clock.elapsed() - began!) / TURN_MS));
+  // One that took longer than its time gives the next turns to others: a probe needs several until it is answered.
+  const pause = (turns: number): void => {
+    if (turns > 0) return void setImmediate(pause, turns - 1);
     began = undefined;
     if (waiting.length > 0) beginNext();
   };
