@@ -2,7 +2,7 @@ import type { ExecutionRequest, ExecutionResult } from '@graphql-tools/utils';
 import { getOperationAST, GraphQLError, OperationTypeNode, print } from 'graphql';
 import { codedError } from '../errors.ts';
 import { notGraphQL } from './read-answer.ts';
-import type { Answer, OutgoingRequest, Sender } from './request.ts';
+import type { OutgoingRequest, Sender, UpstreamAnswer } from './request.ts';
 import type { SendToService } from './upstream.ts';
 
 /**
@@ -13,7 +13,7 @@ import type { SendToService } from './upstream.ts';
 export function graphqlToolsExecutor(send: SendToService) {
   return async (request: ExecutionRequest): Promise<ExecutionResult> => {
     try {
-      return resultOf(await send(printed(request), senderOf(request)));
+      return readResult(await send(printed(request), senderOf(request)));
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
       throw error;
@@ -49,7 +49,7 @@ function senderOf({ signal, info }: ExecutionRequest): Sender {
  *
  * @throws UPSTREAM_BAD_RESPONSE if it is not JSON
  */
-export function resultOf({ text, status }: Answer): ExecutionResult {
+export function readResult({ text, status }: UpstreamAnswer): ExecutionResult {
   let answer: Members;
   try {
     answer = JSON.parse(text) as Members;

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { codedError, OperatorError, PerhapsTooBig } from '../errors.ts';
 import type { TokenRefusal } from './authorize.ts';
 import { limitIn, secondsOf } from './rate-limit.ts';
-import { Answer, type Failure, type OutgoingRequest, type Outcome } from './request.ts';
+import { UpstreamAnswer, type Failure, type OutgoingRequest, type Outcome } from './request.ts';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -39,14 +39,14 @@ export function readAnswer(
     );
   }
   const bytes = withoutToken(repaired(body), token);
-  if (status === 200 && isData(bytes)) return new Answer(status, bytes, false);
+  if (status === 200 && isData(bytes)) return new UpstreamAnswer(status, bytes, false);
   const json = parse(bytes);
   if (status === 401 || status === 403) return refusal(status, json?.['detail']);
   const stated = secondsOf(headers['retry-after'], now);
   if (status === 429) return rateLimited(stated);
   const { data, errors } = json ?? {};
   const isAnswer = isGraphQL(data, errors);
-  const answer = isAnswer ? new Answer(status, bytes, isFilled(errors)) : undefined;
+  const answer = isAnswer ? new UpstreamAnswer(status, bytes, isFilled(errors)) : undefined;
   const limit = limitIn(errors, now);
   const isExecuted = kind === 'mutation' && (isObject(data) || hasInnerPath(errors));
   if (answer && limit && !isExecuted) {

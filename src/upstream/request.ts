@@ -49,20 +49,19 @@ export type Send = (request: OutgoingRequest, sender: Sender) => Promise<Outcome
 
 export type Wrapper = (next: Send) => Send;
 
-export type Outcome = Answer | Failure;
+export type Outcome = UpstreamAnswer | Failure;
 
 /**
- * A GraphQL answer: an object with `data`, or a list of `errors`, or both. Its bytes are not always parsed before, so
- * they may still turn out not to be JSON. Equal queries share it.
+ * A GraphQL answer, as it arrived: an object with `data`, or a list of `errors`, or both. Its bytes are not always parsed
+ * before, so they may still turn out not to be JSON. Equal queries share it.
  */
-export class Answer {
+export class UpstreamAnswer {
   readonly kind = 'answer';
   readonly status: number;
   /** UTF-8, without a byte order mark. */
   readonly bytes: Buffer;
   readonly hasErrors: boolean;
   #text: string | undefined;
-  #reading: { readonly key: string; readonly value: unknown } | undefined;
 
   constructor(status: number, bytes: Buffer, hasErrors: boolean) {
     this.status = status;
@@ -72,12 +71,6 @@ export class Answer {
 
   get text(): string {
     return (this.#text ??= this.bytes.toString());
-  }
-
-  /** Returns what is read of it, which callers that share it share too if it has the same key. */
-  once<T>(key: string, read: () => T): T {
-    if (this.#reading?.key !== key) this.#reading = { key, value: read() };
-    return this.#reading.value as T;
   }
 }
 
@@ -92,5 +85,5 @@ export interface Failure {
   /** The least wait before it is sent again, if the service stated one, ms; negative for a time in the past. */
   readonly retryAfterMs?: number | undefined;
   /** A GraphQL answer with status 5xx, or partly limited: callers get it if no attempt brings a better one. */
-  readonly answer?: Answer | undefined;
+  readonly answer?: UpstreamAnswer | undefined;
 }

@@ -19,7 +19,7 @@ export function shareQueries(next: Send): Send {
     // What a trial says about its request must not depend on another one.
     if (request.trialMs !== undefined) return next(request, sender);
     const queries = inFlight[sender.priority];
-    const key = keyOf(request);
+    const key = sharingKey(request);
     if (key === undefined) return next(request, sender);
     let shared = queries.get(key);
     if (!shared) {
@@ -60,7 +60,7 @@ const LONGEST_SHARED = 64 * 1024;
  * long one. Requests of one operation often have the same length, and a map with many long ones would compare each
  * with all others, character by character: 200 of 60 KB take 0.3 s.
  */
-export function keyOf({ body }: OutgoingRequest): string | undefined {
+export function sharingKey({ body }: OutgoingRequest): string | undefined {
   if (body.length > LONGEST_SHARED) return undefined;
   return body.length > LONGEST_KEY ? hash('sha256', body, 'base64') : body;
 }

@@ -4,7 +4,7 @@ import { RequestMemory } from '../memory/byte-limit.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
 import { createBreaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
-import type { Answer, OutgoingRequest, Outcome, Sender } from './request.ts';
+import type { OutgoingRequest, Outcome, Sender, UpstreamAnswer } from './request.ts';
 import { retry } from './retry.ts';
 import { shareQueries } from './share.ts';
 import { noTelemetry, type UpstreamTelemetry } from './telemetry.ts';
@@ -18,7 +18,7 @@ export interface Upstream {
 }
 
 /** @throws coded errors, each caller a separate one; what the tokens throw; the abort reason of the sender's signal */
-export type SendToService = (request: OutgoingRequest, sender: Sender) => Promise<Answer>;
+export type SendToService = (request: OutgoingRequest, sender: Sender) => Promise<UpstreamAnswer>;
 
 export interface UpstreamParts<Token extends { readonly value: string }> extends Omit<
   ConnectionsParts,
@@ -39,12 +39,12 @@ export function openUpstream<Token extends { readonly value: string }>(
   const turns = createTurns(parts);
   const breaker = createBreaker(parts.clock, telemetry);
   const { post, close } = openConnections({ ...parts, telemetry });
-  const again = retry({ ...parts, telemetry });
 
-  // A request takes its token and starts its timeout when its turn begins, because it is not sent before.
-  const send = shareQueries(
-    breaker.requests(again(turns.inTurn(breaker.attempts(authorize(tokens, post))))),
-  );
+  const attempt = breaker.attempts(authorize(tokens, post));
+  // A request takes its token and starts its timeout when its turn begins, because it is not sent before. Each retry waits
+  // for another turn.
+  const inTurns = retry({ ...parts, telemetry })(turns.inTurn(attempt));
+  const send = shareQueries(breaker.requests(inTurns));
 
   return {
     send: async (request, sender) => {
@@ -72,7 +72,7 @@ export function openUpstream<Token extends { readonly value: string }>(
 }
 
 /** @throws the error of a failure */
-function answerOf(outcome: Outcome): Answer {
+function answerOf(outcome: Outcome): UpstreamAnswer {
   if (outcome.kind === 'answer') return outcome;
   if (outcome.answer) return outcome.answer;
   throw outcome.error;

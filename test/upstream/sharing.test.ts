@@ -4,7 +4,7 @@ import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/o
 import { after, altered, honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
 import { makeExecutableSchema, fullSdl, fullService } from '../support/imitations/honest.ts';
-import { keyOf } from '../../src/upstream/share.ts';
+import { sharingKey } from '../../src/upstream/share.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
@@ -288,7 +288,7 @@ test('type names are corrected for each caller', async () => {
 test('long queries of the same length have short keys, and those above 64 KB are not shared', () => {
   const long = 'é'.repeat(60_000);
   const bodies = [`${long}1`, `${long}2`, `1${long}`, 'short', long + long];
-  const [keys, again] = [1, 2].map(() => bodies.map((body) => keyOf({ kind: 'query', body })));
+  const [keys, again] = [1, 2].map(() => bodies.map((body) => sharingKey({ kind: 'query', body })));
   expect(new Set(keys).size).toBe(bodies.length);
   expect(keys!.map((key) => key && key.length < 100)).toEqual([true, true, true, true, undefined]);
   expect(again).toEqual(keys);

@@ -12,7 +12,7 @@ import {
   type IntrospectionQuery,
 } from 'graphql';
 import { codedError } from '../../errors.ts';
-import { resultOf } from '../../upstream/executor.ts';
+import { readResult } from '../../upstream/executor.ts';
 import type { SendToService } from '../../upstream/upstream.ts';
 import { readSnapshot } from '../snapshot.ts';
 
@@ -76,7 +76,7 @@ async function answerTo(
   const body = JSON.stringify({ query: print(document) });
   // No caller waits for this request, so requests of callers go first.
   const sender = { signal, priority: 'drain', caller: 'schema', cause: undefined } as const;
-  return resultOf(await send({ kind: 'query', body }, sender));
+  return readResult(await send({ kind: 'query', body }, sender));
 }
 
 /** The messages of an answer with errors: parts missing because of an error would count as removed. */
