@@ -94,16 +94,3 @@ export function visitFields(
     }),
   );
 }
-
-/** A scope that a field of an operation needs. */
-export interface Need {
-  readonly scope: string;
-  /** The field that needs it, for messages: `The field Person.contacts`. */
-  readonly subject: string;
-}
-
-/** A field of an operation that needs scopes. */
-export interface ScopedUse {
-  readonly node: FieldNode;
-  readonly needs: readonly Need[];
-}

@@ -15,7 +15,8 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { RequestMemory } from '../memory/byte-limit.ts';
-import { onlyOperation, visitFields, type ScopedUse } from '../selections.ts';
+import type { ScopedUse } from '../schema/field-scopes.ts';
+import { onlyOperation, visitFields } from '../selections.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -33,11 +34,7 @@ interface OperationRules<Plan> extends Limits {
     document: DocumentNode,
     operation: OperationDefinitionNode,
   ) => readonly ScopedUse[];
-  /** @param grown called with the number of bytes that the plan keeps from now on, or releases (negative) */
-  readonly compile?: (
-    operation: Omit<CheckedOperation, 'plan'>,
-    grown: (bytes: number) => void,
-  ) => Plan;
+  readonly compile?: (operation: Omit<CheckedOperation, 'plan'>) => Plan;
 }
 
 export interface Operations<Plan = unknown> {
@@ -159,8 +156,7 @@ export class CheckedOperation<Plan = unknown> {
 
   /** The result of `compile`, called on first use. An error that it throws is not kept. */
   get plan(): Plan {
-    const of = this.#of;
-    return (this.#plan ??= { made: of.rules.compile!(this, (bytes) => of.grow(bytes)) }).made;
+    return (this.#plan ??= { made: this.#of.rules.compile!(this) }).made;
   }
 }
 
@@ -199,12 +195,6 @@ class CheckedDocument<Plan> {
   /** Bytes of memory, estimated. */
   get bytes(): number {
     return this.#bytes;
-  }
-
-  grow(bytes: number): void {
-    this.#bytes += bytes;
-    this.#usedMemory?.add(bytes, this.#bytes);
-    this.#onGrown();
   }
 
   use(memory: RequestMemory): boolean {
@@ -250,8 +240,14 @@ class CheckedDocument<Plan> {
       hideSuggestions: !this.rules.introspection,
     });
     const kept = new KeptErrors(errors, this.node.loc!.source);
-    if (kept.bytes > 0) this.grow(kept.bytes);
+    if (kept.bytes > 0) this.#grow(kept.bytes);
     return kept;
+  }
+
+  #grow(bytes: number): void {
+    this.#bytes += bytes;
+    this.#usedMemory?.add(bytes, this.#bytes);
+    this.#onGrown();
   }
 
   #listed(): string {

@@ -48,12 +48,6 @@ export function positionsIn(
   return positions;
 }
 
-/** Returns the number of the page that begins behind a cursor of the service; undefined if no page does. */
-export function pageBehind({ pages }: PageIndex, after: string | null): number | undefined {
-  const page = pages.findIndex((each) => each.after === after);
-  return page < 0 ? undefined : page;
-}
-
 /** Builds the index of a walk of a whole list, page by page. */
 export class IndexBuilder {
   readonly #closed: IndexedPage[] = [];

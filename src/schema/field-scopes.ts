@@ -7,7 +7,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { forbidden } from '../errors.ts';
-import { onlyOperation, visitFields, type Need, type ScopedUse } from '../selections.ts';
+import { onlyOperation, visitFields } from '../selections.ts';
 import type { Guard } from './derivation/overrides.ts';
 import { fieldAt, objectTypesOf, type Adapter, type DerivedField, type Entity } from './derived.ts';
 
@@ -20,6 +20,19 @@ export interface FieldScopes {
   readonly names: ReadonlySet<string>;
   /** What follows from the scopes of a type is not repeated. */
   readonly places: ScopesByPlace;
+}
+
+/** A scope that a field of an operation needs. */
+interface Need {
+  readonly scope: string;
+  /** The field that needs it, for messages: `The field Person.contacts`. */
+  readonly subject: string;
+}
+
+/** A field of an operation that needs scopes. */
+export interface ScopedUse {
+  readonly node: FieldNode;
+  readonly needs: readonly Need[];
 }
 
 interface ScopeParts {

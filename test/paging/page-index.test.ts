@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import {
   IndexBuilder,
   PageIndexes,
-  pageBehind,
   positionsIn,
   type PageIndex,
 } from '../../src/paging/page-index.ts';
@@ -24,7 +23,7 @@ describe('an index', () => {
     expect(index.records).toBe(9);
   });
 
-  test('knows where a record is, and which page begins behind a cursor', () => {
+  test('knows where a record is', () => {
     expect(positionsIn(index, ['g', 'i', 'a', 'z'])).toEqual(
       new Map([
         ['a', { page: 0, offset: 0 }],
@@ -32,7 +31,6 @@ describe('an index', () => {
         ['i', { page: 2, offset: 0 }],
       ]),
     );
-    expect([null, 'h', 'z'].map((after) => pageBehind(index, after))).toEqual([0, 2, undefined]);
   });
 });
 

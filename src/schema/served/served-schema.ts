@@ -27,14 +27,6 @@ import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
 import { subgraphSdl } from './subgraph-sdl.ts';
 
-/** Removes the directive of a service that has it: its answers are read whole. */
-function withoutDefer(schema: GraphQLSchema): GraphQLSchema {
-  if (!schema.getDirective('defer')) return schema;
-  return mapSchema(schema, {
-    [MapperKind.DIRECTIVE]: (directive) => (directive.name === 'defer' ? null : directive),
-  });
-}
-
 export interface ServedSchema {
   readonly schema: GraphQLSchema;
   /**
@@ -104,7 +96,7 @@ interface SnapshotParts {
  * fields and types that are derived from its lists and records (decided in `derivation`, written as SDL in
  * `derived-fields.ts`). Nothing changes it afterwards.
  *
- * No resolver runs on it: an operation is compiled (`plans`) and answered as bytes.
+ * No resolver runs on it: an operation is compiled into a plan and answered as texts (`engine`).
  *
  * @param sdl the upstream's schema
  * @throws OperatorMistake
@@ -178,6 +170,14 @@ export function serveSnapshot(
  */
 function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');
+}
+
+/** Removes the directive of a service that has it: its answers are read whole. */
+function withoutDefer(schema: GraphQLSchema): GraphQLSchema {
+  if (!schema.getDirective('defer')) return schema;
+  return mapSchema(schema, {
+    [MapperKind.DIRECTIVE]: (directive) => (directive.name === 'defer' ? null : directive),
+  });
 }
 
 function hasPagedField(snapshot: GraphQLSchema): boolean {
