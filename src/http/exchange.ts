@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import process from 'node:process';
 import type { GraphQLError } from 'graphql';
 import type { Cause } from '../cause.ts';
-import type { Clock } from '../clock.ts';
 import { badRequest, codedError, type ErrorCode } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import type { CallVariables } from '../engine/call.ts';
 import { JSON_TYPE } from './accept.ts';
+import type { TakeTurn } from './loop-turns.ts';
 import {
   BodiesTooLarge,
   BodyParts,
@@ -454,88 +453,7 @@ export function noMemory(exchange: Exchange, memory: RequestMemory): Reply {
   return { ...reply, headers: { ...reply.headers, connection: 'close' } };
 }
 
-/**
- * Estimates the bytes of memory of a parsed JSON value. Every object counts like the most expensive kind: one whose keys
- * differ from those of the previous object.
- *
- * @param countsTexts whether strings count; false if the value shares them with one that was counted
- */
-export function bytesOf(value: unknown, { countsTexts = true } = {}): number {
-  let bytes = 0;
-  // Not recursive: a value of a megabyte may have half a million levels.
-  const left = [value];
-  while (left.length > 0) {
-    const part = left.pop();
-    if (typeof part === 'string') bytes += countsTexts ? STRING + lengthOf(part) : 0;
-    else if (typeof part === 'number') bytes += NUMBER;
-    else if (Array.isArray(part)) {
-      bytes += ARRAY + SLOT * part.length;
-      for (const item of part) left.push(item);
-    } else if (typeof part === 'object' && part !== null) {
-      bytes += OBJECT;
-      for (const key in part) {
-        bytes += MEMBER + key.length;
-        left.push((part as Record<string, unknown>)[key]);
-      }
-    }
-  }
-  return bytes;
-}
-
-/** Bytes, as V8 of Node 24 uses them. */
-const STRING = 24;
-const NUMBER = 16;
-const ARRAY = 32;
-const SLOT = 8;
-const OBJECT = 64;
-const MEMBER = 64;
-
-function lengthOf(text: string): number {
-  // Precise enough: V8 uses one or two bytes for each character.
-  return text.length < 64 ? 2 * text.length : Buffer.byteLength(text);
-}
-
 /** Whether load balancers and orchestrators request this path, which they do continuously. */
 export function isProbe(path: string): boolean {
   return path === '/health' || path === '/ready';
-}
-
-/**
- * The time in a turn of the event loop in which new operations may begin, ms. So a probe is answered in time during a
- * flood of operations, each of which may take several milliseconds until it is refused or sent.
- */
-const TURN_MS = 10;
-
-/** Call it before an operation begins. Returns undefined if the operation may begin at once, otherwise its turn. */
-export type TakeTurn = () => Promise<void> | undefined;
-
-/** Spreads the beginnings of operations over turns of the event loop, in the order of their arrival. */
-export function createLoopTurns(clock: Pick<Clock, 'elapsed'>): TakeTurn {
-  const waiting: (() => void)[] = [];
-  /** When the first operation of this turn began; undefined before. */
-  let began: number | undefined;
-
-  const endTurn = () => pause(Math.floor((clock.elapsed() - began!) / TURN_MS));
-  // One that took longer than its time gives the next turns to others: a probe needs several until it is answered.
-  const pause = (turns: number): void => {
-    if (turns > 0) return void setImmediate(pause, turns - 1);
-    began = undefined;
-    if (waiting.length > 0) beginNext();
-  };
-  const hasTime = (): boolean => {
-    if (began !== undefined) return clock.elapsed() - began < TURN_MS;
-    began = clock.elapsed();
-    setImmediate(endTurn);
-    return true;
-  };
-  const beginNext = () => {
-    if (waiting.length === 0 || !hasTime()) return;
-    waiting.shift()!();
-    // After everything that this operation does at once, whose time counts: ticks run when no microtask is left.
-    queueMicrotask(() => process.nextTick(beginNext));
-  };
-  return () => {
-    if (waiting.length === 0 && hasTime()) return undefined;
-    return new Promise((resolve) => waiting.push(resolve));
-  };
 }

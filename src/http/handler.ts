@@ -177,7 +177,7 @@ export function conversationIn(context: object): Conversation {
  * plugins. One plugin for several, because each hook of Yoga has its cost.
  */
 export function plugin(...stages: Stages) {
-  const stage = inTurn(stages);
+  const stage = inOrder(stages);
   return {
     onRequest: ({ request, serverContext, endResponse }) => {
       const { [CONVERSATION]: conversation } = serverContext;
@@ -200,7 +200,7 @@ export function plugin(...stages: Stages) {
 }
 
 /** Combines stages into one. */
-export function inTurn(all: Stages): Stage {
+export function inOrder(all: Stages): Stage {
   const stages = all.filter((stage) => stage !== undefined);
   const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
     for (let at = first; at < stages.length; at += 1) {

@@ -13,7 +13,7 @@ import { OperatorMistake } from '../errors.ts';
 import { aborted, type Answers } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Checks, type Exchange, type Reply, type Stages } from './exchange.ts';
-import { conversationIn, inTurn, plugin, type GatewayPlugin } from './handler.ts';
+import { conversationIn, inOrder, plugin, type GatewayPlugin } from './handler.ts';
 import { isParts, type Results } from './results.ts';
 
 /*
@@ -123,7 +123,7 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
 
 /** The stages as the steps of Yoga. */
 function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
-  const readParams = inTurn(stages.read);
+  const readParams = inOrder(stages.read);
   const thrown = new ThrownHttp();
   const find = (exchange: Exchange, query: unknown, operationName: unknown) => {
     exchange.params = { ...exchange.params, query, operationName };

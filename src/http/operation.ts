@@ -7,15 +7,9 @@ import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import { coerceVariables, parseSent } from '../operations/variables.ts';
 import { enforceScopes } from '../schema/field-scopes.ts';
 import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
-import {
-  type Exchange,
-  type Params,
-  type Stage,
-  type TakeTurn,
-  type Check,
-  bytesOf,
-  createLoopTurns,
-} from './exchange.ts';
+import { bytesOfValue } from '../memory/bytes-of-value.ts';
+import type { Check, Exchange, Params, Stage } from './exchange.ts';
+import { createLoopTurns, type TakeTurn } from './loop-turns.ts';
 
 interface OperationParts<Plan> {
   readonly operations: Operations<Plan>;
@@ -110,7 +104,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       exchange.dropParams();
       const sent = (variables ?? {}) as Record<string, unknown>;
       const coerced = coerceVariables(operation, sent, { schema, hideSuggestions: !introspection });
-      const bytes = bytesOf(coerced.sent) + bytesOf(coerced.values, { countsTexts: false });
+      const bytes =
+        bytesOfValue(coerced.sent) + bytesOfValue(coerced.values, { countsTexts: false });
       if (!exchange.hold(bytes, memory)) throw memory.refusal();
       exchange.variables = coerced;
       return undefined;
