@@ -6,7 +6,7 @@ import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, withFieldScopes, type Config } from './config.ts';
 import { Engine } from './engine/engine.ts';
-import { AnswerMemory } from './engine/memory.ts';
+import { AnswerMemory } from './engine/answer-memory.ts';
 import type { Plan } from './engine/plan.ts';
 import { createAdmission } from './http/auth/admission.ts';
 import { createAnswers } from './http/answers.ts';
@@ -75,8 +75,8 @@ export type Gateway = Awaited<ReturnType<typeof createGateway>>;
 
 /**
  * Connects the parts of the gateway; no other file does. The list of stages below is the path of a request: read it
- * from top to bottom. In the end, `answers`, an operation is answered by its plan (`engine`, over `pages`), which sends
- * requests to the service (`upstream`) with an access token (`tokens`).
+ * from top to bottom. In the last of them, `answers`, an operation is answered by its plan (`engine`, over `paging`),
+ * which sends requests to the service (`upstream`) with an access token (`tokens`).
  *
  * @throws Error with a message for the operator, for example about an invalid snapshot or the store of another service
  */
@@ -107,7 +107,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     send,
     memory: answerMemory,
     clock,
-    tokenSet: () => tokens?.set,
+    tokenSet: () => tokens.set,
     telemetry: telemetry.reading({
       drains: () => engine.drainLoad,
       answerBytes: () => answerMemory.bytes,
@@ -149,6 +149,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     forOperator: parts.hasCallers === false,
   });
   const { operationBytes, maxDepth, maxAliases, introspection } = config;
+  // With additions there are two caches of operations: of callers, and of delegations.
   const maxBytes = added ? operationBytes / 2 : operationBytes;
   /** Operations of callers, and of the program around the gateway. */
   const offeredParts = {
@@ -158,6 +159,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       schema: offered.schema,
       maxBytes,
       scopedUses: scopedUsesIn(offered.schema, offered.scopes),
+      // Once per text. graphql-js executes what needs an addition; everything else is answered without it.
       compile: (planned) =>
         added?.touches(planned)
           ? added.plan(planned)

@@ -3,10 +3,10 @@ import type { Cause } from '../cause.ts';
 import type { DrainBudget } from '../paging/drain.ts';
 import { PageBudget, type CallerBudgets } from '../paging/page-budget.ts';
 import { Slots } from '../queue.ts';
-import type { Answer, OutgoingRequest, Sender } from '../upstream/request.ts';
-import { keyOf } from '../upstream/share.ts';
+import type { OutgoingRequest, Sender, UpstreamAnswer } from '../upstream/request.ts';
+import { sharingKey } from '../upstream/share.ts';
 import type { SendToService } from '../upstream/upstream.ts';
-import type { AnswerMemory, HeldMemory } from './memory.ts';
+import type { AnswerMemory, HeldMemory } from './answer-memory.ts';
 
 /** The values of an operation's variables. */
 export interface CallVariables {
@@ -58,7 +58,7 @@ export interface Requester {
   readonly drainBudget: DrainBudget;
   readonly signal: AbortSignal;
   /** @param pages its cost @param signal of the page's reader */
-  ask(request: OutgoingRequest, pages: number, signal?: AbortSignal): Promise<Answer>;
+  ask(request: OutgoingRequest, pages: number, signal?: AbortSignal): Promise<UpstreamAnswer>;
   /** Loads values by their keys, those that are needed at the same time together. @param name equal for equal values */
   loader<T>(name: string, load: LoadAll<T>): Loader<T>;
   /** Counts a text of the answer. @throws as `HeldMemory.hold` */
@@ -116,7 +116,7 @@ export class Call implements Requester {
   #held: HeldMemory | undefined;
   #isOver = false;
   /** What was sent, by its body. */
-  readonly #requests = new Map<string, Promise<Answer>>();
+  readonly #requests = new Map<string, Promise<UpstreamAnswer>>();
   #slots: Slots | undefined;
 
   /** @param whole for a delegation */
@@ -183,7 +183,7 @@ export class Call implements Requester {
    * Sends equal queries of an operation once: those of two aliases, or of two lists that read the same page. They are
    * aborted with the operation, not with the reader of the page that sent them first.
    */
-  ask(request: OutgoingRequest, pages: number): Promise<Answer> {
+  ask(request: OutgoingRequest, pages: number): Promise<UpstreamAnswer> {
     return this.#ask(request, pages, this.budget);
   }
 
@@ -208,10 +208,10 @@ export class Call implements Requester {
     return requester;
   }
 
-  #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<Answer> {
+  #ask(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<UpstreamAnswer> {
     if (request.kind === 'mutation') return this.#send(request, pages, budget);
     const requests = this.#whole.#requests;
-    const key = keyOf(request);
+    const key = sharingKey(request);
     if (key === undefined) return this.#send(request, pages, budget);
     const known = requests.get(key);
     if (known) return known;
@@ -222,7 +222,11 @@ export class Call implements Requester {
     return sent;
   }
 
-  async #send(request: OutgoingRequest, pages: number, budget: PageBudget): Promise<Answer> {
+  async #send(
+    request: OutgoingRequest,
+    pages: number,
+    budget: PageBudget,
+  ): Promise<UpstreamAnswer> {
     budget.spend(pages);
     const whole = this.#whole;
     const sender: Sender = {

@@ -13,7 +13,7 @@ export class Engine {
     this.#parts = parts;
     this.#shared = new Shared(
       parts,
-      (shared, sent, derived, field) => new ListField(shared, sent, derived, field),
+      (shared, prepared, derived, field) => new ListField(shared, prepared, derived, field),
     );
   }
 

@@ -14,18 +14,18 @@ import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import { isJsonObject } from './json.ts';
 import type { Fragments } from '../selections.ts';
-import type { SentOperation } from './operation.ts';
+import type { PreparedOperation } from './prepared-operation.ts';
 import {
   idTypeOf,
   readId,
-  recordAt,
+  recordValue,
   recordLoads,
   type RecordId,
   type RecordLoads,
 } from './records.ts';
 import {
   checkDirectives,
-  onceSelected,
+  withoutConditions,
   selectionsBelow,
   type SelectedField,
 } from './selected-fields.ts';
@@ -45,13 +45,18 @@ export class RecordField {
   readonly #entity: Entity;
   readonly #loads: RecordLoads;
 
-  constructor(shared: Shared, sent: SentOperation, entity: Entity, selected: SelectedField) {
+  constructor(
+    shared: Shared,
+    prepared: PreparedOperation,
+    entity: Entity,
+    selected: SelectedField,
+  ) {
     checkDirectives(selected);
     this.key = selected.key;
-    this.#field = onceSelected(selected);
+    this.#field = withoutConditions(selected);
     this.#entity = entity;
     this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
-    this.#loads = recordLoads(shared, sent, entity, selectionsBelow(this.#field));
+    this.#loads = recordLoads(shared, prepared, entity, selectionsBelow(this.#field));
   }
 
   async answer(call: Call): Promise<FieldValue> {
@@ -61,7 +66,7 @@ export class RecordField {
       const args = getArgumentValues(this.#definition, node, { ...call.variables.values });
       const id = readId(args['id'], this.#entity);
       if (id === undefined) throw badReference(wrongId(this.#entity));
-      return await recordAt(this.#loads.load(call, id), path);
+      return await recordValue(this.#loads.load(call, id), path);
     } catch (error) {
       return { value: null, errors: errorsAt(error, path) };
     }
@@ -78,13 +83,13 @@ export class EntitiesField {
 
   constructor(
     shared: Shared,
-    sent: SentOperation,
+    prepared: PreparedOperation,
     entities: readonly Entity[],
     selected: SelectedField,
   ) {
     checkDirectives(selected);
     this.key = selected.key;
-    this.#field = onceSelected(selected);
+    this.#field = withoutConditions(selected);
     this.#entities = new Map(entities.map((entity) => [entity.type.name, entity]));
     this.#definition = shared.schema.getQueryType()!.getFields()[selected.name]!;
     const selections = selectionsBelow(this.#field);
@@ -94,9 +99,9 @@ export class EntitiesField {
         known.get(entity) ??
         recordLoads(
           shared,
-          sent,
+          prepared,
           entity,
-          selectionsOn(shared.schema, entity.type, selections, sent.fragments),
+          selectionsOn(shared.schema, entity.type, selections, prepared.fragments),
         );
       known.set(entity, ofType);
       return ofType;
@@ -136,7 +141,7 @@ export class EntitiesField {
     const path = [this.key, index];
     const reference = this.#read(representation);
     if (typeof reference !== 'string') {
-      return recordAt(this.#loadsOf(reference.entity).load(call, reference.id), path);
+      return recordValue(this.#loadsOf(reference.entity).load(call, reference.id), path);
     }
     // No exception: with a thousand invalid references, the stack traces would cost more than the rest.
     const error: AnswerError = {

@@ -1,17 +1,16 @@
 import { getArgumentValues, isNonNullType, type GraphQLObjectType } from 'graphql';
 import { isGatewayCursor } from '../paging/cursor.ts';
-import type { Answer as AnswerOfService } from '../upstream/request.ts';
-import type { Answer, AnswerError, ServiceError } from './answer.ts';
+import type { UpstreamAnswer } from '../upstream/request.ts';
+import { withPath, type Answer, type AnswerError, type ServiceError } from './answer.ts';
 import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
 import type { JsonObject } from './json.ts';
 import { compileMend, mend, type Fill, type Mend } from './mend.ts';
 import { fillNested, type NestedFiller } from './nested-lists.ts';
-import { forwardedPart, type SentOperation } from './operation.ts';
+import { rootPart, type PreparedOperation } from './prepared-operation.ts';
 import { isSelected, type SelectedField } from './selected-fields.ts';
 import { readServiceAnswer } from './service-answer.ts';
 import { ServiceRequest } from './service-request.ts';
-import { withPath } from './answer.ts';
 
 /** The service's part of an answer: the whole answer to an operation of which it answers every field. */
 export interface Forwarded extends Answer {
@@ -34,7 +33,7 @@ export class ForwardedFields {
   /** @param all the fields of the root @param forwarded those of them that need the service */
   constructor(
     shared: Shared,
-    sent: SentOperation,
+    prepared: PreparedOperation,
     root: GraphQLObjectType,
     all: readonly SelectedField[],
     forwarded: readonly SelectedField[],
@@ -42,16 +41,12 @@ export class ForwardedFields {
     this.#shared = shared;
     this.#root = root;
     this.#fields = forwarded;
-    this.#mend = compileMend(shared.mending(sent), sent, root, all.filter(isOfService));
     const names = new Set(forwarded.map(({ name }) => name));
+    this.#mend = compileMend(shared.mending(prepared), root, forwarded);
     const isWhole = all.every(({ name }) => names.has(name) || name === '__typename');
-    const part = isWhole ? sent : forwardedPart(sent, (name) => names.has(name));
+    const part = isWhole ? prepared : rootPart(prepared, (name) => names.has(name));
     const { selections } = part.definition.selectionSet;
     this.#request = new ServiceRequest(shared.printer, part, selections);
-
-    function isOfService({ name }: SelectedField): boolean {
-      return forwarded.some((field) => field.name === name) || name === '__typename';
-    }
   }
 
   /** Whether any of them is selected with these values of the variables. */
@@ -60,7 +55,7 @@ export class ForwardedFields {
   }
 
   async answer(call: Call): Promise<Forwarded> {
-    let answered: AnswerOfService;
+    let answered: UpstreamAnswer;
     try {
       const { sent, values } = call.variables;
       const pages = this.#request.pagesWith(values);
@@ -72,7 +67,7 @@ export class ForwardedFields {
     }
   }
 
-  async #read(call: Call, answered: AnswerOfService): Promise<Forwarded> {
+  async #read(call: Call, answered: UpstreamAnswer): Promise<Forwarded> {
     const { data, errors: ofService, extensions } = readServiceAnswer(answered);
     const errors: AnswerError[] = ofService.map((service) => ({
       service: this.#explained(service, call),

@@ -25,10 +25,10 @@ import type { Shared } from './shared.ts';
 import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import type { NestedFiller } from './nested-lists.ts';
-import type { ListDerivation, SentOperation } from './operation.ts';
+import type { ListDerivation, PreparedOperation } from './prepared-operation.ts';
 import {
   checkDirectives,
-  onceSelected,
+  withoutConditions,
   selectionsBelow,
   type SelectedField,
 } from './selected-fields.ts';
@@ -40,7 +40,7 @@ type Values = Readonly<Record<string, unknown>>;
 export class ListField implements NestedFiller {
   readonly key: string;
   readonly #shared: Shared;
-  readonly #sent: SentOperation;
+  readonly #prepared: PreparedOperation;
   readonly #adapter: Adapter;
   readonly #definition: GraphQLField<unknown, unknown>;
   readonly #field: SelectedField;
@@ -51,17 +51,17 @@ export class ListField implements NestedFiller {
 
   constructor(
     shared: Shared,
-    sent: SentOperation,
+    prepared: PreparedOperation,
     derived: ListDerivation,
     selected: SelectedField,
   ) {
     checkDirectives(selected);
     const { adapter, kind, name } = derived;
-    const field = onceSelected(selected);
+    const field = withoutConditions(selected);
     const parent = shared.schema.getType(derived.parent);
     this.key = field.key;
     this.#shared = shared;
-    this.#sent = sent;
+    this.#prepared = prepared;
     this.#adapter = adapter;
     this.#field = field;
     this.#definition = (hasFields(parent) && parent.getFields()[name]) as GraphQLField<
@@ -73,7 +73,7 @@ export class ListField implements NestedFiller {
         ? new ConnectionShape(
             field,
             { ...adapter.connection!, pageInfo: shared.pageInfo },
-            sent.fragments,
+            prepared.fragments,
           )
         : undefined;
     const places = this.#connection?.places ?? [selectionsBelow(field)];
@@ -127,7 +127,7 @@ export class ListField implements NestedFiller {
   }
 
   #pagesWith(places: ConstructorParameters<typeof ListPages>[2]['places']): ListPages {
-    return new ListPages(this.#shared, this.#sent, {
+    return new ListPages(this.#shared, this.#prepared, {
       adapter: this.#adapter,
       args: this.#args,
       places,
@@ -152,7 +152,7 @@ export class ListField implements NestedFiller {
     const filters = this.#adapter.filters
       .map(({ name, defaultValue }) => [name, args[name], defaultValue] as const)
       .filter(([, value, byDefault]) => !isDeepStrictEqual(value, byDefault));
-    const marks = directiveMarks(this.#sent.definition.directives ?? [], variables.values);
+    const marks = directiveMarks(this.#prepared.definition.directives ?? [], variables.values);
     const { parent: type, name } = this.#adapter;
     const list = parent ? `${type}.${name}(${JSON.stringify(parent.id ?? null)})` : name;
     // Null counts as absent in cursors only: a Relay client sends an unused variable as null.
@@ -283,6 +283,7 @@ export class ListField implements NestedFiller {
       hasTotal ? this.#total(list, requester) : undefined,
     ]);
     if (isBackward) {
+      // `forOverhead` has charged the caller, but has not checked the scope `drain` for what is returned.
       const pages = Math.ceil(connection.edges.length / LARGEST_PAGE);
       requester.budget?.spend(pages, { isCharged: true });
     }

@@ -2,17 +2,14 @@ import {
   getNamedType,
   getNullableType,
   GraphQLInt,
-  isObjectType,
-  isRequiredArgument,
   isNullableType,
+  isRequiredArgument,
   Kind,
   OperationTypeNode,
   print,
   type ArgumentNode,
   type FieldNode,
-  type GraphQLCompositeType,
   type GraphQLObjectType,
-  type GraphQLSchema,
   type SelectionNode,
   type VariableDefinitionNode,
 } from 'graphql';
@@ -24,22 +21,17 @@ import {
   type FetchPage,
   type Page,
 } from '../paging/page.ts';
-import { isIdentified } from '../schema/derivation/lists.ts';
-import {
-  objectTypesOf,
-  type Adapter,
-  type FieldPath,
-  type NestedAdapter,
-} from '../schema/derived.ts';
-import type { Answer as AnswerOfService } from '../upstream/request.ts';
+import type { Adapter, NestedAdapter } from '../schema/derived.ts';
+import type { UpstreamAnswer } from '../upstream/request.ts';
 import type { Requester } from './call.ts';
 import type { Shared } from './shared.ts';
+import { identityOf, type Identity } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { ListRecord, RecordError } from './list-record.ts';
 import { compileMend, mend, type Fill, type Mend } from './mend.ts';
 import { fillNested, type NestedFiller } from './nested-lists.ts';
-import type { SentOperation } from './operation.ts';
-import { WayToParent } from './parent.ts';
+import type { PreparedOperation } from './prepared-operation.ts';
+import { WayToParent } from './way-to-parent.ts';
 import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
@@ -53,13 +45,7 @@ import {
   type ServiceAnswer,
 } from './service-answer.ts';
 import { ServiceRequest } from './service-request.ts';
-import {
-  argumentNode,
-  fieldNode,
-  fragmentNode,
-  orTypename,
-  variableDefinitionNode,
-} from './syntax.ts';
+import { argumentNode, fieldNode, orTypename, variableDefinitionNode } from './syntax.ts';
 
 interface ListPagesParts {
   readonly adapter: Adapter;
@@ -89,7 +75,11 @@ export class ListPages {
   /** Undefined for a list of the root. */
   readonly #way: WayToParent | undefined;
 
-  constructor(shared: Shared, sent: SentOperation, { adapter, args, places }: ListPagesParts) {
+  constructor(
+    shared: Shared,
+    prepared: PreparedOperation,
+    { adapter, args, places }: ListPagesParts,
+  ) {
     this.#shared = shared;
     this.#adapter = adapter;
     this.#result = new ResultUnion(adapter.result, shared.upstreamType);
@@ -98,8 +88,8 @@ export class ListPages {
     this.#keys = places.map((_, place) => (place === 0 ? 'items' : `_rs_items${place}`));
     this.#mends = places.map((selections) => {
       const set = { kind: Kind.SELECTION_SET, selections } as const;
-      const fields = selectedFields(set, sent.fragments);
-      return compileMend(shared.mending(sent), sent, adapter.nodeType, fields);
+      const fields = selectedFields(set, prepared.fragments);
+      return compileMend(shared.mending(prepared), adapter.nodeType, fields);
     });
     const lists = places.map((selections, place) =>
       fieldNode('items', {
@@ -121,7 +111,7 @@ export class ListPages {
       });
     const first = argumentNode(adapter.first.name, FIRST);
     const page = listField([info, ...lists], [first, argumentNode(adapter.after.name, AFTER)]);
-    const query = asQuery(sent);
+    const query = asQuery(prepared);
     const requestFor = (field: FieldNode, parents: number) => {
       const { fields, variables } = this.#way?.wrap(field, parents) ?? {
         fields: [field],
@@ -265,7 +255,7 @@ export class ListPages {
     const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
     if (after !== null) added[AFTER] = after;
     const outgoing = request.with(requester.variables.sent, added);
-    let answered: AnswerOfService;
+    let answered: UpstreamAnswer;
     try {
       const pages = request.pagesWith({ ...requester.variables.values, ...added });
       answered = await requester.ask(outgoing, pages, left);
@@ -390,8 +380,11 @@ function noPage(): PageFailedError {
 }
 
 /** A list may be read for a query only, whatever else the operation does. */
-function asQuery(sent: SentOperation): SentOperation {
-  return { ...sent, definition: { ...sent.definition, operation: OperationTypeNode.QUERY } };
+function asQuery(prepared: PreparedOperation): PreparedOperation {
+  return {
+    ...prepared,
+    definition: { ...prepared.definition, operation: OperationTypeNode.QUERY },
+  };
 }
 
 /** The field of `pageInfo` with the page size that the service used, if there is one. */
@@ -408,88 +401,5 @@ function definitionsOf({ first, after }: Adapter): VariableDefinitionNode[] {
       [FIRST, AFTER][at]!,
       isRequiredArgument(arg) ? arg.type : getNullableType(arg.type),
     ),
-  );
-}
-
-/** Selects and reads what identifies the records of a list: `id`, or what adapters.json names. */
-interface Identity {
-  readonly selections: readonly SelectionNode[];
-  /** Returns `Type:value`; null for a record without it. Removes what the gateway selected for itself. */
-  of(record: unknown): string | null;
-}
-
-/**
- * The values are selected under aliases of the gateway, since a caller may use the name `id` as an alias of another
- * field; unless the caller selects just that. In a list of several types each type has its own aliases: GraphQL does not
- * allow one response name for values of different types.
- */
-function identityOf(
-  schema: GraphQLSchema,
-  { nodeType, identity: paths }: Pick<Adapter, 'nodeType' | 'identity'>,
-  selections: readonly SelectionNode[],
-): Identity {
-  if (paths.length === 0) return { selections: [], of: () => null };
-  if (isObjectType(nodeType)) {
-    const [own] = paths.length === 1 && paths[0]!.length === 1 ? paths[0]! : [];
-    if (own !== undefined && selections.some((selection) => isPlain(selection, own))) {
-      return { selections: [], of: (record) => identity(nodeType, [valueAt(record, [own])]) };
-    }
-  }
-  const types = objectTypesOf(schema, nodeType).filter((type) => isIdentified(type, paths));
-  const all = types.map((type) => {
-    const keys = paths.map((_, at) => `_rs_${type.name}_key${at}`);
-    const fields = paths.map((path, at) => fieldAt(path, keys[at]));
-    return { type, keys, fields };
-  });
-  return {
-    selections: isObjectType(nodeType)
-      ? all.flatMap(({ fields }) => fields)
-      : all.map(({ type, fields }) => fragmentNode(type.name, fields)),
-    of: (record) => {
-      if (!isJsonObject(record)) return null;
-      let found: string | null = null;
-      for (const { type, keys } of all) {
-        if (record[keys[0]!] === undefined) continue;
-        const values = keys.map((key, at) => valueAt(record, [key, ...paths[at]!.slice(1)]));
-        found = identity(type, values);
-        // JSON.stringify leaves them out. To delete them would make each record a dictionary, which is slow to write.
-        for (const key of keys) record[key] = undefined;
-      }
-      return found;
-    },
-  };
-}
-
-export function identity(
-  { name }: GraphQLCompositeType,
-  values: readonly unknown[],
-): string | null {
-  if (values.some((value) => value === null || value === undefined)) return null;
-  const [value, ...others] = values.map(textOf);
-  return `${name}:${others.length > 0 ? JSON.stringify([value, ...others]) : value}`;
-}
-
-function textOf(value: unknown): string {
-  return isJsonObject(value) ? JSON.stringify(value) : String(value);
-}
-
-function isPlain(selection: SelectionNode, name: string): boolean {
-  return (
-    selection.kind === Kind.FIELD &&
-    selection.name.value === name &&
-    (selection.alias === undefined || selection.alias.value === name) &&
-    (selection.directives ?? []).length === 0
-  );
-}
-
-function fieldAt([name, ...inner]: FieldPath, alias?: string): ReturnType<typeof fieldNode> {
-  const selections = inner.length > 0 ? { selections: [fieldAt(inner)] } : {};
-  return fieldNode(name!, { alias, ...selections });
-}
-
-function valueAt(record: unknown, path: FieldPath): unknown {
-  return path.reduce<unknown>(
-    (value, name) => (isJsonObject(value) ? value[name] : undefined),
-    record,
   );
 }

@@ -1,11 +1,11 @@
 import { execute, Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
 import type { Call } from './call.ts';
-import { forwardedPart, type SentOperation } from './operation.ts';
+import { rootPart, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, selectedNow, type SelectedField } from './selected-fields.ts';
 
-/** The root fields that the gateway answers from its own schema: introspection and `_service`. */
 const INTROSPECTION: ReadonlySet<string> = new Set(['__schema', '__type']);
 
+/** Whether the gateway answers a root field without a request, from the schema: introspection and `_service`. */
 export function isLocal(field: string): boolean {
   return INTROSPECTION.has(field) || field === '_service';
 }
@@ -15,13 +15,13 @@ type Values = Readonly<Record<string, unknown>>;
 /** Compiles these fields of an operation. @param selected the fields of its root */
 export function localFields(
   { schema, sdl }: { readonly schema: GraphQLSchema; readonly sdl: () => string },
-  sent: SentOperation,
+  prepared: PreparedOperation,
   selected: readonly SelectedField[],
 ): (call: Call) => Values {
   const services = selected
     .filter(({ name }) => name === '_service')
-    .map((field) => ({ key: field.key, below: fieldsBelow(field, sent.fragments) }));
-  const { definition, fragments } = forwardedPart(sent, (name) => INTROSPECTION.has(name));
+    .map((field) => ({ key: field.key, below: fieldsBelow(field, prepared.fragments) }));
+  const { definition, fragments } = rootPart(prepared, (name) => INTROSPECTION.has(name));
   const document: DocumentNode = {
     kind: Kind.DOCUMENT,
     definitions: [definition, ...fragments.values()],

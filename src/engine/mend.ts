@@ -7,7 +7,7 @@ import {
 import { hasFields, objectTypesOf } from '../schema/derived.ts';
 import type { Path } from './answer.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { parentIdKey, type ListDerivation, type SentOperation } from './operation.ts';
+import { parentIdKey, type ListDerivation, type PreparedOperation } from './prepared-operation.ts';
 import { fieldsBelow, type SelectedField } from './selected-fields.ts';
 
 /*
@@ -19,6 +19,7 @@ import { fieldsBelow, type SelectedField } from './selected-fields.ts';
 
 export interface MendParts<Filler> {
   readonly schema: GraphQLSchema;
+  readonly prepared: PreparedOperation;
   /** The served names of types by those of the service, where they differ. */
   readonly servedNames: ReadonlyMap<string, string>;
   readonly upstreamType: (served: string) => string;
@@ -26,7 +27,7 @@ export interface MendParts<Filler> {
   readonly compileNested: (derived: ListDerivation, field: SelectedField) => Filler;
 }
 
-/** The places to visit in an object; `undefined` instead of one means that there are none. */
+/** The places to visit in an object. At least one. */
 export interface Mend<Filler> {
   readonly places: readonly Place<Filler>[];
   /** Whether there are nested lists in it, or below. */
@@ -44,31 +45,39 @@ interface Place<Filler> {
   readonly below?: readonly Mend<Filler>[];
 }
 
-/** @param type of the object on which the fields are selected */
+/**
+ * Compiles what has to be changed in the values of a selection; undefined if that is nothing.
+ *
+ * @param type of the object on which the fields are selected
+ */
 export function compileMend<Filler>(
   parts: MendParts<Filler>,
-  sent: SentOperation,
   type: GraphQLCompositeType,
   fields: readonly SelectedField[],
 ): Mend<Filler> | undefined {
-  if (parts.servedNames.size === 0 && sent.nested.size === 0) return undefined;
-  const places = fields.flatMap((field) => placeOf(parts, sent, type, field) ?? []);
+  if (parts.servedNames.size === 0 && parts.prepared.nested.size === 0) return undefined;
+  const places = fields.flatMap((field) => placeOf(parts, type, field) ?? []);
   if (places.length === 0) return undefined;
   const fills = places.some(({ nested, below = [] }) => nested || below.some((each) => each.fills));
   return { places, fills };
 }
 
+/**
+ * The keys that the gateway has selected for itself in an object of the service, such as the id of a parent. Not those of
+ * requirements (`_rsNeeds_`), which added fields still read.
+ */
+const HIDDEN = '_rs_';
+
 function placeOf<Filler>(
   parts: MendParts<Filler>,
-  sent: SentOperation,
   type: GraphQLCompositeType,
   field: SelectedField,
 ): Place<Filler> | undefined {
-  const { schema, servedNames, upstreamType } = parts;
+  const { schema, prepared, servedNames, upstreamType } = parts;
   const { key, name, uses } = field;
-  if (key.startsWith('_rs_')) return { key, isHidden: true };
-  if (uses.some(({ node }) => sent.nested.has(node))) {
-    return { key, nested: nestedAt(parts, sent, field) };
+  if (key.startsWith(HIDDEN)) return { key, isHidden: true };
+  if (uses.some(({ node }) => prepared.nested.has(node))) {
+    return { key, nested: nestedAt(parts, field) };
   }
   if (name === '__typename') {
     const isRenamed = objectTypesOf(schema, type).some((each) =>
@@ -83,16 +92,13 @@ function placeOf<Filler>(
     if (isCompositeType(of || undefined)) types.add(of as GraphQLCompositeType);
   }
   if (types.size === 0) return undefined;
-  const inner = fieldsBelow(field, sent.fragments);
-  const below = Array.from(types, (each) => compileMend(parts, sent, each, inner) ?? []).flat();
+  const inner = fieldsBelow(field, prepared.fragments);
+  const below = Array.from(types, (each) => compileMend(parts, each, inner) ?? []).flat();
   return below.length > 0 ? { key, below } : undefined;
 }
 
-function nestedAt<Filler>(
-  parts: MendParts<Filler>,
-  { nested }: SentOperation,
-  field: SelectedField,
-) {
+function nestedAt<Filler>(parts: MendParts<Filler>, field: SelectedField) {
+  const { nested } = parts.prepared;
   const fillers = new Map<string, { readonly filler: Filler; readonly idKey: string }>();
   const uses = field.uses.flatMap((use) => nested.get(use.node) ?? []);
   for (const derived of new Set(uses.map((use) => use.derived))) {

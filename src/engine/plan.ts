@@ -11,7 +11,7 @@ import { EntitiesField, RecordField } from './entities.ts';
 import { ForwardedFields, type Forwarded } from './forwarded.ts';
 import { ListField } from './list-field.ts';
 import { isLocal, localFields } from './local-fields.ts';
-import { sentOperation, type SentOperation } from './operation.ts';
+import { prepareOperation, type PreparedOperation } from './prepared-operation.ts';
 import { selectedFields, selectedNow, type SelectedField } from './selected-fields.ts';
 import { streamedLists, streamOperation, type Payload } from './stream.ts';
 
@@ -38,8 +38,8 @@ export interface Plan {
   stream(call: Call): AsyncGenerator<Payload, void, undefined> | undefined;
 }
 
-/** A root field that the gateway answers by requests of its own. */
-interface OwnField {
+/** A derived field of the root: the gateway answers it by other requests than the caller's. */
+interface DerivedRoot {
   answer(call: Call): Promise<FieldValue>;
 }
 
@@ -49,7 +49,7 @@ export function compile(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): Plan {
-  return new OperationPlan(shared, sentOperation(shared.rules, document, operation), {
+  return new OperationPlan(shared, prepareOperation(shared.rules, document, operation), {
     document,
     operation,
   });
@@ -59,7 +59,8 @@ class OperationPlan implements Plan {
   readonly #shared: Shared;
   readonly #isMutation: boolean;
   readonly #selected: readonly SelectedField[];
-  readonly #own: ReadonlyMap<string, OwnField>;
+  /** By their keys. */
+  readonly #derived: ReadonlyMap<string, DerivedRoot>;
   readonly #forwarded: ForwardedFields | undefined;
   readonly #local: ReturnType<typeof localFields> | undefined;
   readonly #streams: ReturnType<typeof streamedLists>;
@@ -67,32 +68,32 @@ class OperationPlan implements Plan {
 
   constructor(
     shared: Shared,
-    sent: SentOperation,
+    prepared: PreparedOperation,
     written: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
   ) {
-    const { definition, fragments } = sent;
+    const { definition, fragments } = prepared;
     const root = shared.schema.getRootType(definition.operation)!;
     this.#shared = shared;
     this.#rootName = root.name;
     this.#isMutation = definition.operation === OperationTypeNode.MUTATION;
     this.#selected = selectedFields(definition.selectionSet, fragments);
-    const own = new Map<string, OwnField>();
+    const derived = new Map<string, DerivedRoot>();
     for (const field of this.#selected) {
-      const made = ownField(shared, sent, field);
-      if (made) own.set(field.key, made);
+      const made = derivedRoot(shared, prepared, field);
+      if (made) derived.set(field.key, made);
     }
-    this.#own = own;
+    this.#derived = derived;
     const forwarded = this.#selected.filter(
-      ({ key, name }) => !own.has(key) && name !== '__typename' && !isLocal(name),
+      ({ key, name }) => !derived.has(key) && name !== '__typename' && !isLocal(name),
     );
     this.#forwarded =
       forwarded.length > 0
-        ? new ForwardedFields(shared, sent, root, this.#selected, forwarded)
+        ? new ForwardedFields(shared, prepared, root, this.#selected, forwarded)
         : undefined;
     this.#local = this.#selected.some(({ name }) => isLocal(name))
-      ? localFields(shared.offered, sent, this.#selected)
+      ? localFields(shared.offered, prepared, this.#selected)
       : undefined;
-    this.#streams = streamedLists(written, own);
+    this.#streams = streamedLists(written, derived);
   }
 
   async answer(call: Call): Promise<Answer> {
@@ -121,30 +122,31 @@ class OperationPlan implements Plan {
   async #answer(call: Call, streamed?: ReadonlySet<string>): Promise<Answer> {
     const { values } = call.variables;
     const selected = selectedNow(this.#selected, values);
-    const own = selected.flatMap(({ key }) => {
-      const field = this.#own.get(key);
+    const derived = selected.flatMap(({ key }) => {
+      const field = this.#derived.get(key);
       return field && !streamed?.has(key) ? [{ key, value: field.answer(call) }] : [];
     });
     const forwarded = this.#forwarded?.isSelected(values)
       ? this.#forwarded.answer(call)
       : undefined;
-    if (own.length === 0 && !this.#local && !streamed && forwarded) {
+    if (derived.length === 0 && !this.#local && !streamed && forwarded) {
       const service = await forwarded;
       return service.isExecuted ? service : this.#joined(call, selected, service, new Map());
     }
-    const [service, ...ownValues] = await Promise.all([
+    const [service, ...derivedValues] = await Promise.all([
       forwarded,
-      ...own.map(({ value }) => value),
+      ...derived.map(({ value }) => value),
     ]);
-    const ofKey = new Map(own.map(({ key }, at) => [key, ownValues[at]!]));
+    const ofKey = new Map(derived.map(({ key }, at) => [key, derivedValues[at]!]));
     return this.#joined(call, selected, service, ofKey, streamed);
   }
 
+  /** Joins the values of the root fields in the order of the operation. */
   #joined(
     call: Call,
     selected: readonly SelectedField[],
     service: Forwarded | undefined,
-    own: ReadonlyMap<string, FieldValue>,
+    derived: ReadonlyMap<string, FieldValue>,
     streamed: ReadonlySet<string> = new Set(),
   ): Answer {
     const local = this.#local?.(call);
@@ -152,7 +154,7 @@ class OperationPlan implements Plan {
     const data: Record<string, unknown> = {};
     let isNull = service?.isNull ?? false;
     for (const { key, name } of selected) {
-      const value = own.get(key);
+      const value = derived.get(key);
       if (value) {
         errors.push(...value.errors);
         data[key] = value.value;
@@ -166,20 +168,25 @@ class OperationPlan implements Plan {
   }
 }
 
-function ownField(shared: Shared, sent: SentOperation, field: SelectedField): OwnField | undefined {
+function derivedRoot(
+  shared: Shared,
+  prepared: PreparedOperation,
+  field: SelectedField,
+): DerivedRoot | undefined {
   const derived =
-    sent.definition.operation === OperationTypeNode.QUERY
+    prepared.definition.operation === OperationTypeNode.QUERY
       ? shared.rules.derived.get(field.name)
       : undefined;
   switch (derived?.kind) {
     case 'all':
     case 'connection':
-      return new ListField(shared, sent, derived, field);
+      return new ListField(shared, prepared, derived, field);
     case 'record':
-      return new RecordField(shared, sent, derived.entity, field);
+      return new RecordField(shared, prepared, derived.entity, field);
     case 'entities':
-      return new EntitiesField(shared, sent, derived.entities, field);
+      return new EntitiesField(shared, prepared, derived.entities, field);
     default:
+      // Also for `_service`, which is a local field.
       return undefined;
   }
 }

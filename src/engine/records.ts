@@ -25,12 +25,13 @@ import {
 } from './answer.ts';
 import type { Call } from './call.ts';
 import type { Shared } from './shared.ts';
+import { identityText } from './identity.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { identity, ListPages } from './list-pages.ts';
+import { ListPages } from './list-pages.ts';
 import type { ListRecord } from './list-record.ts';
 import { compileMend, mend, type Fill, type Mend } from './mend.ts';
 import { fillNested, type NestedFiller } from './nested-lists.ts';
-import type { SentOperation } from './operation.ts';
+import type { PreparedOperation } from './prepared-operation.ts';
 import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
@@ -68,13 +69,13 @@ export type RecordId = string;
 /** @param entity with a lookup @param selections of each record */
 export function recordLoads(
   shared: Shared,
-  sent: SentOperation,
+  prepared: PreparedOperation,
   entity: Entity,
   selections: readonly SelectionNode[],
 ): RecordLoads {
-  const query: SentOperation = {
-    ...sent,
-    definition: { ...sent.definition, operation: OperationTypeNode.QUERY },
+  const query: PreparedOperation = {
+    ...prepared,
+    definition: { ...prepared.definition, operation: OperationTypeNode.QUERY },
   };
   const lookup = entity.lookup!;
   return lookup.kind === 'id'
@@ -82,8 +83,8 @@ export function recordLoads(
     : new RecordsInList(shared, query, { entity, adapter: lookup.adapter, selections });
 }
 
-/** Returns the value of one record as a field. @param path of the field */
-export async function recordAt(loading: Promise<LoadedRecord>, path: Path): Promise<FieldValue> {
+/** Makes the value of a field of its record. @param path of the field */
+export async function recordValue(loading: Promise<LoadedRecord>, path: Path): Promise<FieldValue> {
   try {
     const record = await loading;
     if (!record) return { value: null, errors: [] };
@@ -104,7 +105,7 @@ class RecordsById implements RecordLoads {
 
   constructor(
     shared: Shared,
-    sent: SentOperation,
+    prepared: PreparedOperation,
     {
       entity,
       by,
@@ -120,10 +121,9 @@ class RecordsById implements RecordLoads {
     this.#result = new ResultUnion(by.result, shared.upstreamType);
     const set = { kind: Kind.SELECTION_SET, selections } as const;
     this.#mend = compileMend(
-      shared.mending(sent),
-      sent,
+      shared.mending(prepared),
       entity.type,
-      selectedFields(set, sent.fragments),
+      selectedFields(set, prepared.fragments),
     );
     const selected = this.#result.select(orTypename(selections));
     const requests = new Map<number, ServiceRequest>();
@@ -139,7 +139,7 @@ class RecordsById implements RecordLoads {
         }),
       );
       const variables = each.map((at) => variableDefinitionNode(variableAt(at), by.argument.type));
-      const made = new ServiceRequest(shared.printer, sent, fields, variables);
+      const made = new ServiceRequest(shared.printer, prepared, fields, variables);
       requests.set(ids, made);
       return made;
     };
@@ -231,7 +231,7 @@ class RecordsInList implements RecordLoads {
 
   constructor(
     shared: Shared,
-    sent: SentOperation,
+    prepared: PreparedOperation,
     {
       entity,
       adapter,
@@ -248,15 +248,16 @@ class RecordsInList implements RecordLoads {
     // A list may have records of several types.
     const isOnly = adapter.nodeType === entity.type || selections.length === 0;
     const own = isOnly ? selections : [fragmentNode(entity.type.name, selections)];
-    this.#pages = new ListPages(shared, sent, { adapter, args: [], places: [own] });
+    this.#pages = new ListPages(shared, prepared, { adapter, args: [], places: [own] });
     let ids: ListPages | undefined;
-    this.#ids = () => (ids ??= new ListPages(shared, sent, { adapter, args: [], places: [[]] }));
+    this.#ids = () =>
+      (ids ??= new ListPages(shared, prepared, { adapter, args: [], places: [[]] }));
   }
 
   async load(call: Call, id: RecordId): Promise<LoadedRecord> {
     const name = `${this.#adapter.name} ${this.#entity.type.name} ${this.#pages.nameWith(call.variables.sent)}`;
     const loader = call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids));
-    return loader.load(identity(this.#entity.type, [JSON.parse(id)])!);
+    return loader.load(identityText(this.#entity.type, [JSON.parse(id)])!);
   }
 
   async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {

@@ -46,8 +46,8 @@ export function fieldsBelow({ uses }: SelectedField, fragments: Fragments) {
   return grouped(sets, fragments);
 }
 
-/** For a field that is only answered if it is selected: the conditions of a single use are true then. */
-export function onceSelected(field: SelectedField): SelectedField {
+/** Drops the conditions of a field with a single use: it is only answered if they are true. */
+export function withoutConditions(field: SelectedField): SelectedField {
   const [use, ...others] = field.uses;
   return others.length > 0 ? field : { ...field, uses: [{ ...use!, directives: [] }] };
 }

@@ -1,11 +1,11 @@
 import { GraphQLError } from 'graphql';
 import { PerhapsTooBig } from '../errors.ts';
 import { notGraphQL } from '../upstream/read-answer.ts';
-import type { Answer } from '../upstream/request.ts';
+import type { UpstreamAnswer } from '../upstream/request.ts';
 import type { AnswerError, Path, ServiceError } from './answer.ts';
 import { isJsonObject, parseExactly, type JsonObject } from './json.ts';
 
-/** What the service answered. Nothing of it is shared. */
+/** What the service answered, parsed for one reader: nothing of it is shared. */
 export interface ServiceAnswer {
   /** Undefined if the service did not execute the request. */
   readonly data: JsonObject | null | undefined;
@@ -17,7 +17,7 @@ export interface ServiceAnswer {
 const MAX_ERRORS = 3_000;
 
 /** @throws UPSTREAM_BAD_RESPONSE if it is not a GraphQL answer */
-export function readServiceAnswer({ text, status }: Answer): ServiceAnswer {
+export function readServiceAnswer({ text, status }: UpstreamAnswer): ServiceAnswer {
   let answer: unknown;
   try {
     answer = parseExactly(text);

@@ -14,7 +14,7 @@ import {
 import { costOf } from './page-cost.ts';
 import type { OutgoingRequest } from '../upstream/request.ts';
 import type { Fragments } from '../selections.ts';
-import type { SentOperation } from './operation.ts';
+import type { PreparedOperation } from './prepared-operation.ts';
 
 /** How requests to the service are printed. */
 export interface Printer {
@@ -49,7 +49,7 @@ export class ServiceRequest {
    */
   constructor(
     printer: Printer,
-    { definition, fragments }: SentOperation,
+    { definition, fragments }: PreparedOperation,
     selections: readonly SelectionNode[],
     added: readonly VariableDefinitionNode[] = [],
   ) {

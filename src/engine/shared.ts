@@ -16,7 +16,7 @@ import { Loaders, type CallParts, type CallVariables, type Requester } from './c
 import type { ListRecord } from './list-record.ts';
 import type { MendParts } from './mend.ts';
 import type { NestedFiller } from './nested-lists.ts';
-import type { ListDerivation, OperationRules, SentOperation } from './operation.ts';
+import type { ListDerivation, OperationRules, PreparedOperation } from './prepared-operation.ts';
 import type { SelectedField } from './selected-fields.ts';
 import type { Printer } from './service-request.ts';
 
@@ -48,12 +48,12 @@ export interface EngineTelemetry {
 
 type CompileNested = (
   shared: Shared,
-  sent: SentOperation,
+  prepared: PreparedOperation,
   derived: ListDerivation,
   field: SelectedField,
 ) => NestedFiller;
 
-/** What all plans are compiled with, and what all calls share. */
+/** What all plans are compiled with, and what all calls share: names, the printer, and the state of the lists. */
 export class Shared {
   readonly schema: GraphQLSchema;
   readonly offered: { readonly schema: GraphQLSchema; readonly sdl: () => string };
@@ -72,7 +72,7 @@ export class Shared {
   /** By the records of a page: readers of a walk share its text. */
   readonly #texts = new WeakMap<readonly ListRecord[], PageText>();
 
-  /** @param compileNested compiles the derived field of a nested list */
+  /** @param compileNested compiles the derived field of a nested list: a `ListField`, which imports this file */
   constructor(parts: EngineParts, compileNested: CompileNested) {
     const { served, offered = served, mutations } = parts;
     const { schema, upstream, derived, upstreamType, toUpstream } = served;
@@ -106,7 +106,7 @@ export class Shared {
     this.#lists = new Lists(parts);
   }
 
-  /** What all lists share, of the token set in use. */
+  /** What all lists share. Read it for each call: it forgets what it knows when another token set is in use. */
   get lists(): Lists {
     this.#lists.useTokenSet(this.#parts.tokenSet());
     return this.#lists;
@@ -124,13 +124,14 @@ export class Shared {
   }
 
   /** What selections of an operation are mended with. */
-  mending(sent: SentOperation): MendParts<NestedFiller> {
+  mending(prepared: PreparedOperation): MendParts<NestedFiller> {
     const { schema, servedNames, upstreamType } = this;
     return {
       schema,
+      prepared,
       servedNames,
       upstreamType,
-      compileNested: (derived, field) => this.#compileNested(this, sent, derived, field),
+      compileNested: (derived, field) => this.#compileNested(this, prepared, derived, field),
     };
   }
 
@@ -194,6 +195,7 @@ export class Shared {
   textOf({ page: { records }, offsets }: WalkedPage<ListRecord>): Buffer {
     const known = this.#texts.get(records);
     const [first] = offsets;
+    // Readers of a page take the same offsets from its first one on, up to their limits.
     if (known && known.first === first && known.count === offsets.length) return known.text;
     const text = Buffer.from(offsets.map((offset) => records[offset]!.texts[0]).join(','));
     this.#texts.set(records, { first, count: offsets.length, text });
@@ -216,7 +218,7 @@ class Lists {
   readonly sizes: PageSizes;
   readonly pace: Pace;
   readonly totals: Totals;
-  readonly shared = new SharedWalks();
+  readonly walks = new SharedWalks();
   readonly slots: WalkSlots;
   readonly lookUps: LookUps;
   #tokenSet: string | undefined;
@@ -237,7 +239,7 @@ class Lists {
     if (this.#tokenSet !== undefined) {
       this.totals.clear();
       this.lookUps.forget();
-      this.shared.separate();
+      this.walks.separate();
     }
     this.#tokenSet = name;
     this.indexes.useTokenSet(name);
@@ -245,12 +247,12 @@ class Lists {
 
   /** Walks that begin from now on share nothing with earlier ones: call it before a mutation. */
   separate(): void {
-    this.shared.separate();
+    this.walks.separate();
   }
 
   /** Forgets what a mutation may have changed: call it after one. */
   forget(): void {
-    this.shared.separate();
+    this.walks.separate();
     this.totals.clear();
     this.lookUps.forget();
   }

@@ -41,13 +41,13 @@ export function streamedLists(
     document,
     operation,
   }: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
-  own: ReadonlyMap<string, unknown>,
+  derived: ReadonlyMap<string, unknown>,
 ): (call: Call) => readonly StreamedList[] {
   if (!hasStream(document)) return () => [];
   const only = onlyOperation(document, operation);
   const fields = selectedFields(only.operation.selectionSet, fragmentsOf(only.document)).flatMap(
     ({ key, uses }) => {
-      const list = own.get(key);
+      const list = derived.get(key);
       return list instanceof ListField ? [{ list, nodes: uses.map(({ node }) => node) }] : [];
     },
   );

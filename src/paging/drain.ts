@@ -77,7 +77,7 @@ export async function* drain<R>(
 
 /** What all drains of the gateway share. */
 export interface Drains {
-  readonly shared: SharedWalks;
+  readonly walks: SharedWalks;
   readonly slots: WalkSlots;
 }
 
@@ -93,7 +93,7 @@ interface SharedDrainOptions<R> extends ReaderOptions, Omit<WalkTurn, 'signal'> 
 
 /** Walks a list together with equal drains, in its turn. A walk of one page needs no turn. */
 export function walkTogether<R>(
-  { shared, slots }: Drains,
+  { walks, slots }: Drains,
   { name, listFor, position, limit, caller, operation, ...reader }: SharedDrainOptions<R>,
 ): WalkedPages<R> {
   const begin = (readers: WalkReaders, last: WalkedPage<R> | undefined) => {
@@ -102,7 +102,7 @@ export function walkTogether<R>(
     if (limit !== undefined && limit <= list.size.limit) return walk();
     return walkInTurn(slots, { caller, operation, signal: readers.signal }, walk);
   };
-  return shared.join(name, begin, reader);
+  return walks.join(name, begin, reader);
 }
 
 /** Returns the position of the last record of a walked page; undefined if it has no new record. */

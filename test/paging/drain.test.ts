@@ -122,7 +122,7 @@ test.each(KINDS)('a drain resumes behind any record, with %s cursors', async (ki
 test('equal drains take one turn together, and a drain of one page needs none', async () => {
   const { list } = new WalkWorld(new ModelService({ kind: 'key', length: 60, limit: 10 }), 4);
   const clock = new ManualClock();
-  const drains = { shared: new SharedWalks(), slots: new WalkSlots(1, clock) };
+  const drains = { walks: new SharedWalks(), slots: new WalkSlots(1, clock) };
   const callers = new CallerBudgets(60, clock);
   const service = new ModelService({ kind: 'key', length: 60, limit: 10 });
   let requests = 0;

@@ -21,10 +21,10 @@ import { onlyOperation, type Fragments } from '../selections.ts';
 import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
 
 /**
- * An operation as it is sent to the service, still under served names. Fragments stay as they were written, so that the
- * time to compile it is bounded by its length.
+ * An operation of which the parts can be sent to the service, still under served names. Fragments stay as they were
+ * written, so that the time to compile it is bounded by its length.
  */
-export interface SentOperation {
+export interface PreparedOperation {
   readonly definition: OperationDefinitionNode;
   readonly fragments: Fragments;
   /**
@@ -54,15 +54,15 @@ export interface OperationRules {
 }
 
 /**
- * Prepares an operation of a document, which is valid, for being sent.
+ * Prepares an operation of a document, which is valid: removes `@stream`, and replaces the derived fields of nested lists.
  *
  * @throws FORBIDDEN for a mutation that is switched off; BAD_USER_INPUT for a derived field of the root below the root
  */
-export function sentOperation(
+export function prepareOperation(
   rules: OperationRules,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): SentOperation {
+): PreparedOperation {
   const nested = new Map<FieldNode, NestedField>();
   const only = onlyOperation(document, operation).document;
   const rewritten = rewrite(rules, only, nested);
@@ -188,14 +188,13 @@ function notBelowRoot(field: string) {
 }
 
 /**
- * Returns the forwarded fields of the root as the caller wrote them, without the others: with their fragments, whose
- * directives the service may understand. A fragment that loses fields gets another name, since it may also be spread
- * below the root.
+ * Returns an operation with only some fields of its root, as the caller wrote them: with their fragments, whose directives
+ * the service may understand. A fragment that loses fields gets another name, since it may also be spread below the root.
  */
-export function forwardedPart(
-  { definition, fragments, nested }: SentOperation,
-  isForwarded: (field: string) => boolean,
-): SentOperation {
+export function rootPart(
+  { definition, fragments, nested }: PreparedOperation,
+  isKept: (field: string) => boolean,
+): PreparedOperation {
   const kept = new Map(fragments);
   /** By their former names; undefined: nothing of the fragment is left. */
   const names = new Map<string, string | undefined>();
@@ -217,7 +216,7 @@ export function forwardedPart(
   };
   const keptOf = (selection: SelectionNode): SelectionNode | undefined => {
     if (selection.kind === Kind.FIELD) {
-      return isForwarded(selection.name.value) ? selection : undefined;
+      return isKept(selection.name.value) ? selection : undefined;
     }
     if (selection.kind === Kind.INLINE_FRAGMENT) {
       const selectionSet = filter(selection.selectionSet);

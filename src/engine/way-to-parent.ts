@@ -4,7 +4,7 @@ import { PageFailedError } from '../paging/page.ts';
 import type { NestedAdapter } from '../schema/derived.ts';
 import type { Shared } from './shared.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { parentIdKey } from './operation.ts';
+import { parentIdKey } from './prepared-operation.ts';
 import { ResultUnion } from './result-union.ts';
 import { rootValue, valueBelow, type PlacedValue, type ServiceAnswer } from './service-answer.ts';
 import { argumentNode, fieldNode, variableDefinitionNode } from './syntax.ts';
