@@ -2,32 +2,29 @@ import { parseSelectionSet } from '@graphql-tools/utils';
 import {
   execute,
   GraphQLError,
-  GraphQLIncludeDirective,
-  GraphQLSkipDirective,
   Kind,
   specifiedDirectives,
   TypeInfo,
   visit,
   visitWithTypeInfo,
   type ASTNode,
-  type DirectiveNode,
   type DocumentNode,
   type FieldNode,
   type GraphQLSchema,
   type InlineFragmentNode,
   type OperationDefinitionNode,
-  type SelectionNode,
 } from 'graphql';
 import { withPath, type AnswerError } from '../engine/answer.ts';
 import type { Call } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
+import { fragmentNode, isCondition } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fieldAt } from '../schema/derived.ts';
 import { incrementalCheck, isIncremental } from '../schema/incremental-directives.ts';
 import type { ServedSchema } from '../schema/served/served-schema.ts';
 import { onlyOperation } from '../selections.ts';
-import { DelegatedError } from './delegations.ts';
-import { begin } from './execution.ts';
+import { DelegatedError } from './subschema-executors.ts';
+import { beginExecution } from './execution.ts';
 import { isRequirementKey } from './requirements.ts';
 
 /**
@@ -58,7 +55,7 @@ export function addedPlan(
   return {
     answer: async (call) => {
       check(call);
-      const { execution, context } = begin(call);
+      const { execution, context } = beginExecution(call);
       const { data, errors = [] } = await execute({
         schema,
         document: executed,
@@ -124,11 +121,11 @@ function prepared(
       Field: {
         leave: (node) => {
           const { selectionSet } = node;
-          if (!selectionSet) return withoutConditions(node);
+          if (!selectionSet) return conditionsAround(node);
           const isServed = fieldAt(served, types.getParentType()!.name, node.name.value);
           const { selections } = selectionSet;
-          const delegated = isServed ? selections : [fragmentOf(selections)];
-          return withoutConditions({
+          const delegated = isServed ? selections : [fragmentNode(undefined, selections)];
+          return conditionsAround({
             ...node,
             selectionSet: { ...selectionSet, selections: [NEVER_EMPTY, ...delegated] },
           });
@@ -145,26 +142,11 @@ function prepared(
 const NEVER_EMPTY = parseSelectionSet('{ __typename @include(if: false) }', { noLocation: true })
   .selections[0]!;
 
-function fragmentOf(
-  selections: readonly SelectionNode[],
-  directives: readonly DirectiveNode[] = [],
-): InlineFragmentNode {
-  return {
-    kind: Kind.INLINE_FRAGMENT,
-    directives,
-    selectionSet: { kind: Kind.SELECTION_SET, selections },
-  };
-}
-
-function withoutConditions(field: FieldNode): FieldNode | InlineFragmentNode {
+function conditionsAround(field: FieldNode): FieldNode | InlineFragmentNode {
   const conditions = field.directives?.filter(isCondition) ?? [];
   if (conditions.length === 0) return field;
   const directives = field.directives?.filter((directive) => !isCondition(directive)) ?? [];
-  return fragmentOf([{ ...field, directives }], conditions);
-}
-
-function isCondition({ name: { value } }: DirectiveNode): boolean {
-  return value === GraphQLSkipDirective.name || value === GraphQLIncludeDirective.name;
+  return fragmentNode(undefined, [{ ...field, directives }], conditions);
 }
 
 /** The variables on which fields depend. */

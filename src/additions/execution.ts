@@ -46,7 +46,10 @@ export function tooManyValues() {
 const EXECUTION = Symbol('execution');
 
 /** @returns the context for resolvers: that of plugins, if only this execution uses it */
-export function begin(call: Call): { readonly execution: Execution; readonly context: object } {
+export function beginExecution(call: Call): {
+  readonly execution: Execution;
+  readonly context: object;
+} {
   const execution = new Execution(call);
   const { context = {} } = call.origin;
   if (!(EXECUTION in context) && Reflect.set(context, EXECUTION, execution))

@@ -16,6 +16,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { isLongInteger } from '../engine/json.ts';
+import { keyOf } from '../engine/syntax.ts';
 import type { AddedParts } from './additions.ts';
 
 export type Resolver = GraphQLFieldResolver<unknown, unknown>;
@@ -44,7 +45,7 @@ function keyPrefix(type: string): string {
   return `${PREFIX}${type}_`;
 }
 
-/** The plans hide other keys that begin with `_rs`. */
+/** Not `_rs_`: keys that begin so are removed from what the plans answer (engine/mend.ts). */
 const PREFIX = '_rsNeeds_';
 
 /**
@@ -71,7 +72,7 @@ export function underOurKeys(
       if (selection.kind === Kind.INLINE_FRAGMENT) {
         return { ...selection, selectionSet: underOurKeys(type, selection.selectionSet) };
       }
-      const key = (selection.alias ?? selection.name).value;
+      const key = keyOf(selection);
       // graphql-tools selects it itself, and no other field may have this key.
       if (key === '__typename') return selection;
       return { ...selection, alias: { kind: Kind.NAME, value: `${keyPrefix(type)}${key}` } };

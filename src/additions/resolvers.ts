@@ -16,6 +16,7 @@ import {
   type GraphQLResolveInfo,
   type GraphQLSchema,
 } from 'graphql';
+import { keyOf } from '../engine/syntax.ts';
 import { executionWith } from './execution.ts';
 import { fitting } from './fitting.ts';
 import { isResolved } from './mistakes.ts';
@@ -172,7 +173,7 @@ function ofService(resolve: Resolver): Resolver {
   // By this name graphql-tools knows that it need not look for what a resolver requires.
   return function defaultMergedResolver(parent, args, context, info) {
     if (isObject(parent) && isExternalObject(parent)) {
-      const key = (info.fieldNodes[0]!.alias ?? info.fieldNodes[0]!.name).value;
+      const key = keyOf(info.fieldNodes[0]!);
       const value = parent[key];
       if (value instanceof Error) throw withoutPath(value);
       if (value !== undefined) {

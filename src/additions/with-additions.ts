@@ -26,7 +26,7 @@ import { onlyOperation } from '../selections.ts';
 import { addedPlan } from './added-plan.ts';
 import type { AddedParts, Additions } from './additions.ts';
 import type { Delegate } from './delegate.ts';
-import { ofOtherService, servedExecutor } from './delegations.ts';
+import { ofOtherService, servedExecutor } from './subschema-executors.ts';
 import { mistakesAfter, mistakesBefore } from './mistakes.ts';
 import { mergedUnderOurKeys, mergeKeysOf, requirementsOf } from './requirements.ts';
 import { defaultResolvers, guardFields, preparedResolvers } from './resolvers.ts';
@@ -79,6 +79,7 @@ export function withAdditions(
     schema,
     scopes,
     subgraphSdl: () => served.subgraphSdl({ schema, scopes }),
+    // What was added is not in the served schema, so an operation that needs it is not valid there.
     touches: ({ document, operation }) =>
       validate(served.schema, onlyOperation(document, operation).document).length > 0,
     plan: (planned) => addedPlan(schema, served, planned),

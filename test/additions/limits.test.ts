@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
-import { begin, callWith } from '../../src/additions/execution.ts';
+import { beginExecution, callWith } from '../../src/additions/execution.ts';
 import { callOf, peopleWith } from '../support/additions/people.ts';
 import { reviews } from '../support/additions/reviews.ts';
 
@@ -107,7 +107,7 @@ test.each([
     'that a plugin gives to all requests',
     () => {
       const context = { user: 'Ada' };
-      begin(callOf(context));
+      beginExecution(callOf(context));
       return context;
     },
   ],
@@ -120,7 +120,7 @@ test.each([
       persons: {},
     });
     const call = callOf(make());
-    const { context } = begin(call);
+    const { context } = beginExecution(call);
     expect(callWith({ ...context })).toBe(call);
     expect(callWith({})).toBeUndefined();
   },

@@ -15,7 +15,7 @@ import type { Additions } from '../../../src/additions/additions.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 import type { Plan } from '../../../src/engine/plan.ts';
 import { delegateTo } from '../../../src/additions/delegate.ts';
-import { begin } from '../../../src/additions/execution.ts';
+import { beginExecution } from '../../../src/additions/execution.ts';
 import { withAdditions } from '../../../src/additions/with-additions.ts';
 import { readConfig } from '../../../src/config.ts';
 import { JsonText, resultOf, type Answer, type AnswerError } from '../../../src/engine/answer.ts';
@@ -168,7 +168,7 @@ export function peopleWith(additions: Additions, options: PeopleOptions = {}) {
     },
     /** Asks the service itself, with the derived fields. */
     plain: async (query: string, variables: Fields = {}): Promise<Asked> => {
-      const { context } = begin(callOf({}));
+      const { context } = beginExecution(callOf({}));
       const answer = await delegate({ document: parse(query), variables, context });
       const { data } = await resultOf({ ...answer, errors: [] });
       return asked({ data, errors: answer.errors });

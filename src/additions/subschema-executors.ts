@@ -16,13 +16,14 @@ import {
 } from 'graphql';
 import { JsonText, resultOf, type Answer, type AnswerError, type Path } from '../engine/answer.ts';
 import { isLongInteger } from '../engine/json.ts';
+import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
 import type { Delegate } from './delegate.ts';
 import { executionWith, tooManyValues } from './execution.ts';
 import { fitting } from './fitting.ts';
 
-/** Makes the executor of the served schema for stitching. */
+/** Makes the executor of the served schema for stitching. @param delegate answers an operation by its plan */
 export function servedExecutor(schema: GraphQLSchema, delegate: Delegate): Executor {
   return (async (request: ExecutionRequest) => {
     try {
@@ -123,10 +124,11 @@ function placed(
   }
   const { operation } = getOperationAST(request.document)!;
   const root = schema.getRootType(operation)!;
-  for (const { alias, name } of rootFields(request)) {
-    const { type } = root.getFields()[name.value] ?? {};
-    const key = (alias ?? name).value;
-    if (type) data[key] = fitting(data[key], type, `${root.name}.${name.value}`);
+  for (const field of rootFields(request)) {
+    const name = field.name.value;
+    const { type } = root.getFields()[name] ?? {};
+    const key = keyOf(field);
+    if (type) data[key] = fitting(data[key], type, `${root.name}.${name}`);
   }
   return { data };
 }
@@ -136,7 +138,7 @@ function failed(request: ExecutionRequest, errors: readonly AnswerError[]): Exec
   const located = errors.map((error) => new DelegatedError(error, pathOf(error)?.slice(1) ?? []));
   const error =
     located.length > 0 ? together(located) : codedError('UPSTREAM_BAD_RESPONSE', NOTHING);
-  const keys = rootFields(request).map(({ alias, name }) => (alias ?? name).value);
+  const keys = rootFields(request).map(keyOf);
   return { data: Object.fromEntries(keys.map((key) => [key, error])) };
 }
 
