@@ -9,7 +9,7 @@ import {
   type Replica,
   type ReplicaWorld,
 } from '../support/postgres/replicas.ts';
-import { claimIsOver, eventually } from '../support/tokens/fault-world.ts';
+import { claimIsOver, eventually, older } from '../support/tokens/fault-world.ts';
 import { standsStill } from '../support/tokens/fault-process.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
@@ -221,6 +221,8 @@ test('tokens export moves a SQLite store to PostgreSQL under load without a fail
   const { postgres, folder } = world;
   const sqlite = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
   const shared = { TOKEN_STORE: await postgres.emptyStore() };
+  // `expire` reaches only the store that is left now, and a token that is seconds old is not renewed at once.
+  await world.alter(older(60_000));
   // A service has one set at a time, so this one is of another host.
   const moved = await world.tokens(['export', sqlite.TOKEN_STORE]);
   expect(moved).toMatchObject({ code: 0, stderr: '' });
