@@ -20,8 +20,8 @@ import {
   compareSchemas,
   KINDS,
   type SchemaDifference,
-} from '../schema/live/compare-schemas.ts';
-import { introspect } from '../schema/live/introspect.ts';
+} from '../schema/compare-schemas.ts';
+import { introspect, type LiveSchema } from '../schema/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { proxyAgent } from '../tokens/service.ts';
@@ -48,10 +48,11 @@ export async function schemaCheck(
   const config = readSchemaConfig(terminal);
   try {
     const { schemaPath, upstreamTimeoutMs } = config;
-    const snapshot = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
+    const { schema } = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
     const report = await askService(terminal, upstreamTimeoutMs, async (send, service) => {
       const live = await introspect(send, terminal.stop);
-      return { service, snapshot: schemaPath, ...(await compareSchemas(snapshot, live)) };
+      warn(live, terminal);
+      return { service, snapshot: schemaPath, ...(await compareSchemas(schema, live.schema)) };
     });
     terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
     return report.breaking.length + report.dangerous.length > 0 ? 1 : 0;
@@ -109,7 +110,8 @@ export async function schemaPull(
     ...(await introspect(send, terminal.stop)),
     service,
   }));
-  const difference = before && (await compareSchemas(before, live));
+  warn(live, terminal);
+  const difference = before && (await compareSchemas(before, live.schema));
   if (difference && isEqual(difference)) {
     terminal.stdout.write(
       `The schema of ${live.service} is that of ${path}: nothing was written.\n`,
@@ -127,11 +129,15 @@ export async function schemaPull(
   );
 }
 
+function warn({ warnings }: LiveSchema, { stderr }: Terminal): void {
+  for (const warning of warnings) stderr.write(`${warning}\n`);
+}
+
 /** Refuses to overwrite a file that is not a schema, because the setting may name it by mistake. */
 function readExisting(path: string, force: boolean, terminal: Terminal): GraphQLSchema | undefined {
   if (!existsSync(path)) return undefined;
   try {
-    return readSnapshot(readSnapshotFile(path, terminal), path);
+    return readSnapshot(readSnapshotFile(path, terminal), path).schema;
   } catch (error) {
     if (force) return undefined;
     throw new CommandError(

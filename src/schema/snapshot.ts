@@ -1,90 +1,48 @@
-import {
-  assertValidSchema,
-  buildSchema,
-  getNamedType,
-  GraphQLSchema,
-  isInputObjectType,
-  isInterfaceType,
-  isIntrospectionType,
-  isObjectType,
-  type GraphQLInputType,
-  type GraphQLOutputType,
-} from 'graphql';
+import { assertValidSchema, buildSchema, GraphQLSchema } from 'graphql';
 import { OperatorMistake } from '../errors.ts';
+import { readIntrospection } from './introspection.ts';
+
+/** The schema of the service, as a file or the service itself describes it. */
+export interface Snapshot {
+  readonly schema: GraphQLSchema;
+  /** What was left out because it is flawed. */
+  readonly warnings: readonly string[];
+}
 
 /**
  * Reads the snapshot of the upstream's schema.
  *
- * @param source SDL
+ * @param text SDL, or the JSON of an introspection, with or without `data` around it
  * @param path the file, for messages
  * @throws OperatorMistake
  */
-export function readSnapshot(source: string, path: string): GraphQLSchema {
-  const schema = withoutSubscriptions(build(source, path));
-  const unservable = usesOfIntrospection(schema);
-  if (unservable.length > 0) {
-    throw new OperatorMistake(
-      `The schema snapshot (${path}) has fields or arguments whose types are introspection types, which cannot be served: ` +
-        `${shortened(unservable).join(', ')}. Remove them from the file.`,
-    );
-  }
-  return schema;
-}
-
-function build(source: string, path: string): GraphQLSchema {
+export function readSnapshot(text: string, path: string): Snapshot {
   try {
-    const schema = buildSchema(source);
+    const { sdl, warnings } = /^\s*\{/.test(text)
+      ? readIntrospection(JSON.parse(text))
+      : { sdl: text, warnings: [] };
+    const schema = buildSchema(sdl);
     assertValidSchema(schema);
-    return schema;
+    return { schema: onlyServed(schema), warnings };
   } catch (cause) {
-    const { message, locations } = cause as Error & { locations?: { line: number }[] };
+    const { message, locations: [at] = [] } = cause as Error & { locations?: { line: number }[] };
+    const place = at ? `${path}, line ${at.line}` : path;
+    const [first, ...others] = message.split('\n\n');
+    const more = others.length > 0 ? `${first} (and ${others.length} more)` : first;
     throw new OperatorMistake(
-      `The schema snapshot is not a valid GraphQL schema (${placeIn(path, locations?.[0]?.line)}): ` +
-        `${shortened(message.split('\n\n')).join('\n')} ` +
+      `The schema snapshot is not a valid GraphQL schema (${place}): ${more} ` +
         'Correct the file, or set RECRUITING_SCHEMA to another one.',
       { cause },
     );
   }
 }
 
-function placeIn(path: string, line: number | undefined): string {
-  return line === undefined ? path : `${path}, line ${line}`;
-}
-
-const SHOWN = 5;
-
-/** Returns the first mistakes: usually they cause the others. */
-function shortened(mistakes: readonly string[]): string[] {
-  const more = mistakes.length - SHOWN;
-  return more > 0 ? [...mistakes.slice(0, SHOWN), `(and ${more} more)`] : [...mistakes];
-}
-
-/** These are valid, but the library that wraps schemas confuses them with its own types of the same names. */
-function usesOfIntrospection(schema: GraphQLSchema): string[] {
-  return Object.values(schema.getTypeMap())
-    .filter((type) => !isIntrospectionType(type))
-    .flatMap((type) => {
-      if (isInputObjectType(type)) {
-        const fields = Object.values(type.getFields()).filter(isOfIntrospection);
-        return fields.map(({ name }) => `${type.name}.${name}`);
-      }
-      if (!isObjectType(type) && !isInterfaceType(type)) return [];
-      return Object.values(type.getFields()).flatMap((field) => [
-        ...(isOfIntrospection(field) ? [`${type.name}.${field.name}`] : []),
-        ...field.args
-          .filter(isOfIntrospection)
-          .map(({ name }) => `${type.name}.${field.name}(${name}:)`),
-      ]);
-    });
-}
-
-function isOfIntrospection({ type }: { type: GraphQLInputType | GraphQLOutputType }): boolean {
-  return isIntrospectionType(getNamedType(type));
-}
-
-/** The published interface has no subscriptions, and the gateway cannot serve any. */
-function withoutSubscriptions(schema: GraphQLSchema): GraphQLSchema {
-  const { subscription, types, ...config } = schema.toConfig();
-  if (!subscription) return schema;
-  return new GraphQLSchema({ ...config, types: types.filter((type) => type !== subscription) });
+/** The gateway serves no subscriptions, and reads answers whole. */
+function onlyServed(schema: GraphQLSchema): GraphQLSchema {
+  const { subscription, types, directives, ...config } = schema.toConfig();
+  return new GraphQLSchema({
+    ...config,
+    types: types.filter((type) => type !== subscription),
+    directives: directives.filter(({ name }) => name !== 'defer'),
+  });
 }

@@ -5,20 +5,16 @@ import type { Machine } from './machine.ts';
 
 type ReadFile = Pick<Machine, 'readFile'>;
 
-/** Reads the schema snapshot as SDL. @throws OperatorMistake when it cannot be read, or is not a schema */
+/** Reads the schema snapshot, SDL or JSON. @throws OperatorMistake when it cannot be read, or is not a schema */
 export function readSnapshotFile(path: string, machine: ReadFile): string {
-  const sdl = readText(
+  const text = readText(
     path,
     machine,
     (code) =>
       `The schema snapshot cannot be read (${path}: ${code}). Set RECRUITING_SCHEMA to the file that holds it.`,
   )!;
-  try {
-    readSnapshot(sdl, path);
-    return sdl;
-  } catch (error) {
-    throw new OperatorMistake((error as Error).message);
-  }
+  readSnapshot(text, path);
+  return text;
 }
 
 /**

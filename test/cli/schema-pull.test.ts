@@ -1,4 +1,5 @@
 import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { buildSchema, introspectionFromSchema } from 'graphql';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { json, refusal, text, type Reply, introspected } from '../support/imitations/scripted.ts';
 import { runProgram } from '../support/processes/process.ts';
@@ -67,6 +68,19 @@ test('schema pull does not change a snapshot that differs only in form', async (
   upstream.answer(introspected(LIVE));
   expect(await run('pull')).toMatchObject({ code: 0 });
   expect(snapshot()).toBe(`# mine\n${LIVE}`);
+});
+
+test('schema pull leaves out a flaw that nothing needs, and says where it is', async () => {
+  const { upstream, snapshot, run, put } = operator;
+  put(BEFORE);
+  const answer = { data: introspectionFromSchema(buildSchema(LIVE)) };
+  upstream.answer(json(JSON.parse(JSON.stringify(answer).replace('"who"', '"who?"'))));
+  expect(await run('pull')).toMatchObject({
+    code: 0,
+    stderr:
+      'The schema of the service is used without Query.who?: this is not a name of GraphQL.\n',
+  });
+  expect(snapshot()).toBe(PULLED.replace('  who: Int\n', ''));
 });
 
 test.each<[string, Reply]>([

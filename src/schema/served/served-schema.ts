@@ -1,6 +1,6 @@
 import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
-import { MapperKind, mapSchema, type Executor } from '@graphql-tools/utils';
+import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
 import {
   parse,
@@ -106,7 +106,7 @@ export function serveSnapshot(
   settings: SnapshotSettings,
   { overrides, executor = neverExecuted, hasAdditions = false }: SnapshotParts = {},
 ): ServedSchema {
-  const snapshot = readSnapshot(sdl, settings.schemaPath);
+  const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
   const names = rootNames(snapshot, settings.schemaPrefix ?? '');
   const wrap = (servesConnections: boolean) => {
     const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
@@ -127,7 +127,7 @@ export function serveSnapshot(
   const guards = [plan.types, plan.fields];
   const scopes = fieldScopes({ guards, schema: upstream, root, derived });
   const pageInfo = names.type(RELAY_PAGE_INFO);
-  const stitched = stitchSchemas({
+  const schema = stitchSchemas({
     subschemas: [subschema],
     typeDefs: [
       rootsOf(snapshot),
@@ -136,7 +136,6 @@ export function serveSnapshot(
     ],
     assumeValidSDL: true,
   });
-  const schema = withoutDefer(stitched);
   schema.description = snapshot.description;
   assertValidSchema(schema);
   return {
@@ -156,6 +155,7 @@ export function serveSnapshot(
     subgraphSdl: (offered = { schema, scopes }) => subgraphSdl(offered, { entities, pageInfo }),
     reports: [...plan.reports, ...planned.reports],
     warnings: [
+      ...warnings,
       ...plan.warnings,
       ...planned.warnings,
       ...unknownMutations(snapshot, settings.mutations),
@@ -170,14 +170,6 @@ export function serveSnapshot(
  */
 function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');
-}
-
-/** Removes the directive of a service that has it: its answers are read whole. */
-function withoutDefer(schema: GraphQLSchema): GraphQLSchema {
-  if (!schema.getDirective('defer')) return schema;
-  return mapSchema(schema, {
-    [MapperKind.DIRECTIVE]: (directive) => (directive.name === 'defer' ? null : directive),
-  });
 }
 
 function hasPagedField(snapshot: GraphQLSchema): boolean {

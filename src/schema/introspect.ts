@@ -1,0 +1,72 @@
+import { getIntrospectionQuery, type IntrospectionOptions } from 'graphql';
+import { codedError } from '../errors.ts';
+import { readResult } from '../upstream/executor.ts';
+import type { SendToService } from '../upstream/upstream.ts';
+import { readIntrospection } from './introspection.ts';
+import { readSnapshot, type Snapshot } from './snapshot.ts';
+
+/** The schema that the service reports at this moment. */
+export interface LiveSchema extends Snapshot {
+  /** Sorted. */
+  readonly sdl: string;
+}
+
+/** What current services report, and what all of them do. `[[[T!]!]!]!`: some refuse deeper types. */
+const QUERIES: readonly IntrospectionOptions[] = [
+  {
+    schemaDescription: true,
+    specifiedByUrl: true,
+    directiveIsRepeatable: true,
+    inputValueDeprecation: true,
+    oneOf: true,
+    typeDepth: 7,
+  },
+  { typeDepth: 7 },
+];
+
+/**
+ * Requests the schema in one operation with one `__schema` and without `__type`: services count these, and refuse a
+ * second one. If that is refused, requests what was in the first version of introspection.
+ *
+ * @throws coded errors: of the request, or if the service refuses introspection or reports a schema that is not usable
+ */
+export async function introspect(send: SendToService, signal: AbortSignal): Promise<LiveSchema> {
+  let refusal: string | undefined;
+  for (const options of QUERIES) {
+    const body = JSON.stringify({ query: getIntrospectionQuery(options) });
+    // No caller waits for this request, so requests of callers go first.
+    const sender = { signal, priority: 'drain', caller: 'schema', cause: undefined } as const;
+    const { data, errors } = readResult(await send({ kind: 'query', body }, sender));
+    // Parts that are missing because of an error would count as removed.
+    if (data && !errors?.length) return liveSchema(data);
+    refusal ??= onOneLine(errors?.[0]?.message ?? '');
+  }
+  throw codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    `The recruiting service refuses introspection${refusal ? ` (${refusal})` : ''}. ${UNTIL_THEN}`,
+  );
+}
+
+const UNTIL_THEN = 'Report this to its support; until then, maintain the snapshot by hand.';
+
+function liveSchema(answer: unknown): LiveSchema {
+  try {
+    const { sdl, warnings } = readIntrospection(answer);
+    const { schema } = readSnapshot(sdl, 'introspection');
+    return { sdl, schema, warnings: warnings.map(onOneLine) };
+  } catch (cause) {
+    throw codedError(
+      'UPSTREAM_BAD_RESPONSE',
+      `The recruiting service reports a schema that is not valid (${onOneLine((cause as Error).message)}). ${UNTIL_THEN}`,
+      { cause },
+    );
+  }
+}
+
+const LONGEST = 300;
+
+/** Makes text of the service safe for logs and terminals: one line, without control characters, shortened. */
+export function onOneLine(text: string): string {
+  const line = text.replace(/[\p{C}\s]+/gu, ' ').trim();
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}
