@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import type { Logger } from 'pino';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { systemClock } from '../clock.ts';
 import { configWarnings, readConfig, type Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
@@ -8,7 +9,7 @@ import { listen } from '../http/listen.ts';
 import { adminHosts, adminHandler } from '../http/addresses.ts';
 import { openGateway, openUpstream, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
-import { processMetrics, type Metrics } from '../telemetry/metrics.ts';
+import type { Metrics } from '../telemetry/telemetry.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
 
@@ -41,11 +42,13 @@ export async function serve(terminal: Terminal): Promise<void> {
   const process: Process = { config, added, machine: terminal, log, closeAtEnd };
   const upstream = await openUpstream(process);
   const gateway = await openGateway(upstream, process);
-  const ofProcess = processMetrics();
+  // CPU, memory, garbage collection and event loop lag, as Prometheus clients report them for every process.
+  const ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
   await listenAdmin(
     {
       ...gateway.metrics,
-      text: async () => (await gateway.metrics.text()) + (await ofProcess.text()),
+      text: async () => (await gateway.metrics.text()) + (await ofProcess.metrics()),
     },
     process,
   );

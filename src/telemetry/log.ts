@@ -10,19 +10,21 @@ interface LogOptions {
 
 export async function createLog(options: LogOptions): Promise<Logger> {
   const { level, isJson, colors, destination } = options;
-  const stream = isJson
-    ? destination
-    : (await import('pino-pretty')).default({
-        destination,
-        colorize: colors,
-        sync: true,
-        ignore: 'pid,hostname',
-        singleLine: true,
-        messageFormat: ({ msg }) => (typeof msg === 'string' ? escaped(msg, ALL_CONTROLS) : ''),
-      });
-  // JSON does not escape these, and a terminal that shows the log would obey some of them.
-  const write = (text: string) => void stream.write(escaped(text, CONTROLS_ABOVE_ASCII, isJson));
-  return pino({ level, serializers: { err: describe } }, isJson ? joining(write) : { write });
+  const settings = { level, serializers: { err: describe } };
+  if (isJson) return pino(settings, collecting(destination));
+  const { default: pretty } = await import('pino-pretty');
+  const stream = pretty({
+    destination,
+    colorize: colors,
+    sync: true,
+    ignore: 'pid,hostname',
+    singleLine: true,
+    // pino-pretty writes a message as it is, so a line feed in it could begin a forged line.
+    messageFormat: ({ msg }) =>
+      typeof msg === 'string' ? msg.replace(ALL_CONTROLS, (c) => `\\${escape(c)}`) : '',
+  });
+  // Twice escaped: pino-pretty parses the line.
+  return pino(settings, { write: (line) => void stream.write(printable(line, '\\')) });
 }
 
 /** Returns a log of another program that describes errors like `createLog` does. */
@@ -30,41 +32,34 @@ export function withoutDetails(log: Logger): Logger {
   return log.child({}, { serializers: { err: describe } });
 }
 
-/** How long lines are collected, ms. */
+/** How long lines are collected, ms: a write to a pipe costs as much as a tenth of a request. */
 const COLLECTING_MS = 10;
 
-/**
- * Writes lines together, since a write to a pipe costs as much as a tenth of a request. A line of a level above `info`
- * is written at once, with all lines before it. `flush` writes the remaining lines.
- */
-function joining(write: (text: string) => void): DestinationStream & { flush(): void } {
+/** Writes lines together. `flush` writes the remaining lines, at the end of the process. */
+function collecting(destination: DestinationStream): DestinationStream & { flush(): void } {
   let lines: string[] = [];
-  const destination = {
-    [pino.symbols.needsMetadataGsym]: true,
-    lastLevel: 0,
-    write: (line: string) => {
-      if (lines.push(line) === 1) setTimeout(destination.flush, COLLECTING_MS);
-      if (destination.lastLevel > pino.levels.values['info']!) destination.flush();
-    },
-    flush: () => {
-      const collected = lines;
-      lines = [];
-      if (collected.length > 0) write(collected.join(''));
-    },
+  const flush = () => {
+    const collected = lines;
+    lines = [];
+    if (collected.length > 0) destination.write(printable(collected.join('')));
   };
-  return destination;
+  return {
+    write: (line) => void (lines.push(line) === 1 && setTimeout(flush, COLLECTING_MS)),
+    flush,
+  };
 }
 
 const CONTROLS_ABOVE_ASCII = /[\u007f-\u009f\u2028\u2029]/g;
 // oxlint-disable-next-line no-control-regex -- it matches them on purpose
 const ALL_CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 
-/** Writes control characters as JSON escapes. @param isJson whether the text is JSON; otherwise it is shown as it is */
-function escaped(text: string, controls: RegExp, isJson = true): string {
-  return text.replace(controls, (control) => {
-    const code = control.charCodeAt(0).toString(16).padStart(4, '0');
-    return isJson ? `\\u${code}` : `\\\\u${code}`;
-  });
+/** JSON does not escape these, and a terminal that shows the log would obey some of them. */
+function printable(json: string, before = ''): string {
+  return json.replace(CONTROLS_ABOVE_ASCII, (control) => before + escape(control));
+}
+
+function escape(control: string): string {
+  return `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 interface Described {

@@ -1,26 +1,82 @@
-import { showsSecrets } from './written.ts';
+import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../../src/cli/program.ts';
 import { systemClock, type Clock } from '../../../src/clock.ts';
-import { wrote } from './written.ts';
+import { showsSecrets, wrote } from './written.ts';
+
+interface HereOptions {
+  readonly stop?: AbortSignal;
+  readonly isTerminal?: boolean;
+}
+
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
 
 /** Runs a command of `src/main.ts` in the process of the tests: much faster than in a process of its own. */
 export async function runHere(
   args: readonly string[],
   env: Record<string, string> = {},
   stdin: readonly string[] = [],
-  { stop, isTerminal = false }: { stop?: AbortSignal; isTerminal?: boolean } = {},
-): Promise<{ code: number; stdout: string; stderr: string }> {
+  { stop, isTerminal = false }: HereOptions = {},
+): Promise<Ended> {
+  // A command that would run forever ends at once; one that ends by itself is not stopped.
+  const ends = ['tokens', 'schema', 'export'].includes(args[0]!);
+  const signal = stop ?? (ends ? new AbortController().signal : AbortSignal.abort());
+  return await begin(args, { env, stdin, isTerminal, stop: signal }).ended;
+}
+
+export interface RunningHere extends AsyncDisposable {
+  /** The address of GraphQL. */
+  readonly url: string;
+  /** Returns the first match in the standard output, now or later. */
+  printed(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Stops it, as SIGTERM does. */
+  stop(): Promise<Ended>;
+}
+
+/** Starts `serve` in the process of the tests. */
+export async function serveHere(env: Record<string, string> = {}): Promise<RunningHere> {
+  const stopping = new AbortController();
+  const { said, written, ended } = begin([], { env, stdin: [], stop: stopping.signal });
+  const printed = async (pattern: RegExp) => {
+    for (;;) {
+      const match = pattern.exec(said.stdout);
+      if (match) return match;
+      const end = await Promise.race([ended, once(written, 'text').then(() => undefined)]);
+      if (end) throw new Error(`It ended without printing ${pattern}:\n${end.stdout}${end.stderr}`);
+    }
+  };
+  const stop = () => {
+    stopping.abort();
+    return ended;
+  };
+  const [url] = await printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
+  return { url, printed, stop, [Symbol.asyncDispose]: async () => void (await stop()) };
+}
+
+interface Beginning extends HereOptions {
+  readonly env: Record<string, string>;
+  readonly stdin: readonly string[];
+  readonly stop: AbortSignal;
+}
+
+function begin(args: readonly string[], { env, stdin, stop, isTerminal = false }: Beginning) {
   const said = { stdout: '', stderr: '' };
+  const written = new EventEmitter();
   const writer = (name: keyof typeof said) =>
     new Writable({
       write: (chunk, _encoding, done) => {
         said[name] += String(chunk);
+        written.emit('text');
         done();
       },
     });
-  const code = await run(args, {
+  const atExit: (() => void)[] = [];
+  const ended = run(args, {
     env: { PORT: '0', ADMIN_PORT: '0', ...env },
     stdin: Readable.from(stdin),
     stdout: writer('stdout'),
@@ -29,17 +85,15 @@ export async function runHere(
     proxyFor: () => undefined,
     owner: { host: 'test', pid: process.pid },
     clock: quickClock(),
-    onExit: () => {},
-    // A command that would run forever ends at once; one that ends by itself is not stopped.
-    stop:
-      stop ??
-      (['tokens', 'schema', 'export'].includes(args[0]!)
-        ? new AbortController().signal
-        : AbortSignal.abort()),
+    onExit: (listener) => void atExit.push(listener),
+    stop,
     hurry: new AbortController().signal,
+  }).then((code) => {
+    for (const listener of atExit) listener();
+    if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
+    return { code, ...said };
   });
-  if (!showsSecrets(args)) wrote(said.stdout + said.stderr);
-  return { code, ...said };
+  return { said, written, ended };
 }
 
 const TIMES = 20;

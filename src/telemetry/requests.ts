@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { Counter, Histogram, type Registry } from 'prom-client';
+import type { Cause } from '../cause.ts';
+import { isKnownPath } from '../http/addresses.ts';
+import {
+  isProbe,
+  outcomeOfStatus,
+  type Exchange,
+  type ExchangeTelemetry,
+  type Outcome,
+} from '../http/exchange.ts';
+
+/** Identifies a caller's request in the telemetry of everything that is done for it. */
+interface RequestCause extends Cause {
+  readonly cost: {
+    upstreamRequests: number;
+    pages: number;
+    /** The service's own id of the last failed request to it. */
+    failedServiceRequest: string | undefined;
+  };
+  /** When it began, by `performance.now()`. */
+  readonly begun: number;
+  /** Read at the start: a stream drops its headers. */
+  readonly client: ReturnType<typeof clientOf>;
+}
+
+/** Narrows the type: all causes are created in this file. Returns undefined for work that no caller requested. */
+export function requestCause(cause: Cause | undefined): RequestCause | undefined {
+  return cause as RequestCause | undefined;
+}
+
+/**
+ * Gives each request of a caller an id, and reports it when its answer, or the last part of a stream, is sent. Probes
+ * are frequent, so they are logged only at the level debug, and not counted. Query strings, documents and variables may
+ * name people, so they are never read.
+ */
+export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelemetry {
+  const requests = new Counter({
+    name: 'recruiting_requests_total',
+    // The names of other operations than trusted ones are empty.
+    help: 'Requests of callers, by the name of the trusted operation and the code of the first error (OK without an error).',
+    labelNames: ['operation', 'code'],
+    registers: [registry],
+  });
+  const duration = new Histogram({
+    name: 'recruiting_request_duration_seconds',
+    help: 'From the arrival of a request to the last byte of its answer.',
+    labelNames: ['type'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: [registry],
+  });
+  return {
+    run: (exchange, work) => {
+      const requestId = requestIdOf(exchange);
+      const cause: RequestCause = {
+        requestId,
+        cost: { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined },
+        begun: performance.now(),
+        client: clientOf(exchange),
+      };
+      exchange.requestId = requestId;
+      exchange.replyHeaders['x-request-id'] = requestId;
+      exchange.cause = cause;
+      return work();
+    },
+    ended: (exchange, status) => {
+      const cause = requestCause(exchange.cause)!;
+      const ms = performance.now() - cause.begun;
+      const outcome = outcomeOf(exchange, status);
+      const level = isProbe(exchange.path) ? 'debug' : 'info';
+      if (log.isLevelEnabled(level)) {
+        log[level](lineOf(exchange, cause, { status, ms, outcome }), 'request');
+      }
+      if (isProbe(exchange.path)) return;
+      requests.inc({ operation: exchange.trustedName, code: outcome });
+      duration.observe({ type: exchange.operationType ?? 'none' }, ms / 1000);
+    },
+  };
+}
+
+/** Short, and without characters that have a meaning in logs, terminals or headers. */
+const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Returns the id that the caller sent if it is harmless, and otherwise a new one. */
+function requestIdOf(exchange: Exchange): string {
+  const sent = exchange.header('x-request-id');
+  return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
+}
+
+/** The usual form of an application's name or version. */
+const CLIENT = /^[A-Za-z0-9][A-Za-z0-9 ._@/+-]{0,63}$/;
+
+/** Returns the name and the version that the client sends, where they have this form. */
+function clientOf(exchange: Exchange) {
+  const sent = (part: 'name' | 'version') => {
+    const text =
+      exchange.header(`graphql-client-${part}`) ?? exchange.header(`apollographql-client-${part}`);
+    return text !== undefined && CLIENT.test(text) ? text : undefined;
+  };
+  return { name: sent('name'), version: sent('version') };
+}
+
+function outcomeOf(exchange: Exchange, status: number | undefined): Outcome {
+  if (exchange.hasLeft) return 'LEFT';
+  return exchange.outcome ?? (exchange.operationType ? 'OK' : outcomeOfStatus(status ?? 500));
+}
+
+interface Ended {
+  readonly status: number | undefined;
+  readonly ms: number;
+  readonly outcome: Outcome;
+}
+
+function lineOf(
+  { requestId, method, path, operationType, trustedName, caller }: Exchange,
+  { client, cost }: RequestCause,
+  { status, ms, outcome }: Ended,
+) {
+  return {
+    requestId,
+    method,
+    // An unknown path may contain a key or name a person.
+    path: isKnownPath(path) ? path : undefined,
+    status,
+    ms: Math.round(ms * 10) / 10,
+    operationType,
+    operation: trustedName || undefined,
+    code: outcome === 'OK' ? undefined : outcome,
+    // The operator chose the name of an API key. The subject of a token may be a person.
+    caller: caller?.name.startsWith('key:') ? caller.name.slice('key:'.length) : undefined,
+    client: client.name,
+    clientVersion: client.version,
+    upstreamRequests: cost.upstreamRequests || undefined,
+    pages: cost.pages || undefined,
+    serviceRequestId: cost.failedServiceRequest,
+  };
+}
