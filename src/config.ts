@@ -382,8 +382,6 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
     graphiql: values.graphiql ?? !production,
     introspection: values.introspection ?? !production,
-    /** The memory for checked and planned operations, bytes. */
-    operationBytes: Math.min(64 * MEGABYTE, Math.floor(heapLimit() / 8)),
     /** The memory for everything that all requests together hold, bytes. */
     requestBytes: requestBytes(values.maxBodyBytes),
     /** Whether NODE_ENV is `production`: the log is JSON, and what helps developers is off by default. */

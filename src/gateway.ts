@@ -148,16 +148,13 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     log,
     forOperator: parts.hasCallers === false,
   });
-  const { operationBytes, maxDepth, maxAliases, introspection } = config;
-  // With additions there are two caches of operations: of callers, and of delegations.
-  const maxBytes = added ? operationBytes / 2 : operationBytes;
+  const { maxDepth, maxAliases, introspection } = config;
   /** Operations of callers, and of the program around the gateway. */
   const offeredParts = {
     schema: offered.schema,
     operations: createOperations<Plan>({
       ...config,
       schema: offered.schema,
-      maxBytes,
       scopedUses: scopedUsesIn(offered.schema, offered.scopes),
       // Once per text. graphql-js executes what needs an addition; everything else is answered without it.
       compile: (planned) =>
@@ -176,7 +173,6 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       introspection,
       allowsReservedNames: true,
       schema: served.schema,
-      maxBytes,
       scopedUses: scopedUsesIn(served.schema, served.scopes),
       compile: ({ document, operation: of }) => engine.plan(document, of),
     }),

@@ -56,9 +56,6 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
         throw mutationInAddress();
       }
       exchange.operation = operation;
-      const mayGoOn = operation.use(memory);
-      exchange.onEnd(() => operation.release());
-      if (!mayGoOn) throw memory.refusal();
       return undefined;
     },
 

@@ -1,9 +1,9 @@
 import {
   GraphQLError,
-  parse,
-  TokenKind,
-  type DocumentNode,
   Kind,
+  parse,
+  visit,
+  type DocumentNode,
   type OperationDefinitionNode,
   type SelectionNode,
   type SelectionSetNode,
@@ -25,110 +25,65 @@ export interface Excess {
   readonly isAllowedForRouters: boolean;
 }
 
-/** Per operation. The other limits are settings. */
-const MAX_ROOT_FIELDS = 50;
-const MAX_DIRECTIVES = 100;
-/** Per document, all operations together. */
+/** Per document, all operations together: what validation and planning cost. */
 const MAX_SELECTIONS = 10_000;
-/** Selections of one field at one position of the answer. */
+/** Selections of one field at one position of the answer: validation compares every two, and everything below them. */
 const MAX_REPEATS = 100;
-/** Characters. The answer repeats an alias in every record, so a long one could add gigabytes. */
+/** Characters. Messages and every record of an answer repeat a name. */
 const MAX_NAME = 255;
-/** The introspection query of GraphiQL and other tools is 15 levels deep. */
-const MAX_INTROSPECTION_DEPTH = 20;
 
 /**
  * Finds the limits that a document exceeds; `broken` if its fragments cannot be measured.
  *
  * All operations are measured, since all of them are validated.
  */
-export function excessOf(document: DocumentNode, limits: Limits): readonly Excess[] | 'broken' {
+export function excessOf(
+  document: DocumentNode,
+  { maxDepth, maxAliases }: Limits,
+): readonly Excess[] | 'broken' {
   const longest = longestName(document);
   if (longest > MAX_NAME) {
-    return [
-      tooMuch(
-        `A name in the document has ${longest} characters; at most ${MAX_NAME} are allowed. Choose a shorter one.`,
-      ),
-    ];
+    const message = `A name in the document has ${longest} characters; at most ${MAX_NAME} are allowed. Choose a shorter one.`;
+    return tooMuch(true, message);
   }
-  const { operations, fragments, hasBrokenFragments } = measureDocument(document);
-  if (hasBrokenFragments) return 'broken';
-  const sizes = [...operations.values()];
-  const selections = sizes.reduce((sum, size) => sum + size.selections, 0);
-  const excess = sizes.flatMap((size) => excessOfSize(size, limits));
-  if (selections > MAX_SELECTIONS) {
-    return [
-      ...excess,
-      tooMuch(
-        `The document has ${inWords(selections)} fields, those of a fragment counted wherever it is spread; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`,
-      ),
-    ];
-  }
-  for (const operation of operations.keys()) {
-    const { name, times } = mostRepeatedField(operation, fragments);
-    if (times <= MAX_REPEATS) continue;
-    excess.push(
-      tooMuch(
-        `The field "${name}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
-      ),
-    );
-  }
-  return excess;
-}
-
-function excessOfSize(size: OperationSize, { maxDepth, maxAliases }: Limits): Excess[] {
+  const fragments = fragmentsOf(document);
+  const sizes = measure(document, fragments);
+  if (!sizes) return 'broken';
   const counted = 'those of a fragment counted wherever it is spread';
-  const excess: Excess[] = [];
-  if (size.depth > maxDepth) {
-    excess.push(
-      tooMuch(
-        `The operation is ${inWords(size.depth)} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
-      ),
-    );
+  const excess = [...sizes.values()].flatMap(({ depth, aliases }) => [
+    ...tooMuch(
+      depth > maxDepth,
+      `The operation is ${inWords(depth)} levels deep; at most ${maxDepth} are allowed (MAX_DEPTH). Request the deeper fields in another operation.`,
+    ),
+    ...tooMuch(
+      aliases > maxAliases,
+      `The operation has ${inWords(aliases)} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
+      true,
+    ),
+  ]);
+  const selections = [...sizes.values()].reduce((sum, size) => sum + size.selections, 0);
+  if (selections > MAX_SELECTIONS) {
+    const message = `The document has ${inWords(selections)} fields, ${counted}; at most ${MAX_SELECTIONS} are allowed. Request less at a time.`;
+    return [...excess, ...tooMuch(true, message)];
   }
-  if (size.introspectionDepth > MAX_INTROSPECTION_DEPTH) {
-    excess.push(
-      tooMuch(
-        `The introspection is ${inWords(size.introspectionDepth)} levels deep; at most ${MAX_INTROSPECTION_DEPTH} are allowed. Send the query of getIntrospectionQuery() in graphql-js.`,
-      ),
+  const repeated = [...sizes.keys()].flatMap((operation) => {
+    const { name, times } = mostRepeatedField(operation, fragments);
+    return tooMuch(
+      times > MAX_REPEATS,
+      `The field "${name}" is selected ${times} times at one place of the answer; at most ${MAX_REPEATS} are allowed. Select it once, with everything below it.`,
     );
-  }
-  if (size.aliases > maxAliases) {
-    excess.push(
-      tooMuch(
-        `The operation has ${inWords(size.aliases)} aliases, ${counted}; at most ${maxAliases} are allowed (MAX_ALIASES). Split the operation.`,
-        true,
-      ),
-    );
-  }
-  if (size.rootFields > MAX_ROOT_FIELDS) {
-    excess.push(
-      tooMuch(
-        `The operation has ${inWords(size.rootFields)} fields at its root; at most ${MAX_ROOT_FIELDS} are allowed. Split the operation.`,
-        true,
-      ),
-    );
-  }
-  if (size.directives > MAX_DIRECTIVES) {
-    excess.push(
-      tooMuch(
-        `The operation has ${inWords(size.directives)} directives, ${counted}; at most ${MAX_DIRECTIVES} are allowed. Split the operation.`,
-      ),
-    );
-  }
-  return excess;
+  });
+  return [...excess, ...repeated];
 }
 
-function longestName({ loc }: DocumentNode): number {
+function longestName(document: DocumentNode): number {
   let longest = 0;
-  for (let token = loc?.startToken; token; token = token.next ?? undefined) {
-    if (token.kind === TokenKind.NAME) longest = Math.max(longest, token.end - token.start);
-  }
+  visit(document, { Name: ({ value }) => void (longest = Math.max(longest, value.length)) });
   return longest;
 }
 
-function tooMuch(message: string, isAllowedForRouters = false): Excess {
-  return { message, isAllowedForRouters };
+function tooMuch(isTooMuch: boolean, message: string, isAllowedForRouters = false): Excess[] {
+  return isTooMuch ? [{ message, isAllowedForRouters }] : [];
 }
 
 /** Fragments that spread each other twice can reach numbers too large to print. */
@@ -160,142 +115,92 @@ export function tooComplex(message: string): GraphQLError {
 }
 
 /** The size of an operation. The contents of a fragment count at each spread. */
-interface OperationSize {
+interface Size {
   /** Fields, inline fragments and fragment spreads. */
   readonly selections: number;
-  readonly rootFields: number;
   readonly aliases: number;
-  readonly directives: number;
+  /** `__schema` and `__type` count as one level: validation limits introspection. */
   readonly depth: number;
-  /** The depth of `__schema` and `__type`, which does not count in `depth`. */
-  readonly introspectionDepth: number;
 }
 
-interface DocumentSize {
-  readonly operations: ReadonlyMap<OperationDefinitionNode, OperationSize>;
-  readonly fragments: Fragments;
-  /** Whether fragments contain themselves, share a name or are not spread. Such fragments were not measured. */
-  readonly hasBrokenFragments: boolean;
-}
+const NOTHING: Size = { selections: 0, aliases: 0, depth: 0 };
 
 /**
- * Measures a document. Each fragment is measured once, however often it is spread, so ten fragments that each spread
+ * Measures each operation. Each fragment is measured once, however often it is spread, so ten fragments that each spread
  * the next one twice are measured quickly although they expand to a thousand times their size.
+ *
+ * @returns undefined if fragments contain themselves, share a name or are not spread
  */
-export function measureDocument(document: DocumentNode): DocumentSize {
-  const { definitions } = document;
-  const fragments = fragmentsOf(document);
+function measure(
+  { definitions }: DocumentNode,
+  fragments: Fragments,
+): ReadonlyMap<OperationDefinitionNode, Size> | undefined {
   const measured = new Map<string, Size>();
   const open = new Set<string>();
   let hasCircle = false;
 
   const ofFragment = (name: string): Size => {
     const known = measured.get(name);
-    if (known) return known;
     const fragment = fragments.get(name);
-    if (!fragment) return NOTHING;
+    if (known || !fragment) return known ?? NOTHING;
     if (open.has(name)) {
       hasCircle = true;
       return NOTHING;
     }
     open.add(name);
-    const inside = ofSelections(fragment.selectionSet);
-    const size = plus(inside, { directives: fragment.directives?.length ?? 0 });
+    const size = ofSelections(fragment.selectionSet);
     open.delete(name);
     measured.set(name, size);
     return size;
   };
 
-  const ofSelections = ({ selections }: SelectionSetNode): Size => {
-    const total = { ...NOTHING };
-    for (const selection of selections) add(total, ofSelection(selection));
-    return total;
-  };
+  const ofSelections = ({ selections }: SelectionSetNode): Size =>
+    selections.map(ofSelection).reduce(
+      (sum, size) => ({
+        selections: sum.selections + size.selections,
+        aliases: sum.aliases + size.aliases,
+        depth: Math.max(sum.depth, size.depth),
+      }),
+      NOTHING,
+    );
 
   const ofSelection = (selection: SelectionNode): Size => {
-    const itself = { selections: 1, directives: selection.directives?.length ?? 0 };
-    if (selection.kind === Kind.FRAGMENT_SPREAD)
-      return plus(ofFragment(selection.name.value), itself);
-    const inside = selection.selectionSet ? ofSelections(selection.selectionSet) : NOTHING;
-    if (selection.kind === Kind.INLINE_FRAGMENT) return plus(inside, itself);
+    const inside =
+      selection.kind === Kind.FRAGMENT_SPREAD
+        ? ofFragment(selection.name.value)
+        : selection.selectionSet
+          ? ofSelections(selection.selectionSet)
+          : NOTHING;
+    const size = { ...inside, selections: inside.selections + 1 };
+    if (selection.kind !== Kind.FIELD) return size;
+    const name = selection.name.value;
     // Not counted: routers send several `_entities` fields, and the number of representations is limited instead.
-    const counts = selection.name.value === '_entities' ? 0 : 1;
-    const isIntrospection = ['__schema', '__type'].includes(selection.name.value);
+    const isCounted = selection.alias !== undefined && name !== '_entities';
+    const isIntrospection = name === '__schema' || name === '__type';
     return {
-      ...plus(inside, { ...itself, aliases: selection.alias ? counts : 0 }),
-      rootFields: counts,
+      ...size,
+      aliases: inside.aliases + Number(isCounted),
       depth: isIntrospection ? 1 : inside.depth + 1,
-      introspectionDepth: isIntrospection ? inside.depth + 1 : inside.introspectionDepth,
     };
   };
 
-  const written = definitions.filter((each) => each.kind === Kind.OPERATION_DEFINITION);
-  const operations = new Map(
-    written.map((operation) => [
-      operation,
-      plus(ofSelections(operation.selectionSet), { directives: directivesOf(operation) }),
-    ]),
+  const operations = definitions.filter((each) => each.kind === Kind.OPERATION_DEFINITION);
+  const sizes = new Map(
+    operations.map((operation) => [operation, ofSelections(operation.selectionSet)]),
   );
-  const fragmentCount = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION).length;
-  return {
-    operations,
-    fragments,
-    hasBrokenFragments:
-      hasCircle || fragmentCount > fragments.size || measured.size < fragments.size,
-  };
-}
-
-type Size = { -readonly [part in keyof OperationSize]: number };
-
-const NOTHING: Readonly<Size> = {
-  selections: 0,
-  rootFields: 0,
-  aliases: 0,
-  directives: 0,
-  depth: 0,
-  introspectionDepth: 0,
-};
-
-function directivesOf({ directives = [], variableDefinitions = [] }: OperationDefinitionNode) {
-  return variableDefinitions.reduce(
-    (count, variable) => count + (variable.directives?.length ?? 0),
-    directives.length,
-  );
-}
-
-function plus(size: Size, more: Partial<Size>): Size {
-  const total = { ...size };
-  add(total, { ...NOTHING, ...more });
-  return total;
-}
-
-/** Adds selections of the same level: counts are added, and the greater depth is kept. */
-function add(total: Size, more: Size): void {
-  total.selections += more.selections;
-  total.rootFields += more.rootFields;
-  total.aliases += more.aliases;
-  total.directives += more.directives;
-  total.depth = Math.max(total.depth, more.depth);
-  total.introspectionDepth = Math.max(total.introspectionDepth, more.introspectionDepth);
-}
-
-interface RepeatedField {
-  /** Its key in the answer. */
-  readonly name: string;
-  readonly times: number;
+  const spread = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION).length;
+  return hasCircle || measured.size < spread ? undefined : sizes;
 }
 
 /**
- * Finds the field that an operation selects most often at one position of the answer. Validation compares all these
- * selections with each other, and everything below them.
- *
- * Call it only for a measured operation: its time grows with the operation's selections.
+ * Finds the field that an operation selects most often at one position of the answer. Call it only for a measured
+ * operation: its time grows with the operation's selections.
  */
 function mostRepeatedField(
   { selectionSet }: OperationDefinitionNode,
   fragments: Fragments,
-): RepeatedField {
-  let most: RepeatedField = { name: '', times: 0 };
+): { readonly name: string; readonly times: number } {
+  let most = { name: '', times: 0 };
   const places = [selectionSet.selections];
   for (let place = places.pop(); place; place = places.pop()) {
     for (const [name, nodes] of fieldsByKey(place, fragments)) {

@@ -1,22 +1,17 @@
 import {
   Kind,
   print,
-  TokenKind,
   visit,
   type DocumentNode,
-  GraphQLError,
+  type GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
   type OperationTypeNode,
-  type Source,
-  isAbstractType,
-  type GraphQLCompositeType,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
-import type { RequestMemory } from '../memory/byte-limit.ts';
 import type { ScopedUse } from '../schema/field-scopes.ts';
-import { onlyOperation, visitFields } from '../selections.ts';
+import { onlyOperation } from '../selections.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -27,8 +22,6 @@ interface OperationRules<Plan> extends Limits {
   readonly introspection: boolean;
   /** See `validationErrors`. */
   readonly allowsReservedNames?: boolean;
-  /** Bytes of memory that all kept documents may take, with their errors and plans. */
-  readonly maxBytes: number;
   /** Finds the fields of an operation that need scopes. Default: no field does. */
   readonly scopedUses?: (
     document: DocumentNode,
@@ -44,33 +37,20 @@ export interface Operations<Plan = unknown> {
   findDocument(document: DocumentNode, operationName: unknown): CheckedOperation<Plan>;
 }
 
-/**
- * Keeps checked operations by their text, up to a number of bytes of memory: a text of 20 characters can take 3 KB or,
- * with its plan, 50 KB, and one of 100 KB hardly more than its characters. A text that does not parse is not kept.
- */
+/** The number of documents that are kept, and that of their characters. A document can take 250 bytes a character. */
+const KEPT = { max: 1_000, maxSize: 500_000 };
+
+/** Keeps checked operations by their text. A text that does not parse is not kept. */
 export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<Plan> {
   const parse = parseWithin(rules.maxTokens);
   const documents = new LRUCache<string, CheckedDocument<Plan>>({
-    maxSize: rules.maxBytes,
-    sizeCalculation: ({ bytes }) => bytes,
+    ...KEPT,
+    sizeCalculation: (_, text) => text.length,
   });
-  /** Drops the least recently used documents; the document itself if it is too large. */
-  const keep = (text: string, document: CheckedDocument<Plan>) => {
-    // The cache does not recalculate the size of a value that it already holds.
-    documents.delete(text);
-    documents.set(text, document);
-  };
   const texts = new WeakMap<DocumentNode, string>();
   const find = (text: string, operationName: unknown) => {
-    let document = documents.get(text);
-    if (!document) {
-      const key = copyOf(text);
-      const made = new CheckedDocument(parse(key), rules, () => {
-        if (documents.peek(key) === made) keep(key, made);
-      });
-      keep(key, made);
-      document = made;
-    }
+    const document = documents.get(text) ?? new CheckedDocument(parse(text), rules);
+    documents.set(text, document);
     return document.select(operationName);
   };
   return {
@@ -81,11 +61,6 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
       return find(text, operationName);
     },
   };
-}
-
-/** A substring of an address, as `slice` returns it, keeps the whole address alive. */
-function copyOf(text: string): string {
-  return JSON.parse(JSON.stringify(text)) as string;
 }
 
 /**
@@ -119,10 +94,9 @@ export class CheckedOperation<Plan = unknown> {
     return this.operation.name?.value;
   }
 
-  /** The fields for routers (`_service` and `_entities`) that it selects on the query root. */
+  /** The fields for routers (`_service` and `_entities`) that it selects. */
   get routerFields(): readonly string[] {
-    const { schema } = this.#of.rules;
-    return (this.#routerFields ??= findRouterFields(schema, this.document, this.operation));
+    return (this.#routerFields ??= findRouterFields(this));
   }
 
   /** The fields that need scopes, of an operation that is valid. */
@@ -132,22 +106,7 @@ export class CheckedOperation<Plan = unknown> {
   }
 
   /**
-   * Counts the document with its plans as memory of requests, once for all concurrent users: it is in memory for them
-   * even if the cache has dropped it.
-   *
-   * @returns whether the request may continue; call `release` in any case
-   */
-  use(memory: RequestMemory): boolean {
-    return this.#of.use(memory);
-  }
-
-  /** Call it when a request that used this is over. */
-  release(): void {
-    this.#of.release();
-  }
-
-  /**
-   * Creates the validation errors of the document, for one reply: a status and a code are written into their
+   * Returns the validation errors of the document, for one reply: a status and a code are written into their
    * extensions. Read `excess` first: a hostile document can make validation expensive.
    */
   errors(): readonly GraphQLError[] {
@@ -166,49 +125,16 @@ class CheckedDocument<Plan> {
   readonly isIncremental: boolean;
   readonly excess: readonly Excess[] | 'broken';
   readonly #operations: readonly CheckedOperation<Plan>[];
-  readonly #onGrown: () => void;
-  #bytes: number;
-  #errors: KeptErrors | undefined;
-  #users = 0;
-  #usedMemory: RequestMemory | undefined;
+  #isValid = false;
 
-  constructor(node: DocumentNode, rules: OperationRules<Plan>, onGrown: () => void) {
+  constructor(node: DocumentNode, rules: OperationRules<Plan>) {
     this.node = node;
     this.rules = rules;
     this.isIncremental = hasIncremental(node);
     this.excess = excessOf(node, rules);
-    const operations = node.definitions.filter(
-      (definition) => definition.kind === Kind.OPERATION_DEFINITION,
-    );
-    this.#operations = operations.map((definition) => new CheckedOperation(definition, this));
-    this.#onGrown = onGrown;
-    this.#bytes =
-      BYTES_OF_DOCUMENT +
-      BYTES_OF_OPERATION * operations.length +
-      BYTES_OF_TOKEN * unlinkTokens(node) +
-      textBytes(node.loc!.source.body) +
-      (this.excess === 'broken'
-        ? 0
-        : this.excess.reduce((sum, { message }) => sum + textBytes(message), 0));
-  }
-
-  /** Bytes of memory, estimated. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  use(memory: RequestMemory): boolean {
-    this.#users += 1;
-    if (this.#users > 1) return true;
-    this.#usedMemory = memory;
-    return memory.add(this.#bytes, this.#bytes);
-  }
-
-  release(): void {
-    this.#users -= 1;
-    if (this.#users > 0) return;
-    this.#usedMemory?.remove(this.#bytes);
-    this.#usedMemory = undefined;
+    this.#operations = node.definitions
+      .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
+      .map((definition) => new CheckedOperation(definition, this));
   }
 
   select(operationName: unknown): CheckedOperation<Plan> {
@@ -219,35 +145,26 @@ class CheckedDocument<Plan> {
         `Say with operationName which operation to run; there is ${this.#listed()}.`,
       );
     }
-    if (typeof operationName !== 'string') {
-      throw badRequest(`The operationName must be a string; there is ${this.#listed()}.`);
-    }
     const named = this.#operations.findLast(({ name }) => name === operationName);
     if (named) return named;
     throw badRequest(
-      `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`,
+      typeof operationName === 'string'
+        ? `There is no operation named "${operationName}" in this document; there is ${this.#listed()}.`
+        : `The operationName must be a string; there is ${this.#listed()}.`,
     );
   }
 
+  /** Errors are not kept: each has a stack, and whoever gets one may change it. */
   errors(): readonly GraphQLError[] {
-    return (this.#errors ??= this.#validate()).made();
-  }
-
-  #validate(): KeptErrors {
+    if (this.#isValid) return NONE;
+    const { introspection } = this.rules;
     const errors = validationErrors(this.node, {
       ...this.rules,
       hasBrokenFragments: this.excess === 'broken',
-      hideSuggestions: !this.rules.introspection,
+      hideSuggestions: !introspection,
     });
-    const kept = new KeptErrors(errors, this.node.loc!.source);
-    if (kept.bytes > 0) this.#grow(kept.bytes);
-    return kept;
-  }
-
-  #grow(bytes: number): void {
-    this.#bytes += bytes;
-    this.#usedMemory?.add(bytes, this.#bytes);
-    this.#onGrown();
+    this.#isValid = errors.length === 0;
+    return errors;
   }
 
   #listed(): string {
@@ -256,31 +173,7 @@ class CheckedDocument<Plan> {
   }
 }
 
-/*
- * Bytes of memory, measured as the growth of the heap with thousands of documents of one kind. They are rounded up: no
- * kind takes more than this says, and most take two thirds of it.
- */
-const BYTES_OF_DOCUMENT = 2_000;
-const BYTES_OF_OPERATION = 600;
-/** With the nodes that are created from it. */
-const BYTES_OF_TOKEN = 500;
-
-/**
- * Unlinks the tokens of a document, which are linked from the first to the last: its nodes refer to a few of them,
- * which would keep all others alive, and all comments.
- *
- * @returns the number of tokens, without comments
- */
-function unlinkTokens({ loc }: DocumentNode): number {
-  let count = 0;
-  for (let token = loc?.startToken ?? null; token;) {
-    const { next, kind } = token;
-    if (kind !== TokenKind.COMMENT) count += 1;
-    Object.assign(token, { prev: null, next: null });
-    token = next;
-  }
-  return count;
-}
+const NONE: readonly GraphQLError[] = [];
 
 function hasIncremental(document: DocumentNode): boolean {
   let isIncremental = false;
@@ -292,69 +185,13 @@ function hasIncremental(document: DocumentNode): boolean {
   return isIncremental;
 }
 
-/** Errors of a document, kept without their stacks: an unread stack keeps about 60 KB alive. */
-class KeptErrors {
-  /** Bytes of memory, estimated. */
-  readonly bytes: number;
-  readonly #errors: readonly Pick<GraphQLError, 'message' | 'positions' | 'extensions'>[];
-  readonly #source: Source;
-
-  constructor(errors: readonly GraphQLError[], source: Source) {
-    this.#errors = errors.map(({ message, positions, extensions }) => ({
-      message,
-      positions,
-      extensions,
-    }));
-    this.#source = source;
-    this.bytes = this.#errors.reduce(
-      (sum, { message, positions = [] }) =>
-        sum + BYTES_OF_ERROR + textBytes(message) + 16 * positions.length,
-      0,
-    );
-  }
-
-  /** Creates the errors again, each time new ones: their receiver may change them. */
-  made(): readonly GraphQLError[] {
-    if (this.#errors.length === 0) return NONE;
-    const source = this.#source;
-    return this.#errors.map(
-      ({ message, positions, extensions }) =>
-        new GraphQLError(message, { source, positions, extensions: { ...extensions } }),
-    );
-  }
-}
-
-const NONE: readonly GraphQLError[] = [];
-const BYTES_OF_ERROR = 400;
-
-/** Bytes of a text, of which each character may be beyond Latin-1. */
-function textBytes(text: string): number {
-  return 2 * text.length;
-}
-
-/** Finds the fields for routers that an operation selects on the query root, at any depth and under any alias. */
-function findRouterFields(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): readonly string[] {
-  // Most documents contain none of these names, and a name has only one spelling.
-  const text = document.loc?.source.body;
-  if (text !== undefined && !ROUTER_FIELDS.some((name) => text.includes(name))) return [];
+/** Finds the fields for routers that an operation selects, at any depth and under any alias. */
+function findRouterFields({ document, operation }: CheckedOperation): readonly string[] {
   const fields = new Set<string>();
-  visitFields(
-    schema,
-    onlyOperation(document, operation).document,
-    ({ name: { value } }, parent) => {
-      if (ROUTER_FIELDS.includes(value) && isRoot(parent, schema)) fields.add(value);
+  visit(onlyOperation(document, operation).document, {
+    Field: ({ name: { value } }) => {
+      if (value === '_service' || value === '_entities') fields.add(value);
     },
-  );
+  });
   return [...fields];
-}
-
-const ROUTER_FIELDS = ['_service', '_entities'];
-
-function isRoot(type: GraphQLCompositeType, schema: GraphQLSchema): boolean {
-  const root = schema.getQueryType()!;
-  return type === root || (isAbstractType(type) && schema.isSubType(type, root));
 }

@@ -102,7 +102,6 @@ const BY_ID = 'query ($id: Int!) { candidate(id: $id) { id } }';
 const RENAME = 'mutation { rename(id: 1, name: "New") { name } }';
 const asGate = { headers: { 'x-api-key': GATE } };
 const anonymous = { 'x-api-key': '' };
-const OPTIONAL = ['id', 'name', 'stage', 'score', 'rank'].map((name) => `${name} @skip(if: false)`);
 /** Each fragment spreads the next one seven times: more than 10,000 fields, within the limit of tokens. */
 const SPREADS = ['A', 'B', 'C', 'D'].map((name) => `...${name} `.repeat(7));
 const FRAGMENTS = [...SPREADS.slice(1), 'id '.repeat(7)].map(
@@ -211,22 +210,7 @@ const REFUSED: readonly Row[] = [
     400,
     'OPERATION_TOO_COMPLEX',
   ],
-  [
-    'levels of introspection',
-    query(`{ __schema { queryType ${'{ ofType '.repeat(18)} { name } ${'}'.repeat(18)} } }`),
-    400,
-    'OPERATION_TOO_COMPLEX',
-  ],
   ['aliases', query('{ me { a: id b: id c: id } }'), 400, 'OPERATION_TOO_COMPLEX'],
-  ['root fields', query(`{ ${'__typename '.repeat(51)} }`), 400, 'OPERATION_TOO_COMPLEX'],
-  [
-    'directives',
-    query(
-      `{ candidate(id: 1) { ${'...A '.repeat(21)} } } fragment A on Candidate { ${OPTIONAL.join(' ')} }`,
-    ),
-    400,
-    'OPERATION_TOO_COMPLEX',
-  ],
   ['fields', query(`{ me { ${SPREADS[0]}} } ${FRAGMENTS.join(' ')}`), 400, 'OPERATION_TOO_COMPLEX'],
   [
     'selections of one field',

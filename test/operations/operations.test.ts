@@ -9,7 +9,6 @@ const rules = {
   maxTokens: 50_000,
   maxDepth: 9,
   maxAliases: 9,
-  maxBytes: 1_000_000,
 };
 
 test('an operation is parsed, validated and compiled once, however often its text arrives', () => {

@@ -15,7 +15,7 @@ import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { makeExecutableSchema, personPages, PERSONS } from '../support/imitations/honest.ts';
 import { json } from '../support/imitations/scripted.ts';
-import { hasFewDirectives, randomDocument } from '../support/random/random-operation.ts';
+import { randomDocument } from '../support/random/random-operation.ts';
 import { randomRuns, usually } from '../support/random/random-runs.ts';
 import { sideBySide } from './side-by-side.ts';
 
@@ -232,7 +232,6 @@ test(
             },
           }),
         );
-        fc.pre(hasFewDirectives(mixed));
         const { sentText } = await world.expectSame({ ...operation, query: print(mixed) });
         sent.push(...sentText);
       }),

@@ -22,22 +22,6 @@ test('the variables of callers are not kept with the plans of their operations',
   expect(heap() - before).toBeLessThan(15 * MEGABYTE);
 });
 
-test('an operation in an address is kept without the rest of the address', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 0 });
-  const ask = async (name: string) => {
-    const query = `{${name}:__typename}`;
-    const rest = `${name}${'x'.repeat(14_000)}`;
-    const response = await gateway.fetch(`/graphql?query=${query}&rest=${rest}`, {
-      headers: { 'apollo-require-preflight': 'true' },
-    });
-    expect(await response.json()).toEqual({ data: { [name]: 'Query' } });
-  };
-  for (let i = 0; i < 50; i += 1) await ask(`warm${i}`);
-  const before = heap();
-  for (let i = 0; i < 1_500; i += 1) await ask(`q${i}`);
-  expect(heap() - before).toBeLessThan(15 * MEGABYTE);
-});
-
 function heap(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

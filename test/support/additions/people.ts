@@ -128,7 +128,6 @@ export function peopleWith(additions: Additions, options: PeopleOptions = {}) {
       maxTokens: Infinity,
       maxDepth: 100,
       maxAliases: 1_000,
-      maxBytes: 10_000_000,
       introspection: true,
       allowsReservedNames: true,
       scopedUses: scopedUsesIn(served.schema, served.scopes),

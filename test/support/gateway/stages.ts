@@ -71,7 +71,7 @@ export function handlerFor(
     contextOf?: (exchange: Exchange) => object;
   },
 ): Handler {
-  const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100, maxBytes: 1e8 };
+  const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100 };
   const memory = new RequestMemory(1e8);
   const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),

@@ -11,14 +11,12 @@ import {
   isNonNullType,
   isRequiredArgument,
   type DirectiveLocation,
-  type DocumentNode,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputType,
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { measureDocument } from '../../../src/operations/limits.ts';
 
 export interface RandomOperation {
   readonly query: string;
@@ -32,13 +30,6 @@ export interface RandomSelection {
   /** For example `$v0: Int`. */
   readonly definitions: readonly string[];
   readonly variables: Record<string, unknown>;
-}
-
-/** Whether each operation has as many directives as the gateway allows, those of a fragment counted at each spread. */
-export function hasFewDirectives(document: DocumentNode): boolean {
-  return [...measureDocument(document).operations.values()].every(
-    (operation) => operation.directives <= 100,
-  );
 }
 
 /** Values for custom scalars, and for arguments where a random value would hardly ever match. */
