@@ -77,7 +77,7 @@ export class LookUps {
     const index = list.indexes.get(list.name);
     await reader.readAround(index?.pages ?? this.#walks.get(list.name)?.pages ?? []);
     if (index && reader.missing.size > 0)
-      await reader.read([null, index.pages.at(-1)?.after ?? null]);
+      await reader.read([{ after: null }, { after: index.pages.at(-1)?.after ?? null }]);
     if (!reader.isWhole) await this.#walkFor(list, reader, caller);
     return reader.results;
   }
@@ -152,29 +152,30 @@ class PageReader<R> {
   async readAround(pages: readonly WalkedFor[]): Promise<void> {
     this.#read.clear();
     const met = positionsIn({ pages }, this.missing);
-    const cursorsOf = (steps: readonly number[]) =>
+    const pagesAt = (steps: readonly number[]) =>
       [...met]
         .filter(([id]) => this.missing.has(id))
-        .flatMap(([, { page }]) => steps.map((step) => pages[page + step]?.after))
-        .filter((after) => after !== undefined);
-    const failures = await this.read(cursorsOf([0]));
-    await this.read(cursorsOf([-1, 1]));
+        .flatMap(([, { page }]) => steps.map((step) => pages[page + step]))
+        .filter((page) => page !== undefined);
+    const failures = await this.read(pagesAt([0]));
+    await this.read(pagesAt([-1, 1]));
     for (const [id, { page }] of met) {
       const failure = failures.get(pages[page]!.after);
       if (failure) this.fail(id, failure.error);
     }
   }
 
-  /** Reads the pages behind these cursors, each once. @returns the failures by the cursors of their pages */
-  async read(cursors: readonly (string | null)[]) {
-    const { fetchPage, size } = this.#list;
+  /** Reads these pages, each once. @returns the failures by the cursors of their pages */
+  async read(pages: readonly (Pick<WalkedFor, 'after'> & Partial<WalkedFor>)[]) {
     const failures = new Map<string | null, { readonly error: unknown }>();
-    const unread = new Set(cursors.filter((after) => !this.#read.has(after)));
+    const unread = new Map(
+      pages.filter(({ after }) => !this.#read.has(after)).map((page) => [page.after, page]),
+    );
     await Promise.all(
-      Array.from(unread, async (after) => {
+      Array.from(unread.values(), async ({ after, hashes }) => {
         this.#read.add(after);
         try {
-          this.#take(new ReadPage(after, await size.fetching(fetchPage)(after, size.limit)));
+          await this.#readPage(after, hashes?.length ?? 0);
         } catch (error) {
           // Its records may be in other pages.
           if (error instanceof CursorRefusedError) return;
@@ -184,6 +185,23 @@ class PageReader<R> {
       }),
     );
     return failures;
+  }
+
+  /**
+   * Reads what was a page of so many records when only ids were selected. Of the selection of the lookup the service may
+   * give smaller pages, so this may take several.
+   */
+  async #readPage(start: string | null, length: number): Promise<void> {
+    const { fetchPage, size } = this.#list;
+    let after = start;
+    let read = 0;
+    do {
+      const page = new ReadPage(after, await size.fetching(fetchPage)(after, size.limit));
+      this.#take(page);
+      if (!page.hasNextPage || page.endCursor === null || page.endCursor === after) return;
+      read += page.records.length;
+      after = page.endCursor;
+    } while (read < length && this.missing.size > 0);
   }
 
   #take({ after, ids, records, hasNextPage }: ReadPage<R>): void {

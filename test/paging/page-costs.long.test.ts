@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
@@ -34,6 +35,15 @@ describe('a list whose full page costs too much', () => {
     world.costs.refused.length = 0;
     expect(await world.drain()).toEqual(world.ids());
     expect(world.costs.refused).toEqual([]);
+  });
+
+  test('is still read in full pages where less is selected', async () => {
+    await using world = await startWorld({ persons: 300 }, 120);
+    await world.drain();
+    expect(Math.max(...world.sizes())).toBeLessThan(50);
+    world.costs.accepted.length = 0;
+    await world.ask('{ personsConnection(first: 50) { nodes { id } } }');
+    expect(world.costs.accepted).toEqual([50]);
   });
 
   test.each(['keyset', 'record', 'position'] as const)(
@@ -146,6 +156,32 @@ describe('a list whose full page costs too much', () => {
     const { data } = await ask('last: 7');
     expect(data.personsConnection.nodes.map(({ id }) => id)).toEqual(world.ids().slice(-7));
     expect(world.costs.accepted.length).toBeLessThan(8);
+  });
+
+  test('serves lookups by id', async () => {
+    await using world = await startWorld({ persons: 200 }, 30);
+    const requested = world.ids().filter((_, at) => at % 7 === 3);
+    const { data, errors } = await world.ask<{ _entities: { id: string }[] }>(
+      `query ($of: [_Any!]!) {
+        _entities(representations: $of) { ... on Person { id firstName other: firstName } }
+      }`,
+      { of: requested.map((id) => ({ __typename: 'Person', id })) },
+    );
+    expect(errors).toBeUndefined();
+    expect(data._entities.map(({ id }) => id)).toEqual(requested);
+  });
+
+  test('is read whole below the records of another one', async () => {
+    const snapshot = readFileSync('schema/rich.graphql', 'utf8');
+    const read = async (max: number) => {
+      await using world = await startWorld({ persons: 120, schema: 'rich' }, max, { snapshot });
+      const { data, errors } = await world.ask(
+        '{ allVacancies { id title allCandidates { id } } }',
+      );
+      expect(errors).toBeUndefined();
+      return data;
+    };
+    expect(await read(60)).toEqual(await read(100_000));
   });
 
   test('is streamed page by page', async () => {
