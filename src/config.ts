@@ -43,9 +43,9 @@ function defaultAnswerBytes(): number {
   return Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 4));
 }
 
-/** An eighth of the heap limit of the process, at most 256 MB, but at least four of the largest bodies. */
+/** A 64th of the heap limit of the process, because values can take 24 times their text, but four of the largest bodies. */
 function requestBytes(maxBodyBytes: number): number {
-  return Math.max(4 * maxBodyBytes, Math.min(256 * MEGABYTE, Math.floor(heapLimit() / 8)));
+  return Math.max(4 * maxBodyBytes, Math.floor(heapLimit() / 64));
 }
 
 function heapLimit(): number {
@@ -382,8 +382,10 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
     graphiql: values.graphiql ?? !production,
     introspection: values.introspection ?? !production,
-    /** The memory for everything that all requests together hold, bytes. */
+    /** The bodies of all requests that are not yet answered, and of those to the service, bytes. */
     requestBytes: requestBytes(values.maxBodyBytes),
+    /** The requests that are not yet answered: one for each megabyte of the heap, which the largest operation takes. */
+    maxRequests: Math.max(64, Math.floor(heapLimit() / MEGABYTE)),
     /** Whether NODE_ENV is `production`: the log is JSON, and what helps developers is off by default. */
     production,
   };

@@ -1,7 +1,7 @@
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Additions } from './additions/additions.ts';
-import { delegateTo } from './additions/delegate.ts';
+import { delegateTo, type Delegate } from './additions/delegate.ts';
 import { withAdditions } from './additions/with-additions.ts';
 import type { Clock } from './clock.ts';
 import { VERSION, withFieldScopes, type Config } from './config.ts';
@@ -10,22 +10,24 @@ import { AnswerMemory } from './engine/answer-memory.ts';
 import type { Plan } from './engine/plan.ts';
 import { createAdmission } from './http/auth/admission.ts';
 import { createAnswers } from './http/answers.ts';
+import { budgetOwner } from './http/budget-owner.ts';
 import { createErrorPolicy } from './http/error-policy.ts';
 import { examples } from './http/graphiql/examples.ts';
 import { createGraphiql } from './http/graphiql/graphiql.ts';
 import { createHandler } from './http/handler.ts';
-import { holdRequests } from './http/exchange.ts';
-import { createOperationStages } from './http/operation.ts';
-import { createOrigin, createPaths } from './http/addresses.ts';
+import { knownHosts } from './http/hosts.ts';
 import { lanes } from './http/lanes.ts';
+import { createOperationStages } from './http/operation.ts';
+import { createOrigin } from './http/origin.ts';
+import { createPaths } from './http/paths.ts';
 import { inProcess } from './library/in-process.ts';
+import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import { CallerBudgets } from './paging/page-budget.ts';
 import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
-import { RequestMemory } from './memory/byte-limit.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { NO_EMERGENCY, type Emergency } from './tokens/emergency.ts';
 import { createTokenKeeper, type TokenKeeper } from './tokens/keeper.ts';
@@ -33,7 +35,7 @@ import { readLink } from './tokens/link.ts';
 import { proxyAgent, tokenService } from './tokens/service.ts';
 import type { TokenStore } from './tokens/store.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
-import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
+import { openUpstream, type Upstream } from './upstream/upstream.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -84,76 +86,79 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const { config, clock, log } = parts;
   const { proxyFor = () => undefined } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
-  // Parts that may throw are created first, so that nothing is running when one of them throws. They use `delegated`,
-  // `tokens` and `upstream`, which are declared below, only once all of these exist.
-  const send: SendToService = (request, sender) => upstream.send(request, sender);
+
+  // What may be invalid comes first, so that nothing is running when it is, and no mistake costs a token exchange.
   const served =
     parts.served ??
     serveSnapshot(parts.snapshot, config, {
       overrides: parts.overrides,
-      executor: graphqlToolsExecutor(send),
       hasAdditions: parts.additions !== undefined,
     });
-  const added = withAdditions(served, parts.additions, (request) => delegateTo(delegated)(request));
+  // Added fields ask the schema that they extend. It can be asked once it has plans.
+  const delegation = Promise.withResolvers<Delegate>();
+  const added = withAdditions(served, parts.additions, async (request) =>
+    (await delegation.promise)(request),
+  );
   /** The schema that callers see. */
   const offered = added ?? served;
-  const memory = new RequestMemory(config.requestBytes);
-  const answerMemory = new AnswerMemory(config.answerBytes);
-  const engine = new Engine({
-    ...config,
-    served,
-    offered,
-    callers: new CallerBudgets(config.pagesPerMinute, clock),
-    send,
-    memory: answerMemory,
-    clock,
-    tokenSet: () => tokens.set,
-    telemetry: telemetry.reading({
-      drains: () => engine.drainLoad,
-      answerBytes: () => answerMemory.bytes,
-      requestBytes: () => memory.bytes,
-    }),
-  });
   const auth = withFieldScopes(config.auth, offered.scopes.names);
   const admission = await createAdmission(auth, { proxyFor, clock, log });
+  const { maxDepth, maxAliases, maxTokens, introspection } = config;
+  const limits = { maxDepth, maxAliases, maxTokens, introspection };
   const trusted =
     parts.trustedDocuments === undefined
       ? undefined
-      : readTrustedDocuments(parts.trustedDocuments, { ...config, schema: offered.schema });
-  // Once everything else is valid: a mistake must not cost a token exchange.
+      : readTrustedDocuments(parts.trustedDocuments, { ...limits, schema: offered.schema });
+
+  const bodies = new ByteLimit(config.requestBytes);
   const tokens = await keepTokens(parts, telemetry);
-  const upstream = connectService(parts, { tokens, memory, telemetry });
+  const upstream = connectService(parts, { tokens, bodies, telemetry });
   for (const warning of served.warnings) log.warn(warning);
   if (!auth && offered.scopes.names.size > 0 && parts.hasCallers !== false) {
     log.warn(SCOPES_WITHOUT_CREDENTIALS);
   }
-  let isStopping = false;
-  const origin = createOrigin({ ...config, isSandbox: parts.sandbox !== undefined }, log);
-  const paths = createPaths(() => tokens.present && !isStopping);
-  const graphiql = createGraphiql({
-    enabled: config.graphiql,
-    credentials: config.auth && {
-      apiKeys: config.auth.apiKeys.length > 0,
-      tokens: config.auth.jwt !== undefined,
-    },
-    isSandbox: parts.sandbox !== undefined,
-    examples: examples(describeLists(served), {
-      isRouterOnly: config.auth !== undefined,
-      knownId: parts.sandbox?.idOfPerson,
-    }),
-  });
-  const errors = createErrorPolicy({
+
+  const memory = new AnswerMemory(config.answerBytes);
+  const engine: Engine = new Engine({
+    served,
+    offered,
+    mutations: config.mutations,
+    connectionMax: config.connectionMax,
+    drainMaxItems: config.drainMaxItems,
+    drainConcurrency: config.drainConcurrency,
+    maxDrains: config.maxDrains,
+    indexMaxIds: config.indexMaxIds,
+    totalCountSeconds: config.totalCountSeconds,
+    callers: new CallerBudgets(config.pagesPerMinute, clock),
+    send: upstream.send,
     memory,
     clock,
-    log,
-    forOperator: parts.hasCallers === false,
+    tokenSet: () => tokens.set,
+    telemetry: telemetry.reading({
+      drains: () => engine.drainLoad,
+      answerBytes: () => memory.bytes,
+      requestBytes: () => bodies.bytes,
+    }),
   });
-  const { maxDepth, maxAliases, introspection } = config;
+
+  /** Operations that added fields delegate to the served schema: their size depends on the one that delegates. */
+  const delegated = {
+    schema: served.schema,
+    operations: createOperations<Plan>({
+      ...limits,
+      maxTokens: Infinity,
+      allowsReservedNames: true,
+      schema: served.schema,
+      scopedUses: scopedUsesIn(served.schema, served.scopes),
+      compile: ({ document, operation: of }) => engine.plan(document, of),
+    }),
+  };
+  delegation.resolve(delegateTo(delegated));
   /** Operations of callers, and of the program around the gateway. */
-  const offeredParts = {
+  const asked = {
     schema: offered.schema,
     operations: createOperations<Plan>({
-      ...config,
+      ...limits,
       schema: offered.schema,
       scopedUses: scopedUsesIn(offered.schema, offered.scopes),
       // Once per text. graphql-js executes what needs an addition; everything else is answered without it.
@@ -163,28 +168,35 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
           : engine.plan(planned.document, planned.operation),
     }),
   };
-  /** Operations that added fields delegate to the served schema: their size depends on the one that delegates. */
-  const delegated = {
-    schema: served.schema,
-    operations: createOperations<Plan>({
-      maxDepth,
-      maxAliases,
-      maxTokens: Infinity,
-      introspection,
-      allowsReservedNames: true,
-      schema: served.schema,
-      scopedUses: scopedUsesIn(served.schema, served.scopes),
-      compile: ({ document, operation: of }) => engine.plan(document, of),
+
+  const isSandbox = parts.sandbox !== undefined;
+  let isStopping = false;
+  const paths = createPaths(() => tokens.present && !isStopping);
+  const origin = createOrigin({ corsOrigins: config.corsOrigins, isSandbox }, log);
+  const graphiql = createGraphiql({
+    enabled: config.graphiql,
+    credentials: config.auth && {
+      apiKeys: config.auth.apiKeys.length > 0,
+      tokens: config.auth.jwt !== undefined,
+    },
+    isSandbox,
+    examples: examples(describeLists(served), {
+      isRouterOnly: config.auth !== undefined,
+      knownId: parts.sandbox?.idOfPerson,
     }),
-  };
+  });
   const operation = createOperationStages({
-    ...config,
-    ...offeredParts,
-    memory,
+    ...asked,
+    introspection,
+    maxBodyBytes: config.maxBodyBytes,
+    maxRequests: config.maxRequests,
+    bodies,
     trusted,
+    trustedDocumentsOnly: config.trustedDocumentsOnly,
     isRouter: admission.isRouter,
     clock,
   });
+  const errors = createErrorPolicy({ clock, log, forOperator: parts.hasCallers === false });
   const handler = createHandler({
     schema: offered.schema,
     errors,
@@ -196,12 +208,10 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       admit: [
         // Before every stage that replies: a page of a listed origin may read all answers.
         origin.corsHeaders,
-        // Before everything that waits, or holds a request: a pipelined probe waits too.
-        holdRequests(memory),
         // Before host names are checked: probes use the IP address of a pod. They get only yes or no.
         paths.health,
         paths.readiness,
-        origin.knownHosts,
+        knownHosts(config, config.auth !== undefined, log),
         graphiql.fromRoot,
         // Before authentication: browsers send preflights, and open pages, without a credential.
         origin.preflights,
@@ -211,8 +221,9 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       ],
       plugins: parts.plugins ?? [],
       enter: [paths.graphqlOnly, origin.crossSite, operation.knownMethod],
-      read: [operation.readParams, operation.trustedDocuments, operation.checkParams],
-      parse: [operation.find],
+      read: operation.readParams,
+      params: [operation.trustedDocuments, operation.checkParams],
+      parse: operation.find,
       validate: [
         // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.
         operation.enforceLimits,
@@ -222,7 +233,8 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
         // After validation: it reads the types of fields.
         operation.enforceFieldScopes,
       ],
-      prepare: [operation.coerceVariables, origin.findBudgetOwner],
+      variables: operation.coerceVariables,
+      budgetOwner: budgetOwner(config.trustProxy),
       answers: createAnswers({ engine, mask: errors.mask }),
       errors,
       warn: (message) => log.warn(message),
@@ -234,7 +246,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
     handler,
     /** Executes operations on the schema that callers see, for the program around the gateway. */
     executor: inProcess({
-      ...offeredParts,
+      ...asked,
       engine,
       mask: (error) => errors.mask(error, { requestId: '' }),
     }),
@@ -269,8 +281,8 @@ export async function createManagedExecutor(
   const { config, log } = parts;
   const telemetry = createTelemetry({ version: VERSION, log });
   const tokens = await keepTokens(parts, telemetry);
-  const memory = new RequestMemory(config.requestBytes);
-  const upstream = connectService(parts, { tokens, memory, telemetry });
+  const bodies = new ByteLimit(config.requestBytes);
+  const upstream = connectService(parts, { tokens, bodies, telemetry });
   return {
     execute: graphqlToolsExecutor(upstream.send),
     /** Ends all requests, after the newest token pair is safe. */
@@ -315,9 +327,9 @@ async function keepTokens(
 
 function connectService(
   { config, proxies = {}, clock }: Pick<GatewayParts, 'config' | 'clock'> & LocalTokens,
-  parts: { tokens: TokenKeeper; memory: RequestMemory; telemetry: Pick<Telemetry, 'upstream'> },
+  parts: { tokens: TokenKeeper; bodies: ByteLimit; telemetry: Pick<Telemetry, 'upstream'> },
 ): Upstream {
-  const { tokens, memory, telemetry } = parts;
+  const { tokens, bodies, telemetry } = parts;
   // Its gauges ask for the load later, once the upstream exists.
   const upstreamTelemetry = telemetry.upstream(() => upstream.load);
   const upstream = openUpstream({
@@ -331,7 +343,7 @@ function connectService(
     // Once read, answers count against ANSWER_BYTES.
     maxArriving: config.answerBytes,
     tokens,
-    memory,
+    bodies,
     clock,
     telemetry: upstreamTelemetry,
   });

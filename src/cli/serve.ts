@@ -1,4 +1,3 @@
-import { getHeapStatistics } from 'node:v8';
 import type { Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { systemClock } from '../clock.ts';
@@ -6,7 +5,8 @@ import { configWarnings, readConfig, type Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
 import type { Gateway } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
-import { adminHosts, adminHandler } from '../http/addresses.ts';
+import { adminHandler } from '../http/admin.ts';
+import { adminHosts } from '../http/hosts.ts';
 import { openGateway, openUpstream, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/telemetry.ts';
@@ -105,21 +105,13 @@ async function loadedConfig(config: Config, log: Logger): Promise<CheckedConfig 
 }
 
 /** Answers requests at HOST and PORT. */
-async function listenFor(
-  gateway: Gateway,
-  { config, machine, log, closeAtEnd }: Process,
-): Promise<Service> {
+async function listenFor(gateway: Gateway, { config, log, closeAtEnd }: Process): Promise<Service> {
   const server = closeAtEnd(
     await listen(gateway.handler, {
-      ...config,
-      clock: systemClock,
-      acceptors: ACCEPTORS,
-      maxConnections: maxConnections(machine),
+      host: config.host,
+      port: config.port,
       onDropped: onceInAWhile((dropped) =>
-        log.warn(
-          { dropped },
-          'new connections were closed: too many are open, and all of them wait for answers',
-        ),
+        log.warn({ dropped }, 'new connections were closed, because too many are open'),
       ),
       onCut: (requests) =>
         log.warn({ requests }, 'requests were cut off, because they did not end in time'),
@@ -135,28 +127,7 @@ async function listenFor(
   };
 }
 
-/**
- * The number of connections that fit into the heap (3 kB each, and up to 16 kB more while a request arrives) and leave
- * file descriptors for the token store and for connections to the service.
- */
-function maxConnections({ readFile }: Terminal): number {
-  const byHeap = Math.floor(getHeapStatistics().heap_size_limit / HEAP_PER_CONNECTION);
-  let limits = '';
-  try {
-    limits = readFile('/proc/self/limits');
-  } catch {
-    // The file exists only on Linux.
-  }
-  const files = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity);
-  return Math.max(MIN_CONNECTIONS, Math.min(byHeap, files - OTHER_FILES));
-}
-
-const ACCEPTORS = 64;
 const ADMIN_CONNECTIONS = 64;
-/** Bytes. */
-const HEAP_PER_CONNECTION = 32 * 1024;
-const OTHER_FILES = 256;
-const MIN_CONNECTIONS = 64;
 
 /** Calls the report at most once a minute, with the number of calls since the last time. */
 function onceInAWhile(report: (calls: number) => void): () => void {

@@ -7,15 +7,17 @@ import {
   type Answer,
   type AnswerError,
 } from '../engine/answer.ts';
-import type { Call } from '../engine/call.ts';
+import type { Call, CallOrigin, CallVariables } from '../engine/call.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Plan } from '../engine/plan.ts';
 import type { Increment, Payload } from '../engine/stream.ts';
 import { codedError, codeOf, knownCode } from '../errors.ts';
-import type { CheckedOperation } from '../operations/operations.ts';
 import { accepted, JSON_TYPE, MULTIPART, PARTS_FORMAT, type Accepted } from './accept.ts';
-import { CALLER_LEFT, type Exchange, type MaskFor, type Piece, type Reply } from './exchange.ts';
+import type { MaskFor } from './error-policy.ts';
+import { CALLER_LEFT, type Exchange } from './exchange.ts';
 import { multipartReply, onePartReply } from './multipart.ts';
+import type { Asked } from './operation.ts';
+import type { Piece, Reply } from './reply.ts';
 import {
   httpOf,
   isParts,
@@ -26,17 +28,26 @@ import {
   type Results,
 } from './results.ts';
 
+/** A checked operation, with everything that its plan needs. */
+export interface Ready<P = unknown> extends Asked<P> {
+  readonly variables: CallVariables;
+  /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
+  readonly budgetOwner: NonNullable<CallOrigin['budgetOwner']>;
+  /** What resolvers get as their context. */
+  readonly context: object;
+}
+
 /**
  * Answers checked operations by their plans: in parts, as `multipart/mixed`, if the operation has a `@stream` and the
  * caller accepts parts; otherwise whole. What is thrown before anything is sent is answered as a refused request.
  */
-export interface Answers {
-  /** Replies with the texts of the plan as they are. It may be the last stage if no plugin sees results. */
-  readonly answer: (exchange: Exchange) => Promise<Reply>;
+export interface Answers<P> {
+  /** Replies with the texts of the plan as they are. It may be the last step if no plugin sees results. */
+  readonly answer: (ready: Ready<P>) => Promise<Reply>;
   /** Makes results, for plugins. */
-  readonly execute: (exchange: Exchange) => Promise<Results>;
+  readonly execute: (ready: Ready<P>) => Promise<Results>;
   /** Makes the reply of results, also of those that plugins have made. */
-  readonly replyOf: (results: Results, exchange: Exchange) => Promise<Reply>;
+  readonly replyOf: (results: Results, asked: Asked<P>) => Promise<Reply>;
 }
 
 /** @param mask of unexpected errors. Errors of the service are not passed to it */
@@ -46,7 +57,7 @@ export function createAnswers({
 }: {
   readonly engine: Pick<Engine, 'createCall'>;
   readonly mask: MaskFor;
-}): Answers {
+}): Answers<Plan> {
   /** Masks an error, and notes the first one of an answer for telemetry. */
   const maskIn =
     (exchange: Exchange): MaskAny =>
@@ -57,8 +68,9 @@ export function createAnswers({
     };
 
   return {
-    answer: async (exchange) => {
-      const { accepts, plan, call, payloads } = begin(exchange);
+    answer: async (ready) => {
+      const { exchange } = ready;
+      const { accepts, plan, call, payloads } = begin(ready);
       const mask = maskIn(exchange);
       const whole = (answer: Answer) => {
         noteService(exchange, answer.errors);
@@ -74,8 +86,8 @@ export function createAnswers({
       return multipartReply(written(write(first), payloads, write));
     },
 
-    execute: async (exchange) => {
-      const { plan, call, payloads } = begin(exchange);
+    execute: async (ready) => {
+      const { plan, call, payloads } = begin(ready);
       if (!payloads) {
         const answer = await plan.answer(call);
         holdValues(call, answer);
@@ -86,10 +98,11 @@ export function createAnswers({
       return first.hasNext ? written(result, payloads, payloadResult) : result;
     },
 
-    replyOf: async (results, exchange) => {
-      const accepts = acceptedBy(exchange);
+    replyOf: async (results, asked) => {
+      const { exchange, operation } = asked;
+      const accepts = acceptedBy(asked);
       const mask = maskIn(exchange);
-      exchange.operationType ??= exchange.operation?.type;
+      exchange.notes.operationType ??= operation.type;
       if (isParts(results)) return multipartReply(writtenParts(results, mask));
       const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
       const reply = wholeReply(await writeResult(results, mask), accepts);
@@ -97,11 +110,21 @@ export function createAnswers({
     },
   };
 
-  function begin(exchange: Exchange) {
-    const { plan, isIncremental } = exchange.operation as CheckedOperation<Plan>;
-    const accepts = acceptedBy(exchange);
+  function begin(ready: Ready<Plan>) {
+    const { exchange, variables, budgetOwner, context } = ready;
+    const { plan, isIncremental } = ready.operation;
+    const accepts = acceptedBy(ready);
     const { json, parts, prefersParts } = accepts;
-    const call = engine.createCall(exchange.variables, exchange);
+    const { caller, cause } = exchange;
+    const call = engine.createCall(variables, {
+      budgetOwner,
+      context,
+      caller,
+      cause,
+      get signal() {
+        return exchange.signal;
+      },
+    });
     exchange.onEnd(() => call.end());
     const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
     if (payloads && parts !== 'known') throw unsupportedFormat();
@@ -112,10 +135,10 @@ export function createAnswers({
 }
 
 /** @throws BAD_USER_INPUT for a caller that accepts no format of the gateway */
-function acceptedBy(exchange: Exchange): Accepted {
+function acceptedBy({ exchange, operation }: Asked): Accepted {
   const accepts = accepted(exchange.header('accept'));
   if (accepts.json || accepts.parts) return accepts;
-  throw exchange.operation?.isIncremental ? unsupportedFormat() : notAcceptable();
+  throw operation.isIncremental ? unsupportedFormat() : notAcceptable();
 }
 
 type Payloads = AsyncGenerator<Payload, void, undefined>;
@@ -202,7 +225,7 @@ function noteService(exchange: Exchange, [first]: readonly AnswerError[]): void 
 }
 
 function note(exchange: Exchange, code: unknown): void {
-  exchange.outcome ??= knownCode(code);
+  exchange.notes.outcome ??= knownCode(code);
 }
 
 /** The memory of values, in multiples of their text: of records with some short members. */

@@ -13,12 +13,13 @@ import { accepted, JSON_TYPE } from './accept.ts';
 import { onePartReply } from './multipart.ts';
 import { httpOf, shownError, shownExtensions } from './results.ts';
 import type { Clock } from '../clock.ts';
-import type { RequestMemory } from '../memory/byte-limit.ts';
-import { noMemory, errorReply, type Exchange, type MaskFor, type Reply } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import { errorReply, type Reply } from './reply.ts';
+
+/** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
+export type MaskFor = (error: unknown, exchange: Pick<Exchange, 'requestId'>) => GraphQLError;
 
 interface ErrorPolicyParts {
-  /** Refusals count in it until they are sent: they may repeat large values of the request. */
-  readonly memory: RequestMemory;
   readonly clock: Clock;
   readonly log: Logger;
   /** Whether the only caller is the operator, who then gets the operators' messages. */
@@ -43,12 +44,7 @@ export interface ErrorPolicy {
 }
 
 /** Refusals have the status that the `accept` header requires (GraphQL over HTTP, 6.4). */
-export function createErrorPolicy({
-  memory,
-  clock,
-  log,
-  forOperator,
-}: ErrorPolicyParts): ErrorPolicy {
+export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts): ErrorPolicy {
   const mask = maskUnexpected(
     log,
     forOperator ? withOperatorMessage : maskOperatorErrors(log, clock),
@@ -59,7 +55,7 @@ export function createErrorPolicy({
     if (exchange.hasLeft && isAbort(thrown)) return EMPTY_REPLY;
     const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
     const errors = all.map((error) => coded(mask(error, exchange)));
-    exchange.outcome = knownCode(errors[0]?.extensions['code']);
+    exchange.notes.outcome = knownCode(errors[0]?.extensions['code']);
     const { json, parts } = accepted(exchange.header('accept'));
     const refused = { errors, ...(extensions && { extensions }) };
     const { status, headers } = httpOf(refused, json === JSON_TYPE);
@@ -67,11 +63,6 @@ export function createErrorPolicy({
       errors: errors.map(shownError),
       ...(extensions && shownExtensions(extensions)),
     });
-    const { length } = body;
-    if (!exchange.hold(length, memory)) {
-      exchange.letGo(length);
-      return noMemory(exchange, memory);
-    }
     if (json || !parts || parts === 'unknown') {
       // A caller that accepts no format of the gateway learns more from an answer in JSON than from an empty one.
       return { status, headers: { ...headers, 'content-type': json ?? JSON_TYPE }, body };
@@ -84,7 +75,7 @@ export function createErrorPolicy({
     refuse,
     fail: (exchange, error) => {
       const masked = mask(error, exchange);
-      exchange.outcome = knownCode(masked.extensions['code']);
+      exchange.notes.outcome = knownCode(masked.extensions['code']);
       return errorReply(500, masked);
     },
   };

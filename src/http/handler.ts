@@ -6,14 +6,9 @@ import type { GraphQLSchema } from 'graphql';
 import { createYoga, type FetchAPI, type Plugin } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import {
-  Exchange,
-  isStream,
-  type ExchangeTelemetry,
-  type Reply,
-  type Stage,
-  type Stages,
-} from './exchange.ts';
+import { Exchange, type ExchangeTelemetry, type Stage, type Stages } from './exchange.ts';
+import { inboundOf, useOriginForm } from './inbound.ts';
+import { isStream, type Reply } from './reply.ts';
 import { responseOf, type Sending } from './response.ts';
 
 interface HandlerParts {
@@ -22,7 +17,6 @@ interface HandlerParts {
   /** In the order in which they see a request. One of them always ends it. */
   readonly plugins: readonly GatewayPlugin[];
   readonly errors: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
-  /** Runs around all plugins. */
   readonly telemetry: ExchangeTelemetry;
   readonly clock: Clock;
 }
@@ -76,7 +70,9 @@ export function createHandler({
   const parts: ConversationParts = { fetchAPI, errors, clock, endOfTurn: turns() };
 
   const byNode = (req: IncomingMessage, res: ServerResponse): void => {
-    const exchange = new Exchange({ req, res });
+    useOriginForm(req);
+    const inbound = inboundOf({ req, res });
+    const exchange = new Exchange(inbound, telemetry.begun(inbound));
     const conversation = new Conversation(exchange, parts);
     // Not `once`, which adds two objects to each request: a response closes once.
     res.on('close', () => {
@@ -103,32 +99,31 @@ export function createHandler({
         res.destroy();
       }
     };
-    void telemetry.run(exchange, answer);
+    void answer();
   };
 
   const byFetch = (...args: Parameters<typeof fetch>): Promise<Response> => {
     const [input, init] = args;
     const request = input instanceof Request && !init ? input : new Request(input, init);
-    const exchange = new Exchange(request);
+    const inbound = inboundOf(request);
+    const exchange = new Exchange(inbound, telemetry.begun(inbound));
     const conversation = new Conversation(exchange, parts);
     return new Promise((resolve, reject) => {
       let status: number | undefined;
-      telemetry.run(exchange, () => {
-        exchange.onEnd(() => telemetry.ended(exchange, status));
-        exchange.onLeave(() => {
-          exchange.end();
-          reject(request.signal.reason as Error);
-        });
-        const context = { [CONVERSATION]: conversation };
-        const answer = async () => {
-          const response = await conversation.answered(() => handleRequest(request, context));
-          ({ status } = response);
-          // Everything except a stream is now the caller's.
-          if (!conversation.streams) exchange.end();
-          resolve(response);
-        };
-        answer().catch(reject);
+      exchange.onEnd(() => telemetry.ended(exchange, status));
+      exchange.onLeave(() => {
+        exchange.end();
+        reject(request.signal.reason as Error);
       });
+      const context = { [CONVERSATION]: conversation };
+      const answer = async () => {
+        const response = await conversation.answered(() => handleRequest(request, context));
+        ({ status } = response);
+        // Everything except a stream is now the caller's.
+        if (!conversation.streams) exchange.end();
+        resolve(response);
+      };
+      answer().catch(reject);
     });
   };
 
@@ -181,11 +176,10 @@ export function plugin(...stages: Stages) {
   return {
     onRequest: ({ request, serverContext, endResponse }) => {
       const { [CONVERSATION]: conversation } = serverContext;
-      // As Yoga would do it later, for resolvers.
-      conversation.exchange.context ??= Object.assign(serverContext, { request });
       let reply: ReturnType<Stage>;
       try {
-        reply = stage(conversation.exchange);
+        // As Yoga would make the context later.
+        reply = stage(conversation.exchange, Object.assign(serverContext, { request }));
       } catch (error) {
         return conversation.refuse(error).then(endResponse);
       }
@@ -200,19 +194,19 @@ export function plugin(...stages: Stages) {
 }
 
 /** Combines stages into one. */
-export function inOrder(all: Stages): Stage {
+function inOrder(all: Stages): Stage {
   const stages = all.filter((stage) => stage !== undefined);
-  const runFrom = (first: number, exchange: Exchange): ReturnType<Stage> => {
+  const runFrom = (first: number, exchange: Exchange, context: object): ReturnType<Stage> => {
     for (let at = first; at < stages.length; at += 1) {
-      const reply = stages[at]!(exchange);
+      const reply = stages[at]!(exchange, context);
       if (reply instanceof Promise) {
-        return reply.then((later) => later ?? runFrom(at + 1, exchange));
+        return reply.then((later) => later ?? runFrom(at + 1, exchange, context));
       }
       if (reply) return reply;
     }
     return undefined;
   };
-  return (exchange) => runFrom(0, exchange);
+  return (exchange, context) => runFrom(0, exchange, context);
 }
 
 interface ConversationParts extends Pick<HandlerParts, 'errors' | 'clock'> {
@@ -253,10 +247,8 @@ class Conversation {
   async respond(reply: Reply): Promise<Response> {
     const { exchange } = this;
     const { errors, endOfTurn } = this.#parts;
-    // They may be large, and earlier answers of the connection may come first.
-    exchange.dropParams();
     this.streams = isStream(reply.body);
-    if (exchange.node && !this.streams) await endOfTurn();
+    if (exchange.inbound.node && !this.streams) await endOfTurn();
     try {
       this.#response = responseOf(reply, this.#sending);
     } catch (error) {

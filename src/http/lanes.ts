@@ -2,18 +2,22 @@ import {
   GraphQLError,
   isObjectType,
   specifiedRules,
-  validate,
+  validate as graphqlValidate,
   type DocumentNode,
   type ExecutionArgs,
   type GraphQLSchema,
   type ValidationRule,
 } from 'graphql';
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
+import type { CallVariables } from '../engine/call.ts';
 import { OperatorMistake } from '../errors.ts';
-import { aborted, type Answers } from './answers.ts';
+import type { CheckedOperation } from '../operations/operations.ts';
+import { aborted, type Answers, type Ready } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
-import { CALLER_LEFT, type Checks, type Exchange, type Reply, type Stages } from './exchange.ts';
-import { conversationIn, inOrder, plugin, type GatewayPlugin } from './handler.ts';
+import { CALLER_LEFT, type Exchange, type Stages } from './exchange.ts';
+import { conversationIn, plugin, type GatewayPlugin } from './handler.ts';
+import type { Asked, Checks, Params } from './operation.ts';
+import type { Reply } from './reply.ts';
 import { isParts, type Results } from './results.ts';
 
 /*
@@ -33,7 +37,7 @@ import { isParts, type Results } from './results.ts';
  * more than the caller may have, nor send a kept answer to somebody who may not have it.
  */
 
-interface LaneParts {
+interface LaneParts<Plan> {
   /** The served schema. */
   readonly schema: GraphQLSchema;
   /** The plugins of the operator. */
@@ -43,30 +47,36 @@ interface LaneParts {
   /** Runs before the body is read. */
   readonly enter: Stages;
   /** Reads the parameters of the request. */
-  readonly read: Stages;
-  /** Finds the document of the parameters. */
-  readonly parse: Checks;
-  /** Refuses documents. */
+  readonly read: (exchange: Exchange) => Promise<Params>;
+  /** Refuses parameters, or replaces them. */
+  readonly params: readonly ((exchange: Exchange, params: Params) => Params)[];
+  /** Finds the operation of a text, or of a document that a plugin has made. */
+  readonly parse: (
+    exchange: Exchange,
+    query: unknown,
+    operationName: unknown,
+  ) => CheckedOperation<Plan>;
+  /** Refuses operations. */
   readonly validate: Checks;
-  /** Runs before the operation is executed. */
-  readonly prepare: Checks;
-  readonly answers: Answers;
+  /** Makes the values of the variables that the operation declares. */
+  readonly variables: (asked: Asked<Plan>, sent: unknown) => CallVariables;
+  readonly budgetOwner: (exchange: Exchange) => Ready['budgetOwner'];
+  readonly answers: Answers<Plan>;
   readonly errors: Pick<ErrorPolicy, 'refuse'>;
   /** Logs facts for the operator. */
   readonly warn: (message: string) => void;
 }
 
 /** Makes all plugins of Yoga: those of the gateway, with those of the operator among them. */
-export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
-  const { schema, plugins, answers, admit, enter, read } = parts;
-  const checks = [...parts.parse, ...parts.validate, ...parts.prepare];
-  const atOnce = [...enter, ...read, ...checks, answers.answer];
+export function lanes<Plan>(parts: LaneParts<Plan>): readonly GatewayPlugin[] {
+  const { schema, plugins, admit, enter } = parts;
+  const steps = stepsOf(parts);
+  const atOnce = [...enter, steps.all];
   if (plugins.length === 0) return [plugin(...admit, ...atOnce)];
 
   const resolvers = resolversOf(schema);
   const fast = plugin(...atOnce);
   const slow = plugin(...enter);
-  const steps = stepsOf(parts);
   /** Whether a plugin of the operator has a hook after `onRequest`. Set in `onYogaInit`, before the first request. */
   let takesHooks = false;
 
@@ -84,7 +94,7 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
     onValidate: ({ context, setValidationFn }) => {
       const { exchange } = conversationIn(context);
       const { operationName } = context.params;
-      const check: typeof validate = (served, document, rules) => {
+      const check: typeof graphqlValidate = (served, document, rules) => {
         if (served !== schema) throw new OperatorMistake(SCHEMA_REPLACED);
         return steps.validate(exchange, document, operationName, rules);
       };
@@ -121,40 +131,79 @@ export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
   return [first, ...(plugins as readonly object[] as readonly GatewayPlugin[]), last];
 }
 
-/** The stages as the steps of Yoga. */
-function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
-  const readParams = inOrder(stages.read);
+/** What the hooks of Yoga have found out about one request, each for those behind it. */
+interface Passage<Plan> {
+  params: Params;
+  operation?: CheckedOperation<Plan>;
+  /** Whether a plan has made a result for plugins. */
+  isExecuted?: boolean;
+}
+
+/** The stages as the steps of Yoga, and all of them in one. */
+function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) {
   const thrown = new ThrownHttp();
-  const find = (exchange: Exchange, query: unknown, operationName: unknown) => {
-    exchange.params = { ...exchange.params, query, operationName };
-    run(stages.parse, exchange);
+  const passages = new WeakMap<Exchange, Passage<Plan>>();
+
+  const passageOf = (exchange: Exchange): Passage<Plan> => {
+    const known = passages.get(exchange);
+    if (known) return known;
+    const passage: Passage<Plan> = { params: {} };
+    passages.set(exchange, passage);
+    return passage;
   };
-  /** Finds the operation of the document, which a plugin may have changed, and checks it. */
-  const check = (exchange: Exchange, document: DocumentNode, operationName: unknown) => {
-    const { operation } = exchange;
-    const isSame =
-      operation?.document === document && (operationName ?? operation.name) === operation.name;
-    if (!isSame) find(exchange, document, operationName);
-    run(stages.validate, exchange);
+  const checkedParams = (exchange: Exchange, sent: Params): Params =>
+    stages.params.reduce((params, check) => check(exchange, params), sent);
+  const validate = (asked: Asked<Plan>): Asked<Plan> => {
+    for (const check of stages.validate) check?.(asked);
+    return asked;
+  };
+  const ready = (asked: Asked<Plan>, sent: unknown, context: object): Ready<Plan> => ({
+    ...asked,
+    variables: stages.variables(asked, sent),
+    budgetOwner: stages.budgetOwner(asked.exchange),
+    context,
+  });
+  /** Finds the operation of a document, which a plugin may have changed, and checks it. */
+  const check = (exchange: Exchange, document: DocumentNode, name: unknown): Asked<Plan> => {
+    const passage = passageOf(exchange);
+    const { operation } = passage;
+    const isSame = operation?.document === document && (name ?? operation.name) === operation.name;
+    const found = isSame ? operation : stages.parse(exchange, document, name);
+    passage.operation = found;
+    return validate({ exchange, operation: found });
   };
 
   return {
+    /** In two steps, so that the parameters, which may be large, are not kept while the answer is awaited. */
+    all: (exchange: Exchange, context: object): Promise<Reply> =>
+      stages
+        .read(exchange)
+        .then((sent) => {
+          const params = checkedParams(exchange, sent);
+          const { query, operationName } = params;
+          const operation = stages.parse(exchange, query, operationName);
+          return ready(validate({ exchange, operation }), params['variables'], context);
+        })
+        .then(answers.answer),
+
     read: async (exchange: Exchange): Promise<GraphQLParams> => {
       try {
-        await readParams(exchange);
+        const params = checkedParams(exchange, await stages.read(exchange));
+        passageOf(exchange).params = params;
+        return params as GraphQLParams;
       } catch (error) {
         throw thrown.keep(error);
       }
-      return exchange.params as GraphQLParams;
     },
 
     parse: (exchange: Exchange, query: string, operationName: unknown): DocumentNode => {
       try {
-        find(exchange, query, operationName);
+        const operation = stages.parse(exchange, query, operationName);
+        passageOf(exchange).operation = operation;
+        return operation.document;
       } catch (error) {
         throw thrown.keep(error);
       }
-      return exchange.operation!.document;
     },
 
     /** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
@@ -173,7 +222,7 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       }
       // Yoga adds all rules of the specification, by which the document was checked once for all requests.
       const others = rules.filter((rule) => !SPECIFIED.has(rule));
-      return others.length > 0 ? validate(schema, document, others) : [];
+      return others.length > 0 ? graphqlValidate(schema, document, others) : [];
     },
 
     execute: async (
@@ -181,12 +230,9 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       { document, operationName, variableValues, contextValue }: ExecutionArgs,
     ): Promise<Results> => {
       try {
-        check(exchange, document, operationName);
-        exchange.params = { variables: variableValues };
-        run(stages.prepare, exchange);
-        exchange.context = contextValue as object;
-        const results = await answers.execute(exchange);
-        exchange.isExecuted = true;
+        const asked = check(exchange, document, operationName);
+        const results = await answers.execute(ready(asked, variableValues, contextValue as object));
+        passageOf(exchange).isExecuted = true;
         return results;
       } catch (error) {
         throw thrown.keep(error);
@@ -195,16 +241,17 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
 
     /** Makes the reply of results, also of those that plugins have made. */
     reply: async (exchange: Exchange, results: Results): Promise<Reply> => {
+      const passage = passageOf(exchange);
+      const { params, isExecuted } = passage;
       const hasData = isParts(results) || results.data !== undefined;
       const { errors: refusals, extensions } = isParts(results) ? {} : results;
       try {
-        if (hasData && !exchange.isExecuted) {
-          const { operation, params } = exchange;
-          if (!operation) find(exchange, params['query'], params['operationName']);
-          run(stages.validate, exchange);
+        if (hasData && !isExecuted) {
+          passage.operation ??= stages.parse(exchange, params['query'], params['operationName']);
+          validate({ exchange, operation: passage.operation });
         }
-        if (hasData || (exchange.isExecuted && refusals?.length !== 0)) {
-          return await answers.replyOf(results, exchange);
+        if (hasData || (isExecuted && refusals?.length !== 0)) {
+          return await answers.replyOf(results, { exchange, operation: passage.operation! });
         }
       } catch (error) {
         return errors.refuse(exchange, error);
@@ -213,10 +260,6 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
       return errors.refuse(exchange, refusalOf(refusals, exchange), extensions);
     },
   };
-}
-
-function run(checks: Checks, exchange: Exchange): void {
-  for (const check of checks) check?.(exchange);
 }
 
 const SPECIFIED: ReadonlySet<ValidationRule> = new Set(specifiedRules);

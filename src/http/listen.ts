@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Clock } from '../clock.ts';
+import { useOriginForm } from './inbound.ts';
 import { OneWriteResponse } from './one-write.ts';
 
 export type Listening = Awaited<ReturnType<typeof listen>>;
@@ -15,18 +15,11 @@ interface ListenOptions {
   readonly onCut?: (requests: number) => void;
   /** The time that requests in flight have to finish, ms. */
   readonly patienceMs?: number;
-  readonly timeOuts?: TimeOuts;
-  /**
-   * How many connections are accepted in one turn of the event loop, where the system allows it (SO_REUSEPORT). Default:
-   * one, as Node does. Then a probe waits for all connections that arrived before it, for a turn each.
-   */
-  readonly acceptors?: number;
-  /** Above this number, idle connections are closed to make room for new ones. Default: 10,000. */
+  readonly timeOuts?: Partial<TimeOuts>;
+  /** Above this number, new connections are closed. Default: 4,000. */
   readonly maxConnections?: number;
-  /** Called for each new connection that is closed because there are too many, and no idle one. */
+  /** Called for each connection that is closed because there are too many. */
   readonly onDropped?: () => void;
-  /** Measures which clients have stopped reading. Default: their connections are kept. */
-  readonly clock?: Clock;
 }
 
 /** The time limits of clients, ms. */
@@ -38,6 +31,8 @@ interface TimeOuts {
   readonly requestTimeout: number;
   /** The time between two checks of these limits. */
   readonly connectionsCheckingInterval: number;
+  /** For reading anything while data is waiting. */
+  readonly readTimeout: number;
 }
 
 /**
@@ -49,6 +44,7 @@ const TIME_OUTS: TimeOuts = {
   headersTimeout: 30_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 5_000,
+  readTimeout: 60_000,
 };
 
 const PATIENCE_MS = 10_000;
@@ -57,12 +53,8 @@ const PATIENCE_MS = 10_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Many short headers take several times their bytes. Browsers and proxies together send up to 50. */
 const MAX_HEADERS = 100;
-const MAX_CONNECTIONS = 10_000;
-/**
- * Connections that are not yet accepted. While more arrive at once, the system ignores them, and their clients try again
- * after a second or three: probes, too. The operating system has its own limit, usually the same.
- */
-const BACKLOG = 4_096;
+/** Each takes 3 kB of the heap, and up to 16 kB more while a request arrives. */
+const MAX_CONNECTIONS = 4_000;
 /** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
 const MAX_UNANSWERED = 16;
 
@@ -72,79 +64,65 @@ export async function listen(
   options: ListenOptions,
 ) {
   const { host, port, variables = ['HOST', 'PORT'], onCut, patienceMs = PATIENCE_MS } = options;
-  const { timeOuts = TIME_OUTS, clock, maxConnections = MAX_CONNECTIONS, onDropped } = options;
-  const { acceptors = 1 } = options;
-  const connections: Connections = new Map();
-  let uses = 0;
+  const { maxConnections = MAX_CONNECTIONS, onDropped } = options;
+  const { readTimeout, ...timeOuts } = { ...TIME_OUTS, ...options.timeOuts };
+  /** The responses in progress, by their connections. */
+  const connections = new Map<Socket, ServerResponse[]>();
   let lastAnswers = false;
   let closing = false;
-  // Most requests have the same host as the previous one, and parsing a host costs more than comparing it.
-  let lastHost = 'localhost';
-  // For repeated headers, Node would use the first and a proxy perhaps the last: a second credential must be noticed.
-  const parsing = {
-    maxHeaderSize: MAX_HEADER_BYTES,
-    joinDuplicateHeaders: true,
-    ServerResponse: OneWriteResponse,
-  };
-  const answer = (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request;
-    // This request was read before its connection was cut.
-    if (socket.destroyed) return;
-    response.shouldKeepAlive &&= !lastAnswers;
-    const connection = connections.get(socket)!;
-    const { unanswered } = connection;
-    unanswered.push(response);
-    if (unanswered.length > MAX_UNANSWERED) socket.pause();
-    response.on('close', () => {
-      unanswered.splice(unanswered.indexOf(response), 1);
-      connection.used = ++uses;
-      connection.wasUsed = true;
-      if (unanswered.length === MAX_UNANSWERED) socket.resume();
-      // Its headers may have promised, before the shutdown began, to keep the connection.
-      if (closing) setImmediate(closeIdle);
-    });
-    const refuse = (status: 400 | 431) => {
-      // The reply would not be counted.
-      if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
-      response.writeHead(status, { connection: 'close' }).end();
-    };
-    // Node has dropped the other headers, which may include a second credential.
-    if (request.rawHeaders.length > 2 * MAX_HEADERS) return refuse(431);
-    const { host: requested = lastHost } = request.headers;
-    if (requested !== lastHost && !isHost(requested)) return refuse(400);
-    lastHost = requested;
-    handler(request, response);
-  };
-  const accept = (socket: Socket) => {
-    if (connections.size >= maxConnections && closeIdlest(connections, maxConnections) === 0) {
-      onDropped?.();
-      return void socket.destroy();
-    }
+  const server = createServer(
+    {
+      ...timeOuts,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // Node would use the first and a proxy perhaps the last: a second credential must be noticed.
+      joinDuplicateHeaders: true,
+      ServerResponse: OneWriteResponse,
+    },
+    (request, response) => {
+      const { socket } = request;
+      response.shouldKeepAlive &&= !lastAnswers;
+      const unanswered = connections.get(socket)!;
+      unanswered.push(response);
+      if (unanswered.length > MAX_UNANSWERED) socket.pause();
+      response.on('close', () => {
+        unanswered.splice(unanswered.indexOf(response), 1);
+        if (unanswered.length === MAX_UNANSWERED) socket.resume();
+        // Its headers may have promised, before the shutdown began, to keep the connection.
+        if (closing) setImmediate(() => server.closeIdleConnections());
+      });
+      useOriginForm(request);
+      const refused = statusOfRefused(request);
+      if (refused) response.writeHead(refused, { connection: 'close' }).end();
+      else handler(request, response);
+    },
+  );
+  server.maxHeadersCount = MAX_HEADERS;
+  server.maxConnections = maxConnections;
+  if (onDropped) server.on('drop', onDropped);
+  server.on('connection', (socket: Socket) => {
     const unanswered: ServerResponse[] = [];
-    connections.set(socket, { unanswered, used: ++uses, wasUsed: false });
+    connections.set(socket, unanswered);
     // Node resumes it for the body of each request that was read before it was paused.
     socket.on('resume', () => {
       if (unanswered.length > MAX_UNANSWERED) socket.pause();
     });
     socket.once('close', () => connections.delete(socket));
-  };
-  const create = () => {
-    const server = createServer({ ...timeOuts, ...parsing }, answer).on('connection', accept);
-    server.maxHeadersCount = MAX_HEADERS;
-    return server;
-  };
-  const servers = await bind(create, { host, port, acceptors }).catch((error: unknown) => {
+  });
+  // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that
+  // has stopped reading must not hold a walk and its pages; one that only waits for its answer is kept.
+  server.setTimeout(readTimeout, (socket) => {
+    const isWaiting = connections.get(socket)?.length !== 0;
+    if (socket.writableLength > 0 || !isWaiting) socket.destroy();
+  });
+  await listening(server, { host, port }).catch((error: unknown) => {
     throw explain(error as NodeJS.ErrnoException, { host, port, variables });
   });
-  const closeIdle = () => {
-    for (const server of servers) server.closeIdleConnections();
-  };
-  const stopChecking = clock && endStalled(connections, clock);
-  const { port: bound } = servers[0]!.address() as AddressInfo;
+  const { port: bound } = server.address() as AddressInfo;
+  const inProgress = () => [...connections.values()].flat();
   // Otherwise connections stay open for the next request of their clients, and the server does not close.
   const keepNoConnections = () => {
     lastAnswers = true;
-    for (const response of responsesOf(connections)) response.shouldKeepAlive = false;
+    for (const response of inProgress()) response.shouldKeepAlive = false;
   };
   return {
     /** The address to open in a browser, without a final slash. */
@@ -158,101 +136,37 @@ export async function listen(
       await nextTurn();
       closing = true;
       const deadline = setTimeout(() => {
-        const cut = responsesOf(connections).length;
-        if (cut > 0) onCut?.(cut);
-        for (const server of servers) server.closeAllConnections();
+        const { length } = inProgress();
+        if (length > 0) onCut?.(length);
+        server.closeAllConnections();
       }, patienceMs);
-      await Promise.all(servers.map((server) => closed(server)));
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      });
       clearTimeout(deadline);
-      stopChecking?.();
     },
   };
 }
 
-/** One server, or several that share the port: each accepts one connection in a turn. */
-async function bind(
-  create: () => Server,
-  { host, port, acceptors }: { host: string; port: number; acceptors: number },
-): Promise<Server[]> {
-  const alone = create();
-  await listening(alone, { host, port });
-  if (acceptors === 1) return [alone];
-  // Sharing the port with another process that does the same would be no error, so it was bound without sharing first.
-  const { port: bound } = alone.address() as AddressInfo;
-  await closed(alone);
-  const servers: Server[] = [];
-  try {
-    while (servers.length < acceptors) {
-      const server = create();
-      await listening(server, { host, port: bound, reusePort: true });
-      servers.push(server);
-    }
-    return servers;
-  } catch {
-    await Promise.all(servers.map((server) => closed(server)));
-    const server = create();
-    await listening(server, { host, port });
-    return [server];
-  }
+/** Returns the status for a request that is refused for its headers alone; undefined for any other. */
+function statusOfRefused({
+  rawHeaders,
+  headers: { host },
+}: IncomingMessage): 400 | 431 | undefined {
+  // Node has dropped the other headers, which may include a second credential.
+  if (rawHeaders.length > 2 * MAX_HEADERS) return 431;
+  // A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2).
+  const isHost =
+    host === undefined || (/^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`));
+  return isHost ? undefined : 400;
 }
 
-function listening(
-  server: Server,
-  address: { host: string; port: number; reusePort?: boolean },
-): Promise<void> {
+function listening(server: Server, address: { host: string; port: number }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ ...address, backlog: BACKLOG }, resolve);
+    server.listen(address, resolve);
   });
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
-}
-
-type Connections = Map<Socket, Connection>;
-
-interface Connection {
-  /**
-   * The responses in progress. There is no set of all responses, because a set that often grows and shrinks leaves old
-   * tables, which keep what was in them until the next full collection.
-   */
-  readonly unanswered: ServerResponse[];
-  /** When it was opened or last used: grows with each use of any connection. */
-  used: number;
-  /** Whether a request of it was answered. */
-  wasUsed: boolean;
-}
-
-function responsesOf(connections: Connections): ServerResponse[] {
-  return Array.from(connections.values(), ({ unanswered }) => unanswered).flat();
-}
-
-/**
- * Closes connections that are idle, or whose request has not yet arrived: those that were not used for longest, but
- * before them those that were never used, which a balancer does not have. A sixteenth of the limit at once, because
- * looking for them takes time.
- *
- * @returns how many
- */
-function closeIdlest(connections: Connections, max: number): number {
-  const idle = Array.from(connections)
-    .filter(([, { unanswered }]) => unanswered.every(({ req }) => !req.complete))
-    .toSorted(([, a], [, b]) => Number(a.wasUsed) - Number(b.wasUsed) || a.used - b.used)
-    .slice(0, Math.ceil(max / 16));
-  for (const [socket] of idle) {
-    connections.delete(socket);
-    socket.destroy();
-  }
-  return idle.length;
-}
-
-/** A request with an invalid host is answered with 400, whatever it requests (RFC 9112, 3.2). */
-function isHost(host: string): boolean {
-  return /^[^/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`);
 }
 
 function explain(
@@ -277,53 +191,4 @@ function explain(
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost';
   return host.includes(':') ? `[${host}]` : host;
-}
-
-/** How long a client may not read anything while data is waiting for it. */
-const STALL_MS = 60_000;
-
-const CHECK_MS = 10_000;
-
-/**
- * Cuts the connections of clients that have stopped reading, so that no walk and no pages are held for them. A client
- * that waits for an answer that is not yet written is not one of them.
- *
- * @param connections those that are open, at any time
- * @returns stops the checks
- */
-function endStalled(connections: Connections, clock: Clock): () => void {
-  const stopping = new AbortController();
-  const seen = new WeakMap<Socket, { unread: number; written: number; since: number }>();
-
-  const check = ({ req: { socket } }: ServerResponse) => {
-    const unread = unreadOf(socket);
-    const written = socket.bytesWritten;
-    const before = seen.get(socket);
-    const hasMoved = before?.unread !== unread || before.written !== written;
-    if (!before || hasMoved || unread === 0) {
-      seen.set(socket, { unread, written, since: clock.elapsed() });
-    } else if (clock.elapsed() - before.since >= STALL_MS) {
-      socket.destroy();
-    }
-  };
-
-  const checkForever = async () => {
-    for (;;) {
-      await clock.sleep(CHECK_MS, stopping.signal);
-      for (const response of responsesOf(connections)) check(response);
-    }
-  };
-  checkForever().catch((error: unknown) => {
-    if (!stopping.signal.aborted) throw error;
-  });
-  return () => stopping.abort();
-}
-
-/**
- * The bytes that were written but not yet sent. A large answer is one write, and `writableLength` changes only when all
- * of it is sent, so this reads the value that Node's own `socket.setTimeout` uses.
- */
-function unreadOf(socket: Socket): number {
-  const { _handle: handle } = socket as { _handle?: { writeQueueSize?: number } | null };
-  return handle?.writeQueueSize ?? socket.writableLength;
 }

@@ -1,5 +1,5 @@
 import { MULTIPART, PARTS_FORMAT, type Accepted } from './accept.ts';
-import type { Body, Piece, Reply } from './exchange.ts';
+import type { Body, Piece, Reply } from './reply.ts';
 
 /** Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3). @param parts each the JSON of a payload */
 export function multipartReply(parts: AsyncIterable<readonly Piece[]>): Reply {

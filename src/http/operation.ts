@@ -1,15 +1,31 @@
 import { OperationTypeNode, type DocumentNode, GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Clock } from '../clock.ts';
+import type { CallVariables } from '../engine/call.ts';
 import { codedError, badRequest, forbidden } from '../errors.ts';
+import { BodiesTooLarge, BodyTooLarge, noRoom, type ByteLimit } from '../memory/byte-limit.ts';
 import { tooComplex } from '../operations/limits.ts';
-import type { Operations } from '../operations/operations.ts';
+import type { CheckedOperation, Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
 import { coerceVariables, parseSent } from '../operations/variables.ts';
 import { enforceScopes } from '../schema/field-scopes.ts';
-import { BodiesTooLarge, BodyTooLarge, type RequestMemory } from '../memory/byte-limit.ts';
-import { bytesOfValue } from '../memory/bytes-of-value.ts';
-import type { Check, Exchange, Params, Stage } from './exchange.ts';
-import { createLoopTurns, type TakeTurn } from './loop-turns.ts';
+import { readText } from './body.ts';
+import { CALLER_LEFT, type Exchange, type Stage } from './exchange.ts';
+import { InFlight } from './in-flight.ts';
+import { createLoopTurns } from './loop-turns.ts';
+
+/** The parameters of a GraphQL request as they were sent, unchecked. */
+export type Params = Readonly<Record<string, unknown>>;
+
+/** An operation that somebody asks for. */
+export interface Asked<Plan = unknown> {
+  readonly exchange: Exchange;
+  readonly operation: CheckedOperation<Plan>;
+}
+
+/** Refuses an operation by throwing. */
+export type Check = (asked: Asked) => void;
+
+export type Checks = readonly (Check | undefined)[];
 
 interface OperationParts<Plan> {
   readonly operations: Operations<Plan>;
@@ -17,7 +33,10 @@ interface OperationParts<Plan> {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly maxBodyBytes: number;
-  readonly memory: RequestMemory;
+  /** The most requests that have arrived and are not yet answered. */
+  readonly maxRequests: number;
+  /** Counts their bodies. */
+  readonly bodies: ByteLimit;
   /** By their ids; undefined: there are no trusted documents. */
   readonly trusted: ReadonlyMap<string, TrustedDocument> | undefined;
   /** Whether all other operations are refused, except for routers. */
@@ -26,18 +45,19 @@ interface OperationParts<Plan> {
   readonly clock: Clock;
 }
 
-/** The stages of an operation, in their order. Each reads what an earlier one has put into the exchange. */
+/** The steps of an operation, in their order. Each gets what those before it have found. */
 export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
-  const { operations, schema, introspection, memory, isRouter } = parts;
+  const { operations, schema, introspection, isRouter } = parts;
+  const inFlight = new InFlight(parts.maxRequests, parts.bodies);
   return {
     /** Refuses other methods than POST and GET. */
-    knownMethod: ({ method }) => {
+    knownMethod: (({ method }) => {
       if (method !== 'POST' && method !== 'GET') throw otherMethod();
       return undefined;
-    },
+    }) satisfies Stage,
 
     /** Reads the parameters of the request. */
-    readParams: readParams(parts),
+    readParams: readParams(parts, inFlight),
 
     /** Replaces the id of a trusted document by its text. */
     trustedDocuments: trustedDocuments(parts),
@@ -46,8 +66,7 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     checkParams,
 
     /** Parses the operation, or finds it among the operations that were compiled before. */
-    find: (exchange) => {
-      const { query, operationName } = exchange.params;
+    find: (exchange: Exchange, query: unknown, operationName: unknown): CheckedOperation<Plan> => {
       const operation =
         typeof query === 'string'
           ? operations.find(query, operationName)
@@ -55,95 +74,83 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       if (operation.type === OperationTypeNode.MUTATION && exchange.method !== 'POST') {
         throw mutationInAddress();
       }
-      exchange.operation = operation;
-      return undefined;
+      return operation;
     },
 
     /** Refuses an operation above MAX_DEPTH, MAX_ALIASES or MAX_TOKENS. */
-    enforceLimits: (exchange) => {
-      const { excess } = exchange.operation!;
-      if (excess === 'broken' || excess.length === 0) return undefined;
+    enforceLimits: (({ exchange, operation: { excess } }) => {
+      if (excess === 'broken' || excess.length === 0) return;
       const tooMuch = isRouter(exchange)
         ? excess.filter(({ isAllowedForRouters }) => !isAllowedForRouters)
         : excess;
-      if (tooMuch.length === 0) return undefined;
+      if (tooMuch.length === 0) return;
       throw tooComplex(tooMuch.map(({ message }) => message).join(' '));
-    },
+    }) satisfies Check,
 
     /** Refuses `_service { sdl }` if introspection is off, unless the caller is a router. */
-    concealSdl: (exchange) => {
-      if (introspection || !exchange.operation!.routerFields.includes('_service')) return undefined;
-      if (isRouter(exchange)) return undefined;
-      throw forbidden(CONCEALED);
-    },
+    concealSdl: (({ exchange, operation }) => {
+      if (introspection || !operation.routerFields.includes('_service')) return;
+      if (!isRouter(exchange)) throw forbidden(CONCEALED);
+    }) satisfies Check,
 
     /** Refuses an operation that is not valid against the schema. */
-    refuseInvalid: ({ operation }) => {
-      const errors = operation!.errors();
-      const { type } = operation!;
+    refuseInvalid: (({ operation }) => {
+      const errors = operation.errors();
       if (errors.length > 0) throw new AggregateError(errors);
       // Validation does not report a missing root type: without one it knows none of the fields.
-      if (!schema.getRootType(type)) throw withoutRootType(type);
-      return undefined;
-    },
+      if (!schema.getRootType(operation.type)) throw withoutRootType(operation.type);
+    }) satisfies Check,
 
     /** Refuses an operation with a field whose scope the caller lacks. */
-    enforceFieldScopes: ({ caller, operation }) => {
-      enforceScopes(operation!.scopedUses, caller);
-      return undefined;
-    },
+    enforceFieldScopes: (({ exchange, operation }) => {
+      enforceScopes(operation.scopedUses, exchange.caller);
+    }) satisfies Check,
 
-    coerceVariables: (exchange) => {
-      const operation = exchange.operation!;
+    coerceVariables: ({ exchange, operation }: Asked<Plan>, variables: unknown): CallVariables => {
       // From here on, telemetry counts the request as an executed operation.
-      exchange.operationType = operation.type;
-      const { variables } = exchange.params;
-      exchange.dropParams();
+      exchange.notes.operationType = operation.type;
       const sent = (variables ?? {}) as Record<string, unknown>;
       const coerced = coerceVariables(operation, sent, { schema, hideSuggestions: !introspection });
-      const bytes =
-        bytesOfValue(coerced.sent) + bytesOfValue(coerced.values, { countsTexts: false });
-      if (!exchange.hold(bytes, memory)) throw memory.refusal();
-      exchange.variables = coerced;
-      return undefined;
+      // All that is kept of the body while the operation waits for the service.
+      inFlight.hold(exchange, JSON.stringify(coerced.sent).length);
+      return coerced;
     },
-  } satisfies Record<string, Stage | Check>;
+  };
 }
 
 /**
  * Reads operations from a JSON body, or from the address of a GET. Forms are not accepted: a page of any site can make a
  * browser send one, even with a mutation, without the preflight that CORS requires for JSON.
- *
- * Never holds more than `maxBytes` of a body.
  */
-function readParams<Plan>({ maxBodyBytes, memory, clock }: OperationParts<Plan>): Stage {
-  const limits = { each: maxBodyBytes, all: memory };
+function readParams<Plan>(
+  { maxBodyBytes, bodies, clock }: OperationParts<Plan>,
+  inFlight: InFlight,
+) {
   const takeTurn = createLoopTurns(clock);
 
-  return async (exchange) => {
-    const { method, query } = exchange;
-    if (method === 'POST') {
-      checkBody(exchange, maxBodyBytes);
-      exchange.params = paramsIn(await readText(exchange, limits, takeTurn));
-    } else {
-      checkAddress(exchange, maxBodyBytes);
-      await takeTurn();
-      exchange.params = paramsInAddress(query);
+  return async (exchange: Exchange): Promise<Params> => {
+    const isPost = exchange.method === 'POST';
+    if (isPost) checkBody(exchange, maxBodyBytes);
+    else checkAddress(exchange, maxBodyBytes);
+    const text = isPost ? await readWithin(exchange, maxBodyBytes, bodies) : exchange.inbound.query;
+    inFlight.enter(exchange);
+    const turn = takeTurn();
+    if (turn) {
+      bodies.add(text.length, text.length);
+      await turn;
+      bodies.remove(text.length);
     }
-    return undefined;
+    if (exchange.hasLeft) throw CALLER_LEFT;
+    return isPost ? paramsIn(text) : paramsInAddress(text);
   };
 }
 
-async function readText(
-  exchange: Exchange,
-  limits: { readonly each: number; readonly all: RequestMemory },
-  takeTurn: TakeTurn,
-): Promise<string> {
+async function readWithin(exchange: Exchange, each: number, all: ByteLimit): Promise<string> {
   try {
-    return await exchange.readBody(limits, takeTurn);
+    return await readText(exchange, { each, all });
   } catch (error) {
-    if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
-    if (error instanceof BodiesTooLarge) throw limits.all.refusal();
+    if (error instanceof BodyTooLarge) throw tooLarge(each);
+    if (error instanceof BodiesTooLarge) throw noRoom();
     throw error;
   }
 }
@@ -151,11 +158,10 @@ async function readText(
 /** @throws GraphQLError if the headers alone are a reason to refuse the request */
 function checkBody(exchange: Exchange, maxBytes: number): void {
   const type = exchange.header('content-type') ?? '';
-  if (type !== 'application/json' && !/^application\/json\s*([;,]|$)/i.test(type)) {
-    throw refused(
-      415,
-      'The content-type of this request is not supported. Send the operation as JSON, with "content-type: application/json".',
-    );
+  if (type !== 'application/json') {
+    const isJson = /^application\/json\s*([;,]|$)/i.test(type);
+    const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";,]*)/i.exec(type) ?? [];
+    if (!isJson || !/^utf-?8$/i.test(charset)) throw refused(415, OTHER_TYPE);
   }
   const encoding = exchange.header('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity') {
@@ -169,6 +175,9 @@ function checkBody(exchange: Exchange, maxBytes: number): void {
   }
   if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
 }
+
+const OTHER_TYPE =
+  'The content-type of this request is not supported. Send the operation as JSON in UTF-8, with "content-type: application/json".';
 
 function paramsIn(text: string): Params {
   let json: unknown;
@@ -192,7 +201,7 @@ function paramsIn(text: string): Params {
 }
 
 /** The limit of a body applies to an address too. */
-function checkAddress({ path, query }: Exchange, maxBytes: number): void {
+function checkAddress({ inbound: { path, query } }: Exchange, maxBytes: number): void {
   if (path.length + query.length > maxBytes) {
     throw refused(
       414,
@@ -249,19 +258,19 @@ function trustedDocuments({
   trusted,
   trustedDocumentsOnly,
   isRouter,
-}: Pick<OperationParts<unknown>, 'trusted' | 'trustedDocumentsOnly' | 'isRouter'>): Stage {
-  return (exchange) => {
-    const { query, operationName, variables, extensions } = exchange.params;
+}: Pick<OperationParts<unknown>, 'trusted' | 'trustedDocumentsOnly' | 'isRouter'>) {
+  return (exchange: Exchange, params: Params): Params => {
+    const { query, operationName, variables, extensions } = params;
     if (query) {
       if (trusted && trustedDocumentsOnly && !isRouter(exchange)) throw forbidden(UNTRUSTED);
-      return undefined;
+      return params;
     }
-    const hash = hashOf(exchange);
+    const hash = hashOf(params);
     if (!trusted) {
       if (hash !== undefined) throw notPersisted('PERSISTED_QUERY_NOT_SUPPORTED');
-      return undefined;
+      return params;
     }
-    const id = idOf(exchange);
+    const id = idOf(exchange, params);
     if (id === undefined && hash === undefined) {
       throw badRequest(
         'The request has neither a "query" nor the id of a trusted document. Send a "query" or a "documentId".',
@@ -277,9 +286,8 @@ function trustedDocuments({
       );
     }
     // Not the id as it was sent, which metrics would keep: in a GET, it is part of a long address.
-    exchange.trustedName = nameOf(document, operationName) ?? document.id;
-    exchange.params = { query: document.text, operationName, variables, extensions };
-    return undefined;
+    exchange.notes.trustedName = nameOf(document, operationName) ?? document.id;
+    return { query: document.text, operationName, variables, extensions };
   };
 }
 
@@ -298,13 +306,13 @@ const SHA256 = 'sha256:';
 /** The parameter as the appendix, Relay and others name it. */
 const NAMES = ['documentId', 'doc_id', 'id'];
 
-function idOf({ method, query, params }: Exchange): string | undefined {
+function idOf({ inbound: { method, query } }: Exchange, params: Params): string | undefined {
   const sent: Params = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : params;
   return NAMES.map((name) => sent[name]).find((id) => typeof id === 'string');
 }
 
 /** The hash that Apollo and urql send, of a trusted document or in automatic persisted queries. */
-function hashOf({ params }: Exchange): string | undefined {
+function hashOf(params: Params): string | undefined {
   const { persistedQuery } = (params['extensions'] ?? {}) as { persistedQuery?: Params | null };
   const hash = persistedQuery?.['sha256Hash'];
   return typeof hash === 'string' ? hash : undefined;
@@ -334,7 +342,7 @@ function notPersisted(code: 'PERSISTED_QUERY_NOT_FOUND' | 'PERSISTED_QUERY_NOT_S
 
 const PARAMS: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
 
-function checkParams({ params }: Exchange): undefined {
+function checkParams(_exchange: Exchange, params: Params): Params {
   for (const name in params) {
     if (PARAMS.has(name) || params[name] === null || params[name] === undefined) continue;
     throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
@@ -355,6 +363,7 @@ function checkParams({ params }: Exchange): undefined {
       );
     }
   }
+  return params;
 }
 
 function mutationInAddress() {

@@ -1,16 +1,11 @@
+import type { Socket } from 'node:net';
 import { finished } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FetchAPI } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
-import {
-  isPiece,
-  isStream,
-  type Body,
-  type Exchange,
-  type NodeMessages,
-  type Piece,
-  type Reply,
-} from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { NodeMessages } from './inbound.ts';
+import { isPiece, isStream, type Body, type Piece, type Reply } from './reply.ts';
 
 /** What the response of a reply needs of its request. */
 export interface Sending {
@@ -29,7 +24,7 @@ export interface Sending {
  */
 export function responseOf(reply: Reply, sending: Sending): Response {
   const { exchange, fetchAPI, clock } = sending;
-  const { node } = exchange;
+  const { node } = exchange.inbound;
   const { status, body = '' } = reply;
   const headers = headersOf(reply, exchange);
   if (!node) {
@@ -37,8 +32,10 @@ export function responseOf(reply: Reply, sending: Sending): Response {
     const isEmpty = hasNoBody(status) || content === '';
     return new Response(isEmpty ? null : (content as BodyInit), { status, headers });
   }
-  const written = (content: Piece | AsyncIterable<Piece>) =>
-    new fetchAPI.Response(content as BodyInit, { status, headers });
+  const written = (content: Piece | AsyncGenerator<Piece>) => {
+    const read = isPiece(content) ? content : timed(content, node);
+    return new fetchAPI.Response(read as BodyInit, { status, headers });
+  };
   if (isStream(body)) return written(guarded(body, node, sending));
   if (hasNoBody(status)) return new fetchAPI.Response(null, { status, headers });
   const length = lengthOf(body);
@@ -87,6 +84,17 @@ async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Piece, void, u
     sinceTurn = 0;
     await nextTurn();
   }
+}
+
+/** Switches the time limit for readers on again, which the adapter of Yoga switches off before it reads a stream. */
+function timed(parts: AsyncGenerator<Piece>, { req }: NodeMessages) {
+  // Programs that imitate requests may have other streams.
+  const socket: Partial<Pick<Socket, 'timeout' | 'setTimeout'>> = req.socket;
+  const { timeout = 0 } = socket;
+  return (async function* () {
+    socket.setTimeout?.(timeout);
+    yield* parts;
+  })();
 }
 
 /** The parts of a stream over a socket. It never throws: Yoga would only print the error. */
@@ -140,7 +148,7 @@ function webStream(body: AsyncIterable<Body>, sending: Sending): ReadableStream<
     {
       start: (controller) => {
         exchange.onLeave(() => {
-          if (exchange.hasLeft) controller.error(exchange.leftBecause);
+          if (exchange.hasLeft) controller.error(exchange.inbound.fetched?.signal.reason);
           end();
         });
       },

@@ -3,7 +3,7 @@ import type { ExecutionResult, GraphQLError } from 'graphql';
 import { resultOf } from '../engine/answer.ts';
 import { parseExactly } from '../engine/json.ts';
 import type { Payload } from '../engine/stream.ts';
-import type { Piece } from './exchange.ts';
+import type { Piece } from './reply.ts';
 
 /*
  * Results as plugins see them: plain values, which they may read and change at will, and errors whose `originalError` is

@@ -2,14 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Cause } from '../cause.ts';
-import { isKnownPath } from '../http/addresses.ts';
-import {
-  isProbe,
-  outcomeOfStatus,
-  type Exchange,
-  type ExchangeTelemetry,
-  type Outcome,
-} from '../http/exchange.ts';
+import { isProbe, type Exchange, type ExchangeTelemetry, type Outcome } from '../http/exchange.ts';
+import type { Inbound } from '../http/inbound.ts';
+import { isKnownPath } from '../http/paths.ts';
 
 /** Identifies a caller's request in the telemetry of everything that is done for it. */
 interface RequestCause extends Cause {
@@ -21,7 +16,6 @@ interface RequestCause extends Cause {
   };
   /** When it began, by `performance.now()`. */
   readonly begun: number;
-  /** Read at the start: a stream drops its headers. */
   readonly client: ReturnType<typeof clientOf>;
 }
 
@@ -51,18 +45,15 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
     registers: [registry],
   });
   return {
-    run: (exchange, work) => {
-      const requestId = requestIdOf(exchange);
+    begun: (inbound) => {
+      const requestId = requestIdOf(inbound);
       const cause: RequestCause = {
         requestId,
         cost: { upstreamRequests: 0, pages: 0, failedServiceRequest: undefined },
         begun: performance.now(),
-        client: clientOf(exchange),
+        client: clientOf(inbound),
       };
-      exchange.requestId = requestId;
-      exchange.replyHeaders['x-request-id'] = requestId;
-      exchange.cause = cause;
-      return work();
+      return { requestId, cause };
     },
     ended: (exchange, status) => {
       const cause = requestCause(exchange.cause)!;
@@ -73,8 +64,9 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
         log[level](lineOf(exchange, cause, { status, ms, outcome }), 'request');
       }
       if (isProbe(exchange.path)) return;
-      requests.inc({ operation: exchange.trustedName, code: outcome });
-      duration.observe({ type: exchange.operationType ?? 'none' }, ms / 1000);
+      const { trustedName, operationType = 'none' } = exchange.notes;
+      requests.inc({ operation: trustedName, code: outcome });
+      duration.observe({ type: operationType }, ms / 1000);
     },
   };
 }
@@ -83,8 +75,8 @@ export function requestTelemetry(log: Logger, registry: Registry): ExchangeTelem
 const HARMLESS = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** Returns the id that the caller sent if it is harmless, and otherwise a new one. */
-function requestIdOf(exchange: Exchange): string {
-  const sent = exchange.header('x-request-id');
+function requestIdOf(inbound: Inbound): string {
+  const sent = inbound.header('x-request-id');
   return sent !== undefined && HARMLESS.test(sent) ? sent : randomUUID();
 }
 
@@ -92,10 +84,10 @@ function requestIdOf(exchange: Exchange): string {
 const CLIENT = /^[A-Za-z0-9][A-Za-z0-9 ._@/+-]{0,63}$/;
 
 /** Returns the name and the version that the client sends, where they have this form. */
-function clientOf(exchange: Exchange) {
+function clientOf(inbound: Inbound) {
   const sent = (part: 'name' | 'version') => {
     const text =
-      exchange.header(`graphql-client-${part}`) ?? exchange.header(`apollographql-client-${part}`);
+      inbound.header(`graphql-client-${part}`) ?? inbound.header(`apollographql-client-${part}`);
     return text !== undefined && CLIENT.test(text) ? text : undefined;
   };
   return { name: sent('name'), version: sent('version') };
@@ -103,8 +95,23 @@ function clientOf(exchange: Exchange) {
 
 function outcomeOf(exchange: Exchange, status: number | undefined): Outcome {
   if (exchange.hasLeft) return 'LEFT';
-  return exchange.outcome ?? (exchange.operationType ? 'OK' : outcomeOfStatus(status ?? 500));
+  const { outcome, operationType } = exchange.notes;
+  return outcome ?? (operationType ? 'OK' : outcomeOfStatus(status ?? 500));
 }
+
+/** The outcome of an answer that is not a GraphQL answer. */
+function outcomeOfStatus(status: number): Outcome {
+  if (status < 400) return 'OK';
+  if (status >= 500) return 'INTERNAL_SERVER_ERROR';
+  return BY_STATUS[status] ?? 'BAD_USER_INPUT';
+}
+
+const BY_STATUS: Readonly<Record<number, Outcome>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'FORBIDDEN',
+  421: 'FORBIDDEN',
+  429: 'RATE_LIMITED',
+};
 
 interface Ended {
   readonly status: number | undefined;
@@ -113,7 +120,7 @@ interface Ended {
 }
 
 function lineOf(
-  { requestId, method, path, operationType, trustedName, caller }: Exchange,
+  { requestId, method, path, caller, notes: { operationType, trustedName } }: Exchange,
   { client, cost }: RequestCause,
   { status, ms, outcome }: Ended,
 ) {

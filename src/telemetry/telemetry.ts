@@ -145,7 +145,7 @@ function readingTelemetry(
       answerBytes,
     ],
     recruiting_request_bytes: [
-      'Bytes that requests hold until they are answered: headers, bodies and variables.',
+      'Bytes of arriving bodies, of variables until they are answered, and of requests to the service.',
       requestBytes,
     ],
   });

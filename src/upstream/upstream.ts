@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { OperatorError } from '../errors.ts';
-import { RequestMemory } from '../memory/byte-limit.ts';
+import { ByteLimit, noRoom } from '../memory/byte-limit.ts';
 import { authorize, type BearerTokens } from './authorize.ts';
 import { createBreaker } from './breaker.ts';
 import { openConnections, type ConnectionsParts } from './connections.ts';
@@ -25,8 +25,8 @@ export interface UpstreamParts<Token extends { readonly value: string }> extends
   'telemetry'
 > {
   readonly tokens: BearerTokens<Token>;
-  /** The memory in which requests count with their bodies. Default: no limit. */
-  readonly memory?: RequestMemory;
+  /** Counts the bodies of requests, until they are answered. Default: no limit. */
+  readonly bodies?: ByteLimit;
   /** For the waits of repeated requests, 0 to 1. Default: Math.random */
   readonly random?: () => number;
   readonly telemetry?: UpstreamTelemetry;
@@ -35,7 +35,7 @@ export interface UpstreamParts<Token extends { readonly value: string }> extends
 export function openUpstream<Token extends { readonly value: string }>(
   parts: UpstreamParts<Token>,
 ): Upstream {
-  const { tokens, telemetry = noTelemetry, memory = new RequestMemory(Infinity) } = parts;
+  const { tokens, telemetry = noTelemetry, bodies = new ByteLimit(Infinity) } = parts;
   const turns = createTurns(parts);
   const breaker = createBreaker(parts.clock, telemetry);
   const { post, close } = openConnections({ ...parts, telemetry });
@@ -53,7 +53,7 @@ export function openUpstream<Token extends { readonly value: string }>(
       const bytes = Buffer.byteLength(request.body);
       try {
         // A walk has only a few requests at a time, and may have begun long ago.
-        if (!memory.add(bytes, bytes) && priority === 'interactive') throw memory.refusal();
+        if (!bodies.add(bytes, bytes) && priority === 'interactive') throw noRoom();
         const outcome = await (slots
           ? slots.run(() => send(request, sender), { signal })
           : send(request, sender));
@@ -61,7 +61,7 @@ export function openUpstream<Token extends { readonly value: string }>(
       } catch (error) {
         throw error instanceof GraphQLError ? copyOf(error) : error;
       } finally {
-        memory.remove(bytes);
+        bodies.remove(bytes);
       }
     },
     get load() {

@@ -34,7 +34,7 @@ describe('serve without RECRUITING_URL', () => {
 
   test('each tab of GraphiQL is answered with records', async () => {
     const page = await (await fetch(gateway.url, { headers: { accept: 'text/html' } })).text();
-    const [, settings] = /^ {2}\.\.\.(\{"title".*\}),$/m.exec(page)!;
+    const [, settings] = /^ +\.\.\.(\{"title".*\}),$/m.exec(page)!;
     const { defaultTabs } = JSON.parse(settings!) as { defaultTabs: Tab[] };
     expect(defaultTabs).toHaveLength(6);
     for (const { query, variables } of defaultTabs) {

@@ -2,7 +2,8 @@ import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import pino from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { adminHandler, adminHosts } from '../../src/http/addresses.ts';
+import { adminHandler } from '../../src/http/admin.ts';
+import { adminHosts } from '../../src/http/hosts.ts';
 import { listen } from '../../src/http/listen.ts';
 
 test.each<[string, string, string[], string[]]>([

@@ -1,7 +1,8 @@
 import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
-import { budgetOwnerOf, remoteAddress } from '../../src/http/addresses.ts';
+import { budgetOwner } from '../../src/http/budget-owner.ts';
+import { Exchange } from '../../src/http/exchange.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { codesOf } from '../support/gateway/codes.ts';
 
@@ -47,12 +48,27 @@ test('the name of a caller is kept in a few characters, and still tells it from 
 });
 
 function nameOf(name: string): string {
-  return budgetOwnerOf({ name, scopes: new Set() }, undefined).name;
+  const exchange = exchangeFrom(undefined);
+  exchange.authenticated({ name, scopes: new Set() });
+  return budgetOwner(false)(exchange).name;
 }
 
 function nameAt(address: string): string {
-  const exchange = { header: () => undefined, peer: address };
-  return budgetOwnerOf(undefined, remoteAddress(exchange, false)).name;
+  return budgetOwner(false)(exchangeFrom(address)).name;
+}
+
+function exchangeFrom(peer: string | undefined): Exchange {
+  const inbound = {
+    method: 'POST',
+    path: '/graphql',
+    query: '',
+    host: 'localhost',
+    peer,
+    node: undefined,
+    fetched: undefined,
+    header: () => undefined,
+  };
+  return new Exchange(inbound, { requestId: '', cause: undefined });
 }
 
 function askFrom(

@@ -177,9 +177,9 @@ describe('a request that is not valid HTTP is refused', () => {
     ['no Host', 'GET /health HTTP/1.0\r\n\r\n', 200],
     ['an address of IPv6', 'GET /health HTTP/1.1\r\nHost: [::1]:4000\r\n\r\n', 200],
     [
-      'an absolute URL',
+      'an absolute URL of others',
       'GET http://elsewhere.example/graphql HTTP/1.1\r\nHost: localhost\r\n\r\n',
-      404,
+      421,
     ],
     ['two slashes', 'GET //graphql HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
     ['a star', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],

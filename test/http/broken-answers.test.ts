@@ -2,10 +2,10 @@ import { systemClock } from '../../src/clock.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { codedError } from '../../src/errors.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
-import type { Body, Reply, Stage } from '../../src/http/exchange.ts';
+import type { Stage } from '../../src/http/exchange.ts';
+import type { Body, Reply } from '../../src/http/reply.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
-import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
@@ -102,7 +102,7 @@ function replying(
 
 function handling(stage: Stage, { log, logged }: ReturnType<typeof recordingLog>) {
   const handler = handlerOf([stage], {
-    errors: createErrorPolicy({ clock: systemClock, memory: new RequestMemory(1e8), log }),
+    errors: createErrorPolicy({ clock: systemClock, log }),
     telemetry: createTelemetry({ version: '1', log }).requests(),
   });
   return { handler, logged };

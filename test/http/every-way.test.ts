@@ -150,6 +150,18 @@ const REFUSED: readonly Row[] = [
     415,
     'BAD_USER_INPUT',
   ],
+  [
+    'a charset that is not read',
+    { headers: { 'content-type': 'application/json; charset=iso-8859-1' }, ...ME },
+    415,
+    'BAD_USER_INPUT',
+  ],
+  [
+    'a body that is not UTF-8',
+    { body: Buffer.from('{"query":"{ me { id } }","variables":{"name":"Jos\xe9"}}', 'latin1') },
+    400,
+    'BAD_USER_INPUT',
+  ],
   ['a large body', query('{ me { id } }'.padEnd(MAX_BODY)), 413, 'BAD_USER_INPUT'],
   ['a long address', inAddress('{ me { id } }'.padEnd(MAX_BODY)), 414, 'BAD_USER_INPUT'],
   ['a body that is not JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
@@ -230,6 +242,12 @@ const ANSWERED: readonly Row[] = [
   [
     'an address that ends like a probe',
     { path: '/graphql?x=/health', ...ME },
+    200,
+    { data: { me: { id: 1 } } },
+  ],
+  [
+    'a charset that is read',
+    { headers: { 'content-type': 'application/json;charset="UTF-8"' }, ...ME },
     200,
     { data: { me: { id: 1 } } },
   ],
@@ -445,7 +463,10 @@ function sendable({
     path,
     host,
     headers: Object.fromEntries(all),
-    text: isSafe || typeof body === 'string' ? (body as string | undefined) : JSON.stringify(body),
+    text:
+      isSafe || typeof body === 'string' || Buffer.isBuffer(body)
+        ? (body as string | Buffer<ArrayBuffer> | undefined)
+        : JSON.stringify(body),
   };
 }
 

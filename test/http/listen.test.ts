@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
-import { platform } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 
@@ -156,34 +155,7 @@ test('a client that sends a thousand requests at once gets all answers, a few at
   expect(most).toBeLessThan(40);
 });
 
-test('new connections replace those that were idle for longest, and none that waits for an answer', async () => {
-  const gate = Promise.withResolvers<void>();
-  const server = await listen(
-    (request, response) =>
-      void (request.url === '/slow' ? gate.promise : Promise.resolve()).then(() =>
-        response.end('whole'),
-      ),
-    { ...LOOPBACK, maxConnections: 32 },
-  );
-  onTestFinished(() => server.close());
-  const slow = keepAlive();
-  const answer = read(`${server.url}/slow`, slow);
-  const idle = [];
-  for (let count = 0; count < 31; count += 1) {
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    onTestFinished(() => void socket.destroy());
-    await once(socket, 'connect');
-    idle.push(socket);
-  }
-  const closed = once(idle[0]!, 'close');
-  expect(await read(server.url, keepAlive())).toMatchObject({ body: 'whole' });
-  await closed;
-  expect(idle.at(-1)!.destroyed).toBe(false);
-  gate.resolve();
-  expect(await answer).toMatchObject({ body: 'whole' });
-});
-
-test('a new connection is closed if all others wait for answers', async () => {
+test('above the limit, new connections are closed, and those that are open are kept', async () => {
   const responses: ServerResponse[] = [];
   let dropped = 0;
   const server = await listen((_request, response) => void responses.push(response), {
@@ -200,41 +172,12 @@ test('a new connection is closed if all others wait for answers', async () => {
   expect(await Promise.all(answers)).toMatchObject([{ body: 'whole' }, { body: 'whole' }]);
 });
 
-test.runIf(platform() === 'linux')(
-  'several connections are accepted in one turn of the event loop, so that a probe does not wait behind all others',
-  async () => {
-    const inTurns = [0];
-    const countTurns = () => {
-      if (inTurns.push(0) < 10_000) setImmediate(countTurns);
-    };
-    const server = await listen(
-      (_request, response) => {
-        inTurns[inTurns.length - 1]! += 1;
-        response.end();
-      },
-      { ...LOOPBACK, acceptors: 16 },
-    );
-    onTestFinished(() => server.close());
-    setImmediate(countTurns);
-    const text = 'GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';
-    const answers = await Promise.all(
-      Array.from({ length: 200 }, () => exchange(server.url, text)),
-    );
-    expect(answers.filter((answer) => !answer.startsWith('HTTP/1.1 200'))).toEqual([]);
-    // One acceptor accepts one in each turn.
-    expect(Math.max(...inTurns)).toBeGreaterThan(3);
-  },
-);
-
-test('a port on which another process listens is refused, however many connections are accepted at a time', async () => {
-  const first = await listen((_request, response) => response.end(), { ...LOOPBACK, acceptors: 4 });
+test('a port on which another process listens is refused', async () => {
+  const first = await listen((_request, response) => response.end(), LOOPBACK);
   onTestFinished(() => first.close());
   const port = Number(new URL(first.url).port);
-  const second = listen(() => {}, { host: '127.0.0.1', port, acceptors: 4 });
+  const second = listen(() => {}, { host: '127.0.0.1', port });
   await expect(second).rejects.toThrow('another process listens there');
-  await first.close();
-  const third = await listen((_request, response) => response.end(), { host: '127.0.0.1', port });
-  await third.close();
 });
 
 test('the URL is one that can be opened in a browser', async () => {

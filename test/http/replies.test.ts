@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Body, Reply } from '../../src/http/exchange.ts';
+import type { Body, Reply } from '../../src/http/reply.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
 import { standstill } from '../support/clients/bare-client.ts';

@@ -1,6 +1,5 @@
 import { systemClock } from '../../src/clock.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { RequestMemory } from '../../src/memory/byte-limit.ts';
 import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import { listen } from '../../src/http/listen.ts';
 import { startService } from '../service/service.ts';
@@ -70,7 +69,7 @@ describe('after an unexpected error the caller gets only an id, which is also lo
 
   test('an error in a stage', async () => {
     const { log, logged } = recordingLog();
-    const errors = createErrorPolicy({ clock: systemClock, memory: new RequestMemory(1e8), log });
+    const errors = createErrorPolicy({ clock: systemClock, log });
     const handler = handlerOf([throwing], { errors });
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());
@@ -82,7 +81,7 @@ describe('after an unexpected error the caller gets only an id, which is also lo
 
   test('an error in a stage and in the refusal of it', async () => {
     const { log, logged } = recordingLog();
-    const errors = createErrorPolicy({ clock: systemClock, memory: new RequestMemory(1e8), log });
+    const errors = createErrorPolicy({ clock: systemClock, log });
     const handler = handlerOf([throwing], {
       errors: { ...errors, refuse: async () => throwing() },
     });

@@ -5,14 +5,9 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
 import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
-import {
-  rateLimited,
-  type Caller,
-  type Check,
-  type Exchange,
-  type Reply,
-  type Stage,
-} from '../exchange.ts';
+import type { Caller, Exchange, Stage } from '../exchange.ts';
+import type { Check } from '../operation.ts';
+import { errorReply, type Reply } from '../reply.ts';
 
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 interface Credentials {
@@ -36,7 +31,7 @@ function authenticate(credentials: Credentials): Stage {
   const admit = (exchange: Exchange, identity: Identity): Reply | undefined => {
     if (identity.kind === 'unchecked') return unchecked(exchange, identity);
     if (identity.kind !== 'known') return unauthenticated(identity, exchange, credentials);
-    exchange.caller = identity.caller;
+    exchange.authenticated(identity.caller);
     // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
     exchange.replyHeaders['cache-control'] = 'private, no-store';
     return undefined;
@@ -147,7 +142,9 @@ function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds
       `Keep it, and try again in ${retrySeconds} s.`,
     { extensions: { retryAfter: retrySeconds } },
   );
-  return rateLimited(exchange, 503, error);
+  exchange.notes.outcome = 'RATE_LIMITED';
+  const reply = errorReply(503, error);
+  return { ...reply, headers: { ...reply.headers, 'retry-after': String(retrySeconds) } };
 }
 
 function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
@@ -227,27 +224,20 @@ export async function createAdmission(
 
 async function bearerTokens(issuer: TrustedIssuer, { proxyFor, clock, log }: AdmissionParts) {
   // Imported only if tokens are accepted: the libraries that read them take a visible part of the start.
-  const { bearerTokenOwners, createKeySet, keysAt } = await import('./bearer-tokens.ts');
-  const { jwksUrl } = issuer;
-  const fetchKeys = keysAt(jwksUrl, { proxy: proxyFor(jwksUrl) });
-  return bearerTokenOwners({
-    ...issuer,
-    keys: createKeySet({ fetchKeys, clock, log }),
-    clock,
-    log,
-  });
+  const { bearerTokenOwners } = await import('./bearer-tokens.ts');
+  const { keySet } = await import('./key-set.ts');
+  const keys = keySet(issuer.jwksUrl, { proxy: proxyFor(issuer.jwksUrl), clock, log });
+  return bearerTokenOwners({ ...issuer, keys, clock, log });
 }
 
 /**
  * Refuses operations for which the caller lacks a scope. This comes before validation, whose errors would reveal the
  * schema.
  */
-const enforceScopes: Check = ({ caller, operation }) => {
+const enforceScopes: Check = ({ exchange: { caller }, operation }) => {
   if (!caller) throw codedError('UNAUTHENTICATED', NOT_AUTHENTICATED);
-  if (!operation) return undefined;
   checkScope(caller, operation);
   checkRouterFields(caller, operation);
-  return undefined;
 };
 
 const NOT_AUTHENTICATED = 'This request was not authenticated. Send it with a credential.';

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { isGraphqlPath } from '../addresses.ts';
-import type { Exchange, Reply, Stage } from '../exchange.ts';
+import type { Exchange, Stage } from '../exchange.ts';
+import { isGraphqlPath } from '../paths.ts';
+import type { Reply } from '../reply.ts';
 import type { Example } from './examples.ts';
 
 /** The kinds of credentials that callers can send. */
@@ -32,13 +33,14 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials) {
       <input id="credential" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" />
       <output for="credential">${messages.missing}</output>
     </div>`,
-    /** Has to run before GraphiQL starts, which sends its first request at once. */
+    /** Starts GraphiQL with the first credential that is accepted, because GraphiQL reads the schema when it starts. */
     script: `
 {
   const bar = document.querySelector('.credential');
   const field = bar.querySelector('input');
   const messages = ${JSON.stringify(messages)};
   let credential = '';
+  let isStarted = false;
 
   const isToken = (text) => ${apiKeys && tokens ? String.raw`/^eyJ[^.]*\.[^.]*\.[^.]*$/.test(text)` : String(tokens)};
   const isHeader = (text) => /^[!-~]+$/.test(text);
@@ -60,32 +62,21 @@ function credentialBar({ apiKeys, tokens }: AcceptedCredentials) {
   field.addEventListener('change', take);
   field.addEventListener('paste', () => setTimeout(take));
 
-  function take() {
+  async function take() {
     const text = field.value.trim().replace(/^bearer +/i, '');
     if (text === credential) return;
     credential = text;
-    loadDocumentation();
-  }
-
-  function loadDocumentation() {
-    const button = document.querySelector('button[aria-label^="Re-fetch GraphQL schema"]');
-    // It is disabled while the answer to an earlier request is awaited.
-    if (button && !button.disabled) button.click();
-    else setTimeout(loadDocumentation, 50);
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ query: '{ __typename }' });
+    const { status } = await fetch(location.pathname, { method: 'POST', headers, body });
+    if (status === 401 || isStarted) return;
+    isStarted = true;
+    startGraphiql();
   }
 
   function show(state) {
-    if (state === 'accepted' && bar.dataset.state !== state) removeRefusals();
     bar.dataset.state = state;
     bar.querySelector('output').textContent = messages[state];
-  }
-
-  // GraphiQL itself would show the refusal of an earlier request until another operation is sent.
-  function removeRefusals() {
-    for (const model of monaco.editor.getModels()) {
-      const isRefusal = model.getValue().includes('"UNAUTHENTICATED"');
-      if (isRefusal && model.uri.path.endsWith('response.json')) model.setValue('');
-    }
   }
 }
 `,
@@ -155,7 +146,7 @@ async function render({ examples, credentials, isSandbox }: GraphiqlOptions) {
   // Nine megabytes, imported when the page is first opened, not when the server starts.
   const parts = await import('@graphql-yoga/render-graphiql/graphiql');
   const bar = credentials && credentialBar(credentials);
-  const scripts = [library(parts), `${bar?.script ?? ''}${start(examples)}`];
+  const scripts = [library(parts), `${start(examples)}${bar?.script ?? 'startGraphiql();'}`];
   const html = `<!doctype html>
 <html lang="en">
   <head>
@@ -196,53 +187,21 @@ self.MonacoEnvironment = {
 ${parts.js}`;
 }
 
-// Corrects four faults of the packaged page: it writes what is typed into the address, and so into access logs at the
-// next reload; it shares its storage with every other GraphiQL at the same address; it shows the tabs of the schema that
-// was served before at this address; and it also keeps the query and the variables of the active tab beside the tabs,
-// but not before something is typed: until then it opened an empty tab at each reload, and on a slow machine at the
-// first visit.
 function start(examples: readonly Example[]): string {
   const settings = {
     title: TITLE,
     defaultTabs: examples.map(({ query, variables = null }) => ({ query, variables })),
     shouldPersistHeaders: false,
   };
+  // The packaged page would write what is typed into the address, and so into access logs at the next reload.
   return `
-const prefix = '${TITLE} ';
-const isOfTabs = (key) => /^graphiql:(tabState|query|variables)$/.test(key);
-const stored = (key) => prefix + (isOfTabs(key) ? '${schemaOf(examples)} ' : '') + key;
-const ofActiveTab = (member) => {
-  const { tabs = [], activeTabIndex } = JSON.parse(localStorage.getItem(stored('graphiql:tabState')) ?? '{}');
-  return tabs[activeTabIndex]?.[member];
-};
-const storage = {
-  getItem: (key) => {
-    const [, member] = /^graphiql:(query|variables)$/.exec(key) ?? [];
-    return (member && ofActiveTab(member)) ?? localStorage.getItem(stored(key));
-  },
-  setItem: (key, value) => localStorage.setItem(stored(key), value),
-  removeItem: (key) => localStorage.removeItem(stored(key)),
-  clear() {
-    for (const key of Object.keys(localStorage)) {
-      if (key.startsWith(prefix)) localStorage.removeItem(key);
-    }
-  },
-};
-YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), {
-  ...${asScript(settings)},
-  storage,
-  onEditQuery() {},
-});
-`;
+function startGraphiql() {
+  YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), {
+    ...${asScript(settings)},
+    onEditQuery() {},
+  });
 }
-
-/** Distinguishes schemas by their examples, whatever the comments say: other schemas keep the tabs of their callers. */
-function schemaOf(examples: readonly Example[]): string {
-  const operations = examples.map(({ query, variables }) => [
-    query.replaceAll(/^#.*$/gm, ''),
-    variables,
-  ]);
-  return sha256(JSON.stringify(operations)).slice(0, 12);
+`;
 }
 
 const protection = {

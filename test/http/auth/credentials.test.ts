@@ -94,7 +94,7 @@ function ownerBy(clock: ManualClock, lines: string[] = []) {
   const owner = bearerTokenOwners({
     ...issuer.jwt,
     scopes: [...issuer.jwt.scopes, 'graph'],
-    keys: { find: createLocalJWKSet({ keys: issuer.keys }), ready: async () => {} },
+    keys: createLocalJWKSet({ keys: issuer.keys }),
     clock,
     log: pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) }),
   });

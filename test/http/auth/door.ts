@@ -40,9 +40,15 @@ export function openDoor(
     { proxyFor: () => undefined, clock: systemClock, log, ...parts },
   );
   let caller: Caller | undefined;
+  let admitted: Awaited<typeof admission>;
   const handler = handlerFor(schema, {
-    first: [async (exchange) => (await admission).authenticate!(exchange)],
-    checked: [async (exchange) => (await admission).enforceScopes!(exchange)],
+    first: [
+      async (exchange, context) => {
+        admitted = await admission;
+        return admitted.authenticate!(exchange, context);
+      },
+    ],
+    checked: [(asked) => admitted.enforceScopes!(asked)],
     contextOf: (exchange) => {
       caller = exchange.caller;
       return {};

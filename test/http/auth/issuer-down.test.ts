@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import type { JWK } from 'jose';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/imitations/honest.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
@@ -47,6 +48,30 @@ describe('an issuer whose keys cannot be fetched', () => {
     expect(door.caller).toEqual({ name: 'sub:ada', scopes: new Set(['read']) });
   });
 });
+
+test.each<[string, (ec: JWK, second: JWK) => readonly unknown[]]>([
+  ['without ids, as in a rotation', (ec, second) => [without('kid', second), without('kid', ec)]],
+  ['of an unknown kind', (ec) => [{ kty: 'LATTICE', kid: 'new' }, ec]],
+  ['that are none', (ec) => [null, 7, ec]],
+])('tokens are accepted from a key beside others %s', async (_, keysOf) => {
+  const { issuer, door } = await start();
+  await issuer.addKey('ES256', 'second');
+  const [ec, second] = issuer.keys as [JWK, JWK];
+  issuer.answer((__, response) => response.end(JSON.stringify({ keys: keysOf(ec, second) })));
+  for (const kid of [undefined, 'ec']) {
+    const token = await issuer.token({}, { kid });
+    const asked = await door.ask('{ me }', { authorization: `Bearer ${token}` });
+    const isNamed = kid !== undefined && JSON.stringify(keysOf(ec, second)).includes('"ec"');
+    if (kid === undefined || isNamed) expect(asked).toMatchObject(ANSWERED);
+    else expect(asked.status).toBe(401);
+  }
+  const forged = (await issuer.token({}, { kid: undefined })).replace(/.$/, '!').slice(0, -20);
+  expect((await door.ask('{ me }', { authorization: `Bearer ${forged}` })).status).toBe(401);
+});
+
+function without(name: string, key: JWK): JWK {
+  return Object.fromEntries(Object.entries(key).filter(([each]) => each !== name));
+}
 
 test('many tokens with unknown key ids cause one request to the issuer', async () => {
   const { issuer, door } = await start();

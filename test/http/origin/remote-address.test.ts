@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { Exchange } from '../../../src/http/exchange.ts';
-import { remoteAddress } from '../../../src/http/addresses.ts';
+import { remoteAddress } from '../../../src/http/budget-owner.ts';
+import { inboundOf } from '../../../src/http/inbound.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { askAt } from '../../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
@@ -51,9 +51,9 @@ test.each([
 async function addressesOf(headers: string): Promise<{ believed?: string; direct?: string }> {
   const server = await listen(
     (req, res) => {
-      const exchange = new Exchange({ req, res });
-      const believed = remoteAddress(exchange, true);
-      res.end(JSON.stringify({ believed, direct: remoteAddress(exchange, false) }));
+      const inbound = inboundOf({ req, res });
+      const believed = remoteAddress(inbound, true);
+      res.end(JSON.stringify({ believed, direct: remoteAddress(inbound, false) }));
     },
     { host: '127.0.0.1', port: 0 },
   );

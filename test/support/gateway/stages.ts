@@ -12,18 +12,16 @@ import { plugin, createHandler, type Handler } from '../../../src/http/handler.t
 import { accepted } from '../../../src/http/accept.ts';
 import { codedError } from '../../../src/errors.ts';
 import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
-import type {
-  Exchange,
-  ExchangeTelemetry,
-  Reply,
-  Stage,
-  Stages,
-} from '../../../src/http/exchange.ts';
-import { createOperationStages } from '../../../src/http/operation.ts';
-import { RequestMemory } from '../../../src/memory/byte-limit.ts';
+import type { Exchange, ExchangeTelemetry, Stages } from '../../../src/http/exchange.ts';
+import { createOperationStages, type Checks } from '../../../src/http/operation.ts';
+import type { Reply } from '../../../src/http/reply.ts';
+import { ByteLimit } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 
-export const noTelemetry: ExchangeTelemetry = { run: (_exchange, work) => work(), ended: () => {} };
+export const noTelemetry: ExchangeTelemetry = {
+  begun: () => ({ requestId: '', cause: undefined }),
+  ended: () => {},
+};
 
 /** Runs only these stages. What they throw is not masked. */
 export function handlerOf(
@@ -67,53 +65,45 @@ export function handlerFor(
     /** Run before anything is read. */
     first?: Stages;
     /** Run after the operation is parsed. */
-    checked?: readonly Stage[];
+    checked?: Checks;
     contextOf?: (exchange: Exchange) => object;
   },
 ): Handler {
   const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100 };
-  const memory = new RequestMemory(1e8);
   const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),
     schema,
     introspection: true,
     maxBodyBytes: 1e6,
-    memory,
+    maxRequests: 1_000,
+    bodies: new ByteLimit(1e8),
     trusted: undefined,
     trustedDocumentsOnly: false,
     isRouter: () => false,
     clock: systemClock,
   });
-  const answer = async (exchange: Exchange): Promise<Reply | undefined> => {
-    const { document, name } = exchange.operation!;
+  const answer = async (exchange: Exchange): Promise<Reply> => {
+    const params = operation.checkParams(exchange, await operation.readParams(exchange));
+    const found = operation.find(exchange, params['query'], params['operationName']);
+    const asked = { exchange, operation: found };
+    for (const check of [...checked, operation.refuseInvalid]) check?.(asked);
+    const { values } = operation.coerceVariables(asked, params['variables']);
     const { json: type } = accepted(exchange.header('accept'));
     if (!type)
       throw codedError('BAD_USER_INPUT', 'Not acceptable.', {
         extensions: { http: { status: 406 } },
       });
-    const contextValue = contextOf(exchange);
-    const operationName = name ?? null;
     const result = await execute({
       schema,
-      document: withoutStream(document),
-      operationName,
-      variableValues: exchange.variables.values,
-      contextValue,
+      document: withoutStream(found.document),
+      operationName: found.name ?? null,
+      variableValues: values,
+      contextValue: contextOf(exchange),
     });
     return { status: 200, headers: { 'content-type': type }, body: JSON.stringify(result) };
   };
-  const errors = createErrorPolicy({ clock: systemClock, memory, log: pino({ level: 'silent' }) });
-  const stages = [
-    ...first,
-    operation.readParams,
-    operation.checkParams,
-    operation.find,
-    ...checked,
-    operation.refuseInvalid,
-    operation.coerceVariables,
-    answer,
-  ];
-  return handlerOf(stages, { errors });
+  const errors = createErrorPolicy({ clock: systemClock, log: pino({ level: 'silent' }) });
+  return handlerOf([...first, answer], { errors });
 }
 
 function withoutStream(document: DocumentNode): DocumentNode {

@@ -1,0 +1,100 @@
+import { isIP } from 'node:net';
+import type { Logger } from 'pino';
+import { codedError } from '../errors.ts';
+import type { Stage } from './exchange.ts';
+import { errorReply } from './reply.ts';
+
+/** Whether a `Host` header names this server; true if the request has none, as HTTP/1.0 may. */
+type IsOurHost = (host: string | undefined) => boolean;
+
+interface NamedServer {
+  /** The address on which it listens. */
+  readonly host: string;
+  /** Without ports; undefined: ALLOWED_HOSTS is not set. */
+  readonly allowedHosts: readonly string[] | undefined;
+}
+
+/**
+ * Refuses requests under a host name that is not the gateway's.
+ *
+ * @param needsCredential whether callers need a credential
+ */
+export function knownHosts(server: NamedServer, needsCredential: boolean, log: Logger): Stage {
+  if (!server.allowedHosts && !isLoopback(server.host) && !needsCredential) {
+    log.warn(HOSTS_ARE_NOT_LISTED);
+  }
+  const isOurHost = gatewayHosts(server, needsCredential);
+  return ({ inbound }) => (isOurHost(inbound.host) ? undefined : OTHER_HOST);
+}
+
+const HOSTS_ARE_NOT_LISTED =
+  'HOST accepts connections from other machines, and callers need no credential. Until ALLOWED_HOSTS lists the host names of ' +
+  'this gateway, it answers only to IP addresses and localhost, so that no web page can read it through a browser in your network.';
+
+/** The answer to a request under a host name that is not the gateway's. */
+export const MISDIRECTED =
+  'The host name of this request is not one of this gateway. If it should be, the operator of the gateway adds it to ALLOWED_HOSTS.';
+
+/** RFC 9110, 15.5.20. It does not list the accepted names, which may be internal. */
+const OTHER_HOST = errorReply(421, codedError('FORBIDDEN', MISDIRECTED));
+
+/**
+ * The host names by which callers may address the gateway.
+ *
+ * The owner of any domain can make it resolve to this server (DNS rebinding): a browser then considers a page of that
+ * domain to have the same origin as the gateway, and lets it send requests and read answers. But the page cannot choose
+ * the host name that the browser sends.
+ *
+ * @param needsCredential whether callers need a credential. Such a page has none, so that without ALLOWED_HOSTS any
+ * name is accepted
+ */
+function gatewayHosts({ host, allowedHosts }: NamedServer, needsCredential: boolean): IsOurHost {
+  if (allowedHosts) return named(listed(allowedHosts));
+  if (isLoopback(host)) return named((name) => isLoopback(name) || name === plainHost(host));
+  return needsCredential ? () => true : named(isUnownable(host));
+}
+
+/** The host names of the admin address. Scrapers use its IP address, or a name of the gateway. */
+export function adminHosts({ host, allowedHosts = [] }: NamedServer): IsOurHost {
+  const isListed = listed(allowedHosts);
+  const isDefault = isLoopback(host) ? isLoopback : isUnownable(host);
+  return named((name) => isListed(name) || isDefault(name));
+}
+
+/** @param name without the brackets around an IPv6 address */
+export function isLoopback(name: string): boolean {
+  // *.localhost is reserved and never resolved by DNS (RFC 6761, 6.3), so that no attacker can own a name in it.
+  return /^(.+\.)?localhost$/.test(name) || /^127(\.\d+){3}$/.test(name) || name === '::1';
+}
+
+/** Matches names that an attacker cannot own: loopback names, IP addresses (DNS rebinding needs a name), and `host`. */
+function isUnownable(host: string): (name: string) => boolean {
+  return (name) => isLoopback(name) || isIP(name) !== 0 || name === plainHost(host);
+}
+
+function listed(hosts: readonly string[]): (name: string) => boolean {
+  const names = new Set(hosts.map(plainHost));
+  return (name) => names.has(name);
+}
+
+function named(isOurs: (name: string) => boolean): IsOurHost {
+  // Each name is parsed once, because that costs as much as all other stages of a request together.
+  const known = new Set<string>();
+  return (host) => {
+    // A browser always sends a host, so that a request without one cannot come from a web page.
+    if (host === undefined || known.has(host)) return true;
+    if (!isOurs(plainHost(host))) return false;
+    if (known.size < MAX_KNOWN) known.add(host);
+    return true;
+  };
+}
+
+/** An accepted name can be written in many ways, and some settings accept any number of names. */
+const MAX_KNOWN = 100;
+
+/** The canonical form of a name: in lower case, without port, brackets, and the final dot of the DNS root. */
+export function plainHost(host: string): string {
+  const address = `http://${isIP(host) === 6 ? `[${host}]` : host}`;
+  const { hostname } = URL.canParse(address) ? new URL(address) : { hostname: host };
+  return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+}

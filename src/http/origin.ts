@@ -1,0 +1,149 @@
+import type { Logger } from 'pino';
+import { badRequest, codedError } from '../errors.ts';
+import type { Exchange, Stage } from './exchange.ts';
+import { isLoopback, plainHost } from './hosts.ts';
+import { errorReply, type Reply } from './reply.ts';
+
+interface OriginSettings {
+  /** The origins whose pages may read answers, as browsers write them. */
+  readonly corsOrigins: readonly string[];
+  /** Whether pages of this machine may read answers, which contain only made-up people. */
+  readonly isSandbox: boolean;
+}
+
+/**
+ * Allows pages of the listed origins to send requests and read the answers. Pages of other origins get no CORS header,
+ * so that browsers do not let them send JSON: their preflight is refused with a message that says what to do, which
+ * the `cors` of Yoga, as it answers every preflight, does not.
+ *
+ * Browser credentials (`access-control-allow-credentials`) are never allowed. The gateway uses no cookies: a page sends
+ * its credential in a header that it sets itself. Otherwise a browser would add what it stores for this host.
+ */
+export function createOrigin({ corsOrigins, isSandbox }: OriginSettings, log: Logger) {
+  const report = reportOnce(log);
+  const isListed = (origin: string | undefined): boolean =>
+    origin !== undefined &&
+    (corsOrigins.includes(origin) || (isSandbox && isOfThisMachine(origin)));
+  return {
+    /** Adds to every answer which origin may read it. */
+    corsHeaders: ({ inbound, replyHeaders }) => {
+      if (corsOrigins.length === 0 && !isSandbox) return undefined;
+      // Also without an origin: a cache must not return that answer to a page.
+      replyHeaders['vary'] = 'Origin';
+      const origin = inbound.header('origin');
+      if (origin === undefined || !isListed(origin)) return undefined;
+      replyHeaders['access-control-allow-origin'] = origin;
+      replyHeaders['access-control-expose-headers'] = READABLE;
+      return undefined;
+    },
+
+    /** Answers preflights. */
+    preflights: (exchange) => {
+      if (!isPreflight(exchange)) return undefined;
+      const origin = exchange.header('origin')!;
+      if (isListed(origin)) return ALLOWED;
+      report(origin, exchange.requestId);
+      return OTHER_ORIGIN;
+    },
+
+    /**
+     * Refuses operations from pages of other sites that are not listed, whether they could read the answer or not.
+     *
+     * A page can send a GET without a preflight, even by an image or a link. So a GET must have a header that a browser
+     * sends to another origin only after a preflight allowed it. The content type of a POST is such a header.
+     */
+    crossSite: (exchange) => {
+      if (isOfAnotherSite(exchange) && !isListed(exchange.header('origin'))) {
+        throw codedError('FORBIDDEN', UNLISTED_ORIGIN, { extensions: { http: { status: 403 } } });
+      }
+      if (exchange.method === 'GET' && !isPreflighted(exchange)) throw badRequest(NOT_PREFLIGHTED);
+      return undefined;
+    },
+  } satisfies Record<string, Stage>;
+}
+
+/** Whether a page of this origin comes from a server on the machine of its reader, which no attacker can imitate. */
+function isOfThisMachine(origin: string): boolean {
+  return isOrigin(origin) && isLoopback(plainHost(new URL(origin).host));
+}
+
+/** Whether a browser could have written this as the origin of a page. */
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}
+
+function isPreflight(exchange: Exchange): boolean {
+  return (
+    exchange.method === 'OPTIONS' &&
+    exchange.header('access-control-request-method') !== undefined &&
+    exchange.header('origin') !== undefined
+  );
+}
+
+/** Logs each origin once, and at most 20: anyone can send any origin, as often as they like. */
+function reportOnce(log: Logger): (origin: string, requestId: string) => void {
+  const reported = new Set<string>();
+  return (origin, requestId) => {
+    if (!isOrigin(origin) || reported.has(origin) || reported.size >= MOST_REPORTED) return;
+    reported.add(origin);
+    log.warn(
+      { requestId, origin },
+      'a preflight was refused, because its origin is not listed. To allow pages of this origin, add it to CORS_ORIGINS.',
+    );
+  };
+}
+
+const MOST_REPORTED = 20;
+
+const SENDABLE = [
+  'content-type',
+  'authorization',
+  'x-api-key',
+  'apollo-require-preflight',
+  'x-apollo-operation-name',
+  'graphql-client-name',
+  'graphql-client-version',
+  'apollographql-client-name',
+  'apollographql-client-version',
+  'x-request-id',
+  'traceparent',
+  'tracestate',
+];
+
+const READABLE = 'retry-after, www-authenticate, x-request-id';
+
+const ALLOWED: Reply = {
+  status: 204,
+  headers: {
+    'access-control-allow-methods': 'GET, POST',
+    'access-control-allow-headers': SENDABLE.join(', '),
+    // Two hours, the longest time that Chromium accepts.
+    'access-control-max-age': '7200',
+  },
+};
+
+const UNLISTED_ORIGIN =
+  'This request comes from a web page of an origin that is not allowed. To allow it, the operator of this gateway adds that origin to CORS_ORIGINS.';
+
+const OTHER_ORIGIN = errorReply(403, codedError('FORBIDDEN', UNLISTED_ORIGIN));
+
+const NOT_PREFLIGHTED =
+  'A query in the address needs a header that pages of other sites cannot send. Add "apollo-require-preflight: true", or use POST.';
+
+/**
+ * Browsers set this header, and no page can forge it. `Origin` is not enough: behind a proxy, a page of the gateway's
+ * own origin may have another host name than the one that the proxy sends.
+ */
+function isOfAnotherSite(exchange: Exchange): boolean {
+  const site = exchange.header('sec-fetch-site');
+  return site === 'cross-site' || site === 'same-site';
+}
+
+const PREFLIGHTED = ['apollo-require-preflight', 'x-apollo-operation-name', 'x-api-key'];
+
+function isPreflighted(exchange: Exchange): boolean {
+  const isJson = /^application\/json\s*(;|$)/i.test(exchange.header('content-type') ?? '');
+  // Only this scheme: for others a browser may add a stored password to the request of any page.
+  const isBearer = /^Bearer /i.test(exchange.header('authorization') ?? '');
+  return isJson || isBearer || PREFLIGHTED.some((name) => exchange.header(name) !== undefined);
+}

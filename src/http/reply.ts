@@ -1,0 +1,35 @@
+import type { GraphQLError } from 'graphql';
+import { JSON_TYPE } from './accept.ts';
+
+/** The answer to a request before it is written. */
+export interface Reply {
+  readonly status: number;
+  /** Names in lower case. The transport adds `content-length` if it knows it. */
+  readonly headers: Readonly<Record<string, string>>;
+  /**
+   * Undefined: empty. An iterable is read as fast as the caller reads, and ended when the caller leaves. What it
+   * throws is logged, and the answer is cut off; over a socket, an error is answered if nothing was sent yet.
+   */
+  readonly body?: Body | AsyncIterable<Body> | undefined;
+}
+
+export type Body = Piece | readonly Piece[];
+/** A Buffer is a piece too. */
+export type Piece = string | Uint8Array;
+
+export function isPiece(body: Body | AsyncIterable<Body>): body is Piece {
+  return typeof body === 'string' || body instanceof Uint8Array;
+}
+
+export function isStream(body: Reply['body']): body is AsyncIterable<Body> {
+  return body !== undefined && !isPiece(body) && !Array.isArray(body);
+}
+
+/** Makes the reply of a stage that refuses a request itself, as a GraphQL answer in JSON. No cache keeps it. */
+export function errorReply(status: number, error: GraphQLError): Reply {
+  return {
+    status,
+    headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
+    body: JSON.stringify({ errors: [error] }),
+  };
+}
