@@ -129,7 +129,8 @@ class OperationPlan implements Plan {
     const forwarded = this.#forwarded?.isSelected(values)
       ? this.#forwarded.answer(call)
       : undefined;
-    if (derived.length === 0 && !this.#local && !streamed && forwarded) {
+    // Beside derived fields, skipped or not, its `__typename` is not requested.
+    if (this.#derived.size === 0 && !this.#local && forwarded) {
       const service = await forwarded;
       return service.isExecuted ? service : this.#joined(call, selected, service, new Map());
     }

@@ -62,6 +62,11 @@ const ROWS: readonly [promise: string, world: string, query: string, variables?:
     '{ candidate(id: "113") { comments(after: "nowhere") { __typename } } }',
   ],
   [
+    '__typename of the root is there beside a derived field that is skipped',
+    'full',
+    '{ __typename applicantsConnection @skip(if: true) { totalCount } agencyCalled(label: "é") { __typename } }',
+  ],
+  [
     'keys have the order in which the operation names them, without those that it skips',
     'full',
     `query ($yes: Boolean!) {
