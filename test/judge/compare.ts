@@ -65,8 +65,8 @@ function differsInPagesOnly(left: Answer, right: Answer): boolean {
   return failed.length > 0 && a === b;
 }
 
-/** Of the field of the judge's services that fails and must not be null. */
-const FAILING_RECORD = /^No rank for/;
+/** Of the fields of the judge's services that fail and must not be null. */
+const FAILING_RECORD = /^No (?:rank|events) for/;
 
 /** Whether one of two paths leads to a part of the other's value. */
 function isBelow(a: readonly unknown[], b: readonly unknown[]): boolean {

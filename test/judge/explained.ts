@@ -23,6 +23,13 @@ const RULES: readonly Rule[] = [
     applies: (kind) => kind === ERROR_PLACES || kind === FAILED_PAGES,
   },
   {
+    name: 'lists of a parent that nothing returns by its id',
+    line: 'Nested paged lists get the same two fields where the parent can be fetched by id; not promised any more: inlined first pages',
+    applies: (kind, { query }) =>
+      /^null for .*\+ \(of the gateway\) \(BAD_USER_INPUT\)$/.test(kind) &&
+      /\bparent\b/.test(query),
+  },
+  {
     name: 'a list of which nothing is selected',
     line: 'Only what is selected is fetched (paging.md)',
     applies: (kind) => kind === 'object for null; - You may not see the managers. (FORBIDDEN)',

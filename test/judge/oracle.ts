@@ -5,7 +5,6 @@ import {
   GraphQLError,
   isAbstractType,
   isObjectType,
-  isRequiredArgument,
   Kind,
   parse,
   printSchema,
@@ -144,15 +143,15 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
     };
   }
 
-  /** How many records the service gives for the page that the gateway asks for. */
+  /** How many records the service gives for the largest page that the gateway asks for, whatever it gives by itself. */
   async function pageLimit(
     adapter: Adapter,
     source: unknown,
     args: Args,
     info: GraphQLResolveInfo,
   ) {
-    const first = isRequiredArgument(adapter.first) ? { [adapter.first.name]: LARGEST_PAGE } : {};
-    const { items } = await page(adapter, source, { ...filtersIn(adapter, args), ...first }, info);
+    const largest = { ...filtersIn(adapter, args), [adapter.first.name]: LARGEST_PAGE };
+    const { items } = await page(adapter, source, largest, info);
     return (items as unknown[]).length;
   }
 
