@@ -7,7 +7,7 @@ import { codedError, forbidden } from '../errors.ts';
 import type { CheckedOperation, Operations } from '../operations/operations.ts';
 import { coerceVariables } from '../operations/variables.ts';
 import { enforceScopes } from '../schema/field-scopes.ts';
-import { callWith } from './execution.ts';
+import { executionWith, valuesIn } from './execution.ts';
 import { isRequirement } from './requirements.ts';
 
 /** Answers an operation of the served schema for the caller whose context it carries. @throws coded errors */
@@ -25,10 +25,16 @@ export interface SchemaOperations {
  */
 export function delegateTo(parts: SchemaOperations): Delegate {
   return async (request) => {
-    const whole = callWith(request.context);
-    if (!whole) throw withoutCaller();
+    const execution = executionWith(request.context);
+    if (!execution) throw withoutCaller();
+    const { call: whole } = execution;
     const { plan, variables } = checkedFor(parts, request, whole.origin.caller);
-    return plan.answer(whole.delegate(variables));
+    let drained = 0;
+    const onDrained = (records: Buffer) => {
+      drained += valuesIn(JSON.parse(`[${String(records)}]`));
+      execution.checkRoom(drained);
+    };
+    return plan.answer(whole.delegate(variables, onDrained));
   };
 }
 

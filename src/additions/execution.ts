@@ -1,5 +1,6 @@
 import type { AnswerError } from '../engine/answer.ts';
 import type { Call } from '../engine/call.ts';
+import { isLongInteger } from '../engine/json.ts';
 import { codedError } from '../errors.ts';
 
 /** An operation while graphql-js executes it. */
@@ -15,7 +16,12 @@ export class Execution {
   /** Counts values that graphql-js completes, without a pause. @throws OPERATION_TOO_COMPLEX */
   count(values: number): void {
     this.#values += values;
-    if (this.#values > MAX_VALUES) throw tooManyValues();
+    this.checkRoom(0);
+  }
+
+  /** Checks values that are counted later, so that no more of a list is read than fits. @throws OPERATION_TOO_COMPLEX */
+  checkRoom(values: number): void {
+    if (this.#values + values > MAX_VALUES) throw tooManyValues();
   }
 
   /** Keeps an error that belongs to no value of the answer. Several delegations may report the same one. */
@@ -33,6 +39,14 @@ export class Execution {
 
 /** Per operation: members of objects and elements of lists, those that resolvers and merges require included. */
 const MAX_VALUES = 50_000;
+
+/** Counts members of objects and elements of lists. */
+export function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null || isLongInteger(value)) return 0;
+  let count = 0;
+  for (const member of Object.values(value)) count += 1 + valuesIn(member);
+  return count;
+}
 
 export function tooManyValues() {
   return codedError(

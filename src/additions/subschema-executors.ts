@@ -15,12 +15,11 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { JsonText, resultOf, type Answer, type AnswerError, type Path } from '../engine/answer.ts';
-import { isLongInteger } from '../engine/json.ts';
 import { keyOf } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
 import { fieldsByKey, fragmentsOf, selectionsOf, type Fragments } from '../selections.ts';
 import type { Delegate } from './delegate.ts';
-import { executionWith, tooManyValues } from './execution.ts';
+import { executionWith, tooManyValues, valuesIn } from './execution.ts';
 import { fitting } from './fitting.ts';
 
 /** Makes the executor of the served schema for stitching. @param delegate answers an operation by its plan */
@@ -178,12 +177,4 @@ type Container = Record<Step, unknown>;
 
 function isContainer(value: unknown): value is Container {
   return typeof value === 'object' && value !== null;
-}
-
-/** Counts members of objects and elements of lists. */
-function valuesIn(value: unknown): number {
-  if (!isContainer(value) || isLongInteger(value)) return 0;
-  let count = 0;
-  for (const member of Object.values(value)) count += 1 + valuesIn(member);
-  return count;
 }

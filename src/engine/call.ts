@@ -63,11 +63,15 @@ export interface Requester {
   loader<T>(name: string, load: LoadAll<T>): Loader<T>;
   /** Counts a text of the answer. @throws as `HeldMemory.hold` */
   hold(text: object, bytes: number): void;
+  /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
+  readonly onDrained?: OnDrained | undefined;
   /** Asks for pages that are only read to find records: see `PageBudget.forOverhead`. */
   readonly forOverhead: Requester;
   /** For the nested lists of a page, until they are a part of its records. */
   forNested(): { readonly requester: Requester; release(): void };
 }
+
+export type OnDrained = (records: Buffer) => void;
 
 /** @returns a value or an error for each key, in their order */
 type LoadAll<T> = (keys: readonly string[]) => Promise<readonly (T | Error)[]>;
@@ -103,6 +107,7 @@ const REQUESTS_AT_A_TIME = 8;
 export class Call implements Requester {
   readonly variables: CallVariables;
   readonly origin: CallOrigin;
+  readonly onDrained: OnDrained | undefined;
   /** The pages that the operation may use. */
   readonly budget: PageBudget;
   /** Shared by all drains of the operation. */
@@ -120,7 +125,14 @@ export class Call implements Requester {
   #slots: Slots | undefined;
 
   /** @param whole for a delegation */
-  constructor(variables: CallVariables, origin: CallOrigin, parts: CallParts, whole?: Call) {
+  constructor(
+    variables: CallVariables,
+    origin: CallOrigin,
+    parts: CallParts,
+    whole?: Call,
+    onDrained?: OnDrained,
+  ) {
+    this.onDrained = onDrained;
     this.variables = variables;
     this.origin = origin;
     this.#parts = parts;
@@ -137,8 +149,8 @@ export class Call implements Requester {
    * Creates the call of a delegation: an operation that is answered as a part of this one. It uses the same budgets and
    * loaders, and sends nothing that this one has sent.
    */
-  delegate(variables: CallVariables): Call {
-    return new Call(variables, this.origin, this.#parts, this.#whole);
+  delegate(variables: CallVariables, onDrained?: OnDrained): Call {
+    return new Call(variables, this.origin, this.#parts, this.#whole, onDrained);
   }
 
   /** Aborted when the caller leaves. */

@@ -237,6 +237,7 @@ export class ListField implements NestedFiller {
       if (page.offsets.length === 0) continue;
       const text = this.#shared.textOf(page);
       requester.hold(text, text.length);
+      requester.onDrained?.(text);
       parts.push(text);
       errors.push(...errorsIn(page, path, drained));
       drained += page.offsets.length;

@@ -40,6 +40,16 @@ test('an operation with own fields and too many values is refused with advice', 
   ]);
 });
 
+test('a drain with own fields ends where its values are too many', async () => {
+  await using gateway = await start({}, 30_000);
+  const { errors } = await gateway.ask('{ allPersons { id firstName shout } }');
+  expect(errors).toMatchObject([
+    { path: ['allPersons'], extensions: { code: 'OPERATION_TOO_COMPLEX' } },
+  ]);
+  // The list has more than 600 pages.
+  expect(gateway.sandbox.stats.requests.graphql).toBeLessThan(350);
+});
+
 test('an operation with own fields reads a connection of the largest size', async () => {
   await using gateway = await start({}, 600);
   const { data, errors } = await gateway.ask<{ personsConnection: { nodes: object[] } }>(
