@@ -21,7 +21,7 @@ import {
   type FetchPage,
   type Page,
 } from '../paging/page.ts';
-import type { Adapter, NestedAdapter } from '../schema/derived.ts';
+import { LARGEST_PAGE, type Adapter, type NestedAdapter } from '../schema/derived.ts';
 import type { UpstreamAnswer } from '../upstream/request.ts';
 import type { Requester } from './call.ts';
 import type { Shared } from './shared.ts';
@@ -142,8 +142,9 @@ export class ListPages {
 
   /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
   fetcher(requester: Requester): FetchPage<ListRecord> {
+    const cost = inFullPages();
     return async (after, first, left) => {
-      const answer = await this.#ask(requester, after, first, [], left);
+      const answer = await this.#ask(requester, { after, first, cost, left });
       return this.#pageOf(requester, rootValue(answer, this.#adapter.name), answer, {
         after,
         first,
@@ -157,10 +158,11 @@ export class ListPages {
    */
   fetcherBelow(requester: Requester, parentId: unknown): FetchPage<ListRecord> {
     const way = this.#way!;
+    const cost = inFullPages();
     return async (after, first, left) => {
       const id = way.idOf(parentId);
       if (after !== null || !way.isBatched) {
-        const answer = await this.#ask(requester, after, first, [id], left);
+        const answer = await this.#ask(requester, { after, first, parents: [id], cost, left });
         return this.#pageOf(requester, way.listIn(answer, 0, id), answer, { after, first });
       }
       const name = `${first} ${this.nameWith(requester.variables.sent)}`;
@@ -173,18 +175,19 @@ export class ListPages {
     };
   }
 
-  /** Fetches the first pages of several parents: together, unless that is too big. */
+  /** Fetches the first pages of several parents: together, unless that is too big. The parts cost nothing then. */
   async #firstPages(
     requester: Requester,
     first: number,
     parents: readonly string[],
+    cost?: Cost,
   ): Promise<readonly (Page<ListRecord> | Error)[]> {
     let answer: ServiceAnswer;
     try {
-      answer = await this.#ask(requester, null, first, parents);
+      answer = await this.#ask(requester, { after: null, first, parents, cost });
     } catch (error) {
       if (!(error instanceof SizeRefusedError) || parents.length === 1) throw error;
-      const each = parents.map((parent) => this.#firstPages(requester, first, [parent]));
+      const each = parents.map((parent) => this.#firstPages(requester, first, [parent], () => 0));
       const outcomes = await Promise.allSettled(each);
       return outcomes.map((outcome) =>
         outcome.status === 'fulfilled' ? outcome.value[0]! : (outcome.reason as Error),
@@ -246,10 +249,7 @@ export class ListPages {
   /** @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
-    after: string | null,
-    first: number,
-    parents: readonly string[],
-    left?: AbortSignal,
+    { after, first, parents = [], cost, left }: RequestedPage,
   ): Promise<ServiceAnswer> {
     const request = this.#request(Math.max(1, parents.length));
     const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
@@ -257,7 +257,9 @@ export class ListPages {
     const outgoing = request.with(requester.variables.sent, added);
     let answered: UpstreamAnswer;
     try {
-      const pages = request.pagesWith({ ...requester.variables.values, ...added });
+      const pagesFor = (records: number) =>
+        request.pagesWith({ ...requester.variables.values, ...added, [FIRST]: records });
+      const pages = cost?.(first, pagesFor(LARGEST_PAGE)) ?? pagesFor(first);
       answered = await requester.ask(outgoing, pages, left);
     } catch (error) {
       throw pageError(error);
@@ -313,6 +315,7 @@ export class ListPages {
       }
       throw noPage();
     }
+    if (lists.some((records) => (records as unknown[]).some(isNoRecord))) throw noRecord();
     const { hasNextPage, endCursor, first: size } = pageInfo;
     // Null says no; taken for a no, anything else would cut the list short.
     if (hasNextPage !== null && typeof hasNextPage !== 'boolean') throw noPage();
@@ -361,6 +364,30 @@ export class ListPages {
   }
 }
 
+interface RequestedPage {
+  readonly after: string | null;
+  readonly first: number;
+  /** Of a nested list: those whose first pages are requested together. */
+  readonly parents?: readonly string[];
+  /** Default: that of this request alone. */
+  readonly cost?: Cost | undefined;
+  /** Aborted when the reader of the page leaves. */
+  readonly left?: AbortSignal | undefined;
+}
+
+/** Returns what a page costs. @param full the cost of a full one */
+type Cost = (first: number, full: number) => number;
+
+/** The pages of one reading cost what their records cost in full pages, however small the service makes them. */
+function inFullPages(): Cost {
+  let requested = 0;
+  return (first, full) => {
+    const before = Math.ceil(requested / LARGEST_PAGE);
+    requested += first * full;
+    return Math.ceil(requested / LARGEST_PAGE) - before;
+  };
+}
+
 const NO_ERRORS: readonly RecordError[] = [];
 
 /** Errors of the service end a walk; a refusal of the gateway, such as a budget that is used up, stays what it is. */
@@ -372,9 +399,21 @@ function pageError(error: unknown): unknown {
 }
 
 function noPage(): PageFailedError {
+  return badPage('without items or pageInfo');
+}
+
+function isNoRecord(value: unknown): boolean {
+  return value !== null && !isJsonObject(value);
+}
+
+function noRecord(): PageFailedError {
+  return badPage('with a record that is not an object');
+}
+
+function badPage(what: string): PageFailedError {
   const cause = codedError(
     'UPSTREAM_BAD_RESPONSE',
-    'The recruiting service returned a page without items or pageInfo. Try again later.',
+    `The recruiting service returned a page ${what}. Try again later.`,
   );
   return new PageFailedError(cause.message, { cause });
 }

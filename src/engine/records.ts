@@ -12,6 +12,7 @@ import {
   type GraphQLOutputType,
   type SelectionNode,
 } from 'graphql';
+import { codedError } from '../errors.ts';
 import { causeOf } from '../paging/page.ts';
 import type { LookUpList } from '../paging/look-up.ts';
 import type { Adapter, ByIdField, Entity } from '../schema/derived.ts';
@@ -36,6 +37,7 @@ import { ResultUnion } from './result-union.ts';
 import { selectedFields } from './selected-fields.ts';
 import {
   errorsAt,
+  failedForSize,
   readServiceAnswer,
   rootValue,
   ServiceFailure,
@@ -152,10 +154,14 @@ class RecordsById implements RecordLoads {
 
   /** A batch that fails as a whole is sent once singly: one bad id fails only itself then. */
   async #loadAll(call: Call, ids: readonly RecordId[]): Promise<readonly (LoadedRecord | Error)[]> {
-    const answer = await this.#ask(call, ids);
-    if (answer.data || ids.length === 1) return this.#recordsIn(call, ids, answer);
+    const answer = await this.#ask(call, ids).catch((error: unknown) => {
+      if (!failedForSize(error) || ids.length === 1) throw error;
+      return undefined;
+    });
+    if (answer && (answer.data || ids.length === 1)) return this.#recordsIn(call, ids, answer);
     const single = async (id: RecordId) => {
-      const [record] = await this.#recordsIn(call, [id], await this.#ask(call, [id]));
+      const alone = await this.#ask(call, [id], { isCharged: true });
+      const [record] = await this.#recordsIn(call, [id], alone);
       return record!;
     };
     const failing = (id: RecordId) => single(id).catch((error: Error) => error);
@@ -170,11 +176,16 @@ class RecordsById implements RecordLoads {
     return [...firstTwo, ...(await Promise.all(ids.slice(2).map(failing)))];
   }
 
-  async #ask(call: Call, ids: readonly RecordId[]): Promise<ServiceAnswer> {
+  async #ask(
+    call: Call,
+    ids: readonly RecordId[],
+    { isCharged = false } = {},
+  ): Promise<ServiceAnswer> {
     const request = this.#request(ids.length);
     const values = ids.map((id, at) => [variableAt(at), JSON.parse(id) as unknown]);
     const outgoing = request.with(call.variables.sent, Object.fromEntries(values) as JsonObject);
-    return readServiceAnswer(await call.ask(outgoing, request.pagesWith(call.variables.values)));
+    const pages = isCharged ? 0 : request.pagesWith(call.variables.values);
+    return readServiceAnswer(await call.ask(outgoing, pages));
   }
 
   #recordsIn(
@@ -192,6 +203,7 @@ class RecordsById implements RecordLoads {
         const isNull = read.value === null || read.value === undefined;
         if (isNull && errors.length === 0) return null;
         if (answer.data === undefined) return new ServiceFailure(answer.errors);
+        if (!isNull && !isJsonObject(read.value)) return noRecord();
         // An error without a place may explain any null, but no record.
         const own = errors.filter(({ error }) => isNull || error.path !== undefined);
         const placed = own.map(({ error, path }): AnswerError => ({ service: { ...error, path } }));
@@ -211,6 +223,13 @@ class RecordsById implements RecordLoads {
     }
     return { text: JSON.stringify(value), errors };
   }
+}
+
+function noRecord() {
+  return codedError(
+    'UPSTREAM_BAD_RESPONSE',
+    'The recruiting service returned a record that is not an object. Try again later.',
+  );
 }
 
 function keyAt(at: number): string {

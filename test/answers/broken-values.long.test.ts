@@ -40,6 +40,9 @@ const pages: [string, (page: AnsweredPage) => unknown][] = [
   ['no items', (page) => delete (page as Partial<AnsweredPage>).items],
   ['an object for items', (page) => (page.items = {} as never)],
   ['text for items', (page) => (page.items = 'x' as never)],
+  ['text for a record', (page) => (page.items[1] = 'x' as never)],
+  ['a list for a record', (page) => (page.items[1] = [] as never)],
+  ['a number for a record', (page) => (page.items[1] = 5 as never)],
   ['no pageInfo', (page) => delete (page as Partial<AnsweredPage>).pageInfo],
   ['null for pageInfo', (page) => (page.pageInfo = null as never)],
   ['a list for pageInfo', (page) => (page.pageInfo = [] as never)],
@@ -150,6 +153,16 @@ test('a broken page in the middle of a drain reports where to resume', async () 
   expect(data.allPersons.map(({ id }) => id)).toEqual(
     gateway.upstream.sandbox.persons.slice(48, 1000).map(({ id }) => id),
   );
+});
+
+test.each([['x'], [5], [[]]])('%j for a record by id is UPSTREAM_BAD_RESPONSE', async (value) => {
+  await using gateway = await startRich();
+  gateway.upstream.answer(json({ data: { _rsRecord0: value } }));
+  const { data, errors } = await gateway.ask(
+    '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { id } } }',
+  );
+  expect(data).toEqual({ _entities: [null] });
+  expect(errors).toMatchObject([broken('_entities', 0)]);
 });
 
 test('a value of a custom scalar is passed as it is, whatever its form', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import {
   honest,
@@ -9,6 +10,7 @@ import {
   type FakeUpstreamOptions,
   costlyService,
 } from '../support/imitations/scripted.ts';
+import { startTeams } from '../support/gateway/teams.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { randomRuns } from '../support/random/random-runs.ts';
 
@@ -195,6 +197,42 @@ describe('a list whose full page costs too much', () => {
     expect(ids).toEqual(world.ids());
   });
 
+  test('is returned up to CONNECTION_MAX to callers without the scope drain', async () => {
+    const key = { 'x-api-key': 'a key of 32 characters, or longer' };
+    const apiKeys = [entryFor(key['x-api-key'], 'app', 'read')];
+    await using world = await startWorld({ persons: 600 }, 30, {
+      config: { auth: { apiKeys, jwt: undefined } },
+    });
+    const { data, errors } = await world.ask<Edges>(
+      '{ personsConnection(first: 500) { edges { cursor node { id a: firstName b: firstName } } } }',
+      {},
+      { headers: key },
+    );
+    expect(errors).toBeUndefined();
+    expect(nodes(data.personsConnection)).toEqual(world.ids().slice(0, 500));
+  });
+
+  test('costs callers about as much as in full pages', async () => {
+    const config = { pagesPerMinute: 12 };
+    await using world = await startWorld({ persons: 300 }, 22, { config });
+    expect(await world.drain()).toEqual(world.ids());
+    expect(world.costs.accepted.length).toBeGreaterThan(40);
+    const again = await world.ask<People>(ALL);
+    expect(again.errors?.[0]?.extensions?.['code']).toBe('RATE_LIMITED');
+  });
+
+  test('costs a page for each of several fields, however few records they have', async () => {
+    const config = { pagesPerMinute: 20, maxAliases: 100 };
+    await using world = await startWorld({ persons: 300 }, 22, { config });
+    expect(await world.drain()).toEqual(world.ids());
+    const fields = Array.from(
+      { length: 20 },
+      (_, at) => `a${at}: personsConnection(first: 1) { nodes { id a${at}: firstName } }`,
+    );
+    const { errors } = await world.ask(`{ ${fields.join(' ')} }`);
+    expect(errors?.[0]?.extensions?.['code']).toBe('RATE_LIMITED');
+  });
+
   test('begins with the size of adapters.json', async () => {
     const overrides = { fields: { 'Query.persons': { page: 5 } } };
     await using world = await startWorld({ persons: 40 }, 40, { overrides });
@@ -233,6 +271,30 @@ test('status 413 says that a page is too big, whatever its body', async () => {
   world.costs.max = 0;
   const { errors } = await world.ask<People>(ALL);
   expect(errors?.[0]?.message).toMatch(/413/);
+});
+
+describe.each([
+  ['in the words of the service', undefined],
+  ['with status 413', () => text('Too large', 413)],
+])('records by id that are too many at a time, %s', (_, refuse) => {
+  test('are requested singly, which costs callers as much as together', async () => {
+    const key = { 'x-api-key': 'a key of 32 characters, or longer' };
+    const apiKeys = [entryFor(key['x-api-key'], 'app', 'read', 'router')];
+    await using world = await startTeams(
+      { teams: 60 },
+      { config: { auth: { apiKeys, jwt: undefined } } },
+    );
+    world.upstream.answer(costlyService(40, refuse).reply);
+    const of = world.teams.map(({ id }) => ({ __typename: 'Team', id }));
+    const { data, errors } = await world.ask<{ _entities: { number: number }[] }>(
+      'query ($of: [_Any!]!) { _entities(representations: $of) { ... on Team { id number } } }',
+      { of },
+      { headers: key },
+    );
+    expect(errors).toBeUndefined();
+    const numbers = data._entities.map(({ number }) => number);
+    expect(numbers).toEqual(world.teams.map(({ number }) => number));
+  });
 });
 
 function nodes({ edges }: Edges['personsConnection']): string[] {
