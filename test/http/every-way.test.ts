@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { text as textOf } from 'node:stream/consumers';
+import { text as readText } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
@@ -13,6 +13,8 @@ const LISTED = 'https://people.example.com';
 const READER = 'key-of-a-reader';
 const GATE = 'key-of-the-router';
 const MAX_BODY = 2_000;
+/** It is neither in an answer nor in the log. */
+const SECRET = 'somebody-private';
 
 const GUARDED: TestGatewayOptions['config'] = {
   auth: {
@@ -137,7 +139,6 @@ const REFUSED: readonly Row[] = [
     'BAD_USER_INPUT',
   ],
   // What form it has.
-  ['another method', { method: 'PUT', body: {} }, 405, 'BAD_USER_INPUT'],
   [
     'a form',
     { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'query={me{id}}' },
@@ -164,9 +165,40 @@ const REFUSED: readonly Row[] = [
   ],
   ['a large body', query('{ me { id } }'.padEnd(MAX_BODY)), 413, 'BAD_USER_INPUT'],
   ['a long address', inAddress('{ me { id } }'.padEnd(MAX_BODY)), 414, 'BAD_USER_INPUT'],
-  ['a body that is not JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
-  ['a batch', { body: [{ query: '{ me { id } }' }] }, 400, 'BAD_USER_INPUT'],
-  ['no query', { body: {} }, 400, 'BAD_USER_INPUT'],
+  ...[
+    ['that is not JSON', `{"query": "${SECRET}`],
+    ['of plain text', SECRET],
+    ['of nothing', ''],
+    ['of a number', '7'],
+    ['of a string', `"${SECRET}"`],
+    ['of null', 'null'],
+    ['of a batch', [{ query: '{ me { id } }' }, { query: SECRET }]],
+    ['without a query', { variables: { name: SECRET } }],
+    ['with a query that is null', { query: null }],
+    ['with a query that is no text', { query: { [SECRET]: SECRET } }],
+    ['with variables that are a list', { query: '{ me { id } }', variables: [SECRET] }],
+    ['with variables that are a text', { query: '{ me { id } }', variables: SECRET }],
+    ['with an unknown parameter', { query: '{ me { id } }', onError: 'NULL' }],
+  ].map(([what, body]): Row => [`a body ${what as string}`, { body }, 400, 'BAD_USER_INPUT']),
+  ...['text/plain', 'application/xml', 'multipart/form-data; boundary=x', ''].map((type): Row => [
+    `a body of the type "${type}"`,
+    { headers: { 'content-type': type }, body: SECRET },
+    415,
+    'BAD_USER_INPUT',
+  ]),
+  ...['PUT', 'DELETE', 'OPTIONS'].map((method): Row => [
+    `the method ${method}`,
+    { method, body: {} },
+    405,
+    'BAD_USER_INPUT',
+  ]),
+  ['an address without a query', { method: 'GET' }, 400, 'BAD_USER_INPUT'],
+  ...['variables', 'extensions'].map((name): Row => [
+    `an address with broken ${name}`,
+    { method: 'GET', path: `/graphql?query={me{id}}&${name}=${SECRET}` },
+    400,
+    'BAD_USER_INPUT',
+  ]),
   ['a type of answer that is not sent', { headers: { accept: 'text/csv' }, ...ME }, 406, undefined],
   // What the operation is.
   ['a text that is not trusted', { to: 'trusted', ...ME }, 403, 'FORBIDDEN'],
@@ -177,6 +209,17 @@ const REFUSED: readonly Row[] = [
     'PERSISTED_QUERY_NOT_FOUND',
   ],
   ['a syntax error', query('{'), 400, 'BAD_USER_INPUT'],
+  ['an empty text', query(''), 400, 'BAD_USER_INPUT'],
+  ['a missing argument', query('{ candidate { id } }'), 400, 'BAD_USER_INPUT'],
+  ['only a fragment', query('fragment F on Query { me { id } }'), 400, 'BAD_USER_INPUT'],
+  ['a subscription', query('subscription { hired { id } }'), 400, 'BAD_USER_INPUT'],
+  [
+    'one of several operations without a name',
+    query('query A { me { id } } query B { me { id } }'),
+    400,
+    'BAD_USER_INPUT',
+  ],
+  ['a name that is no text', query('{ me { id } }', { operationName: {} }), 400, 'BAD_USER_INPUT'],
   ['an unknown operation', query('{ me { id } }', { operationName: 'A' }), 400, 'BAD_USER_INPUT'],
   ['an unknown field', query('{ nothing }'), 400, 'BAD_USER_INPUT'],
   ['a reserved name', query('{ me { _rs: id } }'), 400, 'BAD_USER_INPUT'],
@@ -381,7 +424,14 @@ test.each(REFUSED)('%s is refused alike on every way', async (_, sent, status, c
     const { data, errors } = JSON.parse(answer.text) as Body;
     expect([data, errors?.[0]?.extensions.code]).toEqual([undefined, code]);
   }
+  expect(answer.text).not.toContain(SECRET);
   expect(upstreamRequests()).toBe(before);
+});
+
+test('nothing of a refused request is logged', () => {
+  for (const { gateway } of [plain, hooked].flatMap((fronts) => Object.values(fronts))) {
+    expect(JSON.stringify(gateway.logged)).not.toContain(SECRET);
+  }
 });
 
 test.each(ANSWERED)('%s is answered alike on every way', async (_, sent, status, body) => {
@@ -453,7 +503,7 @@ function sendable({
   headers,
   body,
 }: SentRequest) {
-  const isSafe = method === 'GET' || method === 'OPTIONS';
+  const isSafe = ['GET', 'OPTIONS', 'DELETE'].includes(method);
   const all = Object.entries({ ...DEFAULTS, ...headers }).filter(
     // A page cannot send a GET with the content type of JSON.
     ([name, value]) => value !== '' && !(isSafe && name === 'content-type'),
@@ -463,11 +513,13 @@ function sendable({
     path,
     host,
     headers: Object.fromEntries(all),
-    text:
-      isSafe || typeof body === 'string' || Buffer.isBuffer(body)
-        ? (body as string | Buffer<ArrayBuffer> | undefined)
-        : JSON.stringify(body),
+    text: isSafe ? undefined : textOf(body),
   };
+}
+
+function textOf(body: unknown): string | Buffer<ArrayBuffer> {
+  const isText = typeof body === 'string' || Buffer.isBuffer(body);
+  return isText ? (body as string | Buffer<ArrayBuffer>) : JSON.stringify(body);
 }
 
 async function throughFetch({ gateway }: Front, sent: SentRequest): Promise<Answered> {
@@ -488,7 +540,7 @@ function overSocket({ url }: Front, sent: SentRequest): Promise<Answered> {
     const options = { hostname, port, method, path, headers: { ...headers, host }, agent: false };
     request(options, (response) => {
       const { statusCode = 0 } = response;
-      textOf(response).then(
+      readText(response).then(
         (read) => resolve({ status: statusCode, headers: response.headers, text: read }),
         reject,
       );
