@@ -14,7 +14,7 @@ beforeAll(() => {
 afterAll(() => folder[Symbol.dispose]());
 
 test('all mistakes in the configuration are reported at once, without their values', async () => {
-  const { code, stdout, stderr } = await run({
+  const settings = {
     RECRUITING_URL: 'http://secret-host.example/',
     TOKEN_LINK: 'secret-link',
     TOKEN_STORE: 'mysql://user:secret-password@db/tokens',
@@ -22,7 +22,8 @@ test('all mistakes in the configuration are reported at once, without their valu
     PORT: 'secret-port',
     GRAPHIQL: 'secret-choice',
     TOKEN_STORE_KEY: 'secret-key',
-  });
+  };
+  const { code, stdout, stderr } = await runProgram([], { env: settings, cwd: folder.path });
   expect(code).toBe(2);
   expect(stdout).toBe('');
   expect(stderr).toContain('The configuration has 8 mistakes:');
@@ -143,7 +144,7 @@ describe('something that cannot be used is reported in one sentence', () => {
     const { port } = taken.address() as AddressInfo;
     const PORT = String(port);
     const gateway = await run({ PORT });
-    const sandbox = await runProgram(['sandbox', '--port', PORT]);
+    const sandbox = await runHere(['sandbox', '--port', PORT], {}, [], UNSTOPPED);
     await new Promise((resolve) => taken.close(resolve));
     expect(said(gateway)).toEqual([
       1,
@@ -240,8 +241,10 @@ describe('something that cannot be used is reported in one sentence', () => {
   });
 });
 
+const UNSTOPPED = { stop: new AbortController().signal };
+
 function run(env: Record<string, string>) {
-  return runProgram([], { env, cwd: folder.path });
+  return runHere([], env, [], UNSTOPPED);
 }
 
 /** The exit code and the lines of stderr: a message of one line, without a stack. */
