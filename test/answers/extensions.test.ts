@@ -56,6 +56,32 @@ describe.each([
   });
 });
 
+test.each([
+  ['without a plugin', []],
+  ['with a plugin', [{ onExecute: () => ({ onExecuteDone: () => {} }) }]],
+])(
+  '`http` in extensions of the service is no status or header of the answer: %s',
+  async (_, plugins) => {
+    await using gateway = await startGatewayOverFake({}, { plugins });
+    const http = { status: 418, headers: { 'set-cookie': 'a=b' } };
+    const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http } };
+    const body = { data: { persons: null }, errors: [error], extensions: { http } };
+    gateway.upstream.answer(text(JSON.stringify(body)));
+    for (const [query, path] of [
+      ['{ persons(first: 1) { items { id } } }', 'persons'],
+      ['{ allPersons(limit: 1) { id } }', 'allPersons'],
+    ]) {
+      const response = await gateway.fetch('/graphql', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query }),
+      });
+      expect([response.status, response.headers.get('set-cookie')]).toEqual([200, null]);
+      expect(await response.json()).toMatchObject({ errors: [{ message: 'No.', path: [path] }] });
+    }
+  },
+);
+
 const richSdl = readFileSync(new URL('../../schema/rich.graphql', import.meta.url), 'utf8');
 
 /** Answers as the sandbox does, with other bytes around the data. @param spell receives the member `data` */
