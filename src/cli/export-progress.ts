@@ -16,7 +16,6 @@ const BETWEEN_MS = 200;
 /** Without a terminal, for a log or the mail of a scheduled job. */
 const FIRST_LINE_MS = 10_000;
 const BETWEEN_LINES_MS = 60_000;
-const BAR = 24;
 const CLEAR = '\r\u001b[K';
 
 /** Reports the progress of an export: as a line that changes on a terminal, as a few lines elsewhere. */
@@ -30,20 +29,17 @@ export function exportProgress(
   let line = '';
 
   return {
-    /** @param length the length of the list; undefined until it is known */
-    show: ({ records, pages }: Progress, length: number | undefined): void => {
+    /** @param length the length of the list; Infinity until it is known */
+    show: ({ records, pages }: Progress, length: number): void => {
       const now = clock.elapsed();
       if (now < nextAt) return;
       nextAt = now + (isTerminal ? BETWEEN_MS : BETWEEN_LINES_MS);
       const rate = ((records - from.records) * 1000) / Math.max(1, now - start);
-      const parts = [
-        count(records, 'record'),
-        count(pages, 'page'),
-        `${count(Math.round(rate))}/s`,
-        ...shareOf(records, length),
-        ...timeLeft(records, length, rate),
-      ];
-      line = parts.join('  ');
+      line = `${count(records, 'record')}  ${count(pages, 'page')}  ${count(Math.round(rate))}/s`;
+      // The list may have grown since its length was known.
+      if (length < Infinity) line += `  ${Math.floor(Math.min(1, records / length) * 100)} %`;
+      if (length < Infinity && records < length && rate > 0)
+        line += `  ${duration(Math.ceil((length - records) / rate))} left`;
       stream.write(isTerminal ? CLEAR + line : `${line}\n`);
     },
     /** Prints a message above the line. */
@@ -60,19 +56,6 @@ export function exportProgress(
       return `Read ${count(pages - from.pages, 'page')} in ${took}.`;
     },
   };
-}
-
-/** The list may have grown since its length was known. */
-function shareOf(records: number, length: number | undefined): string[] {
-  if (!length) return [];
-  const share = Math.min(1, records / length);
-  const filled = Math.round(share * BAR);
-  return [`[${'#'.repeat(filled)}${'.'.repeat(BAR - filled)}] ${Math.floor(share * 100)} %`];
-}
-
-function timeLeft(records: number, length: number | undefined, rate: number): string[] {
-  if (!length || rate <= 0 || records >= length) return [];
-  return [`${duration(Math.ceil((length - records) / rate))} left`];
 }
 
 /** @param noun in the singular, such as `record` */

@@ -1,16 +1,21 @@
 import { systemClock } from '../clock.ts';
 import { readConfig, readNamedSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
-import { exportOperation } from '../export/export-operation.ts';
-import { checkFolder, openExportFile, ReaderLeft, streamOutput } from '../export/export-output.ts';
-import { exportedPages } from '../export/exported-pages.ts';
+import { OperatorMistake } from '../errors.ts';
+import { recordFormat, type FormatName } from '../export/format.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
-import { patientGateway } from '../export/patience.ts';
-import { recordFormat, type FormatName } from '../export/record-format.ts';
+import { exportedList, type ExportedList } from '../export/list.ts';
+import {
+  checkFolder,
+  openExportFile,
+  ReaderLeft,
+  streamOutput,
+  type ExportOutput,
+} from '../export/output.ts';
+import { idOf, patientGateway, readPages } from '../export/pages.ts';
 import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
-import { OperatorMistake } from '../errors.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
 
 interface ExportOptions {
@@ -32,8 +37,9 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { output: path, resume, limit } = options;
-  const { stop: signal, stderr } = terminal;
+  const { output: path, resume, limit = Infinity, url } = options;
+  const { stop: signal, stdout, stderr } = terminal;
+  const say = (message: string) => void stderr.write(`${message}\n`);
   if (resume && path === undefined) {
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
@@ -42,34 +48,21 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
-    options.url === undefined
+    url === undefined
       ? await localGateway(options, terminal, closeAtEnd)
-      : distantGateway(options.url, options, terminal);
+      : distantGateway(url, options, terminal);
   closeAtEnd(gateway);
-  const say = (message: string) => void stderr.write(`${message}\n`);
-  const { field, fields, args } = options;
-  const operation = await exportOperation(
-    { field, fields, args },
-    patientGateway(gateway, {
-      clock: systemClock,
-      onWait: ({ message }, seconds) => say(`${message} Trying again in ${seconds} s.`),
-    }),
-    signal,
-  ).catch((error: unknown) => {
-    if (signal.aborted) throw new CommandError(STOPPED);
-    throw isMistake(error) ? new OperatorMistake(error.message) : error;
-  });
-  if (operation.perhapsCut.length > 0) stderr.write(perhapsCut(operation.perhapsCut));
-  const format = recordFormat(formatName, operation.keys);
-  const { header } = format;
+  const list = await listFor(options, gateway, terminal);
+  if (list.perhapsCut.length > 0) say(perhapsCut(list.perhapsCut));
+  const format = recordFormat(formatName, list.keys);
   const output =
     path === undefined
-      ? streamOutput(terminal.stdout, { header, signal })
+      ? streamOutput(stdout, format.header, signal)
       : await openExportFile({
           ...options,
           path,
-          header,
-          begun: { operation: operation.text(limit), format: formatName, source },
+          header: format.header,
+          begun: { source, format: formatName, operation: list.stream(limit) },
           clock: systemClock,
           onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
         });
@@ -78,22 +71,53 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
     return 0;
   }
   closeAtEnd(output);
-  const { state } = output;
-  const from = state.progress;
-  const target = path ?? 'the standard output';
+  const { records } = output.progress;
   say(
-    from.records > 0
-      ? `Continuing the export of ${operation.list} from ${source} to ${target}: ${written(from.records)} before.`
-      : `Exporting ${operation.list} from ${source} to ${target}.`,
+    records > 0
+      ? `Continuing the export of ${list.name} from ${source} to ${path}: ${wereWritten(records)} before.`
+      : `Exporting ${list.name} from ${source} to ${path ?? 'the standard output'}.`,
   );
-  const progress = exportProgress(stderr, { clock: systemClock, from });
-  const needed = () => (limit ?? Infinity) - state.progress.records;
+  return await copied({ gateway, list, output, format }, options, terminal);
+}
+
+async function listFor(
+  options: ExportOptions,
+  gateway: Gateway,
+  { stop, stderr }: Terminal,
+): Promise<ExportedList> {
+  const patient = patientGateway(gateway, systemClock, ({ message }, seconds) => {
+    stderr.write(`${message} Trying again in ${seconds} s.\n`);
+  });
+  try {
+    return await exportedList(options, patient, stop);
+  } catch (error) {
+    if (stop.aborted) throw new CommandError(STOPPED);
+    throw isMistake(error) ? new OperatorMistake(error.message) : error;
+  }
+}
+
+interface Copy {
+  readonly gateway: Gateway;
+  readonly list: ExportedList;
+  readonly output: ExportOutput;
+  readonly format: ReturnType<typeof recordFormat>;
+}
+
+/** Copies the list to the output, to its end. @returns the exit code */
+async function copied(
+  { gateway, list, output, format }: Copy,
+  { output: path, limit = Infinity }: ExportOptions,
+  { stop: signal, stderr }: Terminal,
+): Promise<number> {
+  const { written } = output;
+  const progress = exportProgress(stderr, { clock: systemClock, from: output.progress });
+  const needed = () => limit - output.progress.records;
   let fault: string | undefined;
   try {
-    const pages = exportedPages({
+    const pages = readPages({
       gateway,
-      operation,
-      after: from.after,
+      list,
+      after: output.progress.after,
       needed,
       clock: systemClock,
       signal,
@@ -102,77 +126,65 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
         progress.say(`${message} Trying again in ${seconds} s${size}.`);
       },
     });
-    for await (const page of pages) {
-      const records = state.newOf(page).slice(0, needed());
-      const values = records.map(({ value }) => value);
-      await output.write(format.write(values), {
-        ids: records.map(({ id }) => id),
-        faults: page.faults.length,
-        after: page.resumeAfter,
-      });
-      fault ??= page.faults[0];
-      const length = Math.min(page.listLength ?? Infinity, limit ?? Infinity);
-      progress.show(state.progress, length === Infinity ? undefined : length);
+    for await (const { records: read, after, faults, listLength = Infinity } of pages) {
+      const records = written.newOf(read, idOf).slice(0, needed());
+      const page = { ids: records.map(idOf), faults: faults.length, after };
+      await output.write(format.write(records), page);
+      fault ??= faults[0];
+      progress.show(output.progress, Math.min(listLength, limit));
     }
     await output.finish();
   } catch (error) {
-    progress.end(state.progress);
+    progress.end(output.progress);
     if (error instanceof ReaderLeft) return NOT_WHOLE;
-    const message = notWhole(error as Error, state.progress.records, options, signal);
+    const why = signal.aborted ? STOPPED : (error as Error).message;
+    const message = withNextStep(why, output.progress.records, path);
     throw isMistake(error) ? new OperatorMistake(message) : new CommandError(message, NOT_WHOLE);
   }
-  const { records, faults } = state.progress;
+  const { records, faults } = output.progress;
   const where = path === undefined ? '' : ` in ${path}`;
-  say(`${count(records, 'record')}${where}. ${progress.end(state.progress)}`);
-  if (faults > 0) {
-    const why = fault === undefined ? '' : `: ${fault}`;
-    stderr.write(unreadable(faults, why));
-  }
-  return faults > 0 ? WITH_FAULTS : 0;
+  stderr.write(`${count(records, 'record')}${where}. ${progress.end(output.progress)}\n`);
+  if (faults === 0) return 0;
+  const why = fault === undefined ? '' : `: ${fault}`;
+  const what = `${count(faults, 'value')} could not be read, and ${faults === 1 ? 'is' : 'are'} null`;
+  stderr.write(`${what}${why}\n`);
+  return WITH_FAULTS;
 }
 
 function perhapsCut(names: readonly string[]): string {
   return (
     `The gateway does not show its schema. If ${names.join(' or ')} is a paged list, only its first page is exported: ` +
-    'take its all… field, or say how many elements to take, such as (first: 50).\n'
+    'take its all… field, or say how many elements to take, such as (first: 50).'
   );
 }
 
 /** Whether the export fails again until its operator has corrected something. */
-function isMistake(error: unknown): error is GatewayFailure {
-  return error instanceof GatewayFailure && error.isMistake === true;
-}
-
-function unreadable(values: number, why: string): string {
-  return `${count(values, 'value')} could not be read, and ${values === 1 ? 'is' : 'are'} null${why}\n`;
+function isMistake(error: unknown): error is Error {
+  return (
+    error instanceof OperatorMistake ||
+    (error instanceof GatewayFailure && error.reasons.isMistake === true)
+  );
 }
 
 /** Describes why the export ended, and how to continue it. */
-function notWhole(
-  error: Error,
-  records: number,
-  { output: path }: ExportOptions,
-  signal: AbortSignal,
-): string {
-  const why = signal.aborted ? STOPPED : error.message;
-  if (records === 0 || error instanceof OperatorMistake) return why;
-  const whyAndHow = `${why} ${written(records)}`;
-  if (path === undefined) return `${whyAndHow}. An export with --output can be resumed.`;
-  return why.includes('--resume')
-    ? why
-    : `${whyAndHow} to ${path}.part. Run the same command with --resume to continue.`;
+function withNextStep(why: string, records: number, path: string | undefined): string {
+  if (records === 0 || why.includes('--resume')) return why;
+  if (path === undefined)
+    return `${why} ${wereWritten(records)}. An export with --output can be resumed.`;
+  return `${why} ${wereWritten(records)} to ${path}.part. Run the same command with --resume to continue.`;
 }
 
-function written(records: number): string {
+function wereWritten(records: number): string {
   return `${count(records, 'record')} ${records === 1 ? 'was' : 'were'} written`;
 }
 
-const NOT_COMPRESSED =
-  'An export does not compress its file. Give --output a name that does not end with .gz, and compress the file with gzip.';
-
 /** The format according to the file name or --format. @throws OperatorMistake if the two differ */
 function formatOf({ format, output = '' }: ExportOptions): FormatName {
-  if (/\.gz$/i.test(output)) throw new OperatorMistake(NOT_COMPRESSED);
+  if (/\.gz$/i.test(output)) {
+    throw new OperatorMistake(
+      'An export does not compress its file. Give --output a name that does not end with .gz, and compress the file with gzip.',
+    );
+  }
   const [, ending] = /\.(csv|ndjson|jsonl)$/i.exec(output) ?? [];
   const named = ending === undefined ? undefined : /csv/i.test(ending) ? 'csv' : 'ndjson';
   if (format !== undefined && named !== undefined && format !== named) {
@@ -205,7 +217,7 @@ function distantGateway(address: string, { sandbox }: ExportOptions, terminal: T
       'The key is sent only over https, or to this machine. Give --url an address that begins with https://.',
     );
   }
-  return { gateway: gatewayAt({ url, apiKey, proxy: terminal.proxyFor(url) }), source: url };
+  return { gateway: gatewayAt(url, apiKey, terminal.proxyFor(url)), source: url };
 }
 
 function graphqlUrl(address: string): string {

@@ -1,78 +1,104 @@
 import { Agent, fetch as fetchOver, ProxyAgent } from 'undici';
-import { means, type ErrorCode } from '../errors.ts';
-import { parseJson, type Json } from './json.ts';
-import { readBody } from '../memory/byte-limit.ts';
+import { parseExactly } from '../engine/json.ts';
+import { means } from '../errors.ts';
+
+/** An answer of a gateway, or a part of one. Integers that JavaScript cannot represent keep their digits. */
+export interface Payload {
+  readonly data?: Readonly<Record<string, unknown>> | null;
+  readonly errors?: readonly PayloadError[];
+  readonly incremental?: readonly Increment[];
+  readonly hasNext?: boolean;
+}
+
+interface Increment {
+  /** Null: an error ends the list. */
+  readonly items?: readonly unknown[] | null;
+  readonly errors?: readonly PayloadError[];
+  readonly extensions?: { readonly resumeAfter?: string; readonly listLength?: number };
+}
+
+interface PayloadError {
+  readonly message?: string;
+  readonly path?: readonly (string | number)[];
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
 
 /** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
 export interface Gateway {
   /** Returns the `data` of an answer. @throws GatewayFailure */
-  ask(query: string, signal: AbortSignal): Promise<Json>;
-  /** Returns the payloads of an incremental answer. @throws GatewayFailure */
-  stream(
-    request: { readonly query: string; readonly variables: object },
-    signal: AbortSignal,
-  ): AsyncGenerator<Json, void, undefined>;
+  ask(query: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  /** Returns the payloads of an answer in parts, or the only one. @throws GatewayFailure */
+  payloads(query: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<Payload>;
   close(): Promise<void>;
 }
 
-type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+interface Answer {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  readonly body: AsyncIterable<Uint8Array> | null;
+  text(): Promise<string>;
+}
+
+type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
 
 /** The gateway of this process, through its `fetch`. */
 export function gatewayInside({ fetch }: { readonly fetch: Fetch }): Gateway {
-  return gatewayOver(fetch, { url: 'http://localhost/graphql', headers: {} });
+  return gatewayOver(fetch, 'http://localhost/graphql', {}, async () => {});
 }
 
-interface GatewayAddress {
-  readonly url: string;
-  readonly apiKey: string | undefined;
-  /** URL of the proxy to go through, if there is one. */
-  readonly proxy: string | undefined;
-}
-
-export function gatewayAt({ url, apiKey, proxy }: GatewayAddress): Gateway {
+/** @param proxy URL of the proxy to go through, if there is one */
+export function gatewayAt(
+  url: string,
+  apiKey: string | undefined,
+  proxy: string | undefined,
+): Gateway {
   const dispatcher = proxy === undefined ? new Agent() : new ProxyAgent(proxy);
   // The types of undici and of Node describe the same interfaces, but are different types.
-  const over = ((to: string, init: RequestInit) =>
-    fetchOver(to, { ...(init as object), dispatcher })) as unknown as Fetch;
-  const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey };
-  return {
-    ...gatewayOver(over, { url, headers }),
-    close: () => dispatcher.destroy(),
-  };
+  const over = (to: string, init: RequestInit) =>
+    fetchOver(to, { ...(init as object), dispatcher }) as Promise<Answer>;
+  const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-api-key': apiKey };
+  return gatewayOver(over, url, headers, () => dispatcher.destroy());
 }
-
-/** The size of the largest answer that is read whole, bytes. No answer to these operations is larger. */
-const MAX_BYTES = 64 * 1024 * 1024;
 
 function gatewayOver(
   fetch: Fetch,
-  { url, headers }: { readonly url: string; readonly headers: Record<string, string> },
+  url: string,
+  headers: Record<string, string>,
+  close: () => Promise<void>,
 ): Gateway {
   return {
     ask: async (query, signal) => {
-      const answer = await wholeAnswer(await post({ query }, 'application/json', signal), signal);
-      const data = answer.get('data');
-      const [error] = answer.get('errors')?.elements() ?? [];
-      if (error) throw GatewayFailure.of(error);
-      if (data?.kind !== 'object') throw GatewayFailure.notAGateway(url, 'no data');
-      return data;
-    },
-    stream: async function* (request, signal) {
-      const accept = 'multipart/mixed;deferSpec=20220824, application/json';
-      const response = await post(request, accept, signal);
-      const type = response.headers.get('content-type') ?? '';
-      if (!type.startsWith('multipart/mixed')) return yield await wholeAnswer(response, signal);
-      try {
-        for await (const part of partsOf(response.body!, type)) yield jsonOf(part, response);
-      } catch (error) {
-        signal.throwIfAborted();
-        throw error instanceof GatewayFailure ? error : GatewayFailure.cutOff(error);
+      for await (const { data, errors } of payloads(query, undefined, signal)) {
+        if (errors?.[0]) throw GatewayFailure.of(errors[0]);
+        if (data) return data;
       }
+      throw notAGateway(url, 'no data', 200);
     },
-    close: async () => {},
+    payloads,
+    close,
   };
 
-  async function post(request: object, accept: string, signal: AbortSignal): Promise<Response> {
+  async function* payloads(
+    query: string,
+    after: string | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<Payload> {
+    const answer = await post({ query, variables: { after: after ?? null } }, signal);
+    const type = answer.headers.get('content-type') ?? '';
+    try {
+      const isInParts = answer.body && type.startsWith('multipart/mixed');
+      const texts = isInParts ? partsOf(answer.body, type) : [await answer.text()];
+      for await (const text of texts) yield payloadOf(text, answer.status);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof GatewayFailure) throw error;
+      const message = `The answer of the gateway ended in the middle (${reasonOf(error)}).`;
+      throw new GatewayFailure(message, { isTemporary: true, cause: error });
+    }
+  }
+
+  async function post(request: object, signal: AbortSignal): Promise<Answer> {
+    const accept = 'multipart/mixed;deferSpec=20220824, application/json';
     try {
       return await fetch(url, {
         method: 'POST',
@@ -83,25 +109,22 @@ function gatewayOver(
       });
     } catch (error) {
       signal.throwIfAborted();
-      throw GatewayFailure.unreachable(url, error);
+      throw unreachable(url, error);
     }
   }
 
-  async function wholeAnswer(response: Response, signal: AbortSignal): Promise<Json> {
+  function payloadOf(text: string, status: number): Payload {
+    let payload: unknown;
     try {
-      const text = response.body ? await readBody(response.body, { each: MAX_BYTES }) : '';
-      return jsonOf(text, response);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw error instanceof GatewayFailure ? error : GatewayFailure.cutOff(error);
+      payload = parseExactly(text);
+    } catch {
+      // Not JSON.
     }
-  }
-
-  function jsonOf(text: string, { status }: Response): Json {
-    const json = parseJson(text);
-    if (json?.kind !== 'object' || json.isEmpty)
-      throw GatewayFailure.notAGateway(url, `HTTP ${status}`, status);
-    return json;
+    const isPayload = ['data', 'errors', 'incremental', 'hasNext'].some(
+      (key) => typeof payload === 'object' && payload !== null && key in payload,
+    );
+    if (!isPayload) throw notAGateway(url, `HTTP ${status}`, status);
+    return payload as Payload;
   }
 }
 
@@ -111,133 +134,68 @@ function gatewayOver(
  *
  * @throws Error when the answer ends before its last part
  */
-async function* partsOf(
-  body: AsyncIterable<Uint8Array>,
-  contentType: string,
-): AsyncGenerator<string, void, undefined> {
-  const boundary = `${CRLF}--${/boundary="?([^";]+)/i.exec(contentType)?.[1] ?? '-'}`;
-  // Text before the first boundary is not a part. That boundary may begin the answer, without a line break before it.
-  let text = CRLF;
-  let isPart = false;
-  let isOver = false;
+async function* partsOf(body: AsyncIterable<Uint8Array>, type: string): AsyncGenerator<string> {
+  const boundary = `\r\n--${/boundary="?([^";]+)/i.exec(type)?.[1] ?? '-'}`;
   const decoder = new TextDecoder();
-  for await (const chunk of body) {
-    // Reads on after the last boundary, because the gateway would count a client that stops there as having left.
-    if (isOver) continue;
-    // A part may arrive in many pieces: only the new one, and what may be the start of a boundary, is searched.
-    let searched = Math.max(0, text.length - boundary.length - 2);
-    text += decoder.decode(chunk, { stream: true });
-    for (;;) {
-      const end = text.indexOf(boundary, searched);
-      // The two characters after a boundary show whether it is the last one.
-      if (end < 0 || text.length < end + boundary.length + 2) break;
-      if (isPart) {
-        const part = text.slice(0, end);
-        yield part.slice(part.indexOf(CRLF + CRLF) + 2 * CRLF.length);
-      }
-      isOver = text.startsWith('--', end + boundary.length);
-      if (isOver) break;
-      isPart = true;
-      text = text.slice(end + boundary.length);
-      searched = 0;
+  // The first boundary may begin the answer, without a line break before it.
+  let rest = '\r\n';
+  // Reads to the end of the body: the gateway would count a client that stops at the last boundary as having left.
+  for await (const piece of body) {
+    const parts = (rest + decoder.decode(piece, { stream: true })).split(boundary);
+    rest = parts.pop()!;
+    for (const part of parts) {
+      const headerEnd = part.indexOf('\r\n\r\n');
+      if (headerEnd >= 0) yield part.slice(headerEnd + 4);
     }
   }
-  if (!isOver) throw new Error('The last boundary is missing.');
+  if (!rest.startsWith('--')) throw new Error('The last boundary is missing.');
 }
 
-const CRLF = '\r\n';
-
-type Reasons = Partial<Omit<GatewayFailure, keyof Error | 'isTemporary' | 'isInvalid'>> &
-  Pick<GatewayFailure, 'isTemporary'> & { readonly cause?: unknown };
+interface Reasons {
+  readonly code?: string | undefined;
+  /** Whether the same request may succeed later. */
+  readonly isTemporary: boolean;
+  /** Whether somebody has to correct something first, such as the address or the key. */
+  readonly isMistake?: boolean;
+  /** Seconds. */
+  readonly retryAfter?: number | undefined;
+  /** A cursor behind the records that were sent before. */
+  readonly resumeAfter?: string | undefined;
+  /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
+  readonly minutesOfPages?: number;
+  readonly cause?: unknown;
+}
 
 /** The reason why a gateway returned nothing, or not everything. */
 export class GatewayFailure extends Error {
   override name = 'GatewayFailure';
-  declare readonly code?: string | undefined;
-  /** Whether the same request may succeed later. */
-  declare readonly isTemporary: boolean;
-  /** Whether the gateway was not reached or cannot serve now, so that nothing is known about the request. */
-  declare readonly isAway?: boolean;
-  /** Whether the operator of the export has to correct something first, such as the address or the key. */
-  declare readonly isMistake?: boolean;
-  /** Seconds. */
-  declare readonly retryAfter?: number | undefined;
-  /** A cursor after the records that were sent before. */
-  declare readonly resumeAfter?: string | undefined;
-  /** The minutes of the caller's budget that the pages of the operation take, also those that it was refused. */
-  declare readonly minutesOfPages?: number | undefined;
+  readonly reasons: Reasons;
 
-  constructor(message: string, { cause, ...reasons }: Reasons) {
-    super(message, { cause });
-    Object.assign(this, reasons);
+  constructor(message: string, reasons: Reasons) {
+    super(message, { cause: reasons.cause });
+    this.reasons = reasons;
   }
 
-  /** Reads an error of a GraphQL answer. */
-  static of(error: Json): GatewayFailure {
-    const extensions = error.get('extensions');
-    const code = extensions?.get('code')?.string;
-    const reason = extensions?.get('reason')?.string;
-    const seconds = Number(extensions?.get('retryAfter')?.raw);
-    const minutes =
-      Number(extensions?.get('pages')?.raw) / Number(extensions?.get('pagesPerMinute')?.raw);
-    const message = error.get('message')?.string ?? 'The gateway gave no reason.';
-    const isKeyMissing = code === ('UNAUTHENTICATED' satisfies ErrorCode);
-    const isForbidden = code === ('FORBIDDEN' satisfies ErrorCode);
-    const lacksDrain = isForbidden && extensions?.get('scope')?.string === 'drain';
+  static of({ message = NO_REASON, path = [], extensions = {} }: PayloadError): GatewayFailure {
+    const { code, reason, scope, retryAfter, resumeAfter, pages, pagesPerMinute } = extensions;
+    const isKeyMissing = code === 'UNAUTHENTICATED';
+    const isForbidden = code === 'FORBIDDEN';
+    const lacksDrain = isForbidden && scope === 'drain';
     const advised = isKeyMissing ? `${message} ${SET_KEY}` : lacksDrain ? NEEDS_DRAIN : message;
+    // The cursor of an error below a record is of another list.
+    const isOfList = !path.slice(1).some((key) => typeof key === 'string');
     return new GatewayFailure(advised, {
-      code,
+      code: typeof code === 'string' ? code : undefined,
       isTemporary: !means(code, 'lasting') && !means(reason, 'lasting'),
-      isAway: code === ('RATE_LIMITED' satisfies ErrorCode),
       isMistake: isKeyMissing || isForbidden,
-      retryAfter: seconds > 0 ? seconds : undefined,
-      resumeAfter: isBelowRecord(error) ? undefined : extensions?.get('resumeAfter')?.string,
-      minutesOfPages: minutes > 0 ? minutes : undefined,
+      retryAfter: Number(retryAfter) > 0 ? Number(retryAfter) : undefined,
+      resumeAfter: isOfList && typeof resumeAfter === 'string' ? resumeAfter : undefined,
+      minutesOfPages: Number(pages) / Number(pagesPerMinute) || 0,
     });
-  }
-
-  static unreachable(url: string, cause: unknown): GatewayFailure {
-    const { host } = new URL(url);
-    const reason = reasonOf(cause);
-    const isMistake = WRONG_ADDRESS.test(reason);
-    const advice = /SSL|EPROTO/.test(reason)
-      ? 'Check the address in --url: a gateway without TLS has http://.'
-      : 'Check that it is running, and the address in --url.';
-    return new GatewayFailure(`The gateway at ${host} cannot be reached (${reason}). ${advice}`, {
-      isTemporary: true,
-      isAway: true,
-      isMistake,
-      cause,
-    });
-  }
-
-  static cutOff(cause: unknown): GatewayFailure {
-    const message = `The answer of the gateway ended in the middle (${reasonOf(cause)}).`;
-    return new GatewayFailure(message, { isTemporary: true, isAway: true, cause });
-  }
-
-  static notAGateway(url: string, what: string, status = 200): GatewayFailure {
-    const { host } = new URL(url);
-    const isTemporary = status === 429 || status >= 500;
-    const message = `${host} did not answer as a gateway does (${what}). Check the address in --url.`;
-    return new GatewayFailure(message, {
-      isTemporary,
-      isAway: isTemporary,
-      isMistake: !isTemporary,
-    });
-  }
-
-  /** Whether the operation does not fit the schema, or the schema is not shown to this caller. */
-  get isInvalid(): boolean {
-    return means(this.code, 'invalid');
   }
 }
 
-/** The cursor of such an error belongs to a list below a record. */
-function isBelowRecord(error: Json): boolean {
-  const [, ...path] = error.get('path')?.elements() ?? [];
-  return path.some(({ kind }) => kind === 'string');
-}
+export const NO_REASON = 'The gateway gave no reason.';
 
 const SET_KEY =
   'Set EXPORT_API_KEY to a key of this gateway; its operator makes one with `keys new <name> --scopes read+drain`.';
@@ -245,6 +203,16 @@ const SET_KEY =
 const NEEDS_DRAIN =
   'EXPORT_API_KEY lacks the scope drain. Have the operator of the gateway make a key with `--scopes read+drain`, and ' +
   'export with it.';
+
+function unreachable(url: string, cause: unknown): GatewayFailure {
+  const reason = reasonOf(cause);
+  const advice = /SSL|EPROTO/.test(reason)
+    ? 'Check the address in --url: a gateway without TLS has http://.'
+    : 'Check that it is running, and the address in --url.';
+  const message = `The gateway at ${new URL(url).host} cannot be reached (${reason}). ${advice}`;
+  const isMistake = WRONG_ADDRESS.test(reason);
+  return new GatewayFailure(message, { isTemporary: !isMistake, isMistake, cause });
+}
 
 /** Codes of network errors that will not go away: an unknown host name, and TLS that cannot work. */
 const WRONG_ADDRESS = /^(?:ENOTFOUND|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_VERIFY_.*)$/;
@@ -254,4 +222,11 @@ function reasonOf(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: string };
   if (typeof code === 'string') return code;
   return cause instanceof Error ? reasonOf(cause) : (name ?? 'unknown');
+}
+
+function notAGateway(url: string, what: string, status: number): GatewayFailure {
+  const { host } = new URL(url);
+  const isTemporary = status === 429 || status >= 500;
+  const message = `${host} did not answer as a gateway does (${what}). Check the address in --url.`;
+  return new GatewayFailure(message, { isTemporary, isMistake: !isTemporary });
 }

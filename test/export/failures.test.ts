@@ -1,272 +1,328 @@
+/** Gateways that go away, disks that are full, files that somebody else has put there, and the next night. */
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import { exportedPages, type ExportedPage } from '../../src/export/exported-pages.ts';
-import { gatewayAt, GatewayFailure } from '../../src/export/gateway.ts';
-import { patientGateway } from '../../src/export/patience.ts';
-import { parseJson, type Json } from '../../src/export/json.ts';
+import { gatewayAt } from '../../src/export/gateway.ts';
+import { patientGateway } from '../../src/export/pages.ts';
+import type { Service } from '../service/service.ts';
 import { blockWith } from '../support/docs/documents.ts';
 import { runInShell } from '../support/docs/shell.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { listeningGateway } from '../support/gateway/listening-gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { canFillDisk } from '../support/tokens/fault-disk.ts';
 
 const MAIN = resolve('src/main.ts');
+const PERSONS = 1_200;
+const folder = temporaryFolder();
+let gateway: TestGateway & { sandbox: Service };
+let door: ListeningGateway;
+let whole: string;
+beforeAll(async () => {
+  gateway = await startGatewayOverSandbox({ persons: PERSONS });
+  door = await listeningGateway(gateway);
+  whole = gateway.sandbox.persons
+    .all()
+    .map(({ id, firstName }) => `${JSON.stringify({ id, firstName })}\n`)
+    .join('');
+});
+afterEach(() => {
+  door.onPiece = () => {};
+});
+afterAll(async () => {
+  await door[Symbol.asyncDispose]();
+  await gateway[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
 
-test('an export continues by itself when its gateway goes away and comes back', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 1_000 });
-  await using door = await listeningGateway(gateway);
+let files = 0;
+const newFile = (ending = 'ndjson') => folder.file(`${(files += 1)}.${ending}`);
+const run = (...args: string[]) => runHere(['export', 'persons', ...args, '--url', door.url]);
+const nightly = (file: string, ...args: string[]) =>
+  run('--output', file, ...args, '--resume', '--force');
+
+/** Stops an export behind a page. */
+async function interrupted(file: string, ...args: string[]): Promise<void> {
+  const stopping = new AbortController();
   door.onPiece = (piece, response) => {
-    if (piece === 8) response.socket!.destroy();
+    if (piece === 10) response.socket!.destroy();
+    if (piece > 10) stopping.abort();
   };
-  const { code, stdout, stderr } = await runHere(['export', 'persons', '--url', door.url]);
-  expect(code).toBe(0);
-  expect(stdout.trimEnd().split('\n').map(idOf)).toEqual(
-    gateway.sandbox.persons.all().map(({ id }) => id),
-  );
-  expect(stderr).toMatch(
-    /^Exporting .*\nThe answer of the gateway ended in the middle \(\w+\)\. Trying again in 1 s\.\n(?:.* pages .*\n)*1,000 records\. Read \d+ pages in .*\.\n$/,
-  );
-});
+  const all = ['export', 'persons', '--output', file, ...args, '--url', door.url];
+  const { code, stderr } = await runHere(all, {}, [], { stop: stopping.signal });
+  expect({ code, isThere: existsSync(file) }).toEqual({ code: 1, isThere: false });
+  expect(stderr).toMatch(/stopped\. \d+ records were written to .*\.part\. .* --resume/);
+  door.onPiece = () => {};
+}
 
-test('an export waits for a gateway behind a proxy that answers 503', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 60 });
-  let requests = 0;
-  const server = createServer((request, response) => {
-    requests += 1;
-    if (requests > 1) gateway.gateway.handler(request, response);
-    else response.writeHead(503, { 'content-type': 'text/html' }).end('<h1>Down</h1>');
-  });
-  await using url = await listening(server);
-  const { code, stderr } = await runHere(['export', 'persons', '--url', String(url)]);
-  expect(code).toBe(0);
-  expect(stderr).toMatch(/^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting .*\n60 records\./);
-});
-
-describe.skipIf(!canFillDisk)('a full disk', () => {
-  test('a full disk ends an export with what to do, and --resume continues it', async () => {
-    using folder = temporaryFolder();
-    await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
-    await using door = await listeningGateway(gateway);
-    const file = folder.file('persons.ndjson');
-    // The file has to grow faster than the log of its state, for which SQLite knows another error than a full disk.
-    const fields = ['id', ...Array.from({ length: 20 }, (_, at) => `name${at}: firstName`)];
-    const options = ['--fields', fields.join(' '), '--output', file, '--url', door.url];
-    const args = ['export', 'persons', ...options];
-    // No file can grow beyond this.
-    const ended = await exitOf('prlimit', ['--fsize=200000', process.execPath, MAIN, ...args]);
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toMatch(
-      /because the disk is full\. Free some space, and run the same command with --resume/,
+describe('a gateway that fails', () => {
+  test('goes away and comes back: the export continues by itself', async () => {
+    door.onPiece = (piece, response) => {
+      if (piece === 8) response.socket!.destroy();
+    };
+    const { code, stdout, stderr } = await run();
+    expect({ code, isWhole: stdout === whole }).toEqual({ code: 0, isWhole: true });
+    expect(stderr).toMatch(
+      /^Exporting .*\nThe answer of the gateway ended in the middle \(\w+\)\. Trying again in 1 s\.\n(?:.* pages .*\n)*1,200 records\. Read \d+ pages in .*\.\n$/,
     );
+  });
+
+  test('is down behind a proxy that answers 503: the export waits', async () => {
+    let requests = 0;
+    await using url = await listening((request, response) => {
+      requests += 1;
+      if (requests > 1) gateway.gateway.handler(request, response);
+      else response.writeHead(503, { 'content-type': 'text/html' }).end('<h1>Down</h1>');
+    });
+    const { code, stderr } = await runHere(['export', 'persons', '--url', url.address]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^.*\(HTTP 503\).* Trying again in 1 s\.\nExporting .*\n1,200 records/);
+  });
+
+  test('never answers: the export gives up after 5 minutes', async () => {
+    const { address, [Symbol.asyncDispose]: close } = await listening(() => {});
+    await close();
+    const clock = hastyClock();
+    const waits: number[] = [];
+    const away = gatewayAt(address, undefined, undefined);
+    const patient = patientGateway(away, clock, (_failure, seconds) => void waits.push(seconds));
+    await expect(patient.ask('{ __typename }', new AbortController().signal)).rejects.toThrow(
+      /cannot be reached \(ECONNREFUSED\)/,
+    );
+    expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30]);
+    expect(clock.elapsed()).toBeLessThanOrEqual(5 * 60_000);
+    await away.close();
+  });
+
+  test('is asked by https on a port without TLS: a mistake, at once', async () => {
+    const url = door.url.replace('http:', 'https:');
+    const { code, stderr } = await runHere(['export', 'persons', '--url', url]);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/cannot be reached \(\w+\)\. .* without TLS has http:\/\//),
+    });
+    expect(stderr).not.toContain('Trying again');
+  });
+
+  test('accepts smaller windows only, and has fields of its own: they are read in smaller windows', async () => {
+    const greeting = {
+      typeDefs: 'extend type Person { greeting: String }',
+      resolvers: { Person: { greeting: () => 'hello' } },
+    };
+    await using small = await startGatewayOverSandbox(
+      { persons: 1_200 },
+      { additions: greeting, config: { connectionMax: 100 } },
+    );
+    await using smallDoor = await listeningGateway(small);
+    const args = ['export', 'persons', '--fields', 'id greeting', '--url', smallDoor.url];
+    const { code, stdout } = await runHere(args);
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n').map(idOf)).toEqual(
+      small.sandbox.persons.all().map(({ id }) => id),
+    );
+    expect(stdout.match(/"greeting":"hello"/g)).toHaveLength(1_200);
+  });
+});
+
+test.skipIf(!canFillDisk)(
+  'a full disk ends an export with what to do, and --resume continues it',
+  async () => {
+    const file = newFile();
+    const args = ['export', 'persons', '--output', file, '--url', door.url];
+    // No file can grow beyond this.
+    const ended = await exitOf('prlimit', ['--fsize=30000', process.execPath, MAIN, ...args]);
+    expect(ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /because the disk is full\. Free some space, and run the same command with --resume/,
+      ),
+    });
     expect(existsSync(file)).toBe(false);
     expect((await runHere([...args, '--resume'])).code).toBe(0);
-    expect(readFileSync(file, 'utf8').trimEnd().split('\n').map(idOf)).toEqual(
-      gateway.sandbox.persons.all().map(({ id }) => id),
-    );
-  });
-});
+    expect(readFileSync(file, 'utf8') === whole).toBe(true);
+  },
+);
 
 test('an export ends quietly when nobody reads its output any more', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 5_000 });
-  await using door = await listeningGateway(gateway);
   const command = '"$0" "$1" export persons --url "$2" | head -n 2; echo "${PIPESTATUS[0]}"';
-  const { stdout, stderr } = await exitOf('bash', [
-    '-c',
-    command,
-    process.execPath,
-    MAIN,
-    door.url,
-  ]);
+  // More than a pipe holds.
+  await using long = await startGatewayOverSandbox({ persons: 5_000 });
+  await using longDoor = await listeningGateway(long);
+  const args = ['-c', command, process.execPath, MAIN, longDoor.url];
+  const { stdout, stderr } = await exitOf('bash', args);
   expect(stdout.trimEnd().split('\n')).toEqual([expect.any(String), expect.any(String), '1']);
   expect(stderr).toMatch(/^Exporting .*\n$/);
 });
 
-describe('patience', () => {
-  test('an export gives up on a gateway that it never reached after 5 minutes', async () => {
-    const server = createServer();
-    const address = await listening(server);
-    await address[Symbol.asyncDispose]();
-    const clock = hastyClock();
-    const waits: number[] = [];
-    const gateway = patientGateway(
-      gatewayAt({ url: String(address), apiKey: undefined, proxy: undefined }),
-      { clock, onWait: (_failure, seconds) => void waits.push(seconds) },
-    );
-    await expect(gateway.ask('{ __typename }', new AbortController().signal)).rejects.toThrow(
-      /cannot be reached \(ECONNREFUSED\)/,
-    );
-    expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30]);
-    expect(clock.elapsed()).toBeGreaterThan(4 * 60_000);
-    expect(clock.elapsed()).toBeLessThanOrEqual(5 * 60_000);
-    await gateway.close();
-  });
-
-  test('an export gives up on a failing gateway 5 minutes after the last record that it got', async () => {
-    const waits: number[] = [];
-    let requests = 0;
-    const read = pages(waits, async function* () {
-      requests += 1;
-      if (requests === 10) yield part(['1'], 'behind-1');
-      throw down();
+describe('files', () => {
+  test('a file is replaced only with --force, and --resume finds it whole', async () => {
+    const file = newFile();
+    writeFileSync(file, 'precious\n', { mode: 0o644 });
+    expect(await run('--output', file)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--force'),
     });
-    const { records, error } = await runThrough(read);
-    expect(records).toEqual(['1']);
-    expect(error).toMatchObject({ message: 'down' });
-    expect(waits.slice(0, 9)).toEqual([1, 2, 4, 8, 16, 30, 30, 30, 30]);
-    // The first wait after the record is a short one again.
-    expect(waits.slice(9, 12)).toEqual([1, 2, 4]);
-    const sum = waits.slice(9).reduce((total, seconds) => total + seconds, 0);
-    expect(sum).toBeGreaterThan(4 * 60);
-    expect(sum).toBeLessThanOrEqual(5 * 60);
-  });
-
-  test('an export waits as long as the gateway says', async () => {
-    const waits: number[] = [];
-    let requests = 0;
-    const read = pages(waits, async function* () {
-      requests += 1;
-      if (requests === 1)
-        throw new GatewayFailure('slow down', { isTemporary: true, retryAfter: 47 });
-      yield part(['1'], 'behind-1');
-      yield payload({ hasNext: false });
+    expect(await run('--output', file, '--resume')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('whole already'),
     });
-    expect(await runThrough(read)).toEqual({ records: ['1'], error: undefined });
-    expect(waits).toEqual([47]);
+    expect(readFileSync(file, 'utf8')).toBe('precious\n');
+    const link = newFile();
+    symlinkSync(file, link);
+    const modes = new Set<number>();
+    door.onPiece = () => {
+      for (const path of ['.part', '.part.state', '.part.lock'].map((suffix) => file + suffix))
+        if (existsSync(path)) modes.add(statSync(path).mode & 0o777);
+    };
+    expect((await run('--output', link, '--force')).code).toBe(0);
+    expect(readFileSync(file, 'utf8') === whole).toBe(true);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect([...modes, statSync(file).mode & 0o777]).toEqual([0o600, 0o600]);
   });
 
-  test('an export ends at once on an error that someone must fix first', async () => {
-    const waits: number[] = [];
-    for (const code of ['FORBIDDEN', 'TOKENS_LOST', 'UPSTREAM_UNAUTHORIZED']) {
-      const read = pages(waits, async function* () {
-        yield payload({ data: null, errors: [{ message: code, extensions: { code } }] });
-      });
-      expect((await runThrough(read)).error).toMatchObject({ code });
-    }
-    expect(waits).toEqual([]);
-  });
-});
-
-test('a list that costs more pages than one operation may use is read in parts', async () => {
-  const queries: string[] = [];
-  const read = pages([], async function* (query, after) {
-    queries.push(`${/limit: \d+/.exec(query)?.[0]} ${String(after)}`);
-    if (!query.includes('limit')) {
-      yield payload({
-        data: null,
-        errors: [{ message: 'too complex', extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
-      });
-      return;
-    }
-    const ids = Array.from(
-      { length: after === null ? 5_000 : 3 },
-      (_, at) => `${String(after)}-${at}`,
-    );
-    yield part(ids, 'behind-part');
-    yield payload({ hasNext: false });
-  });
-  const { records, error } = await runThrough(read);
-  expect(error).toBeUndefined();
-  expect(records).toHaveLength(5_003);
-  expect(queries).toEqual(['undefined null', 'limit: 5000 null', 'limit: 5000 behind-part']);
-});
-
-describe('a list that the gateway does not stream', () => {
-  test.each([
-    ['answers whole', { data: { records: [{ _exportId: '1' }] } }],
-    [
-      'refuses',
-      {
-        data: null,
-        errors: [{ message: 'too complex', extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
-      },
-    ],
-  ])('and that it %s is read in windows of its connection', async (_, answer) => {
-    const windows: unknown[] = [];
-    const read = pages([], async function* (query, after) {
-      if (!query.includes('window')) return yield payload(answer);
-      windows.push(after);
-      yield windowWith(idsBehind(after, 2), windows.length < 3);
-    });
-    const { records, error } = await runThrough(read);
-    expect(error).toBeUndefined();
-    expect(windows).toEqual([null, 'behind-null-1', 'behind-behind-null-1-1']);
-    expect(records).toHaveLength(6);
-  });
-
-  test('is read in pages of the service if windows are too large for the gateway', async () => {
-    const queries: string[] = [];
-    const read = pages([], async function* (query) {
-      queries.push(query);
-      if (!query.includes('window')) return yield payload({ data: { records: [] } });
-      if (query.includes('500')) {
-        const extensions = { code: 'BAD_USER_INPUT' };
-        return yield payload({ data: null, errors: [{ message: 'at most 100', extensions }] });
-      }
-      yield windowWith(['1'], false, [{ message: 'no rating' }]);
-    });
-    const faults: string[] = [];
-    for await (const page of read) faults.push(...page.faults);
-    expect(queries).toEqual(['{ }', '{ window: 500 }', '{ window: undefined }']);
-    expect(faults).toEqual(['no rating']);
-  });
-});
-
-test('an export begins the list again if the gateway no longer knows the position of its cursor', async () => {
-  const read = pages(
-    [],
-    async function* (_query, after) {
-      if (after === 'old') {
-        yield payload({
-          data: null,
-          errors: [{ message: 'gone', extensions: { code: 'CURSOR_INVALID' } }],
+  test.each(['.part', '.part.state', '.part.lock'])(
+    'what somebody else has planted at <output>%s is neither followed nor written',
+    async (suffix) => {
+      for (const plant of [symlinkSync, linkSync]) {
+        const file = newFile();
+        const precious = newFile('precious');
+        writeFileSync(precious, 'precious\n');
+        plant(precious, file + suffix);
+        expect(await run('--output', file, '--resume')).toMatchObject({
+          code: 2,
+          stderr: expect.stringContaining('was not left by an export of this user'),
         });
-        return;
+        const { code } = await run('--output', file, '--force');
+        expect(code).toBe(suffix === '.part.lock' ? 2 : 0);
+        expect(readFileSync(precious, 'utf8')).toBe('precious\n');
       }
-      yield part(['1', '2'], 'new');
-      yield payload({ hasNext: false });
     },
-    'old',
   );
-  expect(await runThrough(read)).toEqual({ records: ['1', '2'], error: undefined });
+
+  test('a second export of the same file is refused, and the first becomes whole', async () => {
+    const file = newFile();
+    const begun = Promise.withResolvers<void>();
+    // The first one tries again and again, until the others have ended.
+    door.onPiece = (_piece, response) => {
+      if (!existsSync(`${file}.part`)) return;
+      begun.resolve();
+      response.socket!.destroy();
+    };
+    const first = run('--output', file);
+    await begun.promise;
+    await using otherDoor = await listeningGateway(gateway);
+    for (const option of [[], ['--resume'], ['--force']]) {
+      const args = ['export', 'persons', '--output', file, '--url', otherDoor.url, ...option];
+      expect(await runHere(args)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('Another export is writing'),
+      });
+    }
+    door.onPiece = () => {};
+    expect(await first).toMatchObject({ code: 0 });
+    expect(readFileSync(file, 'utf8') === whole).toBe(true);
+  });
+});
+
+describe('--resume --force, for every night', () => {
+  test('begins anew if the last export is whole, and continues what was cut off', async () => {
+    const file = newFile();
+    await interrupted(file, '--limit', '900');
+    expect(await run('--output', file, '--limit', '900')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/was interrupted\. Continue it with --resume/),
+    });
+    expect((await nightly(file, '--fields', 'nobody')).code).toBe(2);
+    expect(await nightly(file, '--limit', '900')).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^Continuing .*: \d+ records were written before\.\n[^]*900 records in /,
+      ),
+    });
+    expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(901);
+    expect((await nightly(file)).code).toBe(0);
+    expect(readFileSync(file, 'utf8') === whole).toBe(true);
+  });
+
+  test.each<[string, string[], (file: string) => void, RegExp]>([
+    ['with other fields', ['--fields', 'id firstName'], () => {}, /was begun with another field/],
+    ['as CSV', ['--format', 'csv'], () => {}, /was begun as ndjson/],
+    ['after the file was cut', [], (file) => truncateSync(`${file}.part`, 3), /is shorter/],
+    [
+      'after the state was damaged',
+      [],
+      (file) => writeFileSync(`${file}.part.state`, 'not a state'.repeat(100)),
+      /is damaged/,
+    ],
+  ])('begins anew if what was cut off cannot be continued: %s', async (_, args, damage, why) => {
+    const file = newFile('data');
+    await interrupted(file, '--fields', 'firstName id');
+    damage(file);
+    const selected = args.includes('--fields') ? args : ['--fields', 'firstName id', ...args];
+    const refused = await run('--output', file, ...selected, '--resume');
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(why) });
+    expect(refused.stderr).toMatch(/begin anew with --force/i);
+    const { code, stderr } = await nightly(file, ...selected);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(why) });
+    expect(stderr).toMatch(/This export begins anew\.\nExporting/);
+    expect(readFileSync(file, 'utf8').match(/\n/g)).toHaveLength(
+      args.includes('csv') ? PERSONS + 1 : PERSONS,
+    );
+  });
+
+  test('the line for cron in docs/export.md exports every night', async () => {
+    const block = blockWith('docs/export.md', '17 2 * * *');
+    const [, command] = /^17 2 \* \* \* \w+ (.*)$/m.exec(block) as unknown as [string, string];
+    const file = newFile();
+    const here = command
+      .replace(/https:\S+/, door.url)
+      .replaceAll('/srv/exports/persons.ndjson', file)
+      .replaceAll('/srv/exports', folder.path);
+    for (const _night of [1, 2]) {
+      expect(await runInShell(here, folder.path)).toBe('');
+      expect(readFileSync(file, 'utf8') === whole).toBe(true);
+    }
+  });
 });
 
 test('the recipes of the README run as they stand', async () => {
-  using folder = temporaryFolder();
-  await using gateway = await startGatewayOverSandbox({ persons: 1_050 });
-  await using door = await listeningGateway(gateway);
   const block = blockWith('README.md', '# One record a line');
   const { host } = new URL(door.url);
   const [exported, streamed, looped] = block
     .replaceAll('localhost:4000', host)
     .trim()
     .split('\n\n') as [string, string, string];
-  const run = (command: string) => runInShell(command, folder.path);
+  const recipe = (command: string) => runInShell(command, folder.path);
   const ids = gateway.sandbox.persons.all().map(({ id }) => id);
-
-  expect(await run(exported)).toContain('1,050 records');
+  expect(await recipe(exported)).toContain('1,200 records');
   const rows = readFileSync(join(folder.path, 'persons.csv'), 'utf8').trimEnd().split('\n');
   expect(rows.slice(1).map((row) => row.split(',')[0])).toEqual(ids);
-
-  const stream = await run(streamed);
-  expect([...stream.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id)).toEqual(ids);
-
-  const pagesOfLoop = await run(looped);
-  expect([...pagesOfLoop.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id)).toEqual(ids);
+  for (const command of [streamed, looped]) {
+    expect([...(await recipe(command)).matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id)).toEqual(
+      ids,
+    );
+  }
 });
 
-/** @returns its address as text */
-async function listening(server: Server) {
+async function listening(listener: Parameters<typeof createServer>[1]) {
+  const server = createServer(listener as never);
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
   return {
-    toString: () => `http://localhost:${port}`,
+    address: `http://localhost:${(server.address() as AddressInfo).port}`,
     [Symbol.asyncDispose]: async () => {
       const closed = new Promise((done) => server.close(done));
       server.closeAllConnections();
@@ -291,69 +347,6 @@ async function exitOf(command: string, args: readonly string[]) {
     child.once('error', fail).once('close', done),
   );
   return { code, ...said };
-}
-
-function down(): GatewayFailure {
-  return new GatewayFailure('down', { isTemporary: true });
-}
-
-function payload(value: object): Json {
-  return parseJson(JSON.stringify(value)) as Json;
-}
-
-function part(ids: readonly string[], resumeAfter: string): Json {
-  const items = ids.map((id) => ({ _exportId: id }));
-  return payload({
-    incremental: [{ items, path: ['records', 0], extensions: { resumeAfter } }],
-    hasNext: true,
-  });
-}
-
-function idsBehind(after: unknown, count: number): string[] {
-  return Array.from({ length: count }, (_, at) => `${String(after)}-${at}`);
-}
-
-function windowWith(ids: readonly string[], hasNextPage: boolean, errors?: object[]): Json {
-  const edges = ids.map((id) => ({ cursor: `behind-${id}`, node: { _exportId: id } }));
-  return payload({ data: { records: { edges, pageInfo: { hasNextPage } } }, errors });
-}
-
-/** Reads from a gateway that answers with these streams. */
-function pages(
-  waits: number[],
-  answer: (query: string, after: unknown) => AsyncGenerator<Json, void, undefined>,
-  after?: string,
-) {
-  return exportedPages({
-    gateway: {
-      ask: () => Promise.reject(new Error('not asked')),
-      stream: ({ query, variables }) => answer(query, (variables as { after: unknown }).after),
-      close: async () => {},
-    },
-    operation: {
-      list: 'allPersons',
-      keys: ['id'],
-      perhapsCut: [],
-      text: (limit) => (limit ? `{ limit: ${limit} }` : '{ }'),
-      window: (first) => `{ window: ${first} }`,
-    },
-    after,
-    needed: () => Infinity,
-    clock: hastyClock(),
-    signal: new AbortController().signal,
-    onWait: (_failure, seconds) => void waits.push(seconds),
-  });
-}
-
-/** Reads to the end. */
-async function runThrough(read: AsyncGenerator<ExportedPage, void>) {
-  const records: (string | null)[] = [];
-  try {
-    for await (const page of read) records.push(...page.records.map(({ id }) => id));
-    return { records, error: undefined };
-  } catch (error) {
-    return { records, error };
-  }
 }
 
 /** A clock with which every sleep ends at once, and advances the time. */

@@ -1,0 +1,362 @@
+/** What `export` writes, and what it says and returns. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Writable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exportProgress } from '../../src/cli/export-progress.ts';
+import { keys, peopleSdl, peopleService, scopes } from '../schema/scopes/people.ts';
+import { entryFor } from '../support/gateway/api-key.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { runHere } from '../support/gateway/run-here.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
+import { startSandboxProgram } from '../support/processes/process.ts';
+import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const SDL = `
+  type Query {
+    persons(first: Int, after: String, status: Status): PersonPage!
+    members(first: Int, after: String): Members!
+  }
+  enum Status { OPEN CLOSED }
+  scalar Decimal
+  type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+  type Person {
+    id: ID! firstName: String salary: Decimal active: Boolean tags: [String] home: Home broken: String
+    greeting(to: String!): String
+  }
+  type Home { city: String lines: [String] }
+  type Members { items: [Member!]! pageInfo: PageInfo! }
+  union Member = Worker | Team
+  type Worker { id: Int! firstName: String rank: Int }
+  type Team { id: Int! title: String rank: String }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }`;
+
+const PEOPLE = [
+  { id: '1', firstName: '=HYPERLINK("http://x")', salary: -5, active: false, tags: ['a', 'b'] },
+  { id: '2', firstName: 'Ann, "A"\nB', salary: 12.5, home: { city: 'Bern', lines: ['x'] } },
+  { id: '3', firstName: '-2+3', salary: 12_345_678_901_234_567_000, tags: [] },
+  { id: '4', firstName: '@SUM(A1)', broken: 'yes' },
+];
+const MEMBERS = Array.from({ length: 60 }, (_, id) =>
+  id % 2 === 0
+    ? { __typename: 'Worker', id, firstName: `Name ${id}` }
+    : { __typename: 'Team', id, title: `Title ${id}` },
+);
+
+let gateway: TestGateway;
+let door: ListeningGateway;
+const folder = temporaryFolder('disk');
+beforeAll(async () => {
+  const schema = makeExecutableSchema(SDL, {
+    Query: {
+      persons: (_root: unknown, { status }: { status?: string }) => ({
+        items: status === 'OPEN' ? PEOPLE.slice(0, 2) : PEOPLE,
+        pageInfo: { hasNextPage: false, endCursor: 'x' },
+      }),
+      members: (_root: unknown, args: PageArgs) => pageOf(MEMBERS, args, 20),
+    },
+    Person: {
+      broken: ({ broken }: { broken?: string }) => {
+        if (broken) throw new Error('The service cannot read this.');
+        return 'fine';
+      },
+    },
+  });
+  gateway = await startGatewayOverSandbox({ schema }, { snapshot: SDL });
+  door = await listeningGateway(gateway);
+});
+afterAll(async () => {
+  await door[Symbol.asyncDispose]();
+  await gateway[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+const run = (...args: string[]) => runHere(['export', ...args, '--url', door.url]);
+
+describe('what is written', () => {
+  test.each<[string[], string]>([
+    [
+      [
+        'persons',
+        '--format',
+        'csv',
+        '--fields',
+        'id firstName salary active tags home { city lines }',
+      ],
+      `id,firstName,salary,active,tags,home
+1,"'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",
+2,"Ann, ""A""\nB",12.5,,,"{""city"":""Bern"",""lines"":[""x""]}"
+3,'-2+3,12345678901234567000,,[],
+4,'@SUM(A1),,,,
+`,
+    ],
+    [
+      ['persons', '--fields', 'salary home { city }', '--limit', '3'],
+      '{"salary":-5,"home":null}\n{"salary":12.5,"home":{"city":"Bern"}}\n{"salary":12345678901234567000,"home":null}\n',
+    ],
+    [['persons', '--args', 'status: OPEN', '--fields', 'id'], '{"id":"1"}\n{"id":"2"}\n'],
+    [
+      ['allPersons', '--fields', 'name: id ... on Person { __typename }', '--limit', '1'],
+      '{"name":"1","__typename":"Person"}\n',
+    ],
+    // Every field that needs neither a selection nor an argument, of all types of a union.
+    [
+      ['persons', '--format', 'csv', '--limit', '1'],
+      'id,firstName,salary,active,tags,broken\n1,"\'=HYPERLINK(""http://x"")",-5,false,"[""a"",""b""]",fine\n',
+    ],
+    [['members'], MEMBERS.map((member) => `${JSON.stringify(member)}\n`).join('')],
+  ])('export %j', async (args, content) => {
+    expect(await run(...args)).toMatchObject({ code: 0, stdout: content });
+  });
+
+  test.each([
+    ['persons.CSV', [], 'id\n1\n'],
+    ['persons.jsonl', [], '{"id":"1"}\n'],
+    ['persons.txt', [], '{"id":"1"}\n'],
+    ['persons.txt', ['--format', 'csv'], 'id\n1\n'],
+  ])('the name %s with the options %j decides on the format', async (name, options, content) => {
+    using others = temporaryFolder();
+    const args = ['--fields', 'id', '--limit', '1', '--output', others.file(name), ...options];
+    expect(await run('persons', ...args)).toMatchObject({ code: 0, stdout: '' });
+    expect(readFileSync(others.file(name), 'utf8')).toBe(content);
+    expect(readdirSync(others.path)).toEqual([name]);
+  });
+
+  test('values that the service cannot give are null, and the exit code says so', async () => {
+    const { code, stdout, stderr } = await run('persons', '--fields', 'id broken');
+    expect(code).toBe(3);
+    expect(stdout.trimEnd().split('\n').at(-1)).toBe('{"id":"4","broken":null}');
+    expect(stderr).toContain(
+      '1 value could not be read, and is null: The service cannot read this.',
+    );
+  });
+
+  test('an empty list is a file with a header', async () => {
+    await using empty = await startGatewayOverSandbox({ persons: 0 });
+    await using emptyDoor = await listeningGateway(empty);
+    const file = folder.file('empty.csv');
+    const args = ['export', 'persons', '--output', file, '--url', emptyDoor.url];
+    expect((await runHere(args)).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toBe('id,firstName\n');
+  });
+});
+
+test.each<[string[], RegExp]>([
+  [['people'], /no list "people" to export\. Choose one of these: allPersons, allMembers\./],
+  [['persons', '--resume'], /--resume continues a file\. Name it with --output/],
+  [['persons', '--fields', 'id } other: allPersons { id'], /--fields .* written as in GraphQL/],
+  [['persons', '--fields', '{id firstName}'], /--fields has braces around all fields\. Remove/],
+  [['persons', '--fields', ''], /--fields cannot be read: it is empty/],
+  [['persons', '--fields', 'id {'], /--fields cannot be read: .* written as in GraphQL/],
+  [['persons', '--fields', 'id @skip(if: $x)'], /"\$x" is not defined.* Correct --fields/],
+  [['persons', '--args', 'foo', '--fields', 'id'], /--args cannot be read/],
+  [['persons { id }', '--fields', 'id'], /by its name only/],
+  [['persons', '--args', 'limit: 3'], /only one argument named "limit"/],
+  [['persons', '--args', 'status: "OPEN"'], /Write OPEN without quotes/],
+  [['persons', '--fields', 'nobody'], /Cannot query field "nobody".* Correct --fields/],
+  [['persons', '--limit', '0'], /--limit/],
+  [['persons', '--format', 'xlsx'], /Allowed choices are ndjson, csv/],
+  [['persons', '--output', '/no/such/folder/x'], /There is no folder \/no\/such\/folder/],
+  [['persons', '--output', '-'], /--output takes the path of a file.*for the standard output/],
+  [['persons', '--output', '/dev/null'], /\/dev\/null is not a file\. Give the path of a file/],
+  [['persons', '--output', '/tmp'], /\/tmp is a folder\. Give the path of a file/],
+  [['persons', '--output', '/tmp/x.csv.gz'], /does not end with \.gz, and compress/],
+  [['persons', '--output', '/tmp/x.csv', '--format', 'ndjson'], /contradicts .* \.csv/],
+  [['persons', '--sandbox'], /remove --url/],
+  [['persons', '--url', 'https://user:secret@gateway.example.com'], /without a user and password/],
+  [['persons', '--url', 'localhost:4000'], /begins with http:/],
+])('a mistake ends with 2 and a sentence: %j', async (args, sentence) => {
+  const { code, stdout, stderr } = await runHere(['export', '--url', door.url, ...args]);
+  expect({ code, stdout, stderr }).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(sentence),
+  });
+  expect(stderr).not.toMatch(/^\s+at |user:secret/m);
+});
+
+describe('paged lists below the records', () => {
+  const snapshot = readFileSync('schema/rich.graphql', 'utf8');
+  test.each([true, false])(
+    'are never cut to their first page without a word, where introspection is %s',
+    async (introspection) => {
+      await using rich = await startGatewayOverSandbox(
+        { schema: 'rich' },
+        { snapshot, config: { introspection } },
+      );
+      await using richDoor = await listeningGateway(rich);
+      const vacancies = (fields: string) =>
+        runHere(['export', 'vacancies', '--fields', fields, '--url', richDoor.url]);
+      for (const fields of [
+        'id candidates { items { id } }',
+        'id candidates { ... on CandidatePage { items { id } } }',
+      ]) {
+        const { code, stderr } = await vacancies(fields);
+        expect(code).toBe(introspection ? 2 : 0);
+        expect(stderr).toMatch(/only (?:the|its) first page .* all… field.*\(first: 50\)/);
+      }
+      expect((await vacancies('id candidates(first: 5) { items { id } }')).stderr).not.toContain(
+        'first page',
+      );
+      const { stdout } = await vacancies('allCandidates { id }');
+      const all = await runHere(['export', 'candidates', '--fields', 'id', '--url', richDoor.url]);
+      expect(stdout.match(/"id"/g)!.length).toBe(all.stdout.match(/"id"/g)!.length);
+    },
+  );
+});
+
+describe('with keys', () => {
+  test('a key decides what is exported, from a production gateway too, and is never sent in clear text', async () => {
+    const apiKeys = [
+      entryFor('drainer', 'data', 'read', 'drain'),
+      entryFor('reader', 'ui', 'read'),
+    ];
+    await using closed = await startGatewayOverSandbox(
+      { persons: 1_000 },
+      { config: { introspection: false, drainMaxItems: 700, auth: { apiKeys, jwt: undefined } } },
+    );
+    await using closedDoor = await listeningGateway(closed);
+    const file = folder.file('keys.ndjson');
+    const persons = (key: string | undefined, ...args: string[]) =>
+      runHere(
+        ['export', 'persons', ...args, '--url', `${closedDoor.url}/graphql/`],
+        key === undefined ? {} : { EXPORT_API_KEY: key },
+      );
+    const to = ['--fields', 'firstName', '--output', file];
+    for (const [key, args, code, sentence] of [
+      [undefined, to, 2, /Set EXPORT_API_KEY/],
+      ['wrong', to, 2, /Set EXPORT_API_KEY/],
+      ['drainer', ['--output', file], 2, /Name them with --fields/],
+      ['reader', to, 2, /lacks the scope drain\. .* \d+ records were written .*--resume/],
+      // More records than DRAIN_MAX_ITEMS.
+      ['drainer', [...to, '--resume'], 0, /Continuing .*\n1,000 records/],
+    ] as const) {
+      const done = await persons(key, ...args);
+      expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
+    }
+    expect(readFileSync(file, 'utf8').match(/^\{"firstName":.*\}$/gm)).toHaveLength(1_000);
+    const clear = await runHere(['export', 'persons', '--url', 'http://gateway.example.com'], {
+      EXPORT_API_KEY: 'secret-key',
+    });
+    expect(clear).toMatchObject({ code: 2, stderr: expect.stringContaining('https://') });
+    expect(clear.stderr).not.toContain('secret-key');
+  });
+
+  test('a field for which the key lacks a scope ends the export, and the scope is named', async () => {
+    const { schema } = peopleService();
+    const config = { auth: keys };
+    const options = { snapshot: peopleSdl, overrides: scopes, config };
+    await using scoped = await startGatewayOverFake({ schema }, options);
+    await using scopedDoor = await listeningGateway(scoped);
+    const people = (key: string, fields: string) =>
+      runHere(['export', 'people', '--fields', fields, '--url', scopedDoor.url], {
+        EXPORT_API_KEY: key,
+      });
+    expect(await people('few', 'id email')).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('Person.email needs the scope "pii"'),
+    });
+    for (const [key, fields] of [
+      ['all', 'id email'],
+      ['few', 'id name'],
+    ] as const) {
+      const { stdout } = await people(key, fields);
+      expect(stdout.trimEnd().split('\n')).toHaveLength(60);
+    }
+  });
+});
+
+describe('without a gateway', () => {
+  test('the sandbox is exported, with a notice, into the folder where npm was called', async () => {
+    using others = temporaryFolder();
+    const env = {
+      npm_package_json: resolve('package.json'),
+      INIT_CWD: others.path,
+      SCHEMA_PREFIX: 'Recruiting',
+      PAGES_PER_MINUTE: '1',
+    };
+    const args = ['export', 'recruitingPersons', '--sandbox', '--output', 'persons.csv'];
+    const { code, stderr } = await runHere(args, env);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/SANDBOX[^]*137 records in \S+persons\.csv\. Read/),
+    });
+    expect(readdirSync(others.path)).toEqual(['persons.csv']);
+  });
+
+  test('the service of the settings is exported beside a gateway on the same token store', async () => {
+    await using service = await startSandboxProgram(['--persons', '60', '--expires-in', '1']);
+    const store = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
+    const env = { RECRUITING_URL: service.baseUrl, ...store, AUTH_API_KEYS: '' };
+    const empty = await runHere(['export', 'persons'], env);
+    expect(empty).toMatchObject({
+      stdout: '',
+      stderr: expect.stringMatching(/tokens import <link>/),
+    });
+    // The link is imported as by `serve`, and callers need no credential.
+    const first = await runHere(['export', 'persons'], { ...env, TOKEN_LINK: service.tokenLink });
+    expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('\n60 records.') });
+    // Two exports at the same time, each of which needs a refresh: one exchange serves both, and no token is lost.
+    const both = await Promise.all([1, 2].map(() => runHere(['export', 'persons'], env)));
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    expect((await runHere(['tokens', 'status'], env)).stdout).not.toMatch(/lost|uncertain/);
+  });
+
+  test.each<[string[], Record<string, string>, RegExp]>([
+    [[], {}, /RECRUITING_URL is not set.*--url.*--sandbox/],
+    [['--sandbox'], { RECRUITING_ULR: 'https://x.example' }, /RECRUITING_ULR/],
+    [['--sandbox'], { NODE_ENV: 'production' }, /RECRUITING_URL is not set/],
+    [
+      ['--sandbox'],
+      { RECRUITING_URL: 'https://x.example', AUTH_API_KEYS: '' },
+      /--sandbox .*RECRUITING_URL is set/,
+    ],
+    [['--sandbox'], { EXPORT_API_KEY: 'a-key' }, /EXPORT_API_KEY .* Add --url/],
+  ])('made-up people are not exported by mistake: %j %j', async (options, env, sentence) => {
+    const file = folder.file('mistake');
+    const exit = await runHere(['export', 'persons', '--output', file, ...options], env);
+    expect(exit).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(sentence) });
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+describe('progress', () => {
+  test('a terminal shows records, rate, and the share done of a list that was read before', async () => {
+    for (const part of [/\r\S*\d+ records {2}\d+ pages? {2}[\d,]+\/s/, / {2}\d+ %/]) {
+      const { stderr } = await runHere(['export', 'members', '--url', door.url], {}, [], {
+        isTerminal: true,
+      });
+      expect(stderr).toMatch(part);
+      expect(stderr).toMatch(/60 records\. Read \d pages in .*\.\n$/);
+    }
+  });
+
+  test('a log gets a line after 10 seconds and then each minute, with the time left', () => {
+    const clock = new ManualClock();
+    let log = '';
+    const stream = new Writable({
+      write: (chunk, _encoding, done) => {
+        log += String(chunk);
+        done();
+      },
+    });
+    const from = { records: 1_000, pages: 20 };
+    const progress = exportProgress(stream, { clock, from });
+    for (let second = 1; second <= 100; second += 1) {
+      clock.jump(SECOND);
+      progress.show({ records: 1_000 + 500 * second, pages: 20 + 10 * second }, 101_000);
+    }
+    expect(log.split('\n')).toEqual([
+      '6,000 records  120 pages  500/s  5 %  3 min 10 s left',
+      '36,000 records  720 pages  500/s  35 %  2 min 10 s left',
+      '',
+    ]);
+    clock.jump(2 * MINUTE);
+    expect(progress.end({ records: 101_000, pages: 2_020 })).toBe(
+      'Read 2,000 pages in 3 min 40 s.',
+    );
+  });
+});
