@@ -12,12 +12,10 @@ import {
 import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake, OperatorMistakes } from '../errors.ts';
 import type { Entity } from '../schema/derived.ts';
-import { guardMistakes, isMissing } from '../schema/derivation/check-overrides.ts';
-import { OverridesError } from '../schema/derivation/overrides.ts';
+import { checkScopes } from '../schema/derivation/check-overrides.ts';
 import {
   addScopes,
   scopeNames,
-  scopesOf,
   scopesOfFragment,
   type FieldScopes,
 } from '../schema/field-scopes.ts';
@@ -66,13 +64,13 @@ export function withAdditions(
   const added = partsOf(additions);
   const { source, documents, resolvers, subschemas } = added;
   if (documents.length + resolvers.length + subschemas.length === 0) {
-    checkGuards(served, served.schema);
+    checkScopes(served.writtenScopes, served.schema);
     return undefined;
   }
   refuse(source, mistakesBefore(served.schema, added));
   const schema = stitched(served, added, delegate);
   refuse(source, mistakesAfter(served.schema, schema, added));
-  checkGuards(served, schema);
+  checkScopes(served.writtenScopes, schema);
   const scopes = scopesWithAdditions(schema, served, added);
   return {
     ...served,
@@ -150,23 +148,9 @@ function byEntity({ name }: Entity['type']) {
   };
 }
 
-/** @throws OverridesError */
-function checkGuards(
-  { guardsOfAdditions, upstream, schema: servedSchema }: ServedSchema,
-  schema: GraphQLSchema,
-): void {
-  const mistakes = guardsOfAdditions.flatMap((entry) =>
-    // adapters.json cannot have entries for derived fields.
-    isMissing(servedSchema, entry)
-      ? guardMistakes(schema, entry, 'the schema')
-      : guardMistakes(upstream, entry, 'the service'),
-  );
-  if (mistakes.length > 0) throw new OverridesError(mistakes);
-}
-
 /**
- * Returns all scopes: also those that adapters.json has for added types and fields, and for an added field those of the
- * fields that it requires, because its values are made of these.
+ * Returns all scopes: for an added field also those of the fields that it requires, because its values are made of
+ * these.
  */
 function scopesWithAdditions(
   schema: GraphQLSchema,
@@ -174,7 +158,6 @@ function scopesWithAdditions(
   added: AddedParts,
 ): FieldScopes {
   const places = new Map(served.scopes.places);
-  for (const entry of served.guardsOfAdditions) addScopes(places, entry.place, scopesOf(entry));
   if (places.size === 0) return served.scopes;
   const required = requirementsOf(added).flatMap(({ type, field, selectionSet }) => {
     if (field === undefined) return [];

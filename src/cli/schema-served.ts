@@ -146,16 +146,12 @@ function explainedEntity({ type, foundBy, field, why }: EntityReport): string {
   return paragraph(type, facts);
 }
 
-function explainedList({ list, all, connection, types, parent, renamed, why }: ListReport): string {
+function explainedList({ list, all, connection, types, parent, why }: ListReport): string {
   const isDerived = all !== null || connection !== null;
   const facts = [
     ...(all ? [['all', all]] : []),
     ...(types ? [['connection', `${connection} (${types.connection}, ${types.edge})`]] : []),
     ...(parent ? [['parent', `reached again by ${parent}`]] : []),
-    ...Object.entries(renamed).map(([place, name]) => [
-      'renamed',
-      `${place} is called ${name}, because the service has a filter of that name`,
-    ]),
     ...why.map((reason) => [isDerived ? 'why' : 'omitted', reason]),
   ];
   return paragraph(list, facts);

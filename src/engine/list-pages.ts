@@ -163,7 +163,7 @@ export class ListPages {
       const id = way.idOf(parentId);
       if (after !== null || !way.isBatched) {
         const answer = await this.#ask(requester, { after, first, parents: [id], cost, left });
-        return this.#pageOf(requester, way.listIn(answer, 0, id), answer, { after, first });
+        return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
       }
       const name = `${first} ${this.nameWith(requester.variables.sent)}`;
       const loader = requester.loader<Page<ListRecord>>(name, async (ids) => {
@@ -194,9 +194,9 @@ export class ListPages {
       );
     }
     return Promise.all(
-      parents.map(async (parent, at) => {
+      parents.map(async (_, at) => {
         try {
-          const placed = this.#way!.listIn(answer, at, parent);
+          const placed = this.#way!.listIn(answer, at);
           return await this.#pageOf(requester, placed, answer, { after: null, first });
         } catch (error) {
           return error as Error;
@@ -226,7 +226,7 @@ export class ListPages {
       const answer = await ask(unique);
       return ids.map((id) => {
         try {
-          return this.#countIn(way.listIn(answer, unique.indexOf(id), id));
+          return this.#countIn(way.listIn(answer, unique.indexOf(id)));
         } catch (error) {
           return error as Error;
         }

@@ -4,15 +4,13 @@ import { PageFailedError } from '../paging/page.ts';
 import type { NestedAdapter } from '../schema/derived.ts';
 import type { Shared } from './shared.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { parentIdKey } from './prepared-operation.ts';
 import { ResultUnion } from './result-union.ts';
 import { rootValue, valueBelow, type PlacedValue, type ServiceAnswer } from './service-answer.ts';
 import { argumentNode, fieldNode, variableDefinitionNode } from './syntax.ts';
 
 /**
  * How a nested list is requested: from the root, through its parent. Either a field returns the parent by its id, so that
- * several parents share a request; or a path of fields without arguments leads to the only parent, or to one of several
- * whose id then has to be compared.
+ * several parents share a request; or a path of fields without arguments leads to the only parent.
  */
 export class WayToParent {
   /** Whether several parents can share a request. */
@@ -24,7 +22,9 @@ export class WayToParent {
     const { reach } = adapter;
     this.#adapter = adapter;
     this.isBatched = reach.kind === 'id';
-    this.#steps = (reach.kind === 'id' ? [reach] : reach.steps).map(({ field, result }) => ({
+    const steps =
+      reach.kind === 'id' ? [reach] : reach.steps.map((field) => ({ field, result: undefined }));
+    this.#steps = steps.map(({ field, result }) => ({
       field,
       result: new ResultUnion(result, upstreamType),
     }));
@@ -47,7 +47,7 @@ export class WayToParent {
 
   /** Puts the list into the fields that lead to it, for a number of parents. */
   wrap(list: FieldNode, parents: number) {
-    const { reach, parent } = this.#adapter;
+    const { reach } = this.#adapter;
     if (reach.kind === 'id') {
       const { result } = this.#steps[0]!;
       const each = Array.from({ length: parents }, (_, at) => at);
@@ -63,10 +63,9 @@ export class WayToParent {
       );
       return { fields, variables };
     }
-    const ids = reach.hasId ? [fieldNode('id', { alias: parentIdKey(parent) })] : [];
     const [field] = this.#steps.reduceRight<readonly FieldNode[]>(
       (inner, step) => [fieldNode(step.field, { selections: step.result.select(inner) })],
-      [list, ...ids],
+      [list],
     );
     return { fields: [field!], variables: [] as VariableDefinitionNode[] };
   }
@@ -83,8 +82,8 @@ export class WayToParent {
    * @param at the index of the parent in the request
    * @throws PageFailedError if there is no such parent any more
    */
-  listIn(answer: ServiceAnswer, at: number, id: string): PlacedValue {
-    const { parent, reach, name } = this.#adapter;
+  listIn(answer: ServiceAnswer, at: number): PlacedValue {
+    const { parent, name } = this.#adapter;
     const first = this.#steps[0]!;
     let placed = rootValue(answer, this.isBatched ? parentKey(at) : first.field);
     for (const [index, { field, result }] of this.#steps.entries()) {
@@ -97,15 +96,6 @@ export class WayToParent {
     }
     const { value, errors } = placed;
     if (!isJsonObject(value) && errors.length === 0) throw gone(parent);
-    if (reach.kind === 'path' && reach.hasId && isJsonObject(value)) {
-      const found = value[parentIdKey(parent)];
-      if (String(found) !== String(id === '' ? undefined : JSON.parse(id))) {
-        throw another(
-          parent,
-          this.#steps.map(({ field }) => field),
-        );
-      }
-    }
     return valueBelow(placed, name);
   }
 }
@@ -122,13 +112,6 @@ function gone(parent: string): PageFailedError {
   return failed(
     'UPSTREAM_BAD_RESPONSE',
     `The recruiting service no longer has this ${parent}, so its list cannot be read. Request its parent again.`,
-  );
-}
-
-function another(parent: string, path: readonly string[]): PageFailedError {
-  return failed(
-    'BAD_USER_INPUT',
-    `Only the ${parent} at ${path.join('.')} can be reached again, and this is another one, so its list cannot be read.`,
   );
 }
 

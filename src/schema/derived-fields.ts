@@ -54,8 +54,8 @@ interface SdlScope {
   readonly drainMaxItems: number;
   readonly connectionMax: number;
   readonly totalCountSeconds: number;
-  /** The connection types with lists whose records the service counts. */
-  readonly counted: ReadonlySet<string | undefined>;
+  /** The adapters by their connection types. */
+  readonly lists: ReadonlyMap<string | undefined, readonly Adapter[]>;
 }
 
 /** What a kind of derived field means for the schema. */
@@ -113,17 +113,10 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     ${filtersOf(adapter, schema)}
   ): ${type}${deprecationOf(adapter)}`;
     },
-    types: ({ adapter }, { pageInfo, counted, totalCountSeconds }) => {
-      const { type } = adapter.connection!;
-      return {
-        [pageInfo]: pageInfoType(pageInfo),
-        [type]: connectionTypes(
-          adapter,
-          pageInfo,
-          describeTotal(counted.has(type), totalCountSeconds),
-        ),
-      };
-    },
+    types: ({ adapter }, scope) => ({
+      [scope.pageInfo]: pageInfoType(scope.pageInfo),
+      [adapter.connection!.type]: connectionTypes(adapter, scope),
+    }),
   },
   service: {
     args: () => [],
@@ -181,15 +174,10 @@ export function argumentsOf<Kind extends DerivedKind>(field: DerivedField<Kind>)
 }
 
 /** The type definitions of all derived fields, and of the types that they need. */
-export function derivedSdl(fields: readonly DerivedField[], scope: Omit<SdlScope, 'counted'>) {
-  const counted = new Set(
-    fields.map((field) =>
-      field.kind === 'connection' && field.adapter.count !== undefined
-        ? field.adapter.connection!.type
-        : undefined,
-    ),
-  );
-  const write = { ...scope, counted };
+export function derivedSdl(fields: readonly DerivedField[], scope: Omit<SdlScope, 'lists'>) {
+  const connected = fields.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
+  const lists = Map.groupBy(connected, ({ connection }) => connection?.type);
+  const write = { ...scope, lists };
   const types = Object.assign({}, ...fields.map((field) => typesOf(field, write))) as object;
   const extended = Array.from(
     Map.groupBy(fields, ({ parent }) => parent),
@@ -243,15 +231,18 @@ type ${name} {
   endCursor: String
 }`;
 
-/** @param counting how its records are counted */
+/** All lists of a node share them: a record may be null if it may be null in one of the lists. */
 function connectionTypes(
-  { connection, nodeType, recordType }: Adapter,
-  pageInfo: string,
-  counting: string,
+  { connection, nodeType }: Adapter,
+  { pageInfo, lists, totalCountSeconds }: SdlScope,
 ): string {
   const { field, type, edge } = connection!;
-  const node = print(astFromType(recordType));
-  const orNull = isNonNullType(recordType) ? '' : ' Null if the service returns null in the list.';
+  const adapters = lists.get(type) ?? [];
+  const mayBeNull = adapters.some(({ recordType }) => !isNonNullType(recordType));
+  const node = mayBeNull ? nodeType.name : `${nodeType.name}!`;
+  const orNull = mayBeNull ? ' Null if the service returns null in the list.' : '';
+  const isCounted = adapters.some(({ count }) => count !== undefined);
+  const counting = describeTotal(isCounted, totalCountSeconds);
   return `
 """A part of a list of ${nodeType.name}, with a cursor on every record."""
 type ${type} {

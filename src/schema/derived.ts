@@ -141,17 +141,9 @@ export type Reach =
   | ByIdField
   | {
       readonly kind: 'path';
-      readonly steps: readonly PathStep[];
-      /** Whether the parents have ids, which distinguish the parent from others of its type. */
-      readonly hasId: boolean;
+      /** The fields without arguments that lead to the only object of its type. */
+      readonly steps: readonly string[];
     };
-
-/** A field that returns one object. */
-export interface PathStep {
-  readonly field: string;
-  /** Undefined if the field returns the object itself. */
-  readonly result: Result | undefined;
-}
 
 /** A root field of the upstream that returns a record by its id. */
 export interface ByIdField {

@@ -8,7 +8,6 @@ import {
 } from 'graphql';
 import { forbidden } from '../errors.ts';
 import { onlyOperation, visitFields } from '../selections.ts';
-import type { Guard } from './derivation/overrides.ts';
 import { fieldAt, objectTypesOf, type Adapter, type DerivedField, type Entity } from './derived.ts';
 
 /** Scopes by the name of a type, or the coordinate of a field. */
@@ -37,7 +36,7 @@ export interface ScopedUse {
 
 interface ScopeParts {
   /** What adapters.json says, by the names of types and the coordinates of fields. */
-  readonly guards: readonly ReadonlyMap<string, Guard>[];
+  readonly written: ReadonlyMap<string, string>;
   /** The service's own schema, under served names. */
   readonly schema: GraphQLSchema;
   /** The name of the query root. */
@@ -46,36 +45,36 @@ interface ScopeParts {
 }
 
 /** Gives derived fields the scopes of what they are derived from. */
-export function fieldScopes({ guards, schema, root, derived }: ScopeParts): FieldScopes {
+export function fieldScopes({ written, schema, root, derived }: ScopeParts): FieldScopes {
   const places = new Map<string, readonly string[]>();
-  const add = (place: string, scopes: readonly string[]) => void addScopes(places, place, scopes);
-  for (const [place, guard] of guards.flatMap((map) => [...map])) add(place, scopesOf(guard));
-  if (places.size === 0) return { names: new Set(), places };
-  const written = new Map(places);
-  const at = (...sources: readonly string[]) =>
-    sources.flatMap((source) => written.get(source) ?? []);
-  for (const field of derived) {
-    const place = `${field.parent}.${field.name}`;
-    switch (field.kind) {
-      case 'all':
-      case 'connection': {
-        const { adapter } = field;
-        add(place, at(...sourcesOfList(adapter), ...sourcesOfRecords(schema, adapter)));
-        if (field.kind === 'connection' && adapter.count !== undefined) {
-          add(place, at(`${adapter.pageType.name}.${adapter.count}`));
-        }
-        break;
-      }
-      case 'record':
-        add(place, at(...sourcesOfLookup(root, field.entity)));
-        break;
-      case 'entities':
-        for (const entity of field.entities) add(place, at(...sourcesOfLookup(root, entity)));
-        break;
-      case 'service':
-    }
+  for (const [place, scope] of written) places.set(place, [scope]);
+  for (const field of written.size > 0 ? derived : []) {
+    const scopes = sourcesOf(field, schema, root).flatMap((source) => written.get(source) ?? []);
+    addScopes(places, `${field.parent}.${field.name}`, scopes);
   }
   return { names: scopeNames(places), places };
+}
+
+/** The places that a derived field reads, whatever is selected of it. */
+function sourcesOf(field: DerivedField, schema: GraphQLSchema, root: string): string[] {
+  switch (field.kind) {
+    case 'all':
+    case 'connection': {
+      const { adapter } = field;
+      const { pageType, count = '' } = adapter;
+      return [
+        ...sourcesOfList(adapter),
+        ...sourcesOfRecords(schema, adapter),
+        ...(field.kind === 'connection' ? [`${pageType.name}.${count}`] : []),
+      ];
+    }
+    case 'record':
+      return sourcesOfLookup(root, field.entity);
+    case 'entities':
+      return field.entities.flatMap((entity) => sourcesOfLookup(root, entity));
+    case 'service':
+      return [];
+  }
 }
 
 /** Every scope of these places. */
@@ -94,11 +93,6 @@ export function addScopes(
   if (all.length === known.length) return false;
   places.set(place, all);
   return true;
-}
-
-/** What adapters.json says about one place. */
-export function scopesOf({ scope }: Guard): readonly string[] {
-  return scope === undefined ? [] : [scope];
 }
 
 /**

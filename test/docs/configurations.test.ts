@@ -39,7 +39,7 @@ test('the entries of keys in docs/authentication.md are read, once they have the
   ]);
 });
 
-test('the adapters.json of docs/schema.md names, skips and finds what its table says', () => {
+test('the adapters.json of docs/schema.md decides, skips and finds what its table says', () => {
   const overrides = JSON.parse(blockWith('docs/schema.md', '"byId": "vacancyById"')) as unknown;
   const sdl = `
     type Query {
@@ -52,14 +52,11 @@ test('the adapters.json of docs/schema.md names, skips and finds what its table 
     type Person { id: ID! }
     type Candidate { id: ID! }
     type Vacancy { id: ID! candidates(first: Int, after: String): CandidatePage! }
-    type PersonPage { items: [Person!]! pageInfo: PageInfo! }
+    type PersonPage { items: [Person!]! pageInfo: PageInfo! total: Int }
     type CandidatePage { items: [Candidate!]! pageInfo: PageInfo! }
     type PageInfo { hasNextPage: Boolean! endCursor: String }`;
   const { adapters, nested, entities } = servedOffline(sdl, { overrides });
-  expect(adapters[0]).toMatchObject({
-    all: { field: 'everybody' },
-    connection: { field: 'people', type: 'PeopleConnection', edge: 'PeopleEdge' },
-  });
+  expect(adapters[0]).toMatchObject({ name: 'persons', page: 20, count: 'total' });
   expect(nested).toEqual([]);
   const ways = Object.fromEntries(entities.map(({ type, ...entity }) => [type, entity]));
   expect(JSON.stringify(ways['Vacancy'])).toContain('"vacancyById"');

@@ -135,7 +135,7 @@ test('a cursor of a connection in the plain list is explained with the name of i
   expect(errors![0]!.message).toMatch(/this `afterCursor` is a cursor of a connection/);
 });
 
-test('schema explain says which argument it takes, what is renamed, and why a list has no cursor', async () => {
+test('schema explain says which argument it takes, and why a list has no cursor', async () => {
   using folder = temporaryFolder();
   const RECRUITING_SCHEMA = join(folder.path, 'upstream.graphql');
   const more = `
@@ -154,12 +154,12 @@ test('schema explain says which argument it takes, what is renamed, and why a li
   connection  sourcesConnection (SourceConnection, SourceEdge)
   why         it takes first and afterCursor, and returns pages of Source.
 `);
-  expect(stdout).toContain('allChanged(after) is called drainAfter');
-  expect(stdout).toContain('changedConnection(after) is called connectionAfter');
-  expect(stdout).toMatch(/Query\.several\n {2}omitted .* afterThis, cursor may be the one for/);
+  expect(stdout).toMatch(
+    /Query\.several\n {2}omitted .* afterThis, cursor may be its argument for/,
+  );
   expect(stdout).toMatch(/Query\.none\n {2}omitted .* no argument after: String, nor one of/);
   expect(stdout).toMatch(
-    /Query\.keyed\n {2}omitted .* argument after has the type Key, and only cursors of type String or ID/,
+    /Query\.keyed\n {2}omitted .* no argument after: String.*only cursors of type String or ID/,
   );
   expect(stdout).toMatch(
     /Query\.counted\n {2}omitted .*CountedInfo\.endCursor has the type Int, and only cursors of type String/,
@@ -187,7 +187,7 @@ test('adapters.json says which argument has the cursor where several may be the 
     JSON.stringify({ fields: { 'Query.sources': { after: 'first' } } }),
   );
   const refused = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA: path });
-  expect(refused.stderr).toContain('is no optional argument that can have a cursor');
+  expect(refused.stderr).toContain('is not an optional argument for a cursor');
 });
 
 type Connections = Record<string, { edges: { cursor: string; node: { id: number } }[] }>;

@@ -1,4 +1,4 @@
-import { isInterfaceType, isNonNullType, specifiedScalarTypes, type GraphQLSchema } from 'graphql';
+import { isInterfaceType, isNonNullType, type GraphQLSchema } from 'graphql';
 import {
   fieldAt,
   objectTypesOf,
@@ -7,205 +7,11 @@ import {
   type PagedField,
   type Reach,
 } from '../derived.ts';
-import { argumentsOf, fieldsOfList } from '../derived-fields.ts';
-import { RELAY_PAGE_INFO, ROUTER_TYPES, type RootNames } from '../names.ts';
-import { checkOverrides, isMissing } from './check-overrides.ts';
-import {
-  describeResult,
-  findLists,
-  identityToWrite,
-  isIdentified,
-  type FoundList,
-} from './lists.ts';
-import {
-  isGuardOnly,
-  OverridesError,
-  readOverrides,
-  type FieldOverride,
-  type GuardEntry,
-  type Overrides,
-  type TypeOverrides,
-} from './overrides.ts';
-import { describeReach, reachParent } from './reach-parent.ts';
-
-/**
- * Names the derived fields and types, each name once. If a name is taken, the field is not derived and a warning says
- * so; if adapters.json gave the name, that is a mistake. A list whose records cannot be distinguished gets no
- * connection.
- *
- * @param lists all paged fields that get adapters: together they decide the names of the connection types
- */
-function derivedNames(
-  schema: GraphQLSchema,
-  lists: readonly PagedField[],
-  names: RootNames,
-  overrides: TypeOverrides,
-) {
-  const warnings: string[] = [];
-  const types = connectionTypeNames(schema, lists.filter(hasIdentity), names, overrides);
-  const { mistakes } = types;
-  /** The derived fields, with the place in adapters.json that names them; undefined for the usual names. */
-  const derived = new Map<string, string | undefined>();
-
-  const of = (parent: string, list: PagedField, override: FieldOverride) => {
-    const taken: string[] = [];
-    const takeField = (key: 'all' | 'connection', name: string) => {
-      const field = `${parent}.${name}`;
-      const place = override[key] && `fields.${parent}.${list.name}.${key}`;
-      if (!derived.has(field) && !fieldAt(schema, parent, name)) {
-        derived.set(field, place);
-        return true;
-      }
-      const mistaken = place ?? derived.get(field);
-      if (mistaken)
-        mistakes.push(`${mistaken}: ${parent} already has ${name}. Write another name.`);
-      else taken.push(`${field} is not derived: a field of that name already exists.`);
-      return false;
-    };
-    const isRoot = parent === schema.getQueryType()?.name;
-    const plain = isRoot ? names.upstream(list.name) : list.name;
-    const inType = (name: string) => (isRoot ? names.derived(name) : name);
-    const all = {
-      field: override.all ?? inType(`all${capitalized(plain)}`),
-      ...freeArguments(list, ARGUMENTS.all),
-    };
-    const connectionField = override.connection ?? inType(`${plain}Connection`);
-    const hasAll = takeField('all', all.field);
-    const isConnected = hasIdentity(list) && takeField('connection', connectionField);
-    const named = isConnected ? types.of(list) : undefined;
-    const connection = named && {
-      field: connectionField,
-      type: named.type,
-      edge: named.edge,
-      ...freeArguments(list, ARGUMENTS.connection),
-    };
-    warnings.push(...taken);
-    const adapter: Adapter = {
-      ...list,
-      parent,
-      all: hasAll ? all : undefined,
-      connection,
-      page: override.page,
-    };
-    return { adapter, why: [...(named?.why ?? []), ...taken] };
-  };
-  return { of, warnings, mistakes };
-}
-
-/** An edge needs a cursor, and a cursor names its record. */
-function hasIdentity({ identity }: PagedField): boolean {
-  return identity.length > 0;
-}
-
-/** The gateway's arguments in the order of their definition, each with its name if a filter has the usual name. */
-const ARGUMENTS = {
-  all: { limit: 'drainLimit', after: 'drainAfter' },
-  connection: {
-    first: 'first',
-    after: 'connectionAfter',
-    last: 'connectionLast',
-    before: 'connectionBefore',
-  },
-} as const;
-
-/** Names the gateway's arguments, with `_` appended while a filter has the name. */
-function freeArguments<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
-  const taken = new Set(filters.map(({ name }) => name));
-  const free = Object.entries<string>(names).map(([usual, instead]) => {
-    let name = taken.has(usual) ? instead : usual;
-    while (taken.has(name)) name += '_';
-    return [usual, name];
-  });
-  return Object.fromEntries(free) as Record<Name, string>;
-}
-
-/** The names of the types of a connection. */
-interface ConnectionTypes {
-  readonly type: string;
-  readonly edge: string;
-  /** Why they are not named after the node alone. */
-  readonly why: readonly string[];
-}
-
-/**
- * Names the connection types of each kind of record after the node: `PersonConnection` and `PersonEdge`. All lists of
- * one kind share them.
- *
- * - If a node is listed both as `[Node!]` and as `[Node]`, the types of the second kind are named `Nullable…`, because
- *   their edges promise less.
- * - If the service has a type of one of the two names, both are named `RelayPerson…`; if that is taken too,
- *   `RelayRelayPerson…`. (Relay recognizes a connection by its name, which must end with `Connection`.)
- * - Names in adapters.json are used unchanged; if such a name is taken, that is a mistake.
- *
- * @param lists all paged fields that get adapters: together they decide whether a node has two kinds
- */
-function connectionTypeNames(
-  schema: GraphQLSchema,
-  lists: readonly PagedField[],
-  names: RootNames,
-  overrides: TypeOverrides,
-) {
-  const mistakes: string[] = [];
-  const ofKind = new Map<string, ConnectionTypes>();
-  const used = new Set([names.type(RELAY_PAGE_INFO), ...ROUTER_TYPES, ...BUILT_IN]);
-  const isTaken = (name: string) => used.has(name) || schema.getType(name) !== undefined;
-
-  const typesFor = (list: PagedField): ConnectionTypes => {
-    const { nodeType } = list;
-    const override = overrides.get(nodeType.name) ?? {};
-    const kind = hasTwoKinds(list, lists) ? 'Nullable' : '';
-    const claimed = (key: 'connection' | 'edge', name: string) => {
-      const ofThisKind = kind === '' ? name : names.type(kind + names.unprefixed(name));
-      if (isTaken(ofThisKind)) {
-        mistakes.push(
-          `types.${nodeType.name}.${key}: a type ${ofThisKind} already exists. Write another name.`,
-        );
-      }
-      used.add(ofThisKind);
-      return ofThisKind;
-    };
-    const type = override.connection && claimed('connection', override.connection);
-    const edge = override.edge && claimed('edge', override.edge);
-    const why: string[] = [];
-    for (let node = kind + names.unprefixed(nodeType.name); ; node = `Relay${node}`) {
-      const types = {
-        type: type ?? names.type(`${node}Connection`),
-        edge: edge ?? names.type(`${node}Edge`),
-      };
-      const taken =
-        (type === undefined && isTaken(types.type) && types.type) ||
-        (edge === undefined && isTaken(types.edge) && types.edge);
-      if (!taken) {
-        used.add(types.type).add(types.edge);
-        return { ...types, why };
-      }
-      const owner = schema.getType(taken) ? 'The service' : 'The gateway';
-      why.push(`${owner} already has a type ${taken}.`);
-    }
-  };
-
-  const of = (list: PagedField): ConnectionTypes => {
-    const kind = String(list.recordType);
-    const types = ofKind.get(kind) ?? typesFor(list);
-    ofKind.set(kind, types);
-    return types;
-  };
-  return { of, mistakes };
-}
-
-/** Listed here because a schema knows only those built-in scalars that it uses. */
-const BUILT_IN = specifiedScalarTypes.map(({ name }) => name);
-
-function hasTwoKinds({ nodeType, recordType }: PagedField, lists: readonly PagedField[]): boolean {
-  return (
-    !isNonNullType(recordType) &&
-    lists.some((other) => other.nodeType === nodeType && isNonNullType(other.recordType))
-  );
-}
-
-function capitalized(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
-}
+import type { RootNames } from '../names.ts';
+import { describeReach, reachParent } from './by-id.ts';
+import { describeResult, findLists, isIdentified, type FoundList } from './lists.ts';
+import { checkOverrides } from './check-overrides.ts';
+import type { Overrides } from './overrides.ts';
 
 /** What was derived from one list, and why, for `schema explain`. */
 export interface ListReport {
@@ -219,24 +25,16 @@ export interface ListReport {
   readonly types: { readonly connection: string; readonly edge: string } | null;
   /** How the parent is reached again; null at the root, or if it cannot be. */
   readonly parent: string | null;
-  /** The gateway's arguments that were renamed because of a filter, by `field(argument)`. */
-  readonly renamed: Readonly<Record<string, string>>;
   readonly why: readonly string[];
 }
 
-export interface AdapterPlan {
+interface AdapterPlan {
   /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
   readonly nested: readonly NestedAdapter[];
   /** Why fields were not derived, for warnings at the start. */
   readonly warnings: readonly string[];
   readonly reports: readonly ListReport[];
-  /** What adapters.json decides about types. */
-  readonly types: TypeOverrides;
-  /** What adapters.json says about fields, by their coordinates. */
-  readonly fields: ReadonlyMap<string, FieldOverride>;
-  /** What adapters.json says about types and fields that the service does not have. */
-  readonly guardsOfAdditions: readonly GuardEntry[];
 }
 
 /**
@@ -244,64 +42,58 @@ export interface AdapterPlan {
  * of that name, the field is not derived, and a warning says so.
  *
  * @param schema the upstream under served names, so with `PageInfo` already renamed
- * @param json the parsed adapters.json
- * @param hasAdditions whether it may name what the service does not have
- * @throws OverridesError
+ * @throws OperatorMistakes about adapters.json
  */
 export function planAdapters(
   schema: GraphQLSchema,
   names: RootNames,
-  json?: unknown,
-  hasAdditions = false,
+  overrides: Overrides,
 ): AdapterPlan {
-  const overrides = readOverrides(json);
-  const guardsOfAdditions = guardsOfMissing(overrides, schema);
-  if (hasAdditions) {
-    for (const { section, place } of guardsOfAdditions) overrides[section].delete(place);
-  }
-  const { fields, types } = overrides;
-  const lists = findLists(schema, fields);
-  const mistakes = [
-    ...overrides.mistakes,
-    ...checkOverrides(overrides, schema, lists, hasAdditions),
-  ];
-  const chosen = lists.map((list) => ({ list, choice: choose(list, overrides, schema) }));
-  const paged = chosen.flatMap(({ choice }) => (typeof choice === 'string' ? [] : choice.paged));
-  const derivedFor = derivedNames(schema, paged, names, types);
-
+  const lists = findLists(schema, overrides.fields);
+  checkOverrides(overrides, schema, lists);
   const adapters: Adapter[] = [];
   const nested: NestedAdapter[] = [];
-  const reports = chosen.map(({ list, choice }) => {
+  const warnings: string[] = [];
+  const derived = new Set<string>();
+  const reports = lists.map((list) => {
+    const choice = choose(list, overrides, schema);
     if (typeof choice === 'string') return reportOf(list, [choice]);
-    const { reach } = choice;
-    const override = fields.get(list.coordinate) ?? {};
-    const { adapter, why } = derivedFor.of(list.parent.name, choice.paged, override);
+    const { paged, reach } = choice;
+    const parent = list.parent.name;
+    const clashes: string[] = [];
+    const whereFree = <Field extends { field: string }>(derivedField: Field): Field | undefined => {
+      const place = `${parent}.${derivedField.field}`;
+      if (!derived.has(place) && !fieldAt(schema, parent, derivedField.field)) {
+        derived.add(place);
+        return derivedField;
+      }
+      clashes.push(`${place} is not derived: a field of that name already exists.`);
+      return undefined;
+    };
+    const usual = reach ? paged.name : names.upstream(paged.name);
+    const inParent = (name: string) => (reach ? name : names.derived(name));
+    const types = connectionTypes(schema, paged, names);
+    if (typeof types === 'string') clashes.push(types);
+    const adapter: Adapter = {
+      ...paged,
+      parent,
+      page: overrides.fields[list.coordinate]?.page,
+      all: whereFree({ field: inParent(`all${capitalized(usual)}`), ...freeNames(paged, ALL) }),
+      connection:
+        types === undefined || typeof types === 'string'
+          ? undefined
+          : whereFree({
+              field: inParent(`${usual}Connection`),
+              ...types,
+              ...freeNames(paged, CONNECTION),
+            }),
+    };
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
-    const ofIdentity = identityReasons(list, adapter, override, schema);
-    return reportOf(list, [...reasons(adapter, override), ...ofIdentity, ...why], adapter, reach);
+    warnings.push(...clashes);
+    return reportOf(list, [...reasons(list, adapter, schema), ...clashes], adapter, reach);
   });
-  const all = [...mistakes, ...derivedFor.mistakes];
-  if (all.length > 0) {
-    const mayLackAdditions = !hasAdditions && guardsOfAdditions.length > 0;
-    throw new OverridesError(all, mayLackAdditions ? NOTHING_ADDED : undefined);
-  }
-  const { warnings } = derivedFor;
-  return { adapters, nested, warnings, reports, types, fields, guardsOfAdditions };
-}
-
-/** Programs always say what they add: only commands load a file. */
-const NOTHING_ADDED =
-  'No gateway.config.ts is loaded. If one adds what the service lacks here, set GATEWAY_CONFIG to its path.';
-
-/** The entries that only say who may read something that the service does not have, and that a company may add. */
-function guardsOfMissing({ fields, types }: Overrides, schema: GraphQLSchema): GuardEntry[] {
-  const entries = Object.entries({ fields, types }) as ['fields' | 'types', typeof fields][];
-  return entries.flatMap(([section, overrides]) =>
-    Array.from(overrides, ([place, override]) => ({ section, place, override }))
-      .filter((entry) => isGuardOnly(entry.override) && isMissing(schema, entry))
-      .map(({ place, override: { scope } }) => ({ section, place, scope })),
-  );
+  return { adapters, nested, warnings, reports };
 }
 
 /** @returns the reason, as text, if nothing is derived */
@@ -311,13 +103,9 @@ function choose(
   schema: GraphQLSchema,
 ): { readonly paged: PagedField; readonly reach: Reach | undefined } | string {
   if (typeof verdict === 'string') return `${verdict}.`;
-  const { skip, identity, count } = fields.get(coordinate) ?? {};
+  const { skip, identity, count } = fields[coordinate] ?? {};
   if (skip) return 'adapters.json skips it.';
-  const paged = {
-    ...verdict,
-    ...(identity !== undefined && { identity: [[identity]] }),
-    ...(count !== undefined && { count }),
-  };
+  const paged = { ...verdict, count, ...(identity && { identity: [[identity]] }) };
   if (parent === schema.getQueryType()) return { paged, reach: undefined };
   if (isInterfaceType(parent)) {
     return `${parent.name} is an interface, and fields are derived only for object types. Request it inside "... on" one of them.`;
@@ -326,13 +114,51 @@ function choose(
   return typeof reach === 'string' ? reach : { paged, reach };
 }
 
+/** The gateway's arguments in the order of their definition, each with its name if a filter has the usual name. */
+const ALL = { limit: 'drainLimit', after: 'drainAfter' };
+const CONNECTION = { after: 'connectionAfter', last: 'connectionLast', before: 'connectionBefore' };
+
+/** Names the gateway's arguments, with `_` appended while a filter has the name. */
+function freeNames<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
+  const taken = new Set(filters.map(({ name }) => name));
+  const free = Object.entries<string>(names).map(([usual, instead]) => {
+    let name = taken.has(usual) ? instead : usual;
+    while (taken.has(name)) name += '_';
+    return [usual, name];
+  });
+  return Object.fromEntries(free) as Record<Name, string>;
+}
+
+/**
+ * Names the types of a connection after its node, so that all lists of it share them: `PersonConnection`, or
+ * `RelayPersonConnection` where the service has a type of that name, for example its page. (Relay recognizes a connection
+ * by a name that ends with `Connection`.)
+ *
+ * @returns undefined if no cursor can name a record; the reason, as text, if all these names are taken
+ */
+function connectionTypes(
+  schema: GraphQLSchema,
+  { nodeType, identity }: PagedField,
+  names: RootNames,
+): { readonly type: string; readonly edge: string } | string | undefined {
+  if (identity.length === 0) return undefined;
+  const node = names.unprefixed(nodeType.name);
+  const free = [node, `Relay${node}`]
+    .map((name) => ({ type: names.type(`${name}Connection`), edge: names.type(`${name}Edge`) }))
+    .find(({ type, edge }) => !schema.getType(type) && !schema.getType(edge));
+  return free ?? `${nodeType.name} has no connection: the service has types of its names.`;
+}
+
+function capitalized(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
+
 function reportOf(
   { coordinate, givesPages }: FoundList,
   why: readonly string[],
-  adapter?: Adapter,
+  { all, connection }: Partial<Adapter> = {},
   reach?: Reach,
 ): ListReport {
-  const { all, connection } = adapter ?? {};
   return {
     list: coordinate,
     inPages: givesPages,
@@ -340,59 +166,32 @@ function reportOf(
     connection: connection?.field ?? null,
     types: connection ? { connection: connection.type, edge: connection.edge } : null,
     parent: reach ? describeReach(reach) : null,
-    renamed: adapter ? renamedArguments(adapter) : {},
     why,
   };
 }
 
-function renamedArguments(adapter: Adapter): Record<string, string> {
-  return Object.fromEntries(
-    fieldsOfList(adapter).flatMap((field) => {
-      const usual = Object.keys(ARGUMENTS[field.kind]);
-      return argumentsOf(field).flatMap((name, i) =>
-        usual[i] === name ? [] : [[`${field.name}(${usual[i]})`, name]],
-      );
-    }),
-  );
-}
-
 function reasons(
-  { after, recordType, nodeType, result, count, connection }: Adapter,
-  override: FieldOverride,
+  { coordinate }: FoundList,
+  { after, recordType, nodeType, result, identity }: Adapter,
+  schema: GraphQLSchema,
 ): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
+  const [path] = identity;
+  const anonymous = objectTypesOf(schema, nodeType).filter(
+    (type) => path && !isIdentified(type, [path]),
+  );
   return [
     `it takes first and ${after.name}, and returns pages of ${kind}.`,
     ...(result ? [describeResult(result, 'an error of the list')] : []),
-    ...(override.all || override.connection ? ['adapters.json names it.'] : []),
-    ...(count === undefined
+    ...(path
       ? []
       : [
-          `${count} of its pages ${connection ? 'is its totalCount' : 'is compared with what is read'}, as adapters.json says.`,
+          `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
+            `If another field identifies a record, write it in adapters.json: "fields": { "${coordinate}": { "identity": "…" } }.`,
         ]),
-  ];
-}
-
-/** Says what identifies its records, where that is not simply their id. */
-function identityReasons(
-  { coordinate }: FoundList,
-  { nodeType, identity }: Adapter,
-  override: FieldOverride,
-  schema: GraphQLSchema,
-): string[] {
-  if (override.identity !== undefined) {
-    return [`adapters.json identifies its records by ${override.identity}.`];
-  }
-  const without = objectTypesOf(schema, nodeType).filter((type) => !isIdentified(type, [['id']]));
-  if (identity.length > 0) {
-    return without.map(
-      (type) =>
-        `${type.name} has no plain field id: if the list changes meanwhile, some of its records may come twice.`,
-    );
-  }
-  return [
-    `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
-      'If another field identifies a record, write it in adapters.json: ' +
-      `${identityToWrite(coordinate, without)}.`,
+    ...anonymous.map(
+      ({ name }) =>
+        `${name} has no plain field ${path!.join('.')}: if the list changes meanwhile, some of its records may come twice.`,
+    ),
   ];
 }

@@ -10,7 +10,6 @@ import {
   type GraphQLOutputType,
   type GraphQLSchema,
   GraphQLBoolean,
-  isEnumType,
   isLeafType,
   isListType,
   isRequiredArgument,
@@ -33,7 +32,7 @@ import {
   type Result,
   type TypeWithFields,
 } from '../derived.ts';
-import type { FieldOverride } from './overrides.ts';
+import type { FieldOverride, Overrides } from './overrides.ts';
 
 /**
  * Finds the record among the types of a result, a union or interface such as `union Person = PersonItem | PersonError`:
@@ -49,24 +48,6 @@ export function recordIn(
   const listed = members.filter((member) => listedTypes(schema).has(member));
   if (listed.length > 0) return single(listed.filter(idOf));
   return single(members.filter((member) => idOf(member) && !isError(member)));
-}
-
-/**
- * Finds the object among the types of a result through which a path leads: its record, or the only type that is not an
- * error.
- */
-export function objectIn(
-  schema: GraphQLSchema,
-  type: GraphQLOutputType,
-): GraphQLObjectType | undefined {
-  return recordIn(schema, type) ?? single(objectsIn(schema, type));
-}
-
-/** The types of a result that are not errors. */
-export function objectsIn(schema: GraphQLSchema, type: GraphQLOutputType): GraphQLObjectType[] {
-  return membersOf(schema, type).filter(
-    (member) => listedTypes(schema).has(member) || !isError(member),
-  );
 }
 
 /** @param record one of its types; records of another kind or form in it mean the same as null */
@@ -128,20 +109,16 @@ function membersOf(schema: GraphQLSchema, type: GraphQLOutputType): readonly Gra
  * Whether a type is an error: by its name or that of one of its interfaces, or because it has a `message` and no `id`.
  */
 function isError(type: GraphQLObjectType): boolean {
-  if ([type, ...type.getInterfaces()].some(({ name }) => namesError(name))) return true;
+  if ([type, ...type.getInterfaces()].some(({ name }) => ERROR_NAME.test(name))) return true;
   const { id, message } = type.getFields();
   return (
     id === undefined && message !== undefined && getNullableType(message.type) === GraphQLString
   );
 }
 
-function namesError(name: string): boolean {
-  const words = name.split(/_|(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/);
-  return words.some((word) => ERROR_WORDS.test(word)) || /not_?(found|allowed)/i.test(name);
-}
-
-const ERROR_WORDS =
-  /^(errors?|err|failures?|failed|faults?|problems?|exceptions?|invalid|forbidden|unauthori[sz]ed|unauthenticated|denied|refused|rejected|rejection|violations?|missing)$/i;
+/** A word of a name, so `DefaultReply` is none: a capital begins it, and no small letter follows. */
+const ERROR_NAME =
+  /(Error|Failure|Fault|Problem|Exception|Invalid|Forbidden|Unauthori[sz]ed|Unauthenticated|Denied|Refused|Rejected|Rejection|Violation|Missing|NotFound|NotAllowed)s?(?![a-z])/;
 
 const listed = new WeakMap<GraphQLSchema, ReadonlySet<GraphQLNamedType>>();
 
@@ -170,15 +147,8 @@ export function isIdentified(type: GraphQLCompositeType, fields: readonly FieldP
   );
 }
 
-/** Why a field cannot identify a record, and what to write instead; undefined if it can. */
-export function identityMistake(type: GraphQLObjectType, name: string): string | undefined {
-  const why = whyNotIdentifying(type, name);
-  if (why === undefined) return undefined;
-  const [likely] = likelyIdentities(type);
-  return `${why} Write the name of a scalar field${likely === undefined ? '' : `, such as ${likely}`}.`;
-}
-
-function whyNotIdentifying(type: GraphQLObjectType, name: string): string | undefined {
+/** Why a field cannot identify a record; undefined if it can. */
+export function whyNotIdentifying(type: GraphQLObjectType, name: string): string | undefined {
   const field = type.getFields()[name];
   if (!field) return `${type.name} has no field ${name}.`;
   if (field.args.some(isRequiredArgument)) return `${name} has required arguments.`;
@@ -186,33 +156,6 @@ function whyNotIdentifying(type: GraphQLObjectType, name: string): string | unde
   if (isListType(value)) return `${name} is a list.`;
   if (!isLeafType(value)) return `${name} is not a scalar.`;
   return value === GraphQLBoolean ? `${name} is a Boolean.` : undefined;
-}
-
-/**
- * What to write in adapters.json for a list whose records have no id: a scalar that looks like an id, or else their first
- * one. Whether it identifies a record depends on the service.
- *
- * @param list for example `Query.responses` @param types of its records
- */
-export function identityToWrite(list: string, types: readonly GraphQLObjectType[]): string {
-  const [first, ...others] = types;
-  const name = (first ? likelyIdentities(first) : []).find((field) =>
-    others.every((type) => isIdentified(type, [[field]])),
-  );
-  return `"fields": { "${list}": { "identity": ${JSON.stringify(name ?? '…')} } }`;
-}
-
-/** The scalars that are not enums, those that look like an id first. */
-function likelyIdentities(type: GraphQLObjectType): readonly string[] {
-  const scalars = Object.values(type.getFields()).filter(
-    ({ name, type: of }) =>
-      !isEnumType(getNamedType(of)) && whyNotIdentifying(type, name) === undefined,
-  );
-  return [...scalars.filter(looksLikeId), ...scalars].map(({ name }) => name);
-}
-
-function looksLikeId({ name, type }: GraphQLField<unknown, unknown>): boolean {
-  return getNamedType(type).name === 'ID' || /(^id|Id|ID)$/.test(name);
 }
 
 /** A field that returns several records, page by page or not. */
@@ -231,10 +174,7 @@ export interface FoundList {
  *
  * @param overrides from adapters.json, by field
  */
-export function findLists(
-  schema: GraphQLSchema,
-  overrides: ReadonlyMap<string, FieldOverride> = new Map(),
-): FoundList[] {
+export function findLists(schema: GraphQLSchema, overrides: Overrides['fields'] = {}): FoundList[] {
   const root = schema.getQueryType();
   const types = typesWithFields(schema)
     .filter((type) => !isPage(type) && type !== root && type !== schema.getMutationType())
@@ -244,7 +184,7 @@ export function findLists(
       .filter((field) => looksLikeList(field, schema))
       .map((field) => {
         const coordinate = `${parent.name}.${field.name}`;
-        const verdict = judgeField(coordinate, field, schema, overrides.get(coordinate));
+        const verdict = judgeField(coordinate, field, schema, overrides[coordinate]);
         return { coordinate, parent, givesPages: givesPages(field, schema), verdict };
       }),
   );
@@ -269,7 +209,7 @@ function givesPages({ type }: GraphQLField<unknown, unknown>, schema: GraphQLSch
  *
  * The field may also return a union or interface of which exactly one type is a page.
  *
- * @param override names the page, and the argument with the cursor, if detection would choose others
+ * @param override names the argument with the cursor, if detection would choose another
  * @returns the reason, as text, if the field is not a paged field
  */
 function judgeField(
@@ -278,7 +218,7 @@ function judgeField(
   schema: GraphQLSchema,
   override: FieldOverride = {},
 ): PagedField | string {
-  const page = pageOf(list, field, schema, override.member);
+  const page = pageOf(field, schema);
   if (typeof page === 'string') return page;
   const items = page.getFields()['items'];
   const records = items && getNullableType(items.type);
@@ -314,25 +254,18 @@ function judgeField(
 }
 
 function pageOf(
-  list: string,
   { type }: GraphQLField<unknown, unknown>,
   schema: GraphQLSchema,
-  member: string | undefined,
 ): GraphQLObjectType | string {
   const page = getNullableType(type);
   if (isObjectType(page)) return page;
   const pages = pagesIn(schema, type);
-  const names = pages.map(({ name }) => name).join(', ');
-  const chosen = member === undefined ? pages : pages.filter(({ name }) => name === member);
-  const [only, ...others] = chosen;
-  if (only && others.length === 0) return only;
-  if (pages.length === 0) {
-    return 'it does not return a page (an object with items and pageInfo)';
-  }
-  return only
-    ? `several types of ${String(page)} are pages: ${names}. Write in adapters.json which one is read, such as ` +
-        `"fields": { "${list}": { "member": "${only.name}" } }`
-    : `${member} is not a page of ${String(page)}, as ${names} is`;
+  return (
+    single(pages) ??
+    (pages.length === 0
+      ? 'it does not return a page (an object with items and pageInfo)'
+      : `several types of ${String(page)} are pages: ${pages.join(', ')}`)
+  );
 }
 
 export function isCount(field: GraphQLField<unknown, unknown> | undefined): boolean {
@@ -363,27 +296,23 @@ function cursorArgument(
   if (named !== undefined) {
     const chosen = args.find(({ name }) => name === named);
     if (chosen && isCursorType(chosen.type) && !isRequiredArgument(chosen)) return chosen;
-    return `${named}, which adapters.json names, is no optional argument that can have a cursor`;
+    return `${named}, which adapters.json names, is not an optional argument for a cursor`;
   }
   const after = args.find(({ name }) => name === 'after');
   if (after && isCursorType(after.type)) {
     if (!isRequiredArgument(after)) return after;
     return 'its argument after is required, so the first page cannot be requested';
   }
-  const [candidate, ...others] = args.filter(
+  const candidates = args.filter(
     ({ name, type }) =>
       type === GraphQLString && /after|cursor/i.test(name) && !/before/i.test(name),
   );
-  if (!candidate && after) {
-    return `its argument after has the type ${String(after.type)}, and only ${CURSORS} can be passed on`;
-  }
-  if (!candidate) return 'it has no argument after: String, nor one of another name for a cursor';
-  if (others.length === 0) return candidate;
-  const names = [candidate, ...others].map(({ name }) => name).join(', ');
-  return (
-    `it has no argument after: String, and each of ${names} may be the one for the cursor. Write in adapters.json which ` +
-    `one is, such as "fields": { "${list}": { "after": "${candidate.name}" } }`
-  );
+  const [candidate] = candidates;
+  if (candidates.length === 1) return candidate!;
+  return candidate
+    ? `each of ${candidates.map(({ name }) => name).join(', ')} may be its argument for the cursor. Write in adapters.json which ` +
+        `one is, such as "fields": { "${list}": { "after": "${candidate.name}" } }`
+    : `it has no argument after: String, nor one of another name for a cursor; only ${CURSORS} can be passed on`;
 }
 
 function missingOfPageInfo(page: GraphQLObjectType): string | undefined {

@@ -2,24 +2,13 @@ import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { stitchSchemas } from '@graphql-tools/stitch';
 import type { Executor } from '@graphql-tools/utils';
 import { wrapSchema } from '@graphql-tools/wrap';
-import {
-  parse,
-  type DocumentNode,
-  type GraphQLSchema,
-  assertValidSchema,
-  getNamedType,
-} from 'graphql';
-import { planAdapters, type AdapterPlan, type ListReport } from '../derivation/adapters.ts';
+import { parse, type DocumentNode, type GraphQLSchema, assertValidSchema } from 'graphql';
+import { planAdapters, type ListReport } from '../derivation/adapters.ts';
 import { planEntities, type EntityReport } from '../derivation/entities.ts';
+import { checkScopes } from '../derivation/check-overrides.ts';
 import { findLists } from '../derivation/lists.ts';
-import type { GuardEntry } from '../derivation/overrides.ts';
-import {
-  typesWithFields,
-  type Adapter,
-  type DerivedField,
-  type Entity,
-  type NestedAdapter,
-} from '../derived.ts';
+import { readOverrides, scopesByPlace } from '../derivation/overrides.ts';
+import { type Adapter, type DerivedField, type Entity, type NestedAdapter } from '../derived.ts';
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
@@ -53,8 +42,8 @@ export interface ServedSchema {
   readonly derived: readonly DerivedField[];
   /** The scopes that fields need. */
   readonly scopes: FieldScopes;
-  /** What adapters.json says about what the service does not have. Checked where a company's additions are merged. */
-  readonly guardsOfAdditions: readonly GuardEntry[];
+  /** The scopes that adapters.json has, by place. With additions, places are checked where these are merged. */
+  readonly writtenScopes: ReadonlyMap<string, string>;
   /** What was derived from every list and every type with an id, and why. */
   readonly reports: readonly (ListReport | EntityReport)[];
   /** Warnings for the operator, for the log at the start. */
@@ -108,24 +97,22 @@ export function serveSnapshot(
 ): ServedSchema {
   const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
   const names = rootNames(snapshot, settings.schemaPrefix ?? '');
-  const wrap = (servesConnections: boolean) => {
-    const { transforms, ...served } = servedNames(snapshot, names, servesConnections);
-    const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
-    const upstream = wrapSchema({ ...subschema, executor });
-    const plan = planAdapters(upstream, names, overrides, hasAdditions);
-    return { ...served, subschema, upstream, plan };
-  };
-  // If the first plan has no connections, neither has the second: the names that differ do not decide what is derived.
-  const withConnections = hasPagedField(snapshot) ? wrap(true) : undefined;
-  const { plan, subschema, upstream, toUpstream, upstreamName } =
-    withConnections && hasConnections(withConnections.plan) ? withConnections : wrap(false);
-  const { adapters, nested, guardsOfAdditions } = plan;
+  const { transforms, toUpstream, upstreamName } = servedNames(
+    snapshot,
+    names,
+    findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string'),
+  );
+  const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
+  const upstream = wrapSchema({ ...subschema, executor });
+  const adapted = readOverrides(overrides);
+  const plan = planAdapters(upstream, names, adapted);
+  const { adapters, nested } = plan;
   const root = snapshot.getQueryType()!.name;
-  const planned = planEntities(upstream, { adapters, names, overrides: plan.types });
+  const planned = planEntities(upstream, { adapters, names, types: adapted.types });
   const { entities } = planned;
   const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities });
-  const guards = [plan.types, plan.fields];
-  const scopes = fieldScopes({ guards, schema: upstream, root, derived });
+  const writtenScopes = scopesByPlace(adapted);
+  const scopes = fieldScopes({ written: writtenScopes, schema: upstream, root, derived });
   const pageInfo = names.type(RELAY_PAGE_INFO);
   const schema = stitchSchemas({
     subschemas: [subschema],
@@ -138,20 +125,21 @@ export function serveSnapshot(
   });
   schema.description = snapshot.description;
   assertValidSchema(schema);
+  if (!hasAdditions) checkScopes(writtenScopes, schema);
   return {
     schema,
     upstream,
     snapshot,
     toUpstream,
     upstreamType: (name) => upstreamName(name) ?? name,
-    servedMutation: (field) => names.field('Mutation', field),
+    servedMutation: (field) => names.derived(field),
     pageInfo,
     adapters,
     nested,
     entities,
     derived,
     scopes,
-    guardsOfAdditions,
+    writtenScopes,
     subgraphSdl: (offered = { schema, scopes }) => subgraphSdl(offered, { entities, pageInfo }),
     reports: [...plan.reports, ...planned.reports],
     warnings: [
@@ -159,7 +147,6 @@ export function serveSnapshot(
       ...plan.warnings,
       ...planned.warnings,
       ...unknownMutations(snapshot, settings.mutations),
-      ...pathsToRoot(upstream),
     ],
   };
 }
@@ -170,14 +157,6 @@ export function serveSnapshot(
  */
 function neverExecuted(): never {
   throw new Error('Operations of this schema are answered by their plans, not by its resolvers.');
-}
-
-function hasPagedField(snapshot: GraphQLSchema): boolean {
-  return findLists(snapshot).some(({ givesPages }) => givesPages);
-}
-
-function hasConnections({ adapters, nested }: AdapterPlan): boolean {
-  return [...adapters, ...nested].some(({ connection }) => connection !== undefined);
 }
 
 /** Without these, stitching would rename the root types to `Query` and `Mutation`. */
@@ -197,22 +176,4 @@ function unknownMutations(snapshot: GraphQLSchema, allowed: AllowedMutations): s
       (name) =>
         `MUTATIONS contains ${name}, but the schema has no such mutation. Correct MUTATIONS, or update the schema snapshot.`,
     );
-}
-
-const SHOWN = 3;
-
-/** A derived field below such a path would be sent to the upstream, which does not have it. */
-function pathsToRoot(upstream: GraphQLSchema): string[] {
-  const root = upstream.getQueryType();
-  const paths = typesWithFields(upstream).flatMap((type) =>
-    Object.values(type.getFields())
-      .filter((field) => getNamedType(field.type) === root)
-      .map((field) => `${type.name}.${field.name}`),
-  );
-  if (paths.length === 0) return [];
-  const more = paths.length > SHOWN ? ` and ${paths.length - SHOWN} more` : '';
-  return [
-    `Derived fields work only at the root of an operation, not below ${paths.slice(0, SHOWN).join(', ')}${more}. ` +
-      'Request them at the root.',
-  ];
 }

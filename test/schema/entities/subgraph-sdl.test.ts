@@ -88,28 +88,6 @@ describe('the SDL of a pulled schema', () => {
   });
 });
 
-test('a service that is a subgraph itself is served with our entities instead of its own', async () => {
-  const snapshot = `
-    type Query {
-      persons(first: Int, after: String): PersonPage!
-      _service: _Service!
-      _entities(representations: [_Any!]!): [_Entity]!
-    }
-    type _Service { sdl: String }
-    scalar _Any
-    union _Entity = Person | PersonPage
-    type Person { id: ID! firstName: String }
-    type PersonPage { items: [Person!]! pageInfo: PageInfo! }
-    type PageInfo { first: Int! hasNextPage: Boolean! endCursor: String }
-  `;
-  await using world = await startGatewayOverSandbox({}, { snapshot });
-  const { data, errors } = await world.ask(
-    '{ _service { sdl } allPersons(limit: 1) { firstName } _entities(representations: [{ __typename: "Person", id: "x" }]) { __typename } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data).toMatchObject({ allPersons: [{}], _entities: [null] });
-});
-
 test.each(['_service: String', '_entities(of: ID): [Person]'])(
   'a root field with the name of a router field is refused, and served with SCHEMA_PREFIX: %s',
   async (field) => {

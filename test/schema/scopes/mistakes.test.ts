@@ -21,76 +21,33 @@ async function run(command: readonly string[], overrides: unknown, config?: stri
 
 const PII = { scope: 'pii' };
 
+const NOT_ONE = 'only object types and their fields have scopes, and this is not one.';
+
 test.each<[string, object, string]>([
-  [
-    'a misspelled type',
-    { fields: { 'Persn.email': PII } },
-    'fields.Persn.email: there is no type Persn with fields. Was Person meant?',
-  ],
-  [
-    'a misspelled field',
-    { fields: { 'Person.emial': PII } },
-    'fields.Person.emial: the service has no field Person.emial. Was email meant?',
-  ],
-  [
-    'a name that is like no other',
-    { fields: { 'Contacts.zip': PII } },
-    'fields.Contacts.zip: the service has no field Contacts.zip. Write one of address, city.',
-  ],
-  [
-    'a derived field',
-    { fields: { 'Query.allPeople': PII } },
-    'Fields that the gateway derives have the scopes of the field that they are derived from.',
-  ],
-  [
-    'something that is not a field',
-    { fields: { email: PII } },
-    'fields.email: this is not a field. Write Type.field.',
-  ],
-  [
-    'an argument',
-    { fields: { 'Query.people(email:)': PII } },
-    'fields.Query.people(email:): this is not a field. Write Type.field.',
-  ],
+  ['a misspelled type', { fields: { 'Persn.email': PII } }, `Persn.email: ${NOT_ONE}`],
+  ['a misspelled field', { fields: { 'Person.emial': PII } }, `Person.emial: ${NOT_ONE}`],
+  ['an argument', { fields: { 'Query.people(email:)': PII } }, `Query.people(email:): ${NOT_ONE}`],
   [
     'a field of an interface',
     { fields: { 'Named.nick': PII } },
-    'fields.Named.nick.scope: Named is an interface. Write the scope at the fields of its types: Person.nick, Team.nick.',
-  ],
-  [
-    'an interface',
-    { types: { Named: PII } },
-    'types.Named.scope: only object types and fields have scopes. Write it at its types: Person, Team.',
+    `Named.nick: ${NOT_ONE} Write the scope at its types: Person, Team.`,
   ],
   [
     'a union',
     { types: { Anything: PII } },
-    'types.Anything.scope: only object types and fields have scopes. Write it at its types: Person, Team.',
+    `Anything: ${NOT_ONE} Write the scope at its types: Person, Team.`,
   ],
-  [
-    'a type that does not exist',
-    { types: { Salery: PII } },
-    'types.Salery: the service has no such type. Was Salary meant?',
-  ],
-  [
-    'a misspelled key',
-    { fields: { 'Person.email': { scop: 'pii' } } },
-    'fields.Person.email: "scop" is unknown. Write "skip", "all", "connection", "page", "identity", "count", "member", "after" and "scope".',
-  ],
-  [
-    'a scope with a space',
-    { fields: { 'Person.email': { scope: 'p ii' } } },
-    'fields.Person.email.scope: must be a scope',
-  ],
+  ['a misspelled key', { fields: { 'Person.email': { scop: 'pii' } } }, 'Unrecognized key: "scop"'],
+  ['a scope with a space', { fields: { 'Person.email': { scope: 'p ii' } } }, 'must be a scope'],
   [
     'a scope of operations',
     { fields: { 'Person.email': { scope: 'read' } } },
-    'fields.Person.email.scope: must not be read, drain, write or router',
+    'must not be read, drain, write or router',
   ],
   [
-    'settings of lists at another field',
-    { fields: { 'Person.email': { scope: 'pii', all: 'mails' } } },
-    'fields.Person.email: there is no such list. Write one of Query.people,',
+    'a setting of lists at another field',
+    { fields: { 'Person.email': { scope: 'pii', page: 3 } } },
+    'fields.Person.email: there is no such list. The paged lists are: Query.people,',
   ],
 ])('%s is refused at the start, with what to write instead', async (_, overrides, mistake) => {
   const { code, stdout, stderr } = await run(['schema', 'print'], overrides);
@@ -98,70 +55,17 @@ test.each<[string, object, string]>([
   expect(stderr).toContain(mistake);
 });
 
-test.each<[string, object, string]>([
-  [
-    'a scope with a space at an added type',
-    { types: { Review: { scope: 'a b' } } },
-    'types.Review.scope: must be a scope',
-  ],
-  [
-    'a misspelled key at an added field',
-    { fields: { 'Person.greeting': { scop: 'ids' } } },
-    'fields.Person.greeting: "scop" is unknown.',
-  ],
-  [
-    'a misspelled key at a field of the service',
-    { fields: { 'Person.email': { scop: 'ids' } } },
-    'fields.Person.email: "scop" is unknown.',
-  ],
-  [
-    'a setting of lists at an added field',
-    { fields: { 'Person.greeting': { page: 3 } } },
-    'fields.Person.greeting: the service has no such list, and an added field takes only "scope". Write one of Query.people,',
-  ],
-  [
-    'a setting of lists beside the scope of an added field',
-    { fields: { 'Person.greeting': { scope: 'ids', page: 3 } } },
-    'fields.Person.greeting: the service has no such list, and an added field takes only "scope".',
-  ],
-  [
-    'a setting of types at an added type',
-    { types: { Review: { byId: null } } },
-    'types.Review: the service has no type of that name, and an added type takes only "scope".',
-  ],
-  [
-    'a setting of types beside the scope of an added type',
-    { types: { Review: { scope: 'ids', byId: null } } },
-    'types.Review: the service has no type of that name, and an added type takes only "scope".',
-  ],
-])('%s is refused with one line', async (_, overrides, mistake) => {
-  const { code, stderr } = await run(['schema', 'print'], overrides, ADDED);
-  expect(code).toBe(2);
-  expect(stderr).toContain(`has a mistake:\n- ${mistake}`);
-});
-
 test.each([[{ fields: { 'Person.greeting': PII } }], [{ types: { Review: PII } }]])(
-  '%j for an added name is refused without gateway.config.ts, with how to load it',
+  '%j for an added name needs gateway.config.ts',
   async (overrides) => {
-    const ADVICE =
-      'No gateway.config.ts is loaded. If one adds what the service lacks here, set GATEWAY_CONFIG to its path.';
     expect(await run(['schema', 'print'], overrides, ADDED)).toMatchObject({ code: 0, stderr: '' });
     const { code, stderr } = await run(['schema', 'print'], overrides);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/has a mistake:\n- .*: the service has no /);
-    expect(stderr).toContain(`\n${ADVICE}`);
-    const others = { fields: { 'Person.email': { scope: 'pii', all: 'mails' } } };
-    expect((await run(['schema', 'print'], others)).stderr).not.toContain('gateway.config.ts');
+    expect(stderr).toContain('what gateway.config.ts adds needs GATEWAY_CONFIG');
+    const misspelled = { fields: { 'Person.greetin': PII } };
+    expect((await run(['schema', 'print'], misspelled, ADDED)).stderr).toContain(NOT_ONE);
   },
 );
-
-test('all mistakes are reported together', async () => {
-  const { stderr } = await run(['schema', 'print'], {
-    fields: { 'Persn.email': PII, 'Person.emial': PII, 'Query.people': { count: 'none' } },
-    types: { Salery: PII },
-  });
-  expect(stderr).toMatch(/adapters\.json, beside the schema snapshot, has 4 mistakes:/);
-});
 
 test('the schema that callers see does not change with scopes', async () => {
   const [withScopes, without] = await Promise.all([
