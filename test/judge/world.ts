@@ -125,6 +125,7 @@ const SETTINGS = {
 function usualScalar(name: string, g: GeneratorValue): unknown {
   switch (name) {
     case 'Int':
+    case 'Float':
       return g(fc.integer, { min: 1, max: 70 });
     case 'Boolean':
       return g(fc.boolean);
