@@ -57,6 +57,8 @@ const MAX_HEADERS = 100;
 const MAX_CONNECTIONS = 4_000;
 /** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
 const MAX_UNANSWERED = 16;
+/** Those that arrive in one read with them. */
+const MOST_UNANSWERED = 64;
 
 /** @throws Error with a message for the operator if the address cannot be used */
 export async function listen(
@@ -80,10 +82,14 @@ export async function listen(
     },
     (request, response) => {
       const { socket } = request;
+      // It was read before its connection was cut.
+      if (socket.destroyed) return;
       response.shouldKeepAlive &&= !lastAnswers;
       const unanswered = connections.get(socket)!;
       unanswered.push(response);
       if (unanswered.length > MAX_UNANSWERED) socket.pause();
+      // One read may have a thousand requests, each of which takes 4 kB until it is answered.
+      if (unanswered.length > MOST_UNANSWERED) return void socket.destroy();
       response.on('close', () => {
         unanswered.splice(unanswered.indexOf(response), 1);
         if (unanswered.length === MAX_UNANSWERED) socket.resume();
