@@ -127,6 +127,17 @@ const ANSWERS: readonly {
     data: { b: [{ id: 0 }], __typename: 'Query', a: { id: 3 }, c: { name: 'Team' } },
   },
   {
+    title: 'conditions around fragments hold for what is in them, with the defaults of variables',
+    query: `query ($no: Boolean = false) {
+      ...Skipped @include(if: $no) ... @skip(if: true) { b: allTeams(limit: 1) { id } } ...Kept @skip(if: $no)
+    }
+    fragment Skipped on Query { a: allTeams(limit: 1) { id } x: page { hasNextPage } }
+    fragment Kept on Query { c: allTeams(limit: 1) { ...Id @skip(if: $no) ...Name @include(if: $no) } }
+    fragment Id on Team { id }
+    fragment Name on Team { name }`,
+    data: { c: [{ id: 0 }] },
+  },
+  {
     title: 'a null record of a nullable list stays, in a drain and in a connection',
     query:
       '{ allHoles(limit: 3) { id } holesConnection(first: 3) { nodes { id } edges { node { id } } } }',
