@@ -132,6 +132,19 @@ test('a field whose requirement has failed has the error of the requirement', as
   expect(errors).toMatchObject([{ message: 'No name.', path: ['persons', 'items', 0, 'shout'] }]);
 });
 
+test('a requirement whose failure nulls its record is an error at the record', async () => {
+  const { ask } = peopleWith(additions, {
+    alter: (result) => {
+      const path = ['odd', 0, '_rsNeeds_Person_name'];
+      at(['odd', 0], null)(result);
+      Object.assign(result, { errors: [{ message: 'No name.', path }] });
+    },
+  });
+  const { data, errors } = await ask('{ odd { shout } }');
+  expect(data).toEqual({ odd: [null, { shout: 'Name 2!' }] });
+  expect(errors).toMatchObject([{ message: 'No name.', path: ['odd', 0] }]);
+});
+
 test('errors of resolvers are reported with the path of the caller', async () => {
   const { ask } = peopleWith(additions);
   const { data, errors } = await ask(

@@ -1,7 +1,10 @@
+import type { MergedTypeConfig, SubschemaConfig } from '@graphql-tools/delegate';
 import { forwardArgsToSelectionSet } from '@graphql-tools/stitch';
-import { parseSelectionSet } from '@graphql-tools/utils';
+import { parseSelectionSet, type ExecutionRequest, type Executor } from '@graphql-tools/utils';
 import fc from 'fast-check';
 import {
+  buildSchema,
+  execute,
   isObjectType,
   parse,
   print,
@@ -57,6 +60,52 @@ test.each([
   expect(items.map(({ own, rating }) => [own, rating])).toEqual(
     ['1', '2', '3'].map((id) => [`${id} Name ${id}`, ratingOf(id)]),
   );
+});
+
+/** How a service of badges finds people. */
+const BADGES = {
+  fieldName: 'badged',
+  argsFromKeys: (keys: readonly unknown[]) => ({ keys }),
+};
+
+test.each<[string, MergedTypeConfig, string]>([
+  [
+    'requirements of single fields',
+    {
+      selectionSet: '{ id }',
+      fields: { badge: { selectionSet: '{ name }', computed: true } },
+      key: ({ id, name }: Fields) => ({ id, name }),
+      ...BADGES,
+    },
+    '1 Name 1',
+  ],
+  [
+    'entry points',
+    { entryPoints: [{ selectionSet: '{ id }', key: ({ id }: Fields) => ({ id }), ...BADGES }] },
+    '1 without name',
+  ],
+])('a second service with %s gets the true values', async (_, merge, badge) => {
+  const schema = buildSchema(`
+    type Query { badged(keys: [Key!]!): [Person]! }
+    input Key { id: ID! name: String }
+    type Person { id: ID! badge: String }
+  `);
+  const rootValue = {
+    badged: ({ keys }: { keys: Fields[] }) =>
+      keys.map(({ id, name = 'without name' }) => ({ id, badge: `${String(id)} ${String(name)}` })),
+  };
+  const badges: SubschemaConfig = {
+    schema,
+    executor: (({ document, variables }: ExecutionRequest) =>
+      execute({ schema, document, rootValue, variableValues: variables })) as Executor,
+    merge: { Person: merge },
+  };
+  const { ask } = peopleWith({ subschemas: [badges] });
+  const { data, errors } = await ask('{ persons { items { name: email id: name badge } } }');
+  expect(errors).toEqual([]);
+  expect(data).toMatchObject({
+    persons: { items: [{ name: '1@example.com', id: 'Name 1', badge }, {}, {}] },
+  });
 });
 
 test('a field that is selected twice is answered if one of the two is not skipped', async () => {

@@ -128,11 +128,11 @@ const ANSWERS: readonly {
   },
   {
     title: 'conditions around fragments hold for what is in them, with the defaults of variables',
-    query: `query ($no: Boolean = false) {
+    query: `query ($no: Boolean = false, $one: Int = 1) {
       ...Skipped @include(if: $no) ... @skip(if: true) { b: allTeams(limit: 1) { id } } ...Kept @skip(if: $no)
     }
     fragment Skipped on Query { a: allTeams(limit: 1) { id } x: page { hasNextPage } }
-    fragment Kept on Query { c: allTeams(limit: 1) { ...Id @skip(if: $no) ...Name @include(if: $no) } }
+    fragment Kept on Query { c: allTeams(limit: $one) { ...Id @skip(if: $no) ...Name @include(if: $no) } }
     fragment Id on Team { id }
     fragment Name on Team { name }`,
     data: { c: [{ id: 0 }] },
