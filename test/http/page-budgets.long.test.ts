@@ -368,6 +368,18 @@ describe('PAGES_PER_MINUTE', () => {
     for (const answer of answers) expect(codesOf(answer)).toEqual([]);
   });
 
+  test('a hundred references cost a page, those of all fields together', async () => {
+    const world = await startWorld({ config: { pagesPerMinute: 5 } });
+    const query = `query ($all: [_Any!]!) { a: _entities(representations: $all) { __typename } b: _entities(representations: $all) { __typename } }`;
+    const codes = async (count: number) => {
+      const wrong = { __typename: 'Nobody', id: '1' };
+      const answer = await world.ask(READER, query, { all: Array(count / 2).fill(wrong) });
+      return new Set(codesOf(answer));
+    };
+    expect(await codes(498)).toEqual(new Set(['BAD_USER_INPUT']));
+    expect(await codes(298)).toContain('RATE_LIMITED');
+  });
+
   test('a list below another one costs its pages once for each record', async () => {
     const { schema } = fullService();
     const world = await startWorld({

@@ -84,6 +84,27 @@ describe('the path of an error is the path of its null in the answer', () => {
     expect(errorsReported).toEqual(nulls);
   });
 
+  test.each([5, 6, 7])(
+    'a streamed list that begins with %i records, each error beside its record',
+    async (count) => {
+      const query = `{ all: allCandidates @stream(initialCount: ${count}) { id s: score } }`;
+      const [first, ...later] = await all(gateways[0]!, query);
+      const begun = (first!.errors ?? []).map(({ path }) => Number(path![1]));
+      expect(begun.filter((index) => index >= count)).toEqual([]);
+      for (const { items, path, errors = [] } of later.flatMap(
+        ({ incremental = [] }) => incremental,
+      )) {
+        const [from, indexes] = [
+          Number(path.at(-1)),
+          errors.map((error) => Number(error.path![1])),
+        ];
+        expect(indexes.filter((index) => index < from || index >= from + items!.length)).toEqual(
+          [],
+        );
+      }
+    },
+  );
+
   test.each(prefixed)('%s, under SCHEMA_PREFIX', async (_, query) => {
     const { errorsReported, nulls } = await failuresOf(gateways[1]!, query);
     expect(errorsReported).toEqual(nulls);
