@@ -373,7 +373,9 @@ describe('PAGES_PER_MINUTE', () => {
     const query = `query ($all: [_Any!]!) { a: _entities(representations: $all) { __typename } b: _entities(representations: $all) { __typename } }`;
     const codes = async (count: number) => {
       const wrong = { __typename: 'Nobody', id: '1' };
-      const answer = await world.ask(READER, query, { all: Array(count / 2).fill(wrong) });
+      const answer = await world.ask(READER, query, {
+        all: Array.from({ length: count / 2 }, () => wrong),
+      });
       return new Set(codesOf(answer));
     };
     expect(await codes(498)).toEqual(new Set(['BAD_USER_INPUT']));

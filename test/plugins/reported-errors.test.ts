@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { honest, refusal, text as written } from '../support/imitations/scripted.ts';
+import { honest, refusal } from '../support/imitations/scripted.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
 import { FAILING, got, settings } from './requests.ts';
@@ -72,17 +72,4 @@ test('a plugin gets an unexpected error as it was thrown, and the caller an id',
       err: expect.objectContaining({ message: expect.stringContaining(ELSEWHERE) }),
     }),
   );
-});
-
-test('extensions.http of the service decides nothing about the response', async () => {
-  const http = { status: 418, headers: { 'x-service': '1' } };
-  const errors = [{ message: 'No.', path: ['persons'], extensions: { code: 'NO', http } }];
-  const answer = { data: { persons: null }, errors, extensions: { http } };
-  failing.upstream.answer(written(JSON.stringify(answer)));
-  const { status, headers } = await got(failing, {
-    name: '',
-    query: '{ persons(first: 1) { items { id } } }',
-  });
-  expect(status).toBe(200);
-  expect(headers).not.toHaveProperty('x-service');
 });
