@@ -1,8 +1,10 @@
 import {
+  isAbstractType,
   Kind,
   print,
   visit,
   type DocumentNode,
+  type GraphQLCompositeType,
   type GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -11,7 +13,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { ScopedUse } from '../schema/field-scopes.ts';
-import { onlyOperation } from '../selections.ts';
+import { onlyOperation, visitFields } from '../selections.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
@@ -49,8 +51,11 @@ export function createOperations<Plan>(rules: OperationRules<Plan>): Operations<
   });
   const texts = new WeakMap<DocumentNode, string>();
   const find = (text: string, operationName: unknown) => {
-    const document = documents.get(text) ?? new CheckedDocument(parse(text), rules);
-    documents.set(text, document);
+    let document = documents.get(text);
+    if (!document) {
+      document = new CheckedDocument(parse(text), rules);
+      documents.set(text, document);
+    }
     return document.select(operationName);
   };
   return {
@@ -96,7 +101,7 @@ export class CheckedOperation<Plan = unknown> {
 
   /** The fields for routers (`_service` and `_entities`) that it selects. */
   get routerFields(): readonly string[] {
-    return (this.#routerFields ??= findRouterFields(this));
+    return (this.#routerFields ??= findRouterFields(this, this.#of.rules.schema));
   }
 
   /** The fields that need scopes, of an operation that is valid. */
@@ -185,13 +190,21 @@ function hasIncremental(document: DocumentNode): boolean {
   return isIncremental;
 }
 
-/** Finds the fields for routers that an operation selects, at any depth and under any alias. */
-function findRouterFields({ document, operation }: CheckedOperation): readonly string[] {
+/**
+ * Finds the fields for routers that an operation selects, under any alias: on the root type, to which a schema may lead
+ * back, or on an interface or a union of it.
+ */
+function findRouterFields(
+  { document, operation }: CheckedOperation,
+  schema: GraphQLSchema,
+): readonly string[] {
+  const root = schema.getQueryType()!;
+  const isRoot = (type: GraphQLCompositeType) =>
+    type === root || (isAbstractType(type) && schema.isSubType(type, root));
   const fields = new Set<string>();
-  visit(onlyOperation(document, operation).document, {
-    Field: ({ name: { value } }) => {
-      if (value === '_service' || value === '_entities') fields.add(value);
-    },
+  visitFields(schema, onlyOperation(document, operation).document, ({ name }, parent) => {
+    const isForRouters = name.value === '_service' || name.value === '_entities';
+    if (isForRouters && isRoot(parent)) fields.add(name.value);
   });
   return [...fields];
 }
