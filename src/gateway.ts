@@ -35,7 +35,7 @@ import { readLink } from './tokens/link.ts';
 import { proxyAgent, tokenService } from './tokens/service.ts';
 import type { TokenStore } from './tokens/store.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
-import { openUpstream, type Upstream } from './upstream/upstream.ts';
+import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
 
 export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
@@ -88,10 +88,15 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const telemetry = createTelemetry({ version: VERSION, log });
 
   // What may be invalid comes first, so that nothing is running when it is, and no mistake costs a token exchange.
+  // The wrapped schema works by itself: an operation that graphql-js executes over it asks the service.
+  const sending = Promise.withResolvers<SendToService>();
   const served =
     parts.served ??
     serveSnapshot(parts.snapshot, config, {
       overrides: parts.overrides,
+      executor: graphqlToolsExecutor(async (request, sender) =>
+        (await sending.promise)(request, sender),
+      ),
       hasAdditions: parts.additions !== undefined,
     });
   // Added fields ask the schema that they extend. It can be asked once it has plans.
@@ -113,6 +118,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const bodies = new ByteLimit(config.requestBytes);
   const tokens = await keepTokens(parts, telemetry);
   const upstream = connectService(parts, { tokens, bodies, telemetry });
+  sending.resolve(upstream.send);
   for (const warning of served.warnings) log.warn(warning);
   if (!auth && offered.scopes.names.size > 0 && parts.hasCallers !== false) {
     log.warn(SCOPES_WITHOUT_CREDENTIALS);

@@ -54,6 +54,6 @@ interface Tab {
 
 async function tabsOf({ fetch }: TestGateway): Promise<Tab[]> {
   const page = await (await fetch('/graphql', { headers: { accept: 'text/html' } })).text();
-  const [, settings] = /^ {2}\.\.\.(\{"title".*\}),$/m.exec(page)!;
+  const [, settings] = /^ +\.\.\.(\{"title".*\}),$/m.exec(page)!;
   return (JSON.parse(settings!) as { defaultTabs: Tab[] }).defaultTabs;
 }

@@ -135,17 +135,6 @@ test('upstream types called _Service and _Any, which every subgraph has, are ser
   expect(echoed.data).toBe('{"any":{"__typename":"PageInfo"}}');
 });
 
-test.each(['kind: __TypeKind', 'values: [__EnumValue!]'])(
-  'a field of a type of the introspection is refused at the start by its name: %s',
-  async (field) => {
-    const schema = buildSchema(`type Query { a: String ${field} }`);
-    const name = field.split(':')[0]!;
-    await expect(startSideBySide({ schema, service: {} })).rejects.toThrow(
-      new RegExp(`fields or arguments whose types are introspection types.*Query\\.${name}`),
-    );
-  },
-);
-
 test.each(['_service: String', '_entities: [String]', '_service: _Service'])(
   'a root field %s is answered, or refused at the start by its name',
   async (field) => {
