@@ -3,19 +3,28 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest, codedError } from '../errors.ts';
 import { BodiesTooLarge, BodyParts, BodyTooLarge, type BodyLimits } from '../memory/byte-limit.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
+import type { TakeTurn } from './loop-turns.ts';
 
 /**
  * Reads the body of a request, once.
  *
+ * @param takeTurn called when all of it has arrived; a body that waits for its turn counts as arriving
  * @throws BodyTooLarge, BodiesTooLarge; BAD_USER_INPUT if it is not UTF-8 or cannot be read; AbortError if the caller
  * leaves
  */
-export async function readText(exchange: Exchange, limits: BodyLimits): Promise<string> {
+export async function readText(
+  exchange: Exchange,
+  limits: BodyLimits,
+  takeTurn: TakeTurn,
+): Promise<string> {
   const { node, fetched } = exchange.inbound;
   const parts = new BodyParts(limits);
   try {
     if (node) await arrived(node.req, exchange, parts);
     else if (fetched?.body) await fetchedInto(parts, fetched.body, exchange);
+    const turn = takeTurn();
+    if (turn) await turn;
+    if (exchange.hasLeft) throw CALLER_LEFT;
     const bytes = parts.bytes();
     if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
     const text = bytes.toString();

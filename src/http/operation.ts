@@ -2,7 +2,13 @@ import { OperationTypeNode, type DocumentNode, GraphQLError, type GraphQLSchema 
 import type { Clock } from '../clock.ts';
 import type { CallVariables } from '../engine/call.ts';
 import { codedError, badRequest, forbidden } from '../errors.ts';
-import { BodiesTooLarge, BodyTooLarge, noRoom, type ByteLimit } from '../memory/byte-limit.ts';
+import {
+  BodiesTooLarge,
+  BodyTooLarge,
+  noRoom,
+  type BodyLimits,
+  type ByteLimit,
+} from '../memory/byte-limit.ts';
 import { tooComplex } from '../operations/limits.ts';
 import type { CheckedOperation, Operations } from '../operations/operations.ts';
 import type { TrustedDocument } from '../operations/trusted-documents.ts';
@@ -11,7 +17,7 @@ import { enforceScopes } from '../schema/field-scopes.ts';
 import { readText } from './body.ts';
 import { CALLER_LEFT, type Exchange, type Stage } from './exchange.ts';
 import { InFlight } from './in-flight.ts';
-import { createLoopTurns } from './loop-turns.ts';
+import { createLoopTurns, type TakeTurn } from './loop-turns.ts';
 
 /** The parameters of a GraphQL request as they were sent, unchecked. */
 export type Params = Readonly<Record<string, unknown>>;
@@ -132,24 +138,27 @@ function readParams<Plan>(
     const isPost = exchange.method === 'POST';
     if (isPost) checkBody(exchange, maxBodyBytes);
     else checkAddress(exchange, maxBodyBytes);
-    const text = isPost ? await readWithin(exchange, maxBodyBytes, bodies) : exchange.inbound.query;
-    inFlight.enter(exchange);
-    const turn = takeTurn();
-    if (turn) {
-      bodies.add(text.length, text.length);
-      await turn;
-      bodies.remove(text.length);
-    }
+    const enter = () => {
+      inFlight.enter(exchange);
+      return takeTurn();
+    };
+    if (isPost)
+      return paramsIn(await readWithin(exchange, { each: maxBodyBytes, all: bodies }, enter));
+    await enter();
     if (exchange.hasLeft) throw CALLER_LEFT;
-    return isPost ? paramsIn(text) : paramsInAddress(text);
+    return paramsInAddress(exchange.inbound.query);
   };
 }
 
-async function readWithin(exchange: Exchange, each: number, all: ByteLimit): Promise<string> {
+async function readWithin(
+  exchange: Exchange,
+  limits: BodyLimits,
+  takeTurn: TakeTurn,
+): Promise<string> {
   try {
-    return await readText(exchange, { each, all });
+    return await readText(exchange, limits, takeTurn);
   } catch (error) {
-    if (error instanceof BodyTooLarge) throw tooLarge(each);
+    if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
     if (error instanceof BodiesTooLarge) throw noRoom();
     throw error;
   }

@@ -112,9 +112,10 @@ test.concurrent.each(harms)(
     await using world = await startFaultWorld();
     await harm(world.path);
     const before = world.files();
-    const refused = world.start([], { extra: extra ?? {} });
-    const exit = await refused.ended;
-    expect(exit).toMatchObject({ code, stderr: expect.stringContaining(text) });
+    expect(await world.commandIn(extra ?? {}, 'serve')).toMatchObject({
+      code,
+      stderr: expect.stringContaining(text),
+    });
     expect(world.files()).toEqual(before);
     expect(world.outcomes()).toEqual([]);
   },
