@@ -418,20 +418,26 @@ class LinkImport {
 
   async importIfNeeded(): Promise<void> {
     const { link, clock, log } = this.#parts;
-    const { state, now } = this.#holder;
-    const isNeeded = !state || (state.movedTo === null && isLost(state, now));
-    if (!link || this.#isOver || !isNeeded || clock.elapsed() < this.#next) return;
+    if (!link || this.#isOver || !this.#isNeeded || clock.elapsed() < this.#next) return;
     try {
       const outcome = await this.#holder.import(await link.read(), false);
       this.#isOver = outcome === 'known';
       log[outcome === 'known' ? 'error' : 'info']({ outcome }, LINK_OUTCOMES[outcome]);
     } catch (error) {
+      // Another process may have imported the set since the store was read: its first refresh ends the link.
+      await this.#holder.look().catch(() => {});
+      if (!this.#isNeeded) return;
       this.#failures += 1;
       const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
       this.#next = clock.elapsed() + pause;
       this.#isOver = error instanceof LinkError && !error.isPassing;
       throw error;
     }
+  }
+
+  get #isNeeded(): boolean {
+    const { state, now } = this.#holder;
+    return !state || (state.movedTo === null && isLost(state, now));
   }
 }
 

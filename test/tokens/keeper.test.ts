@@ -210,6 +210,18 @@ describe('a token link', () => {
     expect(world.logged.filter(({ level }) => level === 50)).toHaveLength(1);
   });
 
+  test('that another process has imported and ended meanwhile raises no alarm', async () => {
+    const world = worldOf();
+    const link = linkTo(async () => {
+      await world.put(importOf('1'));
+      throw new LinkError('The token link is dead.');
+    });
+    const keeper = await world.start({ link });
+    expect(await keeper.token()).toMatchObject({ value: 'access-1' });
+    await world.time.pass(1_000);
+    expect(world.logged.filter(({ level }) => level === 50)).toEqual([]);
+  });
+
   test('that cannot be read now is read again with growing pauses, and imported once it can', async () => {
     const world = worldOf();
     let isUp = false;
