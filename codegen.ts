@@ -5,14 +5,17 @@ import { preset } from '@graphql-codegen/client-preset';
 import { codegen } from '@graphql-codegen/core';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
 import { buildASTSchema, parse, type GraphQLSchema } from 'graphql';
+import { format } from 'prettier';
+import { z } from 'zod';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
-import { readConfig } from './src/config.ts';
+import { readConfig, variables } from './src/config.ts';
 import relay from './examples/relay/gateway.config.ts';
 
 /**
- * Writes the golden files of what callers and a supergraph get from the schema snapshot: a change of the snapshot becomes
- * a difference that can be read. `npm run codegen` writes them, `npm run codegen -- --check` compares.
+ * Writes the golden files of what callers and a supergraph get from the schema snapshot, so that a change of the snapshot
+ * becomes a difference that can be read, and the table of docs/settings.md. `npm run codegen` writes them,
+ * `npm run codegen -- --check` compares.
  */
 const readFile = (path: string) => readFileSync(path, 'utf8');
 const settings = readConfig({}, readFile);
@@ -32,6 +35,30 @@ await writeTypes('typed-documents', { documentMode: 'string' });
 await writeTypes('apollo');
 await writeTypes('urql');
 await writeTypes('tanstack-query');
+
+await writeTable('docs/settings.md', 'settings', settingsTable());
+
+/** Each setting, with its default and meaning. */
+function settingsTable(): string[][] {
+  const { properties = {} } = z.toJSONSchema(variables, { io: 'input', unrepresentable: 'any' });
+  const rows = Object.entries(variables.shape).map(([name, type]) => {
+    const { description = '', fallback } = type.meta() as Record<string, string | undefined>;
+    const { default: value = '' } = properties[name] as { default?: unknown };
+    const plain = String(value) === '' ? 'none' : `\`${String(value)}\``;
+    return [`\`${name}\``, fallback ?? plain, description];
+  });
+  return [['variable', 'default', 'meaning'], ...rows];
+}
+
+/** Replaces the table between the comments `<!-- name -->` and `<!-- end -->`. */
+async function writeTable(path: string, name: string, rows: string[][]): Promise<void> {
+  const lines = rows.map((cells) => `| ${cells.join(' | ').replaceAll('||', '\\|')} |`);
+  lines.splice(1, 0, `|${' --- |'.repeat(rows[0]!.length)}`);
+  const table = `<!-- ${name} -->\n\n${lines.join('\n')}\n\n<!-- end -->`;
+  const parts = new RegExp(`<!-- ${name} -->.*?<!-- end -->`, 's');
+  const text = readFile(path).replace(parts, () => table);
+  await write(path, await format(text, { parser: 'markdown', printWidth: 120 }));
+}
 
 /** The documents of an example, with the types of their variables and results. */
 async function writeTypes(example: string, options: object = {}): Promise<void> {

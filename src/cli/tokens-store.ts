@@ -11,7 +11,7 @@ import { emergencyFor, openTokenStore, tokenParts } from '../setup/custody.ts';
 import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
 
 /** Reads only the settings for tokens, because these commands need none for callers. */
-export function readTokenConfig({ env, readFile }: Terminal, refusesUnknown: boolean): Config {
+export function readTokenConfig({ env, readFile }: Terminal): Config {
   const names = [
     'RECRUITING_URL',
     'RECRUITING_AGENT',
@@ -24,7 +24,7 @@ export function readTokenConfig({ env, readFile }: Terminal, refusesUnknown: boo
     'NODE_ENV',
     'LOG_LEVEL',
   ] as const;
-  return readNamedSettings(env, readFile, names, { refusesUnknown });
+  return readNamedSettings(env, readFile, names);
 }
 
 interface OpenStore {
@@ -42,7 +42,7 @@ export async function withReadTokens<T>(
   json: boolean,
   work: (tokens: ReadTokens) => Promise<T>,
 ): Promise<T> {
-  const config = readTokenConfig(terminal, false);
+  const config = readTokenConfig(terminal);
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);
   const store = openTokenStore(tokenStore, config, { readOnly: true });
@@ -92,7 +92,7 @@ export interface HeldTokens extends OpenStore {
 export async function withHeldTokens(
   terminal: Terminal,
   work: (tokens: HeldTokens) => Promise<void>,
-  { config = readTokenConfig(terminal, true), creates = false, onClosed = '' } = {},
+  { config = readTokenConfig(terminal), creates = false, onClosed = '' } = {},
 ): Promise<void> {
   const { tokenStore, recruitingUrl } = config;
   const emergency = emergencyFor(config);

@@ -45,7 +45,7 @@ export async function tokensImport(
   { source, replace }: { source: string; replace: boolean },
   terminal: Terminal,
 ): Promise<void> {
-  const config = readTokenConfig(terminal, true);
+  const config = readTokenConfig(terminal);
   const { recruitingUrl } = config;
   if (recruitingUrl === undefined) throw new CommandError(NO_SERVICE, 2);
   // A link that was copied may have blanks or line breaks around it.

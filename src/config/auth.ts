@@ -3,8 +3,6 @@ import { OperatorMistakes } from '../errors.ts';
 import { COMMAND_LINE } from './command-line.ts';
 import { secureUrl } from './values.ts';
 
-const API_KEY_NAME = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
-
 /** What each scope allows. */
 export const SCOPES = {
   read: 'queries that return up to 500 records of lists, and totalCount of any list',
@@ -12,17 +10,18 @@ export const SCOPES = {
   write: 'mutations that MUTATIONS allows',
   router: 'with read: _entities and _service, which are for the router of a supergraph',
 };
-const SCOPE_NAMES = Object.keys(SCOPES);
+const SCOPE_NAMES: readonly string[] = Object.keys(SCOPES);
 const KEYS_NEW = `${COMMAND_LINE} keys new <name>`;
-const CREATES_ONE = `the command \`${KEYS_NEW}\` creates one`;
-const SEPARATOR = /\s*[,\n]\s*/;
-const ENTRY = /^(?<name>[^:]*):(?<hash>[^:]*)(:(?<scopes>[^:]*))?$/;
 
 export const authVariables = {
-  AUTH_API_KEYS: keyEntries().optional(),
-  AUTH_JWKS_URL: secureUrl().optional(),
-  AUTH_ISSUER: z.string().optional(),
-  AUTH_AUDIENCE: z.string().optional(),
+  AUTH_API_KEYS: keyEntries()
+    .optional()
+    .describe('`name:sha256-hex[:scopes]`, separated by commas; `keys new` makes one'),
+  AUTH_JWKS_URL: secureUrl()
+    .optional()
+    .describe('where the keys of the issuer are; for bearer tokens, all three together'),
+  AUTH_ISSUER: z.string().optional().describe('`iss` of bearer tokens'),
+  AUTH_AUDIENCE: z.string().optional().describe('`aud` of bearer tokens'),
 };
 
 type AuthSettings = z.output<z.ZodObject<typeof authVariables>>;
@@ -35,12 +34,10 @@ export function toAuth(settings: AuthSettings) {
   const { AUTH_API_KEYS: apiKeys = [] } = settings;
   const acceptsJwts = jwksUrl !== undefined && issuer !== undefined && audience !== undefined;
   if (apiKeys.length === 0 && !acceptsJwts) return undefined;
-  /** The scopes of a token that have a meaning here. */
-  const scopes: readonly string[] = SCOPE_NAMES;
   return {
     apiKeys,
-    /** Undefined: bearer tokens are not accepted. */
-    jwt: acceptsJwts ? { jwksUrl, issuer, audience, scopes } : undefined,
+    /** With the scopes of a token that have a meaning here. Undefined: bearer tokens are not accepted. */
+    jwt: acceptsJwts ? { jwksUrl, issuer, audience, scopes: SCOPE_NAMES } : undefined,
   };
 }
 
@@ -72,18 +69,21 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
 
 /** Reads entries that are separated by commas or, as in a file, by line breaks. */
 function keyEntries() {
-  return z.string().transform((text, context) => {
-    const entries = text.split(SEPARATOR).map(readEntry);
-    const mistakes = [
-      ...entries.flatMap((entry, index) =>
-        mistakesOf(entry).map((mistake) => `entry ${index + 1} ${mistake}`),
-      ),
-      ...duplicates('name', entries),
-      ...duplicates('hash', entries),
-    ];
-    for (const message of mistakes) context.addIssue({ code: 'custom', message });
-    return entries.filter((entry) => entry !== undefined).map(toApiKey);
-  });
+  return z.string().transform((text, context) =>
+    text.split(/\s*[,\n]\s*/).map((entry, index) => {
+      const [name = '', hash = '', scopes = 'read', ...others] = entry.split(':');
+      const key = { name, hash: hash.toLowerCase(), scopes: [...new Set(scopes.split('+'))] };
+      const isEntry = hash !== '' && others.length === 0;
+      const mistakes = isEntry
+        ? apiKeyMistakes(key)
+        : [
+            `is not name:sha256-hex or name:sha256-hex:scopes; the command \`${KEYS_NEW}\` makes one`,
+          ];
+      // The entry is not shown, because it may be the key itself.
+      for (const mistake of mistakes) context.addIssue(`entry ${index + 1} ${mistake}`);
+      return toApiKey(key);
+    }),
+  );
 }
 
 interface ApiKeyEntry {
@@ -93,23 +93,42 @@ interface ApiKeyEntry {
   readonly scopes: readonly string[];
 }
 
-const KEY_SCOPE = /^[!#-*\-.-9;-[\]-~]+$/;
+/** An API key as the gateway knows it: by its hash. */
+function toApiKey({ name, hash: hex, scopes }: ApiKeyEntry) {
+  /** SHA-256 of the key. */
+  const hash: Uint8Array = Buffer.from(hex, 'hex');
+  return { name, hash, scopes };
+}
 
-/** Describes unknown scopes; the subject of the sentence is the key. @param fieldScopes the scopes in adapters.json */
+/** Describes the mistakes in an entry; the subject of each sentence is the entry. They do not quote it. */
+export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
+  const mistakes: string[] = [];
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
+    mistakes.push(
+      'has a name that does not consist of at most 64 letters, digits, dots, dashes and underscores',
+    );
+  }
+  if (!/^[\da-f]{64}$/.test(hash)) {
+    mistakes.push(
+      `has a hash that is not SHA-256 in 64 hex digits; the command \`${KEYS_NEW}\` makes one`,
+    );
+  }
+  // Every operation needs one of these two scopes.
+  if (!scopes.includes('read') && !scopes.includes('write')) {
+    mistakes.push('has neither the scope read nor write; add one of these two');
+  }
+  return mistakes;
+}
+
+/** Describes an unknown scope; the subject of the sentence is the key. @param fieldScopes the scopes in adapters.json */
 export function unknownScope(
   scopes: readonly string[],
   fieldScopes: Iterable<string>,
 ): string | undefined {
   const known = [...SCOPE_NAMES, ...fieldScopes];
-  const unknown = scopes.filter((scope) => !known.includes(scope));
-  if (unknown.length === 0) return undefined;
-  const names = `the unknown scope${unknown.length > 1 ? 's' : ''} ${unknown.map((scope) => `"${scope}"`).join(' and ')}`;
-  return `has ${unknown.every(canBeShown) ? names : 'an unknown scope'}; the scopes are ${known.join(', ')}, and several are joined by +`;
-}
-
-/** Whether this is printable, and cannot be a key or a hash in the wrong place. */
-function canBeShown(name: string): boolean {
-  return /^[ -~]*$/.test(name) && !/^rsk_|[\w-]{32}/.test(name);
+  return scopes.every((scope) => known.includes(scope))
+    ? undefined
+    : `has an unknown scope; the scopes are ${known.join(', ')}, and several are joined by +`;
 }
 
 /**
@@ -124,70 +143,13 @@ export function withFieldScopes(
 ): ReturnType<typeof toAuth> {
   if (!auth) return undefined;
   const { apiKeys, jwt } = auth;
-  const mistakes = apiKeys.flatMap(({ name, scopes }, index) => {
+  const mistakes = apiKeys.flatMap(({ scopes }, index) => {
     const mistake = unknownScope(scopes, fieldScopes);
     if (mistake === undefined) return [];
-    const entry = `entry ${index + 1}${canBeShown(name) ? ` (${name})` : ''}`;
     return [
-      `${entry} ${mistake}. Correct the entry, or add the scope to a field in adapters.json.`,
+      `entry ${index + 1} ${mistake}. Correct the entry, or add the scope to a field in adapters.json.`,
     ];
   });
   if (mistakes.length > 0) throw new OperatorMistakes('AUTH_API_KEYS', mistakes);
   return { ...auth, jwt: jwt && { ...jwt, scopes: [...jwt.scopes, ...fieldScopes] } };
-}
-
-/** Describes the mistakes in an entry; the subject of each sentence is the entry. They do not quote it. */
-export function apiKeyMistakes({ name, hash, scopes }: ApiKeyEntry): string[] {
-  const mistakes: string[] = [];
-  if (!new RegExp(`^${API_KEY_NAME}$`).test(name)) {
-    mistakes.push(
-      'has a name that does not consist of at most 64 letters, digits, dots, dashes and underscores',
-    );
-  }
-  if (!/^[\da-f]{64}$/.test(hash)) {
-    mistakes.push(`has a hash that is not SHA-256 in 64 hex digits; ${CREATES_ONE}`);
-  }
-  if (scopes.some((scope) => !KEY_SCOPE.test(scope))) {
-    mistakes.push(
-      'has a scope that is empty, or contains spaces, commas or colons; several scopes are joined by +',
-    );
-  } else if (!scopes.includes('read') && !scopes.includes('write')) {
-    // Every operation needs one of these two scopes.
-    mistakes.push(
-      'has neither the scope read nor write; correct its scopes, or add one of these two',
-    );
-  }
-  return mistakes;
-}
-
-function readEntry(text: string): ApiKeyEntry | undefined {
-  const parts = ENTRY.exec(text)?.groups;
-  if (!parts) return undefined;
-  const { name = '', hash = '', scopes = 'read' } = parts;
-  return { name, hash: hash.toLowerCase(), scopes: scopes.split('+') };
-}
-
-function mistakesOf(entry: ApiKeyEntry | undefined): string[] {
-  return entry
-    ? apiKeyMistakes(entry)
-    : [`is not name:sha256-hex or name:sha256-hex:scopes; ${CREATES_ONE}`];
-}
-
-/** An API key as the gateway knows it: by its hash. */
-function toApiKey({ name, hash: hex, scopes }: ApiKeyEntry) {
-  /** SHA-256 of the key. */
-  const hash: Uint8Array = Buffer.from(hex, 'hex');
-  return { name, hash, scopes: [...new Set(scopes)] as readonly string[] };
-}
-
-function duplicates(
-  what: 'name' | 'hash',
-  entries: readonly (ApiKeyEntry | undefined)[],
-): string[] {
-  const values = entries.map((entry) => entry?.[what]);
-  return values.flatMap((value, index) => {
-    const first = values.indexOf(value);
-    const isDuplicate = value !== undefined && first < index;
-    return isDuplicate ? [`entries ${first + 1} and ${index + 1} have the same ${what}`] : [];
-  });
 }

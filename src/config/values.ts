@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** @param message follows the name of the variable */
+/** A text that matches the pattern. @param message follows the name of the variable */
 export function matching(pattern: RegExp, message: string) {
   return z.string().regex(pattern, message);
 }
@@ -14,33 +14,64 @@ export function count(min: number, max: number, fallback: number) {
     .refine((value) => value >= min && value <= max, message);
 }
 
-/** The message for a value that is not allowed. */
-export function choice(allowed: string, example: string) {
-  return { error: `must be ${allowed}, for example ${example}` };
+/** One of these words. */
+export function oneOf<const Words extends readonly string[]>(
+  words: Words,
+  fallback: Words[number],
+) {
+  const list = new Intl.ListFormat('en', { style: 'long', type: 'disjunction' }).format(words);
+  return z.enum(words, `must be ${list}, for example ${fallback}`);
 }
 
+/** `true` or `false`. */
 export function trueOrFalse() {
-  return z.enum(['true', 'false'], choice('true or false', 'true'));
+  return oneOf(['true', 'false'], 'true')
+    .default('false')
+    .transform((word) => word === 'true');
 }
 
-export function onOrOff(example: 'on' | 'off') {
-  return z.enum(['on', 'off'], choice('on or off', example));
+/** `on` or `off`; undefined if it is not set. */
+export function onOrOff() {
+  return oneOf(['on', 'off'], 'off')
+    .transform((word) => word === 'on')
+    .optional();
 }
 
-export function isOn(word: 'true' | 'false' | 'on' | 'off'): boolean {
-  return word === 'true' || word === 'on';
+/** A list separated by commas. @param isValid what each entry must be */
+export function listOf(isValid: (entry: string) => boolean, message: string) {
+  return z
+    .string()
+    .transform((text): readonly string[] => text.split(',').map((entry) => entry.trim()))
+    .refine((entries) => entries.every(isValid), message);
+}
+
+/** An address to which tokens are sent: https, or http on this machine. */
+export function secureUrl() {
+  return z
+    .url({
+      protocol: /^https?$/,
+      abort: true,
+      error: 'must be a complete URL, for example https://api.example.com',
+    })
+    .refine(isSecureUrl, 'must begin with https:// (http:// is allowed only for this machine)');
+}
+
+export function isSecureUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
 /** An address without a final slash, to which paths are appended. */
 export function baseUrl() {
   return secureUrl()
-    .refine((url) => {
-      const { search, hash, username, password } = new URL(url);
-      return `${search}${hash}${username}${password}` === '';
-    }, 'must be a plain base address, without user, query or fragment')
     .refine(
-      (url) => !/\/graphql\/*$/.test(new URL(url).pathname),
-      'must be the address without /graphql, which the gateway appends',
+      (text) => !/[?#@]./.test(text) && !/\/graphql\/*$/.test(new URL(text).pathname),
+      'must be a plain base address: without user, query, fragment, or /graphql, which the gateway appends',
     )
     .transform((text) => {
       const { origin, pathname } = new URL(text);
@@ -48,11 +79,35 @@ export function baseUrl() {
     });
 }
 
-/** Whether tokens may be sent to this address: https, or http on this machine. */
-export function isSecureUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+export function isOrigin(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
+export function storeAddress(fallback: string) {
+  return z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      const address = readStoreAddress(text);
+      if (address) return address;
+      context.addIssue(
+        `must be sqlite:<file>, for example ${fallback}, or postgres://<user>:<password>@<host>/<database>`,
+      );
+      return z.NEVER;
+    });
+}
+
+export type StoreAddress =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  /** The URL holds a password. */
+  | { readonly kind: 'postgres'; readonly url: string };
+
+/** Returns undefined for a kind of store that is not supported. */
+export function readStoreAddress(text: string): StoreAddress | undefined {
+  const path = /^sqlite:(.+)$/.exec(text)?.[1];
+  if (path !== undefined) return { kind: 'sqlite', path };
+  const isPostgres = /^postgres(ql)?:\/\/[^/]+\/[^/?]/i.test(text) && URL.canParse(text);
+  return isPostgres ? { kind: 'postgres', url: text } : undefined;
 }
 
 /**
@@ -74,68 +129,3 @@ export function foreignLink(
     `gives out its links at ${from}, set TOKEN_LINK_ORIGIN=${from}.`
   );
 }
-
-/** An address to which tokens are sent. */
-export function secureUrl() {
-  return z.string().superRefine((text, context) => {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (!url || !['http:', 'https:'].includes(url.protocol)) {
-      context.addIssue({
-        code: 'custom',
-        message: 'must be a complete URL, for example https://api.example.com',
-        continue: false,
-      });
-    } else if (!isSecureUrl(text)) {
-      context.addIssue({
-        code: 'custom',
-        message: 'must begin with https:// (http:// is allowed only for this machine)',
-        continue: false,
-      });
-    }
-  });
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
-}
-
-/** A comma-separated list. @param valid what each entry must be; by a pattern, entries are in lower case */
-export function listOf(valid: RegExp | ((entry: string) => boolean), message: string) {
-  const isPattern = valid instanceof RegExp;
-  return z
-    .string()
-    .transform((text): readonly string[] =>
-      (isPattern ? text.toLowerCase() : text).split(',').map((entry) => entry.trim()),
-    )
-    .refine((entries) => entries.every(isPattern ? (entry) => valid.test(entry) : valid), message);
-}
-
-export function storeAddress(fallback: string) {
-  return z
-    .string()
-    .default(fallback)
-    .transform((text, context) => {
-      const address = readStoreAddress(text);
-      if (address) return address;
-      context.addIssue({
-        code: 'custom',
-        message: `must be sqlite:<file>, for example ${fallback}, or postgres://<user>:<password>@<host>/<database>`,
-      });
-      return z.NEVER;
-    });
-}
-
-export type StoreAddress =
-  | { readonly kind: 'sqlite'; readonly path: string }
-  /** The URL holds a password. */
-  | { readonly kind: 'postgres'; readonly url: string };
-
-/** Returns undefined for a kind of store that is not supported. */
-export function readStoreAddress(text: string): StoreAddress | undefined {
-  const path = SQLITE.exec(text)?.groups?.['path'];
-  if (path !== undefined) return { kind: 'sqlite', path };
-  return POSTGRES.test(text) && URL.canParse(text) ? { kind: 'postgres', url: text } : undefined;
-}
-
-const SQLITE = /^sqlite:(?<path>.+)$/;
-const POSTGRES = /^postgres(ql)?:\/\/[^/]+\/[^/?]/i;

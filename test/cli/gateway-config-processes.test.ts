@@ -2,6 +2,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startService, type Service } from '../service/service.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
+import { runHere } from '../support/gateway/run-here.ts';
 import { runProgram, startServe } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -17,13 +18,10 @@ afterAll(async () => {
 
 test('a configuration that cannot be loaded ends the start with one message and costs no token exchange', async () => {
   writeFileSync(folder.file('broken.ts'), "throw new Error('the reviews are down');");
-  const env = { ...service(), GATEWAY_CONFIG: 'broken.ts' };
-  const { code, stderr } = await runProgram([], { env, cwd: folder.path });
-  expect({ code, stderr }).toEqual({
-    code: 2,
-    stderr:
-      'broken.ts cannot be loaded: the reviews are down (broken.ts, line 1). Correct the file, or what it needs.\n',
-  });
+  const GATEWAY_CONFIG = folder.file('broken.ts');
+  const { code, stdout, stderr } = await runHere([], { ...service(), GATEWAY_CONFIG });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(/^\S*broken\.ts cannot be loaded\.[^]*the reviews are down/);
   expect(sandbox.exchanges).toEqual([]);
   expect(sandbox.stats.refreshes).toBe(0);
 });

@@ -17,177 +17,68 @@ test('a configuration file imports defineConfig from the package, wherever the f
     "import { defineConfig } from 'recruiting-subgraph';\nexport default defineConfig({ plugins: [3 as never] });",
   );
   const exit = await inFolder(() => printWith('define.ts'));
-  expect(exit.stderr).toContain('define.ts has a mistake:\n  - plugins[0] must be a plugin');
+  expect(exit.stderr).toContain('define.ts has mistakes:\n✖ must be a plugin');
 });
 
-describe('a configuration file that cannot be loaded is reported once, with what to do', () => {
-  test.each([
-    [
-      'a file that does not exist',
-      'nowhere.ts',
-      undefined,
-      'GATEWAY_CONFIG names nowhere.ts, which does not exist. Correct the path, or remove the setting.',
-    ],
-    ['a file of another kind', 'config.json', '{}', 'which is none of .ts, .mts, .js and .mjs.'],
-    [
-      'a mistake of syntax',
-      'syntax.ts',
-      '\nexport default { plugins: [,; };',
-      'syntax.ts cannot be loaded: Expression expected (syntax.ts, line 2). Correct it; Node strips types',
-    ],
-    [
-      'TypeScript that is more than types',
-      'enum.ts',
-      'enum Kind { A }\nexport default {};',
-      'enum.ts cannot be loaded: TypeScript enum is not supported in strip-only mode',
-    ],
-    [
-      'a package that is not installed',
-      'package.ts',
-      "import { useSentry } from '@envelop/sentry-of-nobody';\nexport default { plugins: [useSentry()] };",
-      'package.ts cannot be loaded: the package @envelop/sentry-of-nobody is not installed there. Run npm install @envelop/sentry-of-nobody in its folder.',
-    ],
-    [
-      'a name that a module does not have',
-      'name.ts',
-      "import { nothing } from 'graphql';\nexport default { plugins: [nothing()] };",
-      'name.ts cannot be loaded: ',
-    ],
-    [
-      'an error that it throws',
-      'throws.ts',
-      "\nconst name: string = 'REVIEWS_URL';\nthrow new Error(`${name} is not set`);\nexport default {};",
-      'throws.ts cannot be loaded: REVIEWS_URL is not set (throws.ts, line 3). Correct the file, or what it needs.',
-    ],
-    [
-      'a text that it throws',
-      'text.ts',
-      "throw 'no\\u001b[2J luck';",
-      'text.ts cannot be loaded: it threw no [2J luck. Correct',
-    ],
-    [
-      'a second service that is down',
-      'down.ts',
-      "export default { subschemas: [{ schema: await fetch('http://127.0.0.1:9/graphql') }] };",
-      'down.ts cannot be loaded: fetch failed: ',
-    ],
-  ])('%s', async (_, name, text, message) => {
-    if (text !== undefined) write(name, text);
-    const exit = await inFolder(() => printWith(name));
-    expect(exit).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) });
-    expect(exit.stderr.split('\n')).toEqual([expect.stringContaining(name), '']);
-  });
+test.each([
+  ['does not exist', 'nowhere.ts', undefined, /ENOENT/],
+  ['has a mistake of syntax', 'syntax.ts', '\nexport default { plugins: [,; };', /syntax\.ts:2/],
+  ['is TypeScript that is more than types', 'enum.ts', 'enum Kind { A }', /TypeScript enum/],
+  ['imports a package that is not installed', 'package.ts', "import 'nobody';", /'nobody'/],
+  [
+    'throws an error',
+    'throws.ts',
+    '\nthrow new Error("REVIEWS_URL is not set");',
+    /REVIEWS_URL[^]*throws\.ts:2/,
+  ],
+  [
+    'needs a second service that is down',
+    'down.ts',
+    "await fetch('http://127.0.0.1:9/graphql');",
+    /fetch failed[^]*cause/,
+  ],
+])('a configuration file that %s is reported with where and why', async (_, name, text, why) => {
+  if (text !== undefined) write(name, text);
+  const { code, stdout, stderr } = await inFolder(() => printWith(name));
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(`${name} cannot be loaded. Correct the file, what it imports, or`);
+  expect(stderr).toMatch(why);
 });
 
-describe('what a configuration file exports is checked', () => {
-  test.each([
-    ['nothing', '', 'It has no default export. Write `export default defineConfig({ … })`.'],
-    [
-      'a promise',
-      'export default Promise.resolve({});',
-      'Its default export is a promise. Await it in the file: `export default defineConfig(await …)`.',
-    ],
-    ['a function', 'export default () => ({});', 'Its default export is a function, and not what'],
-    ['a list', 'export default [];', 'Its default export is a list. Write `export default'],
-    [
-      'a slip of the pen',
-      'export default { plugin: [] };',
-      'plugin is not known. Was plugins meant?',
-    ],
-    [
-      'an unknown key',
-      'export default { schema: 1 };',
-      'schema is not known. There are plugins, typeDefs, resolvers, subschemas.',
-    ],
-    [
-      'one plugin',
-      'export default { plugins: { onExecute() {} } };',
-      'plugins must be a list of plugins, for example [useSentry()].',
-    ],
-    [
-      'a plugin that was not called',
-      'export default { plugins: [{}, () => ({})] };',
-      'plugins[1] is a function. Call it, as in useSentry().',
-    ],
-    [
-      'a plugin that was not awaited',
-      'export default { plugins: [Promise.resolve({})] };',
-      'plugins[0] is a promise. Await it, as in await useSentry().',
-    ],
-    [
-      'a plugin that is a name',
-      "export default { plugins: ['sentry'] };",
-      'plugins[0] must be a plugin, which is an object with hooks.',
-    ],
-    [
-      'types that are no SDL',
-      "export default { typeDefs: ['type A { b: Int }', 'extend type Person {\\n  fullName String }'] };",
-      'typeDefs is not valid SDL: Syntax Error: Expected ":", found Name "String", in line 2, column 12.',
-    ],
-    [
-      'types that are an operation',
-      "export default { typeDefs: '{ persons { items { id } } }' };",
-      'typeDefs must be definitions of types, and not an operation.',
-    ],
-    [
-      'types that are a number',
-      'export default { typeDefs: 1 };',
-      'typeDefs must be SDL: a string, a document, or a list of them.',
-    ],
-    [
-      'resolvers that are a function',
-      'export default { resolvers: () => ({}) };',
-      'resolvers must be an object with the fields of each type, for example { Person: {',
-    ],
-    [
-      'resolvers of a type that are a function',
-      'export default { resolvers: { Person: () => 1 } };',
-      'resolvers must have an object with fields for each type. That of Person is a function.',
-    ],
-    [
-      'a service that is not in a list',
-      'export default { subschemas: {} };',
-      'subschemas must be a list of services, for example [{ schema, executor }].',
-    ],
-    [
-      'a service without a schema',
-      'export default { subschemas: [{ executor() {} }] };',
-      'subschemas[0] must have a schema, which is a GraphQLSchema.',
-    ],
-    [
-      'a service whose schema was not awaited',
-      'export default { subschemas: [{ schema: Promise.resolve() }] };',
-      'subschemas[0] has a promise as its schema. Await it, as in schema: await load().',
-    ],
-    [
-      'a service whose schema is SDL',
-      "export default { subschemas: [{ schema: 'type Query { a: Int }' }] };",
-      'subschemas[0] has SDL as its schema. Build a schema of it, as in schema: buildSchema(sdl).',
-    ],
-    [
-      'a service whose executor is its address',
-      "import { buildSchema } from 'graphql';\nexport default { subschemas: [{ schema: buildSchema('type Query { a: Int }'), executor: 'http://a' }] };",
-      'subschemas[0] has a string as its executor, which must be a function.',
-    ],
-  ])('%s', async (what, text, message) => {
-    const name = `${what.replaceAll(' ', '-')}.ts`;
-    write(name, text);
-    const { code, stderr } = await inFolder(() => printWith(name));
-    expect(code).toBe(2);
-    const [title, ...mistakes] = stderr.trimEnd().split('\n');
-    expect([title, mistakes]).toEqual([
-      `${name} has a mistake:`,
-      [expect.stringContaining(`  - ${message}`)],
-    ]);
-  });
+test.each([
+  ['nothing', '', 'Its default export must be an object'],
+  ['a function', 'export default () => ({});', 'Its default export must be an object'],
+  ['an unknown key', 'export default { plugin: [] };', 'Unrecognized key: "plugin"'],
+  ['one plugin', 'export default { plugins: {} };', 'must be a list of plugins'],
+  ['a plugin not called', 'export default { plugins: [() => 1] };', 'must be a plugin'],
+  ['a plugin not awaited', 'export default { plugins: [Promise.resolve()] };', 'must be a plugin'],
+  ['one service', 'export default { subschemas: {} };', 'must be a list of services'],
+  ['a service of SDL', "export default { subschemas: [{ schema: 'x' }] };", 'with a GraphQLSchema'],
+  ['types that are not SDL', "export default { typeDefs: 'type A {' };", 'Syntax Error'],
+])('a configuration file that exports %s is refused', async (what, text, message) => {
+  const name = `${what.replaceAll(' ', '-')}.ts`;
+  write(name, text);
+  const { code, stderr } = await inFolder(() => printWith(name));
+  expect(code).toBe(2);
+  expect(stderr).toMatch(new RegExp(`^${name} has (mistakes|a mistake):\n`));
+  expect(stderr).toContain(message);
+});
 
-  test('all mistakes are reported at once', async () => {
-    write('many.ts', 'export default { plugins: [1], typeDef: "", subschemas: [2] };');
-    const { stderr } = await inFolder(() => printWith('many.ts'));
-    expect(stderr).toMatch(
-      /^many.ts has 3 mistakes:\n.*plugins\[0\].*\n.*subschemas\[0\].*\n.*typeDef is/,
-    );
-  });
+test('a file that every user of the machine can change is refused in production, and otherwise warned about', async () => {
+  const path = 'open/config.ts';
+  write(path, 'export default {};');
+  chmodSync(folder.file(path), 0o666);
+  const risk = /every user of this machine can write to .*open\/config.ts, .* Run chmod o-w /;
+  const refused = await printWith(path, { NODE_ENV: 'production' });
+  expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(risk) });
+  expect(await printWith(path)).toMatchObject({ code: 0, stderr: expect.stringMatching(risk) });
+});
+
+test('all mistakes of a configuration file are reported at once', async () => {
+  write('many.ts', 'export default { plugins: [1], typeDef: "", subschemas: [2] };');
+  const { stderr } = await inFolder(() => printWith('many.ts'));
+  expect(stderr).toMatch(/plugins\[0\][^]*subschemas\[0\]/);
+  expect(stderr).toContain('typeDef');
 });
 
 test('a plugin that is switched off is left out', async () => {
@@ -228,16 +119,6 @@ describe('in production', () => {
         'Set GATEWAY_CONFIG=gateway.config.ts, or remove the file.\n',
     );
   });
-
-  test('a file that every user of the machine can change is refused, and otherwise warned about', async () => {
-    write('open/config.ts', 'export default {};');
-    chmodSync(folder.file('open/config.ts'), 0o666);
-    const path = 'open/config.ts';
-    const risk = /every user of this machine can write to .*open\/config.ts, .* Run chmod o-w /;
-    const refused = await printWith(path, { NODE_ENV: 'production' });
-    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(risk) });
-    expect(await printWith(path)).toMatchObject({ code: 0, stderr: expect.stringMatching(risk) });
-  });
 });
 
 test('without GATEWAY_CONFIG, gateway.config.ts in the working directory is loaded', async () => {
@@ -245,15 +126,8 @@ test('without GATEWAY_CONFIG, gateway.config.ts in the working directory is load
   const exit = await inFolder(() => runHere(['schema', 'print']), 'here');
   expect(exit).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('loaded (gateway.config.mts'),
+    stderr: expect.stringContaining('gateway.config.mts cannot be loaded'),
   });
-});
-
-test('two files of that name are refused', async () => {
-  for (const name of ['gateway.config.ts', 'gateway.config.js']) write(`two/${name}`, '');
-  const exit = await inFolder(() => runHere(['schema', 'print']), 'two');
-  expect(exit.code).toBe(2);
-  expect(exit.stderr).toMatch(/^There are gateway.config.ts and gateway.config.js, and only one/);
 });
 
 const INITIAL = `

@@ -44,13 +44,13 @@ describe('keys new', () => {
     [['a,b'], 'The key has a name'],
     [[''], 'The key has a name'],
     [['a'.repeat(65)], 'The key has a name'],
-    [['a', '--scopes', 'all'], 'The key has the unknown scope "all"; the scopes are read, drain,'],
-    [['a', '--scopes', 'read,write'], 'The key has the unknown scope "read,write";'],
-    [['a', '--scopes', ''], 'The key has the unknown scope "";'],
+    [['a', '--scopes', 'all'], 'The key has an unknown scope; the scopes are read, drain,'],
+    [['a', '--scopes', 'read,write'], 'The key has an unknown scope;'],
+    [['a', '--scopes', ''], 'The key has an unknown scope;'],
     [['a', '--scopes', 'read+\u001b[31m'], 'The key has an unknown scope;'],
     [
       ['a', '--scopes', 'router'],
-      'The key has neither the scope read nor write; correct its scopes, or add one of these two',
+      'The key has neither the scope read nor write; add one of these two',
     ],
     [[], "missing required argument 'name'"],
   ])('%j is refused with one sentence, and no key is made', async (args, sentence) => {

@@ -120,13 +120,6 @@ test('a misspelled RECRUITING_URL prevents the start, instead of serving the san
   expect(stderr).not.toContain('secret-host');
 });
 
-test('one port for requests and for metrics is a mistake in the settings, not a port that is taken', async () => {
-  const { code, stdout, stderr } = await runHere([], { PORT: '24105', ADMIN_PORT: '24105' });
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain('PORT and ADMIN_PORT are both 24105.');
-  expect(stderr).not.toContain('another process');
-});
-
 test('a service without credentials of callers is not served, and the command that makes one is named', async () => {
   const exit = await runHere([], { RECRUITING_URL: 'https://recruiting.example.com' });
   expect(exit.code).toBe(2);

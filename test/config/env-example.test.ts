@@ -26,7 +26,7 @@ test('.env.example as it is does not serve anybody', () => {
 test('.env.example has each setting once, and those that are commented out have the default', () => {
   const lines = [...TEXT.matchAll(/^(#?)([A-Z][A-Z_]+)=(.*)$/gm)];
   const names = lines.map(([, , name]) => name!);
-  const ofNode = ['NODE_ENV', 'HTTPS_PROXY', 'NO_PROXY'];
+  const ofNode = ['HTTPS_PROXY', 'NO_PROXY'];
   expect(names.toSorted()).toEqual([...Object.keys(variables.shape), ...ofNode].toSorted());
   const { properties = {} } = z.toJSONSchema(variables, { io: 'input', unrepresentable: 'any' });
   for (const [, isComment, name, value] of lines) {

@@ -86,7 +86,7 @@ test('all mistakes in the settings are reported at once, and nothing is opened',
 test('mistakes in the configuration are reported, and a configuration that is only named must be imported', async () => {
   const config = { plugins: [], typeDef: 'extend type Person { a: Int }' };
   await expect(createGateway({ settings, config })).rejects.toThrow(
-    'config has a mistake:\n  - typeDef is not known. Was typeDefs meant?',
+    'config has mistakes:\n✖ Unrecognized key: "typeDef"',
   );
   const named = { ...settings, GATEWAY_CONFIG: 'gateway.config.ts' };
   await expect(createGateway({ settings: named })).rejects.toThrow('Import the file that it names');

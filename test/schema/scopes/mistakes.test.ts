@@ -113,7 +113,7 @@ test('keys new says why it cannot read adapters.json, if it does not know a scop
 
 function refused(known: string): string {
   return (
-    `The key has the unknown scope "pi"; the scopes are ${known}, and several are joined by +. ` +
+    `The key has an unknown scope; the scopes are ${known}, and several are joined by +. ` +
     'Correct --scopes, or add the scope to a field in adapters.json. '
   );
 }
