@@ -29,7 +29,7 @@ export function servedExecutor(schema: GraphQLSchema, delegate: Delegate): Execu
       const answer = await delegate(request);
       if (textIn(answer) > MAX_TEXT) throw tooManyValues();
       // A copy for this delegation: graphql-tools writes into it.
-      const { data } = await resultOf({ ...answer, errors: [] });
+      const { data } = await resultOf({ data: answer.data, errors: [] });
       return placed(schema, request, data, answer.errors);
     } catch (thrown) {
       return failed(request, [{ thrown, path: undefined }]);

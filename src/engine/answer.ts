@@ -69,7 +69,10 @@ export class JsonText {
 
 export type Piece = string | Buffer;
 
-/** The answer to an operation. It belongs to one caller, except for the texts in it. */
+/**
+ * The answer to an operation. It belongs to one caller, except for the texts in it. Its members may be made when they are
+ * read, so it cannot be copied by spreading.
+ */
 export interface Answer {
   /**
    * Of the root fields in the order of the operation, each a `JsonText` or a value as JSON. Undefined if the operation
@@ -106,12 +109,10 @@ export function withPath(error: AnswerError, path: Path): AnswerError {
 export type Mask = (error: unknown) => Error;
 
 /** Writes an answer as JSON. @param further members of the answer, each after a comma */
-export function writeAnswer(
-  { data, errors, extensions, bytes }: Answer,
-  mask: Mask,
-  further = '',
-): Piece[] {
-  if (bytes && further === '') return [bytes];
+export function writeAnswer(answer: Answer, mask: Mask, further = ''): Piece[] {
+  if (answer.bytes && further === '') return [answer.bytes];
+  // Not before: to read the values of bytes is to parse them.
+  const { data, errors, extensions } = answer;
   const list = errors.length > 0 ? `,"errors":${writeErrors(errors, mask)}` : '';
   const rest = `${list}${extensions ? `,"extensions":${JSON.stringify(extensions)}` : ''}${further}}`;
   if (data === undefined) return [`{${rest.slice(1)}`];

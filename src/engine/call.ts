@@ -66,7 +66,7 @@ export interface Requester {
   /** Called with the records of each page that a drain returns, with commas between them. It may throw to end it. */
   readonly onDrained?: OnDrained | undefined;
   /** Asks for pages that are only read to find records: see `PageBudget.forOverhead`. */
-  readonly forOverhead: Requester;
+  forOverhead(): Requester;
   /** For the nested lists of a page, until they are a part of its records. */
   forNested(): { readonly requester: Requester; release(): void };
 }
@@ -199,7 +199,7 @@ export class Call implements Requester {
     return this.#ask(request, pages, this.budget);
   }
 
-  get forOverhead(): Requester {
+  forOverhead(): Requester {
     const { variables, caller, cause, operation, budget, drainBudget, signal } = this;
     const requester: Requester = {
       variables,
@@ -213,9 +213,7 @@ export class Call implements Requester {
       loader: (name, load) => this.loader(name, load),
       hold: (text, bytes) => this.hold(text, bytes),
       forNested: () => this.forNested(),
-      get forOverhead() {
-        return requester;
-      },
+      forOverhead: () => requester,
     };
     return requester;
   }

@@ -270,7 +270,7 @@ export class ListField implements NestedFiller {
       // The pages in front of the last records are not in the answer.
       ...this.#paged(
         list,
-        isBackward ? requester.forOverhead : requester,
+        isBackward ? requester.forOverhead() : requester,
         isEmpty ? this.#barePages : this.#pages,
       ),
       cursors: list.cursors,

@@ -284,7 +284,7 @@ class RecordsInList implements RecordLoads {
     const { name, page } = this.#adapter;
     const list: LookUpList<ListRecord> = {
       name,
-      fetchPage: this.#pages.fetcher(call.forOverhead),
+      fetchPage: this.#pages.fetcher(call.forOverhead()),
       indexes,
       size: sizes.of(this.#pages.name, page),
       pace,

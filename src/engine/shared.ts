@@ -178,9 +178,7 @@ export class Shared {
         return answer;
       },
       loader: (name, load) => loaders.of(name, load),
-      get forOverhead() {
-        return requester;
-      },
+      forOverhead: () => requester,
       // Each of its readers counts what it keeps.
       hold: () => {},
       forNested: () => {

@@ -115,22 +115,41 @@ export function createAnswers({
     const { plan, isIncremental } = ready.operation;
     const accepts = acceptedBy(ready);
     const { json, parts, prefersParts } = accepts;
-    const { caller, cause } = exchange;
-    const call = engine.createCall(variables, {
-      budgetOwner,
-      context,
-      caller,
-      cause,
-      get signal() {
-        return exchange.signal;
-      },
-    });
+    const call = engine.createCall(variables, new RequestOrigin(exchange, budgetOwner, context));
     exchange.onEnd(() => call.end());
     const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
     if (payloads && parts !== 'known') throw unsupportedFormat();
     // If they are not read, because the caller leaves or a plugin fails, nothing else ends a walk that only they need.
     if (payloads) exchange.onEnd(() => void payloads.return().catch(() => {}));
     return { accepts, plan, call, payloads };
+  }
+}
+
+/**
+ * A class, since V8 makes a shape of its own for each object literal with a getter: an old object that keeps all of a
+ * request until the next full collection, which doubled the CPU of a page.
+ */
+class RequestOrigin implements CallOrigin {
+  readonly budgetOwner: Ready['budgetOwner'];
+  readonly context: object;
+  readonly #exchange: Exchange;
+
+  constructor(exchange: Exchange, budgetOwner: Ready['budgetOwner'], context: object) {
+    this.budgetOwner = budgetOwner;
+    this.context = context;
+    this.#exchange = exchange;
+  }
+
+  get caller() {
+    return this.#exchange.caller;
+  }
+
+  get cause() {
+    return this.#exchange.cause;
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
   }
 }
 

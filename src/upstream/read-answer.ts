@@ -39,7 +39,9 @@ export function readAnswer(
     );
   }
   const bytes = withoutToken(repaired(body), token);
-  if (status === 200 && isData(bytes)) return new UpstreamAnswer(status, bytes, false);
+  if (status === 200 && isData(bytes)) {
+    return new UpstreamAnswer(status, bytes, false, isPlain(bytes));
+  }
   const json = parse(bytes);
   if (status === 401 || status === 403) return refusal(status, json?.['detail']);
   const stated = secondsOf(headers['retry-after'], now);
@@ -88,6 +90,11 @@ const ERRORS = '},"errors":[{"';
  */
 function isData(bytes: Buffer): boolean {
   return DATA.test(bytes.toString('latin1', 0, 9)) && !bytes.includes(ERRORS);
+}
+
+/** Whether data have no member `errors` beside or inside of them, and end as an object does. */
+function isPlain(bytes: Buffer): boolean {
+  return !bytes.includes('"errors"') && /\}\s*$/.test(bytes.toString('latin1', bytes.length - 3));
 }
 
 type Json = Readonly<Record<string, unknown>>;

@@ -61,12 +61,15 @@ export class UpstreamAnswer {
   /** UTF-8, without a byte order mark. */
   readonly bytes: Buffer;
   readonly hasErrors: boolean;
+  /** Whether it is data without errors, by how it is written: it was not parsed. */
+  readonly isPlainData: boolean;
   #text: string | undefined;
 
-  constructor(status: number, bytes: Buffer, hasErrors: boolean) {
+  constructor(status: number, bytes: Buffer, hasErrors: boolean, isPlainData = false) {
     this.status = status;
     this.bytes = bytes;
     this.hasErrors = hasErrors;
+    this.isPlainData = isPlainData;
   }
 
   get text(): string {
