@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fullSdl } from '../support/imitations/honest.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { runProgram } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -16,9 +15,7 @@ beforeAll(() => {
 afterAll(() => folder[Symbol.dispose]());
 
 test('schema explain prints what is derived from each list, and why', async () => {
-  const { code, stdout, stderr } = await runProgram(['schema', 'explain'], {
-    env: { RECRUITING_SCHEMA },
-  });
+  const { code, stdout, stderr } = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(`Vacancy.candidates
   all         allCandidates

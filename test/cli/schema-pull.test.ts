@@ -2,7 +2,6 @@ import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { buildSchema, introspectionFromSchema } from 'graphql';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { json, refusal, text, type Reply, introspected } from '../support/imitations/scripted.ts';
-import { runProgram } from '../support/processes/process.ts';
 import { startSchemaOperator, type SchemaOperator } from './schema-operator.ts';
 
 let operator: SchemaOperator;
@@ -42,10 +41,10 @@ type Query {
 `;
 
 test('schema pull writes the live schema, sorted, into the snapshot, and prints the differences', async () => {
-  const { upstream, env, folder, snapshot, run, put } = operator;
+  const { upstream, folder, snapshot, run, put } = operator;
   put(BEFORE);
   upstream.answer(introspected(LIVE));
-  const { code, stdout, stderr } = await runProgram(['schema', 'pull'], { env });
+  const { code, stdout, stderr } = await run('pull');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/was written to .*upstream\.graphql/);
   expect(stdout).toContain("additive (5)\n  Type 'Info' was added\n");

@@ -45,51 +45,6 @@ describe('serve without RECRUITING_URL', () => {
     }
   });
 
-  test('persons returns the pages of the service', async () => {
-    const { data, errors } = await askAt(
-      gateway.url,
-      '{ persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
-    );
-    expect(errors).toBeUndefined();
-    expect(data).toEqual({
-      persons: {
-        items: [
-          { id: expect.any(String), firstName: expect.any(String) },
-          { id: expect.any(String), firstName: expect.any(String) },
-        ],
-        pageInfo: { first: 2, hasNextPage: true, endCursor: expect.any(String) },
-      },
-    });
-  });
-
-  test('personsConnection returns more than a page of the service, every edge with its cursor', async () => {
-    const { data, errors } = await askAt(
-      gateway.url,
-      `{ personsConnection(first: 120) {
-        edges { cursor node { id firstName } }
-        pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
-      } }`,
-    );
-    expect(errors).toBeUndefined();
-    const { edges, pageInfo } = data!['personsConnection'] as Connection;
-    expect(edges).toHaveLength(120);
-    expect(new Set(edges.map(({ cursor }) => cursor)).size).toBe(120);
-    expect(new Set(edges.map(({ node }) => node.id)).size).toBe(120);
-    expect(pageInfo).toEqual({
-      hasNextPage: true,
-      hasPreviousPage: false,
-      startCursor: edges[0]!.cursor,
-      endCursor: edges.at(-1)!.cursor,
-    });
-  });
-
-  test('a browser gets GraphiQL', async () => {
-    const response = await fetch(gateway.url, { headers: { accept: 'text/html,*/*;q=0.8' } });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('content-type')).toContain('text/html');
-    expect(await response.text()).toContain('<div id="root">');
-  });
-
   test('the gateway is alive and ready at the addresses that it prints', async () => {
     const [, health, ready] = await gateway.printed(/Health\s+(\S+)\s+(\S+)/);
     await gateway.printed(/The token link was imported/);
@@ -115,9 +70,4 @@ describe('serve without RECRUITING_URL', () => {
 interface Tab {
   query: string;
   variables: string | null;
-}
-
-interface Connection {
-  edges: { cursor: string; node: { id: string; firstName: string } }[];
-  pageInfo: Record<string, unknown>;
 }

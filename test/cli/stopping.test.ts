@@ -1,61 +1,45 @@
 import { Agent, get } from 'node:http';
 import { buildSchema } from 'graphql';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../service/service.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import {
   canMakeContainers,
   served,
   startNpm,
-  startProgram,
   type Program,
   type ProgramOptions,
   type Served,
 } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-test('SIGINT: requests in flight are answered, then the gateway ends with exit code 0', async () => {
-  const { gateway, arrived, answer } = await serveOverSlowService((options) =>
-    startProgram([], options),
-  );
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  onTestFinished(() => agent.destroy());
-
-  const reply = read(gateway.url, agent);
-  await arrived;
-  gateway.signal('SIGINT');
-  await gateway.printed(/stopping/);
-  answer();
-  expect(await reply).toEqual({
-    status: 200,
-    // Otherwise the client would keep the connection, and the connection the process.
-    connection: 'close',
-    body: JSON.stringify({ data: { persons: { items: [] } } }),
-  });
-  expect(await gateway.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
-});
-
-describe.each([
-  ['npm start', { asInit: false }],
-  ['npm start as the first process of a container', { asInit: true }],
-])('%s', (_name, { asInit }) => {
-  test.skipIf(asInit && !canMakeContainers())(
-    'after SIGTERM the gateway answers requests in flight, and all processes end with exit code 0',
-    async () => {
-      const { gateway, arrived, answer } = await serveOverSlowService((options) =>
-        startNpm(['start'], { ...options, asInit }),
-      );
-      const reply = read(gateway.url, new Agent());
-      await arrived;
-      gateway.signal('SIGTERM');
-      await gateway.printed(/stopping/);
-      answer();
-      expect(await reply).toMatchObject({ status: 200 });
-      expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
-      expect(gateway.isAlive).toBe(false);
-    },
-  );
-});
+test.each([
+  ['npm start', 'SIGINT', { asInit: false }],
+  ['npm start as the first process of a container', 'SIGTERM', { asInit: true }],
+] as const)(
+  '%s: after %s requests in flight are answered, and all processes end with exit code 0',
+  async (_name, signal, { asInit }) => {
+    if (asInit && !canMakeContainers()) return;
+    const { gateway, arrived, answer } = await serveOverSlowService((options) =>
+      startNpm(['start'], { ...options, asInit }),
+    );
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const reply = read(gateway.url, agent);
+    await arrived;
+    gateway.signal(signal);
+    await gateway.printed(/stopping/);
+    answer();
+    expect(await reply).toEqual({
+      status: 200,
+      // Otherwise the client would keep the connection, and the connection the process.
+      connection: 'close',
+      body: JSON.stringify({ data: { persons: { items: [] } } }),
+    });
+    expect(await gateway.ended).toMatchObject({ code: 0, signal: null });
+    expect(gateway.isAlive).toBe(false);
+  },
+);
 
 function read(url: string, agent: Agent) {
   return new Promise<{ status?: number; connection?: string; body: string }>((done, fail) => {

@@ -1,8 +1,10 @@
-/** `tokens` commands as real processes, and on a token store in PostgreSQL. */
+/** `tokens` commands that are stopped or killed, and on a token store in PostgreSQL. */
 import { copyFileSync, existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startHere } from '../support/gateway/run-here.ts';
 import { startProgram } from '../support/processes/process.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { listenForTest } from '../support/test-server.ts';
@@ -17,28 +19,26 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-test('SIGINT while an import waits for standard input ends it, and nothing is changed', async () => {
+test('an import that waits for standard input can be stopped, and nothing is changed', async () => {
   const { env, storePath, status } = await startOperator();
-  await using program = startProgram(['tokens', 'import', '-'], { env });
+  const command = startHere(['tokens', 'import', '-'], env, new PassThrough());
   // The store is opened before the set is read.
-  await vi.waitFor(() => expect(existsSync(storePath)).toBe(true), { timeout: 20_000 });
-  program.signal('SIGINT');
-  const { code, stderr } = await program.ended;
-  expect({ code, stderr }).toEqual({
+  await vi.waitFor(() => expect(existsSync(storePath)).toBe(true));
+  expect(await command.stop()).toMatchObject({
     code: 1,
     stderr: 'Stopped before anything was read. Nothing was changed.\n',
   });
   expect(await status()).toMatchObject({ state: 'missing' });
 });
 
-test('SIGTERM during an exchange ends the command once the pair is saved', async () => {
+test('a command that is stopped during an exchange ends once the pair is saved', async () => {
   const { env, service, status } = await startWithTokens();
   const held = service.tokenAnswers.hold('after');
-  await using program = startProgram(['tokens', 'refresh'], { env });
+  const command = startHere(['tokens', 'refresh'], env);
   await held.arrived;
-  program.signal('SIGTERM');
+  const stopped = command.stop();
   held.release();
-  const { code, stdout, stderr } = await program.ended;
+  const { code, stdout, stderr } = await stopped;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('Refreshed: generation 3 is in use');
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
@@ -63,16 +63,16 @@ test('after kill -9 during an exchange status says what is uncertain, and recove
 
 test('a pair that cannot be saved waits in an emergency file, and recover saves it', async () => {
   const operator = await startWithTokens();
-  const { env, service, storePath, file, emergency, done, tokens } = operator;
+  const { service, storePath, file, emergency, done, tokens } = operator;
   copyFileSync(storePath, file('copy'));
   const held = service.tokenAnswers.hold('after');
-  await using program = startProgram(['tokens', 'refresh'], { env });
+  const refreshing = tokens(['refresh']);
   await held.arrived;
   // Not a file any more, so it can be neither opened nor made again.
   for (const end of ['', '-journal']) rmSync(storePath + end, { force: true });
   mkdirSync(storePath);
   held.release();
-  const { code, stderr } = await program.ended;
+  const { code, stderr } = await refreshing;
   expect(code).toBe(1);
   const [waiting] = emergency.read();
   expect(stderr).toMatch(
@@ -85,7 +85,7 @@ test('a pair that cannot be saved waits in an emergency file, and recover saves 
   expect(await done('recover')).toContain(`(${waiting!.path}) is in the token store now`);
   expect(emergency.read()).toEqual([]);
   expect(await done('refresh')).toContain('generation 4 is in use');
-}, 120_000);
+});
 
 test('an exchange goes through HTTPS_PROXY to a service with a certificate of NODE_EXTRA_CA_CERTS, and shows the proxy nothing', async () => {
   const { env, file } = await startOperator();

@@ -29,19 +29,22 @@ export async function runHere(
   return await begin(args, { env, stdin, isTerminal, stop: signal }).ended;
 }
 
-export interface RunningHere extends AsyncDisposable {
-  /** The address of GraphQL. */
-  readonly url: string;
+export interface CommandHere extends AsyncDisposable {
   /** Returns the first match in the standard output, now or later. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** Stops it, as SIGTERM does. */
   stop(): Promise<Ended>;
+  readonly ended: Promise<Ended>;
 }
 
-/** Starts `serve` in the process of the tests. */
-export async function serveHere(env: Record<string, string> = {}): Promise<RunningHere> {
+/** Starts a command in the process of the tests, until it is stopped or ends by itself. */
+export function startHere(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  stdin: Beginning['stdin'] = [],
+): CommandHere {
   const stopping = new AbortController();
-  const { said, written, ended } = begin([], { env, stdin: [], stop: stopping.signal });
+  const { said, written, ended } = begin(args, { env, stdin, stop: stopping.signal });
   const printed = async (pattern: RegExp) => {
     for (;;) {
       const match = pattern.exec(said.stdout);
@@ -54,13 +57,24 @@ export async function serveHere(env: Record<string, string> = {}): Promise<Runni
     stopping.abort();
     return ended;
   };
-  const [url] = await printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
-  return { url, printed, stop, [Symbol.asyncDispose]: async () => void (await stop()) };
+  return { printed, stop, ended, [Symbol.asyncDispose]: async () => void (await stop()) };
+}
+
+export interface RunningHere extends CommandHere {
+  /** The address of GraphQL. */
+  readonly url: string;
+}
+
+/** Starts `serve` in the process of the tests. */
+export async function serveHere(env: Record<string, string> = {}): Promise<RunningHere> {
+  const gateway = startHere([], env);
+  const [url] = await gateway.printed(/http:\/\/[^\s"]+\/graphql(?=[\s"])/);
+  return { ...gateway, url };
 }
 
 interface Beginning extends HereOptions {
   readonly env: Record<string, string>;
-  readonly stdin: readonly string[];
+  readonly stdin: Iterable<string> | AsyncIterable<string>;
   readonly stop: AbortSignal;
 }
 
