@@ -4,7 +4,6 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { VERSION } from '../config.ts';
 import { SCOPES } from '../config/auth.ts';
 import { COMMAND_LINE } from '../config/command-line.ts';
-import { nearestWord } from '../words.ts';
 import { exitCodeOf, USAGE_ERROR, type Terminal } from './terminal.ts';
 
 interface CommandEntry {
@@ -161,7 +160,8 @@ const COMMANDS: Record<string, CommandEntry> = {
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode = 0;
   try {
-    await program(terminal, (code) => (exitCode = code)).parseAsync(args, { from: 'user' });
+    const typed = args.length === 0 ? ['serve'] : args;
+    await program(terminal, (code) => (exitCode = code)).parseAsync(typed, { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
@@ -186,19 +186,14 @@ function program(terminal: Terminal, end: (exitCode: number) => void): Command {
     .showHelpAfterError();
   for (const [usage, entry] of Object.entries(COMMANDS)) {
     const { about, options: accepted = [], paths = [], load } = entry;
-    const isDefault = usage === 'serve';
     const group = groupOf(usage, root);
     const command = (group ?? root)
-      .command(group ? usage.slice(group.name().length + 1) : usage, { isDefault })
+      .command(group ? usage.slice(group.name().length + 1) : usage)
       .description(about)
       .showHelpAfterError('Add --help to see the arguments and options of the command.')
-      // The default command also gets unknown words, which are reported here.
-      .allowExcessArguments(isDefault)
-      .allowUnknownOption(isDefault)
+      .allowExcessArguments(false)
       .action(async () => {
         const { args, registeredArguments } = command;
-        if (isDefault && args[0] !== undefined)
-          root.error(`error: ${complaintAbout(args[0], root)}`);
         const named = registeredArguments.map((argument, at) => [argument.name(), args[at]]);
         const runCommand = await load();
         const typed = command.opts<Record<string, unknown>>();
@@ -258,15 +253,4 @@ function number(
     if (value >= min && value <= max) return value;
     throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
   });
-}
-
-function complaintAbout(typed: string, { commands }: Command): string {
-  if (typed.startsWith('-')) return `unknown option '${typed}'`;
-  const names = commands.map((command) => command.name());
-  const group = commands.find(({ commands: own }) => own.some((each) => each.name() === typed));
-  const meant = group ? `${group.name()} ${typed}` : nearestWord(typed, names);
-  const advice = meant === undefined ? '' : `\nDid you mean ${meant}?`;
-  // Anything but a plain word may be a secret.
-  const named = /^[a-z][a-z-]{0,20}$/.test(typed) ? ` '${typed}'` : '';
-  return `unknown command${named}${advice}`;
 }

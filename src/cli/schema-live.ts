@@ -1,15 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
@@ -240,13 +230,8 @@ function replaceFile(path: string, text: string): void {
     const existing = statSync(path, { throwIfNoEntry: false });
     const target = existing ? realpathSync(path) : path;
     beside = `${target}.${randomUUID()}.new`;
-    const file = openSync(beside, 'wx', existing ? existing.mode & 0o777 : 0o666);
-    try {
-      writeFileSync(file, text);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    const mode = existing ? existing.mode & 0o777 : 0o666;
+    writeFileSync(beside, text, { flag: 'wx', flush: true, mode });
     renameSync(beside, target);
   } catch (error) {
     if (beside !== undefined) rmSync(beside, { force: true });

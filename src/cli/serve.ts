@@ -1,9 +1,6 @@
-import type { Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { systemClock } from '../clock.ts';
-import { configWarnings, readConfig, type Config } from '../config.ts';
-import type { CheckedConfig } from '../config/gateway-config.ts';
-import type { Gateway } from '../gateway.ts';
+import { configWarnings, readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
 import { adminHandler } from '../http/admin.ts';
 import { adminHosts } from '../http/hosts.ts';
@@ -12,18 +9,6 @@ import { createLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/telemetry.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
 import { stopped, type Terminal } from './terminal.ts';
-
-interface Process extends Setup {
-  readonly machine: Terminal;
-}
-
-/** What answers requests. It ends when the process closes its parts. */
-interface Service {
-  readonly url: string;
-  /** From now on `/ready` replies 503, and each answer is the last one of its connection. */
-  prepareStop(): void;
-  stopRefreshing(): void;
-}
 
 /** Serves the gateway until the process is asked to stop. */
 export async function serve(terminal: Terminal): Promise<void> {
@@ -38,74 +23,12 @@ export async function serve(terminal: Terminal): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   for (const warning of configWarnings(config)) log.warn(warning);
-  const added = await loadedConfig(config, log);
-  const process: Process = { config, added, machine: terminal, log, closeAtEnd };
-  const upstream = await openUpstream(process);
-  const gateway = await openGateway(upstream, process);
-  // CPU, memory, garbage collection and event loop lag, as Prometheus clients report them for every process.
-  const ofProcess = new Registry();
-  collectDefaultMetrics({ register: ofProcess });
-  await listenAdmin(
-    {
-      ...gateway.metrics,
-      text: async () => (await gateway.metrics.text()) + (await ofProcess.metrics()),
-    },
-    process,
-  );
-  const service = await listenFor(gateway, process);
-  announce(service.url, upstream.settings.recruitingUrl, process);
-  await stop(service, process);
-}
-
-/** Waits until the process is asked to stop, and then as long as requests are still accepted. */
-async function stop(service: Service, { config, machine, log }: Process): Promise<void> {
-  await stopped(machine.stop);
-  service.prepareStop();
-  const ms = config.shutdownDelayMs;
-  if (ms > 0) {
-    // Balancers go on sending requests until `/ready` has failed.
-    log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
-    // It rejects when a second signal cuts it short.
-    await systemClock.sleep(ms, machine.hurry).catch(() => undefined);
-  }
-  log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
-  service.stopRefreshing();
-}
-
-/** Reports the addresses: as a log line among JSON lines, otherwise as links to open. */
-function announce(
-  url: string,
-  upstream: string,
-  { config, log, machine: { stdout } }: Process,
-): void {
-  const isSandbox = config.recruitingUrl === undefined;
-  if (config.production) {
-    log.info({ url: `${url}/graphql`, upstream }, 'serving');
-    return;
-  }
-  stdout.write(`
-${isSandbox ? SANDBOX_NOTICE : `  Upstream   ${upstream}\n`}
-  ${config.graphiql ? 'GraphiQL ' : 'GraphQL  '}  ${url}/graphql
-  Health     ${url}/health   ${url}/ready
-
-`);
-}
-
-const MADE_UP =
-  'The people served here are made up. Set RECRUITING_URL to serve the real recruiting service.';
-
-const SANDBOX_NOTICE = `  ***  SANDBOX  ***  ${MADE_UP.replace('. ', '.\n  ')}
-`;
-
-/** Loads what a company adds, and logs the name of the file. */
-async function loadedConfig(config: Config, log: Logger): Promise<CheckedConfig | undefined> {
   const added = await loadGatewayConfig(config, (risk) => log.warn(risk));
   if (added) log.info({ file: added.source }, 'configuration file loaded');
-  return added;
-}
-
-/** Answers requests at HOST and PORT. */
-async function listenFor(gateway: Gateway, { config, log, closeAtEnd }: Process): Promise<Service> {
+  const setup: Setup = { config, added, machine: terminal, log, closeAtEnd };
+  const upstream = await openUpstream(setup);
+  const gateway = await openGateway(upstream, setup);
+  await listenAdmin(gateway.metrics, setup);
   const server = closeAtEnd(
     await listen(gateway.handler, {
       host: config.host,
@@ -117,17 +40,44 @@ async function listenFor(gateway: Gateway, { config, log, closeAtEnd }: Process)
         log.warn({ requests }, 'requests were cut off, because they did not end in time'),
     }),
   );
-  return {
-    url: server.url,
-    prepareStop: () => {
-      gateway.sayNotReady();
-      server.keepNoConnections();
-    },
-    stopRefreshing: gateway.stopRefreshing,
-  };
+  announce(server.url, upstream.settings.recruitingUrl, setup, terminal);
+  await stopped(terminal.stop);
+  // From now on `/ready` replies 503, and each answer is the last one of its connection.
+  gateway.sayNotReady();
+  server.keepNoConnections();
+  const ms = config.shutdownDelayMs;
+  if (ms > 0) {
+    // Balancers go on sending requests until `/ready` has failed.
+    log.info({ ms }, 'asked to stop: /ready fails, and requests are still accepted for a while');
+    // It rejects when a second signal cuts it short.
+    await systemClock.sleep(ms, terminal.hurry).catch(() => undefined);
+  }
+  log.info('stopping: requests in flight have 10 s to finish, and a token pair is saved first');
+  gateway.stopRefreshing();
 }
 
-const ADMIN_CONNECTIONS = 64;
+/** Reports the addresses: as a log line among JSON lines, otherwise as links to open. */
+function announce(
+  url: string,
+  upstream: string,
+  { config, log }: Setup,
+  { stdout }: Pick<Terminal, 'stdout'>,
+): void {
+  if (config.production) {
+    log.info({ url: `${url}/graphql`, upstream }, 'serving');
+    return;
+  }
+  stdout.write(`
+${config.recruitingUrl === undefined ? SANDBOX_NOTICE : `  Upstream   ${upstream}`}
+
+  ${config.graphiql ? 'GraphiQL ' : 'GraphQL  '}  ${url}/graphql
+  Health     ${url}/health   ${url}/ready
+
+`);
+}
+
+const SANDBOX_NOTICE = `  ***  SANDBOX  ***  The people served here are made up.
+  Set RECRUITING_URL to serve the real recruiting service.`;
 
 /** Calls the report at most once a minute, with the number of calls since the last time. */
 function onceInAWhile(report: (calls: number) => void): () => void {
@@ -144,20 +94,20 @@ function onceInAWhile(report: (calls: number) => void): () => void {
 }
 
 /**
- * Serves `/metrics` at the admin address. Only warns if the default address is taken.
+ * Serves `/metrics` at the admin address, with CPU, memory, garbage collection and event loop lag of this process. Only
+ * warns if the default address is taken.
  *
  * @throws Error with a message for the operator
  */
-async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Process): Promise<void> {
+async function listenAdmin(metrics: Metrics, { config, log, closeAtEnd }: Setup): Promise<void> {
   const { adminHost: host, adminPort: port, isAdminPortSet, allowedHosts } = config;
+  const ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
+  const text = async () => (await metrics.text()) + (await ofProcess.metrics());
+  const handler = adminHandler({ ...metrics, text }, adminHosts({ host, allowedHosts }), log);
   try {
     const variables = ['ADMIN_HOST', 'ADMIN_PORT'] as const;
-    const isOurHost = adminHosts({ host, allowedHosts });
-    const handler = adminHandler(metrics, isOurHost, log);
-    const address = { host, port, variables };
-    const admin = closeAtEnd(
-      await listen(handler, { ...address, maxConnections: ADMIN_CONNECTIONS }),
-    );
+    const admin = closeAtEnd(await listen(handler, { host, port, variables, maxConnections: 64 }));
     log.info({ url: `${admin.url}/metrics` }, 'metrics');
   } catch (error) {
     // The port is the default one: a second gateway on a developer's machine need not fail for it.

@@ -130,17 +130,8 @@ async function setUp(
     ? withoutDetails(programLog)
     : await defaultLog(config, env['LOG_LEVEL'], opening);
   for (const warning of configWarnings(config)) log.warn(warning);
-  for (const name of COMMAND_SETTINGS) {
-    if (env[name])
-      log.warn(
-        `${name} has no effect: it is a setting of the command, and this program serves by itself.`,
-      );
-  }
   return { config, machine: thisMachine, log, closeAtEnd: (part) => opening.adopt(part, close) };
 }
-
-/** Settings without effect in a program. Without PORT, which a program may read itself. */
-const COMMAND_SETTINGS = ['ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_DELAY_MS'] as const;
 
 function textsOf(settings: Settings): Record<string, string> {
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);

@@ -35,7 +35,6 @@ test.each([
   [['token', 'import', '-'], 'tokens'],
   [['key', 'new', 'portal'], 'keys'],
   [['tokens', 'staus'], 'status'],
-  [['import', '-'], 'tokens import'],
 ])('a misspelled command is answered with the command that was meant: %j', async (args, meant) => {
   const { code, stdout, stderr } = await runHere(args);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

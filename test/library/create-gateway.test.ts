@@ -94,16 +94,6 @@ test('mistakes in the configuration are reported, and a configuration that is on
   await gateway.close();
 });
 
-test('settings of the command are warned about', async () => {
-  const { log, logged } = recordingLog();
-  await using _opened = await open({ ADMIN_PORT: 9000, SHUTDOWN_DELAY_MS: 100, PORT: 8080 }, log);
-  const warnings = logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
-  expect(warnings).toEqual([
-    expect.stringMatching(/^ADMIN_PORT has no effect/),
-    expect.stringMatching(/^SHUTDOWN_DELAY_MS has no effect/),
-  ]);
-});
-
 test('without RECRUITING_URL there is no gateway, and no sandbox instead of it', async () => {
   const failure = createGateway({ settings: { TOKEN_LINK: sandbox.tokenLink } });
   await expect(failure).rejects.toThrow('RECRUITING_URL is not set. Set it to the base address');
