@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
 import type { Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
@@ -21,13 +22,13 @@ import {
   dueAt,
   fingerprintOf,
   isLive,
-  isLost,
   isUncertain,
   moveTo,
   pausedUntil,
   receiveMove,
   save,
   successor,
+  type Imported,
   type State,
 } from '../tokens/state.ts';
 import type { TokenStore } from '../tokens/store.ts';
@@ -59,7 +60,7 @@ export async function tokensImport(
         `${storeProblem(error, store).message} It may have been imported all the same: check \`tokens status\`. The link still works.`,
       );
     });
-    if (outcome !== 'imported') throw notImported(outcome === 'known', holder.state!);
+    if (outcome !== 'imported') throw notImported(outcome, holder.state!);
     const name = pair.name === null ? 'without a name' : `"${printable(pair.name)}"`;
     const isEncrypted = config.tokenStoreKeys.length > 0;
     print(
@@ -121,36 +122,18 @@ async function contentOf(source: string, { stdin, stop }: Terminal): Promise<Buf
   const interrupted = stopped(stop).then(() => {
     throw new CommandError('Stopped before anything was read. Nothing was changed.');
   });
-  return Promise.race([readAll(stdin), interrupted]);
+  return Promise.race([buffer(stdin), interrupted]);
 }
 
-/** Slightly more than a token set may have, at most. */
-async function readAll(stdin: Terminal['stdin']): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of stdin) {
-    chunks.push(Buffer.from(chunk as Uint8Array));
-    size += chunks.at(-1)!.length;
-    if (size > LARGEST_SOURCE) break;
-  }
-  return Buffer.concat(chunks);
-}
-
-const LARGEST_SOURCE = 64 * 1024;
-
-function notImported(isKnown: boolean, state: State): CommandError {
-  const { pair, service, generation, claim, imported, refusals } = state;
+function notImported(outcome: Imported, { pair, service, generation }: State): CommandError {
   const name = pair.name === null ? '' : ` "${printable(pair.name)}"`;
-  const isUnfinished = imported && claim === null && refusals === 0;
+  const what =
+    outcome === 'known'
+      ? 'The token store has already seen this refresh token: it is in use, or spent.'
+      : `The token store holds a set${name} of ${new URL(service).host} (generation ${generation}) that is in use.`;
+  const step = outcome === 'known' ? NEW_LINK : 'To replace it, add --replace.';
   return new CommandError(
-    (isKnown
-      ? 'The token store has already seen this refresh token: it is in use, or spent. Nothing was changed. '
-      : `The token store holds a set${name} of ${new URL(service).host} (generation ${generation}) that is in use. Nothing was changed. `) +
-      (claim?.unclear != null ? 'A refresh of it is uncertain: run `tokens recover` first. ' : '') +
-      (isUnfinished
-        ? 'It was imported before, and not refreshed yet: run `tokens refresh` to finish that. '
-        : '') +
-      (isKnown ? NEW_LINK : 'To replace it, add --replace.'),
+    `${what} Nothing was changed. \`tokens status\` prints its state, and what helps. ${step}`,
   );
 }
 
@@ -163,7 +146,7 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
   const { set } = holder.state!;
   const refreshed = await exchange(tokens, terminal)
     // A second refusal, a few seconds after the first, tells a spent refresh token from clocks that differ.
-    .catch((error) => (isDueAgainSoon(holder) ? exchange(tokens, terminal) : error))
+    .catch((error) => (holder.state!.refusals > 0 ? exchange(tokens, terminal) : error))
     .catch((error: Error) => error);
   const { now } = holder;
   const state = holder.state!;
@@ -190,11 +173,6 @@ async function finishImport(tokens: HeldTokens, before: State | null, terminal: 
       : `The set is in the store, but was not refreshed yet, so the link still works: ${(refreshed as Error).message} ` +
           'Without a gateway, run `tokens refresh`. Do not import it again.',
   );
-}
-
-function isDueAgainSoon({ state, now }: TokenHolder): boolean {
-  if (!state || state.refusals === 0 || isLost(state, now)) return false;
-  return dueAt(state, now, 0) - now <= SOON_MS;
 }
 
 const TOO_EARLY_OR_SPENT =
@@ -260,36 +238,32 @@ function tooEarly({ refusesEarly, expiresAt }: State, now: number): string {
   );
 }
 
-interface Sending {
-  /** Sends a refresh token that was refused, or is lost by all that is known. */
-  readonly recovers: boolean;
-  /** The service refuses the access token. */
-  readonly isRefused: boolean;
-}
-
-/** Exchanges the refresh token, if it may be sent within a few seconds. @throws CommandError that says what helps */
+/**
+ * Exchanges the refresh token, if it may be sent within a few seconds.
+ *
+ * @param recovers sends one that was refused, or is lost by all that is known
+ * @throws CommandError that says what helps
+ */
 async function exchange(
   { holder }: HeldTokens,
   { clock, stop }: Terminal,
-  sending: Sending = { recovers: false, isRefused: false },
+  recovers = false,
 ): Promise<State> {
-  const { state, now } = holder;
-  const isRefused = state!.refusals > 0 && !sending.recovers;
-  const wait = (isRefused ? dueAt(state!, now, 0) : pausedUntil(state!, now)) - now;
+  const { now } = holder;
+  const state = holder.state!;
+  const isFree = recovers || state.refusals === 0;
+  const wait = Math.max(0, (isFree ? pausedUntil(state, now) : dueAt(state, now, 0)) - now);
   if (wait > SOON_MS) {
-    const why = isRefused ? 'refused the refresh token' : 'asked for a pause';
     throw nothingSent(
-      `The service has ${why}, and the next refresh is due in ${duration(Math.ceil(wait / 1000))}. A running gateway sends it ` +
-        'then; otherwise run this again.',
+      `The service has refused the refresh token, or asked for a pause: the next refresh is due in ${duration(Math.ceil(wait / 1000))}. ` +
+        'A running gateway sends it then; otherwise run this again.',
     );
   }
-  if (wait > 0) {
-    await clock.sleep(wait, stop).catch(() => {
-      throw new CommandError('Stopped. Nothing was sent.');
-    });
-  }
-  return holder.exchange({ evenIfLost: sending.recovers }).catch((error: unknown) => {
-    throw notExchanged(error as Error, holder, sending);
+  await clock.sleep(wait, stop).catch(() => {
+    throw nothingSent('The command was stopped.');
+  });
+  return holder.exchange({ evenIfLost: recovers }).catch((error: unknown) => {
+    throw notExchanged(error as Error, holder, recovers);
   });
 }
 
@@ -297,23 +271,18 @@ async function exchange(
 const SOON_MS = 10_000;
 
 /** Says why there is no new pair, what that means for callers, and what helps. */
-function notExchanged(error: Error, holder: TokenHolder, { recovers, isRefused }: Sending): Error {
-  const { state } = holder;
+function notExchanged(error: Error, holder: TokenHolder, recovers: boolean): Error {
+  const { state, now } = holder;
   if (!state || codeOf(error) === 'INTERNAL_SERVER_ERROR') return error;
-  const now = isRefused ? Infinity : holder.now;
   const { claim, refusals, expiresAt } = state;
-  if (isLive(claim, holder.now)) return nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
+  if (isLive(claim, now)) return nothingSent(`${underWay(claim!)} ${afterClaim(claim!)}`);
   const isOpen = refusals > 0 && now >= expiresAt;
-  const trouble =
-    troubleIn(holder, ['missing', 'lost', 'uncertain']) ?? (isOpen ? 'late' : undefined);
-  if (!trouble) {
-    const { callers } = adviceOn('late', state, now);
-    const why = refusals > 0 ? REFUSED : error.message;
-    return new CommandError(`${why} ${callers}`);
-  }
-  if (!recovers || trouble === 'uncertain') return new CommandError(lineOn(trouble, state, now));
-  const { what, callers, step } = adviceOn(trouble, state, now);
-  return new CommandError(`${what} No other pair was found. ${callers} ${step}`);
+  const known = troubleIn(holder, ['missing', 'lost', 'uncertain']);
+  const trouble = known ?? (isOpen ? 'late' : undefined);
+  const { what, callers, first, step } = adviceOn(trouble ?? 'late', state, now);
+  if (!trouble) return new CommandError(`${refusals > 0 ? REFUSED : error.message} ${callers}`);
+  const before = recovers ? 'No other pair was found.' : first;
+  return new CommandError([what, callers, before, step].filter(Boolean).join(' '));
 }
 
 const REFUSED =
@@ -358,17 +327,10 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
         `The service cannot be asked now (${verdict.why}). Run \`tokens recover\` again when it works.`,
       );
     }
-    print(`${ACCESS[verdict.kind]} The refresh token is sent once more …`);
-    const sending = { recovers: true, isRefused: verdict.kind === 'refused' };
-    print(`It worked, so nothing was lost: ${inUse(await exchange(tokens, terminal, sending))}`);
+    print('The refresh token is sent once more …');
+    print(`It worked, so nothing was lost: ${inUse(await exchange(tokens, terminal, true))}`);
   });
 }
-
-const ACCESS = {
-  works: 'The service accepts the access token.',
-  refused: 'The service refuses the access token.',
-  unclear: 'The access token has expired, and the service gives no clear answer about it.',
-} as const;
 
 /** Saves the pair in an answer that was not understood, if the service accepts its access token. */
 async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean> {

@@ -162,10 +162,10 @@ test('a set is moved from SQLite to PostgreSQL and used there', async () => {
   expect((await tokens(['refresh'], there)).stdout).toContain('generation 4 is in use');
 });
 
-test('of a PostgreSQL that is down, or without a right, a command says what to do', async () => {
+test('of a PostgreSQL without a right a command says what to do', async () => {
   const { tokens, file, service } = await startOperator();
   const TOKEN_STORE = await server.emptyStore();
-  const { username, searchParams, host } = new URL(TOKEN_STORE);
+  const { username, searchParams } = new URL(TOKEN_STORE);
   expect(searchParams.size).toBe(0);
   const env = { TOKEN_STORE, TOKEN_RESCUE_DIR: file('rescue') };
   await server.query(`REVOKE CREATE ON SCHEMA ${username} FROM ${username}`);
@@ -173,11 +173,4 @@ test('of a PostgreSQL that is down, or without a right, a command says what to d
   expect(refused.code).toBe(1);
   expect(refused.stderr).toMatch(/\(postgres:\/\/.*\)/);
   expect(refused.stderr).toContain('docs/tokens.md lists them');
-  await server.stop();
-  const { code, stderr } = await tokens(['status'], { env });
-  await server.start();
-  expect(code).toBe(1);
-  expect(stderr).toContain(
-    `cannot be used (postgres://${username}@${host}/postgres): nothing listens at the address`,
-  );
 });

@@ -71,7 +71,7 @@ test('a set in use is replaced only with --replace', async () => {
   const { code, stderr } = await tokens(['import', service.makeNewSet()]);
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /holds a set "Sandbox" of .*\(generation 2\) that is in use\. Nothing was changed\. To replace it, add --replace\./,
+    /holds a set "Sandbox" of .*\(generation 2\) that is in use\. Nothing was changed\. `tokens status` .* To replace it, add --replace\./,
   );
   expect(await done('import', service.makeNewSet(), '--replace')).toContain(
     'generation 4 is in use',
@@ -83,20 +83,6 @@ test('what is wrong with the source of an import is reported before a set that i
   const { tokens, service } = await startWithTokens();
   expect((await tokens(['import', service.tokenLink])).stderr).toContain('is dead (status 404)');
   expect((await tokens(['import', '-'], { stdin: ['<html>'] })).stderr).toContain('This is a page');
-});
-
-test('the error of an import over an uncertain set names `tokens recover`', async () => {
-  const { tokens, service } = await startWithTokens();
-  service.tokenAnswers.next('drop-before');
-  await tokens(['refresh']);
-  const { stderr } = await tokens(['import', service.makeNewSet()]);
-  expect(stderr).toContain('is uncertain: run `tokens recover` first');
-});
-
-test('a lost set is replaced without --replace', async () => {
-  const { alter, done, service } = await startWithTokens();
-  await alter({ lost: true });
-  expect(await done('import', service.makeNewSet())).toContain('generation 4 is in use');
 });
 
 test('a refresh token that this store has already seen is rejected, with --replace too', async () => {
@@ -181,9 +167,6 @@ test('an import whose exchange cannot be sent is finished by `tokens refresh`', 
     /in the store, but was not refreshed yet, so the link still works: .*ECONNREFUSED.*run `tokens refresh`/,
   );
   await service.up();
-  expect((await tokens(['import', service.tokenLink])).stderr).toContain(
-    'run `tokens refresh` to finish',
-  );
   expect(await done('refresh')).toContain('Refreshed: generation 2 is in use');
 });
 
@@ -332,7 +315,7 @@ test.each<[string, (operator: Operator) => Promise<unknown>, RegExp]>([
   [
     'waits for a limit of the service',
     ({ alter }) => alter({ notBefore: Date.now() + 600_000 }),
-    /^Nothing was sent\. The service has asked for a pause.* due in (10 min|9 min 59 s)/,
+    /^Nothing was sent\. The service has .* asked for a pause: .* due in (10 min|9 min 59 s)/,
   ],
   [
     'may be followed by a pair in a file that cannot be read',
@@ -384,19 +367,6 @@ test('a refresh that waits in vain for another process says who began it, and wh
   expect(stderr).toMatch(/other\/1 began a refresh at 20.*says `unsaved`.*its claim ends at 20/);
 });
 
-test('two commands at the same time make one exchange', async () => {
-  const { tokens, service } = await startWithTokens();
-  const held = service.tokenAnswers.hold('before');
-  const both = [tokens(['refresh']), tokens(['refresh'])];
-  await held.arrived;
-  held.release();
-  for (const { code, stdout } of await Promise.all(both)) {
-    expect(code).toBe(0);
-    expect(stdout).toContain('generation 3 is in use');
-  }
-  expect(service.exchanges).toHaveLength(2);
-});
-
 // --- recover
 
 test('with nothing to recover, recover sends nothing', async () => {
@@ -411,7 +381,6 @@ test('a refresh that was never processed is explained and sent once more, which 
   await tokens(['refresh']);
   const said = await done('recover');
   expect(said).toMatch(/The refresh of generation 2 by test\/\d+ got no clear answer \(\w+\), so/);
-  expect(said).toContain('The service accepts the access token.');
   expect(said).toContain('It worked, so nothing was lost: generation 3 is in use.');
   expect(await status()).toMatchObject({ state: 'healthy', generation: 3 });
 });
@@ -430,9 +399,8 @@ test('a lost answer is a loss only once the token was refused after the expiry, 
   await alter({ refusals: 3 });
   const last = await tokens(['recover']);
   expect(last.code).toBe(1);
-  expect(last.stdout).toContain('The service refuses the access token.');
   expect(last.stderr).toMatch(
-    /No other pair was found\. Callers get TOKENS_LOST\. .*have an administrator make a new token.*tokens import <link>/,
+    /Callers get TOKENS_LOST\. No other pair was found\. .*have an administrator make a new token.*tokens import <link>/,
   );
   expect(await status()).toMatchObject({ state: 'lost' });
 });
@@ -473,15 +441,21 @@ test.each<[string, Partial<State>, string]>([
   },
 );
 
-test.each([
-  ['cut off', (json: string) => ({ status: 500, body: json })],
-  ['wrapped by a proxy', (json: string) => ({ status: 502, body: `{"data":${json}}` })],
+test.each<[string, (json: string) => { status: number; body: string }, Partial<State>]>([
+  ['was cut off', (json) => ({ status: 500, body: json }), {}],
+  ['was wrapped by a proxy', (json) => ({ status: 502, body: `{"data":${json}}` }), {}],
+  [
+    'came before the refresh token was refused and called lost',
+    (json) => ({ status: 500, body: json }),
+    { claim: null, lost: true, refusals: 4 },
+  ],
 ])(
-  'a pair in an answer that was %s is saved, and the refresh token is not sent again',
-  async (_, answer) => {
-    const { tokens, done, service, status } = await startWithTokens();
+  'a pair in an answer that %s is saved, and the refresh token is not sent again',
+  async (_, answer, changes) => {
+    const { tokens, done, service, status, alter } = await startWithTokens();
     service.tokenAnswers.next(answer);
     await tokens(['refresh']);
+    await alter(changes);
     expect(await done('recover')).toMatch(
       /An answer of the service is kept, and .* nothing was lost: generation 3 is in use/,
     );
@@ -490,14 +464,6 @@ test.each([
     await done('refresh');
   },
 );
-
-test('a pair in an answer is found even after the refresh token was refused and called lost', async () => {
-  const { tokens, done, service, alter } = await startWithTokens();
-  service.tokenAnswers.next((json) => ({ status: 500, body: json }));
-  await tokens(['refresh']);
-  await alter({ claim: null, lost: true, refusals: 4 });
-  expect(await done('recover')).toContain('nothing was lost: generation 3 is in use');
-});
 
 test('a pair in an answer that the service does not accept changes nothing', async () => {
   const { tokens, done, service } = await startWithTokens();
@@ -548,13 +514,6 @@ test('recover sends nothing while another process exchanges the refresh token, o
     'moved to another store (sqlite:/elsewhere.db)',
   );
   expect(operator.service.exchanges).toHaveLength(1);
-});
-
-test('recover says what a second unclear answer means', async () => {
-  const { tokens, service } = await startWithTokens();
-  service.tokenAnswers.next(BROKEN, BROKEN);
-  await tokens(['refresh']);
-  expect((await tokens(['recover'])).stderr).toContain(UNCERTAIN);
 });
 
 test('an access token that the service refuses counts as expired, so that a refusal of the refresh token counts', async () => {
