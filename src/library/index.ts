@@ -11,23 +11,6 @@ import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { openExecutor, openGateway, openUpstream, type Setup } from '../setup/open-gateway.ts';
 
-/**
- * Returns a request without the path at which a framework like Express has mounted the handler: with an address that
- * begins with `/graphql` or is below that path.
- */
-function unmounted(request: IncomingMessage): IncomingMessage {
-  const { originalUrl, url = '/' } = request as IncomingMessage & { readonly originalUrl?: string };
-  if (originalUrl === undefined) return request;
-  const isMountPath = url === '/' || url.startsWith('/?');
-  const isOfGraphql = isMountPath && /\/graphql\/?$/.test(originalUrl.split('?', 1)[0]!);
-  const address = isOfGraphql ? `/graphql${url.slice(1)}` : url;
-  // Not a change of the request, because the framework and its log read these too.
-  return new Proxy(request, {
-    get: (of, name): unknown =>
-      name === 'url' || name === 'originalUrl' ? address : Reflect.get(of, name),
-  });
-}
-
 export { defineConfig, type GatewayConfig };
 
 /**
@@ -83,6 +66,23 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     executor: gateway.executor,
     close: closer(opening.move()),
   };
+}
+
+/**
+ * Returns a request without the path at which a framework like Express has mounted the handler: with an address that
+ * begins with `/graphql` or is below that path.
+ */
+function unmounted(request: IncomingMessage): IncomingMessage {
+  const { originalUrl, url = '/' } = request as IncomingMessage & { readonly originalUrl?: string };
+  if (originalUrl === undefined) return request;
+  const isMountPath = url === '/' || url.startsWith('/?');
+  const isOfGraphql = isMountPath && /\/graphql\/?$/.test(originalUrl.split('?', 1)[0]!);
+  const address = isOfGraphql ? `/graphql${url.slice(1)}` : url;
+  // Not a change of the request, because the framework and its log read these too.
+  return new Proxy(request, {
+    get: (of, name): unknown =>
+      name === 'url' || name === 'originalUrl' ? address : Reflect.get(of, name),
+  });
 }
 
 /** Plugins that are left out may be those that check callers. */

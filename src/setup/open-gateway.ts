@@ -2,12 +2,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { CheckedConfig } from '../config/gateway-config.ts';
-import {
-  createGateway,
-  createManagedExecutor,
-  type Gateway,
-  type GatewayParts,
-} from '../gateway.ts';
+import { createGateway, createManagedExecutor, type Gateway } from '../gateway.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { NO_EMERGENCY, type Emergency } from '../tokens/emergency.ts';
 import { storeProblem } from '../tokens/errors.ts';
@@ -70,56 +65,38 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
  * @throws Error with a message for the operator
  */
 export async function openGateway(upstream: UpstreamParts, setup: Setup): Promise<Gateway> {
-  const { config, closeAtEnd } = setup;
-  const { settings } = upstream;
+  const { config, added, machine, hasCallers, closeAtEnd } = setup;
   return closeAtEnd(
     await createGateway({
-      ...gatewayParts({ ...config, ...settings }, setup),
-      ...tokenParts(upstream, setup),
+      ...managedParts(upstream, setup),
+      snapshot: readSnapshotFile(config.schemaPath, machine),
+      overrides: readAdaptersFile(config.schemaPath, machine),
+      trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
+      plugins: added?.plugins,
+      additions: added,
+      sandbox:
+        config.recruitingUrl === undefined ? { idOfPerson: FIRST_PERSON_OF_SANDBOX } : undefined,
+      hasCallers,
+      proxyFor: machine.proxyFor,
     }),
   );
 }
 
 /** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
 export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
-  const { config, log, closeAtEnd } = setup;
-  const { settings } = upstream;
-  return closeAtEnd(
-    await createManagedExecutor({
-      config: { ...config, ...settings },
-      ...tokenParts(upstream, setup),
-      clock: systemClock,
-      log,
-    }),
-  );
+  return setup.closeAtEnd(await createManagedExecutor(managedParts(upstream, setup)));
 }
 
-function tokenParts({ store, emergency }: UpstreamParts, { machine }: Setup) {
-  const { owner, env } = machine;
-  return { store, emergency, by: `${owner.host}/${owner.pid}`, proxies: env };
-}
-
-/** Reads the files that the settings name. @throws OperatorMistake */
-function gatewayParts(
-  config: Config & { readonly recruitingUrl: string },
-  {
-    config: { recruitingUrl: service },
-    added,
-    machine,
-    log,
-    hasCallers,
-  }: Omit<Setup, 'closeAtEnd'>,
-): GatewayParts {
+function managedParts(
+  { settings, store, emergency }: UpstreamParts,
+  { config, machine: { owner, env }, log }: Setup,
+) {
   return {
-    config,
-    snapshot: readSnapshotFile(config.schemaPath, machine),
-    overrides: readAdaptersFile(config.schemaPath, machine),
-    trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
-    plugins: added?.plugins,
-    additions: added,
-    sandbox: service === undefined ? { idOfPerson: FIRST_PERSON_OF_SANDBOX } : undefined,
-    hasCallers,
-    proxyFor: machine.proxyFor,
+    config: { ...config, ...settings },
+    store,
+    emergency,
+    by: `${owner.host}/${owner.pid}`,
+    proxies: env,
     clock: systemClock,
     log,
   };
