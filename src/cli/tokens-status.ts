@@ -1,6 +1,5 @@
 import type { Unsaved } from '../tokens/emergency.ts';
 import {
-  FATAL,
   iso,
   lineOn,
   times,
@@ -19,25 +18,23 @@ export async function tokensStatus({ json }: { json: boolean }, terminal: Termin
   return withReadTokens(terminal, json, async (tokens) => {
     const report = reportOn(tokens);
     terminal.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, tokens));
-    if (report.troubles.some((trouble) => FATAL.has(trouble))) return 2;
-    return report.troubles.length > 0 ? 1 : 0;
+    return STATES[report.state].exitCode;
   });
 }
 
+const STATES = {
+  healthy: { text: 'healthy', exitCode: 0 },
+  attention: { text: 'needs attention', exitCode: 1 },
+  lost: { text: 'LOST', exitCode: 2 },
+  moved: { text: 'MOVED to another store', exitCode: 2 },
+  missing: { text: 'MISSING', exitCode: 2 },
+} as const;
+
+type TokenReport = ReturnType<typeof reportOn>;
+
 /** What `tokens status` reports. Contains no secrets. The facts about tokens are absent if the store has none. */
-interface TokenReport extends Partial<TokenFacts> {
-  readonly state: 'healthy' | 'attention' | 'lost' | 'moved' | 'missing';
-  readonly store: string;
-  readonly troubles: readonly Trouble[];
-  /** Files with a pair that the store lacks, or that cannot be read. */
-  readonly emergencyFiles: readonly string[];
-}
-
-type TokenFacts = ReturnType<typeof factsOf>;
-
-function reportOn({ state, now, config, store, emergency }: ReadTokens): TokenReport {
-  const { recruitingUrl } = config;
-  const waiting = emergency.read().filter((file) => mayBeNewer(file, state, recruitingUrl));
+function reportOn({ state, now, config, store, emergency }: ReadTokens) {
+  const waiting = emergency.read().filter((file) => mayBeNewer(file, state, config.recruitingUrl));
   const facts = { now, isUnsaved: waiting.length > 0, isUnauthorized: false };
   // The next start, or `tokens recover`, saves the pair that waits.
   const troubles: Trouble[] = !state && facts.isUnsaved ? ['unsaved'] : troublesOf(state, facts);
@@ -45,9 +42,24 @@ function reportOn({ state, now, config, store, emergency }: ReadTokens): TokenRe
     state: stateOf(troubles, state),
     store: store.description,
     troubles,
+    /** Files with a pair that the store lacks, or that cannot be read. */
     emergencyFiles: waiting.map(({ path }) => path),
     ...(state && factsOf(state, now)),
   };
+}
+
+/** Whether a file may hold a pair that the store lacks. */
+function mayBeNewer(file: Unsaved, state: State | null, recruitingUrl: string | undefined) {
+  if ('why' in file) return true;
+  const { id, service, generation } = file.received;
+  if (!state) return recruitingUrl === undefined || service === recruitingUrl;
+  return id === state.id && generation > state.generation;
+}
+
+function stateOf(troubles: readonly Trouble[], state: State | null): keyof typeof STATES {
+  if (state?.movedTo != null) return 'moved';
+  const [fatal] = troubles.filter((trouble) => trouble === 'missing' || trouble === 'lost');
+  return fatal ?? (troubles.length > 0 ? 'attention' : 'healthy');
 }
 
 function factsOf(state: State, now: number) {
@@ -73,39 +85,14 @@ function factsOf(state: State, now: number) {
     /** Why the outcome of the last exchange is not known. */
     unclear: isUncertain(state, now) ? `by ${claim!.by}: ${whyUnclear(claim!)}` : null,
     /** The audit trail, newest first. */
-    events: state.events.slice(0, SHOWN_EVENTS).map((event) => ({ ...event, at: iso(event.at) })),
+    events: state.events.slice(0, 20).map((event) => ({ ...event, at: iso(event.at) })),
   };
 }
-
-const SHOWN_EVENTS = 20;
-
-/** Whether a file may hold a pair that the store lacks. */
-function mayBeNewer(file: Unsaved, state: State | null, recruitingUrl: string | undefined) {
-  if ('why' in file) return true;
-  const { id, service, generation } = file.received;
-  if (!state) return recruitingUrl === undefined || service === recruitingUrl;
-  return id === state.id && generation > state.generation;
-}
-
-function stateOf(troubles: readonly Trouble[], state: State | null): TokenReport['state'] {
-  if (state?.movedTo != null) return 'moved';
-  const fatal = troubles.find((trouble) => FATAL.has(trouble));
-  if (fatal) return fatal === 'missing' ? 'missing' : 'lost';
-  return troubles.length > 0 ? 'attention' : 'healthy';
-}
-
-const STATES: Record<TokenReport['state'], string> = {
-  healthy: 'healthy',
-  attention: 'needs attention',
-  lost: 'LOST',
-  moved: 'MOVED to another store',
-  missing: 'MISSING',
-};
 
 function textOf(report: TokenReport, { state, now }: ReadTokens): string {
   const { generation, refusals } = report;
   const facts: [string, string | number | boolean | null | undefined][] = [
-    ['State', STATES[report.state]],
+    ['State', STATES[report.state].text],
     ['Store', report.store],
     ['Service', report.service],
     ['Token set', report.name && printable(report.name)],
@@ -123,13 +110,11 @@ function textOf(report: TokenReport, { state, now }: ReadTokens): string {
   const lines = facts.flatMap(([name, value]) => (value ? [`  ${name.padEnd(15)} ${value}`] : []));
   const advice = report.troubles.map((trouble) => `\n  ${trouble}: ${lineOn(trouble, state, now)}`);
   const events = report.events
-    ?.slice(0, PRINTED_EVENTS)
+    ?.slice(0, 5)
     .map(({ at, generation: of, what, by }) => `  ${at}  generation ${of}: ${what}, by ${by}`);
   const trail = events ? [`\n  ${NOT_ASKED}\n\n  Recent events`, ...events] : [];
   return [...lines, ...advice, ...trail, ''].join('\n');
 }
-
-const PRINTED_EVENTS = 5;
 
 const NOT_ASKED =
   'This is what the store says. `tokens check` shows whether the service accepts the access token. Only the log and the ' +

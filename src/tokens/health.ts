@@ -22,9 +22,6 @@ export const TROUBLES = [
 
 export type Trouble = (typeof TROUBLES)[number];
 
-/** Troubles after which nothing can be refreshed until a human acts. */
-export const FATAL: ReadonlySet<Trouble> = new Set(['missing', 'lost']);
-
 /** What an operator reads about a trouble. */
 interface Told {
   /** What is the case. */
