@@ -89,12 +89,6 @@ test('a gateway and an executor of one program share a store', async () => {
   ]);
 });
 
-test('mistakes in the settings are reported as by a gateway', async () => {
-  await expect(createExecutor({ settings: {} })).rejects.toThrow('RECRUITING_URL is not set');
-  const wrong = { ...settings, UPSTREAM_CONCURRENCY: 0, TOKEN_STORE: 'redis://x' };
-  await expect(createExecutor({ settings: wrong })).rejects.toThrow(/has 2 mistakes:\n {2}- /);
-});
-
 async function open(others: Settings = {}): Promise<AsyncDisposable & ServiceExecutor> {
   const opened = await createExecutor({ settings: { ...settings, ...others } });
   return { ...opened, [Symbol.asyncDispose]: () => opened.close() };

@@ -64,16 +64,6 @@ test('settings are values or texts, and undefined or blank ones are not set', as
   });
 });
 
-test('a secret can be the path of a file, as in an environment', async () => {
-  const link = folder.file('link');
-  writeFileSync(link, `${sandbox.tokenLink}\n`);
-  await using opened = await open({ TOKEN_LINK: undefined, TOKEN_LINK_FILE: link });
-  const answer = await opened.gateway.fetch(
-    ...post('http://localhost/graphql', '{ allPersons { id } }'),
-  );
-  expect(await answer.json()).toMatchObject({ data: { allPersons: { length: 3 } } });
-});
-
 test('all mistakes in the settings are reported at once, and nothing is opened', async () => {
   const wrong = { ...settings, ALLOW_ANONYMOUS: undefined, MAX_DRAINS: 0 };
   const failure = await createGateway({ settings: wrong }).catch((error: unknown) => error);
