@@ -6,7 +6,7 @@ import {
   type SelectionNode,
 } from 'graphql';
 import { isIdentified } from '../schema/derivation/lists.ts';
-import { objectTypesOf, type Adapter, type FieldPath } from '../schema/derived.ts';
+import { objectTypesOf, type Adapter } from '../schema/derived.ts';
 import { isJsonObject } from './json.ts';
 import { fieldNode, fragmentNode } from './syntax.ts';
 
@@ -18,55 +18,45 @@ export interface Identity {
 }
 
 /**
- * The values are selected under aliases of the gateway, since a caller may use the name `id` as an alias of another
- * field; unless the caller selects just that. In a list of several types each type has its own aliases: GraphQL does not
- * allow one response name for values of different types.
+ * The value is selected under an alias of the gateway, since a caller may use the name `id` as an alias of another field;
+ * unless the caller selects just that. In a list of several types each type has its own alias: GraphQL does not allow one
+ * response name for values of different types.
  */
 export function identityOf(
   schema: GraphQLSchema,
-  { nodeType, identity: paths }: Pick<Adapter, 'nodeType' | 'identity'>,
+  { nodeType, identity }: Pick<Adapter, 'nodeType' | 'identity'>,
   selections: readonly SelectionNode[],
 ): Identity {
-  if (paths.length === 0) return { selections: [], of: () => null };
-  if (isObjectType(nodeType)) {
-    const [own] = paths.length === 1 && paths[0]!.length === 1 ? paths[0]! : [];
-    if (own !== undefined && selections.some((selection) => isPlain(selection, own))) {
-      return { selections: [], of: (record) => identityText(nodeType, [valueAt(record, [own])]) };
-    }
+  if (identity === undefined) return { selections: [], of: () => null };
+  if (isObjectType(nodeType) && selections.some((selection) => isPlain(selection, identity))) {
+    const of = (record: unknown) =>
+      isJsonObject(record) ? identityText(nodeType, record[identity]) : null;
+    return { selections: [], of };
   }
-  const types = objectTypesOf(schema, nodeType).filter((type) => isIdentified(type, paths));
-  const all = types.map((type) => {
-    const keys = paths.map((_, at) => `_rs_${type.name}_key${at}`);
-    const fields = paths.map((path, at) => fieldAt(path, keys[at]));
-    return { type, keys, fields };
+  const all = objectTypesOf(schema, nodeType)
+    .filter((type) => isIdentified(type, identity))
+    .map((type) => ({ type, key: `_rs_${type.name}_key0` }));
+  const fields = all.map(({ type, key }) => {
+    const field = fieldNode(identity, { alias: key });
+    return type === nodeType ? field : fragmentNode(type.name, [field]);
   });
   return {
-    selections: isObjectType(nodeType)
-      ? all.flatMap(({ fields }) => fields)
-      : all.map(({ type, fields }) => fragmentNode(type.name, fields)),
+    selections: fields,
     of: (record) => {
-      if (!isJsonObject(record)) return null;
-      let found: string | null = null;
-      for (const { type, keys } of all) {
-        if (record[keys[0]!] === undefined) continue;
-        const values = keys.map((key, at) => valueAt(record, [key, ...paths[at]!.slice(1)]));
-        found = identityText(type, values);
-        // JSON.stringify leaves them out. To delete them would make each record a dictionary, which is slow to write.
-        for (const key of keys) record[key] = undefined;
-      }
-      return found;
+      const found = isJsonObject(record) && all.find(({ key }) => record[key] !== undefined);
+      if (!found) return null;
+      const { [found.key]: value } = record;
+      // JSON.stringify leaves it out. To delete it would make each record a dictionary, which is slow to write.
+      record[found.key] = undefined;
+      return identityText(found.type, value);
     },
   };
 }
 
-/** Returns `Type:value`; null if a value is missing. */
-export function identityText(
-  { name }: GraphQLCompositeType,
-  values: readonly unknown[],
-): string | null {
-  if (values.some((value) => value === null || value === undefined)) return null;
-  const [value, ...others] = values.map(textOf);
-  return `${name}:${others.length > 0 ? JSON.stringify([value, ...others]) : value}`;
+/** Returns `Type:value`; null without a value. */
+export function identityText({ name }: GraphQLCompositeType, value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  return `${name}:${textOf(value)}`;
 }
 
 function textOf(value: unknown): string {
@@ -79,17 +69,5 @@ function isPlain(selection: SelectionNode, name: string): boolean {
     selection.name.value === name &&
     (selection.alias === undefined || selection.alias.value === name) &&
     (selection.directives ?? []).length === 0
-  );
-}
-
-function fieldAt([name, ...inner]: FieldPath, alias?: string): ReturnType<typeof fieldNode> {
-  const selections = inner.length > 0 ? { selections: [fieldAt(inner)] } : {};
-  return fieldNode(name!, { alias, ...selections });
-}
-
-function valueAt(record: unknown, path: FieldPath): unknown {
-  return path.reduce<unknown>(
-    (value, name) => (isJsonObject(value) ? value[name] : undefined),
-    record,
   );
 }

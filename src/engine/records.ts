@@ -276,7 +276,7 @@ class RecordsInList implements RecordLoads {
   async load(call: Call, id: RecordId): Promise<LoadedRecord> {
     const name = `${this.#adapter.name} ${this.#entity.type.name} ${this.#pages.nameWith(call.variables.sent)}`;
     const loader = call.loader<LoadedRecord>(name, (ids) => this.#loadAll(call, ids));
-    return loader.load(identityText(this.#entity.type, [JSON.parse(id)])!);
+    return loader.load(identityText(this.#entity.type, JSON.parse(id))!);
   }
 
   async #loadAll(call: Call, ids: readonly string[]): Promise<readonly (LoadedRecord | Error)[]> {

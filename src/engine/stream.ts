@@ -1,6 +1,6 @@
-import { visit, type DocumentNode, type FieldNode, type OperationDefinitionNode } from 'graphql';
+import type { DocumentNode, FieldNode, OperationDefinitionNode } from 'graphql';
 import { codedError } from '../errors.ts';
-import { streamAt } from '../schema/incremental-directives.ts';
+import { hasIncremental, streamAt } from '../schema/incremental-directives.ts';
 import { fragmentsOf, onlyOperation } from '../selections.ts';
 import { JsonText, type Answer, type AnswerError, type Path, type Piece } from './answer.ts';
 import type { Call } from './call.ts';
@@ -43,7 +43,7 @@ export function streamedLists(
   }: { readonly document: DocumentNode; readonly operation: OperationDefinitionNode },
   derived: ReadonlyMap<string, unknown>,
 ): (call: Call) => readonly StreamedList[] {
-  if (!hasStream(document)) return () => [];
+  if (!hasIncremental(document)) return () => [];
   const only = onlyOperation(document, operation);
   const fields = selectedFields(only.operation.selectionSet, fragmentsOf(only.document)).flatMap(
     ({ key, uses }) => {
@@ -58,12 +58,6 @@ export function streamedLists(
     });
 }
 
-function hasStream(document: DocumentNode): boolean {
-  let has = false;
-  visit(document, { Directive: ({ name }) => void (has ||= name.value === 'stream') });
-  return has;
-}
-
 /** Returns how all these nodes stream the list. @throws BAD_USER_INPUT */
 function agreed(
   key: string,
@@ -73,19 +67,10 @@ function agreed(
   const [stream, ...others] = nodes.map((node) => streamAt(node, values));
   const isSame = (other: typeof stream) =>
     other?.initialCount === stream?.initialCount && other?.label === stream?.label;
-  const count: unknown = stream?.initialCount;
-  if (stream && (typeof count !== 'number' || count < 0)) throw badCount(count);
   if (others.every(isSame)) return stream;
   throw codedError(
     'BAD_USER_INPUT',
     `The operation selects ${key} at several places: stream it at each of them, with the same initialCount and no label, or give it another alias.`,
-  );
-}
-
-function badCount(count: unknown) {
-  return codedError(
-    'BAD_USER_INPUT',
-    `initialCount of @stream is ${String(count)}, but a list cannot begin with so many records. Set it to 0 or more.`,
   );
 }
 

@@ -2,7 +2,6 @@ import {
   isAbstractType,
   Kind,
   print,
-  visit,
   type DocumentNode,
   type GraphQLCompositeType,
   type GraphQLError,
@@ -13,6 +12,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badRequest } from '../errors.ts';
 import type { ScopedUse } from '../schema/field-scopes.ts';
+import { hasIncremental } from '../schema/incremental-directives.ts';
 import { onlyOperation, visitFields } from '../selections.ts';
 import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
@@ -179,16 +179,6 @@ class CheckedDocument<Plan> {
 }
 
 const NONE: readonly GraphQLError[] = [];
-
-function hasIncremental(document: DocumentNode): boolean {
-  let isIncremental = false;
-  visit(document, {
-    Directive: ({ name }) => {
-      if (name.value === 'stream') isIncremental = true;
-    },
-  });
-  return isIncremental;
-}
 
 /**
  * Finds the fields for routers that an operation selects, under any alias: on the root type, to which a schema may lead

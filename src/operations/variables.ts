@@ -1,7 +1,5 @@
 import {
   getVariableValues,
-  GraphQLIncludeDirective,
-  GraphQLSkipDirective,
   Kind,
   visit,
   type DocumentNode,
@@ -73,20 +71,17 @@ const NONE: CallVariables = { values: {}, sent: {} };
  */
 function refuseConditions(document: DocumentNode, nulls: ReadonlySet<string>): void {
   visit(document, {
-    Directive: ({ name, arguments: [condition] = [] }) => {
-      if (name.value !== SKIP && name.value !== INCLUDE) return;
-      const { value } = condition!;
-      if (value.kind !== Kind.VARIABLE || !nulls.has(value.name.value)) return;
+    Directive: ({ name: { value: directive }, arguments: args = [] }) => {
+      if (!['skip', 'include', 'stream'].includes(directive)) return;
+      const condition = args.find(({ name }) => name.value === 'if')?.value;
+      if (condition?.kind !== Kind.VARIABLE || !nulls.has(condition.name.value)) return;
       throw codedError(
         'BAD_USER_INPUT',
-        `The variable $${value.name.value} is the condition of @${name.value}, and must not be null. Send true or false, or omit it.`,
+        `The variable $${condition.name.value} is the condition of @${directive}, and must not be null. Send true or false, or omit it.`,
       );
     },
   });
 }
-
-const SKIP = GraphQLSkipDirective.name;
-const INCLUDE = GraphQLIncludeDirective.name;
 
 /** Returns `sent` itself if it has only declared values, as in most requests. */
 function onlyOf(

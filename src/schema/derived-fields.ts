@@ -8,7 +8,13 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { WALK_AGAIN_MS } from '../paging/look-up.ts';
-import { type Adapter, type DerivedField, type DerivedKind, type Entity } from './derived.ts';
+import {
+  objectTypesOf,
+  type Adapter,
+  type DerivedField,
+  type DerivedKind,
+  type Entity,
+} from './derived.ts';
 
 interface DerivedParts {
   /** The name of the query root. */
@@ -60,17 +66,16 @@ interface SdlScope {
 
 /** What a kind of derived field means for the schema. */
 interface Meaning<Field> {
-  /** The gateway's arguments, without the filters of the service. */
-  readonly args: (field: Field) => readonly string[];
   /** Its definition, with documentation for GraphiQL. */
   readonly sdl: (field: Field, scope: SdlScope) => string;
   /** The types that it needs beside those of the service, by name. Default: none. */
   readonly types?: (field: Field, scope: SdlScope) => Readonly<Record<string, string>>;
+  /** The types and fields of the service, such as `Person.id`, that it reads whatever is selected of it. Default: none. */
+  readonly reads?: (field: Field, schema: GraphQLSchema) => readonly string[];
 }
 
 const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
   all: {
-    args: ({ adapter: { all } }) => [all!.limit, all!.after],
     sdl: ({ name, adapter }, { schema, drainMaxItems }) => {
       const { all, connection } = adapter;
       return `
@@ -86,14 +91,9 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
     ${filtersOf(adapter, schema)}
   ): ${print(astFromType(new GraphQLList(adapter.recordType)))}${deprecationOf(adapter)}`;
     },
+    reads: ({ adapter }, schema) => [...placesOfList(adapter), ...placesOfRecords(adapter, schema)],
   },
   connection: {
-    args: ({ adapter: { connection } }) => [
-      'first',
-      connection!.after,
-      connection!.last,
-      connection!.before,
-    ],
     sdl: ({ name, adapter }, { schema, connectionMax: max }) => {
       const { type, after, last, before } = adapter.connection!;
       return `
@@ -117,9 +117,13 @@ const KINDS: { readonly [Kind in DerivedKind]: Meaning<DerivedField<Kind>> } = {
       [scope.pageInfo]: pageInfoType(scope.pageInfo),
       [adapter.connection!.type]: connectionTypes(adapter, scope),
     }),
+    reads: ({ adapter }, schema) => [
+      ...placesOfList(adapter),
+      ...placesOfRecords(adapter, schema),
+      `${adapter.pageType.name}.${adapter.count}`,
+    ],
   },
   service: {
-    args: () => [],
     sdl: ({ name }) => `
   """For routers: what this subgraph offers to a supergraph."""
   ${name}: _Service!`,
@@ -133,7 +137,6 @@ type _Service {
     }),
   },
   entities: {
-    args: () => ['representations'],
     sdl: ({ name }) => `
   """
   For routers: records by their ids, in the order of the representations; null for a record that does not exist.
@@ -150,9 +153,9 @@ scalar _Any`,
 """For routers: the types whose records other subgraphs can refer to."""
 union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
     }),
+    reads: ({ entities, parent }) => entities.flatMap((entity) => placesOfLookup(entity, parent)),
   },
   record: {
-    args: () => ['id'],
     sdl: ({ name, entity }) => {
       const { type, idType, lookup } = entity;
       const serviceId = lookup?.kind === 'id' ? getNullableType(lookup.argument.type) : idType;
@@ -165,34 +168,51 @@ union _Entity = ${entities.map(({ type }) => type.name).join(' | ')}`,
     id: ${String(serviceId)}!
   ): ${type.name}`;
     },
+    reads: ({ entity, parent }) => placesOfLookup(entity, parent),
   },
 };
-
-/** The names of the gateway's arguments of a derived field, in the order of its definition. */
-export function argumentsOf<Kind extends DerivedKind>(field: DerivedField<Kind>) {
-  return KINDS[field.kind].args(field);
-}
 
 /** The type definitions of all derived fields, and of the types that they need. */
 export function derivedSdl(fields: readonly DerivedField[], scope: Omit<SdlScope, 'lists'>) {
   const connected = fields.flatMap((field) => (field.kind === 'connection' ? [field.adapter] : []));
   const lists = Map.groupBy(connected, ({ connection }) => connection?.type);
   const write = { ...scope, lists };
-  const types = Object.assign({}, ...fields.map((field) => typesOf(field, write))) as object;
+  const types = Object.assign(
+    {},
+    ...fields.map((field) => meaningOf(field).types?.(field, write)),
+  ) as object;
   const extended = Array.from(
     Map.groupBy(fields, ({ parent }) => parent),
     ([parent, group]) =>
-      `extend type ${parent} {\n${group.map((field) => sdlOf(field, write)).join('\n')}\n}`,
+      `extend type ${parent} {\n${group.map((field) => meaningOf(field).sdl(field, write)).join('\n')}\n}`,
   );
   return [...Object.values(types), ...extended].join('\n');
 }
 
-function sdlOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlScope) {
-  return KINDS[field.kind].sdl(field, scope);
+/** The types and fields of the service that a derived field reads, whatever is selected of it. */
+export function placesReadBy(field: DerivedField, schema: GraphQLSchema): readonly string[] {
+  return meaningOf(field).reads?.(field, schema) ?? [];
 }
 
-function typesOf<Kind extends DerivedKind>(field: DerivedField<Kind>, scope: SdlScope) {
-  return KINDS[field.kind].types?.(field, scope);
+function meaningOf<Kind extends DerivedKind>({ kind }: DerivedField<Kind>) {
+  return KINDS[kind] as Meaning<DerivedField>;
+}
+
+/** The field of a list, and the types and the field of its pages. */
+function placesOfList({ parent, name, result, pageType }: Adapter): string[] {
+  const types = [...(result ? [result.success.name] : []), pageType.name];
+  return [`${parent}.${name}`, ...types, `${pageType.name}.items`];
+}
+
+/** What is always read of the records of a list: cursors contain what identifies a record. */
+function placesOfRecords({ nodeType, identity }: Adapter, schema: GraphQLSchema): string[] {
+  const types = identity === undefined ? [] : objectTypesOf(schema, nodeType);
+  return [nodeType.name, ...types.map(({ name }) => `${name}.${identity}`)];
+}
+
+function placesOfLookup({ lookup }: Entity, root: string): string[] {
+  if (!lookup) return [];
+  return lookup.kind === 'list' ? placesOfList(lookup.adapter) : [`${root}.${lookup.field}`];
 }
 
 /** What is derived from a deprecated list is deprecated for the same reason. */

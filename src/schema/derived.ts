@@ -99,14 +99,11 @@ export interface PagedField {
   /** One element of `items`, with the upstream's nullability. */
   readonly recordType: GraphQLOutputType;
   readonly nodeType: GraphQLCompositeType;
-  /** What identifies a record: its `id`, or the field that adapters.json names. Empty if nothing does. */
-  readonly identity: readonly FieldPath[];
+  /** The field that identifies a record: `id`, or what adapters.json names. Undefined if nothing does. */
+  readonly identity: string | undefined;
   /** The page's field with the number of records of all pages, which adapters.json names; undefined without one. */
   readonly count: string | undefined;
 }
-
-/** The names of fields that lead from a record to one of its values. */
-export type FieldPath = readonly string[];
 
 /** The fields that are derived from a paged field, with their names and those of their arguments and types. */
 export interface Adapter extends PagedField {
@@ -167,29 +164,24 @@ export interface Entity {
 
 export type EntityLookup = ByIdField | { readonly kind: 'list'; readonly adapter: Adapter };
 
-/** The kinds of fields that the gateway adds to those of the service, with what each is derived from. */
-interface DerivedKinds {
-  /** `allPersons`: a paged field as one list. */
-  readonly all: { readonly adapter: Adapter };
-  /** `personsConnection`: a paged field as a Relay connection. */
-  readonly connection: { readonly adapter: Adapter };
-  /** `person(id)`: a record by its id. */
-  readonly record: { readonly entity: Entity };
-  /** `_entities`, `_service`: for routers. */
-  readonly entities: { readonly entities: readonly Entity[] };
-  readonly service: unknown;
-}
-
-export type DerivedKind = keyof DerivedKinds;
-
 /**
- * A derived field. Its definition and its arguments are in a table with a row for each kind, so that a new kind does not
- * compile until it is there: `KINDS` in `derived-fields.ts`. `engine/plan.ts` has how it is answered.
+ * A field that the gateway adds to those of the service. What each kind means for the schema is in `derived-fields.ts`, and
+ * how it is answered in `engine/plan.ts`: a new kind does not compile until it is there.
  */
-export type DerivedField<Kind extends DerivedKind = DerivedKind> = {
-  readonly [Each in Kind]: {
-    readonly kind: Each;
-    readonly parent: string;
-    readonly name: string;
-  } & DerivedKinds[Each];
-}[Kind];
+export type DerivedField<Kind extends DerivedKind = DerivedKind> = Extract<
+  | DerivedFrom<'all', { readonly adapter: Adapter }>
+  | DerivedFrom<'connection', { readonly adapter: Adapter }>
+  | DerivedFrom<'record', { readonly entity: Entity }>
+  | DerivedFrom<'entities', { readonly entities: readonly Entity[] }>
+  | DerivedFrom<'service', object>,
+  { readonly kind: Kind }
+>;
+
+/** `allPersons`, `personsConnection`, `person(id)`, and for routers `_entities` and `_service`. */
+export type DerivedKind = 'all' | 'connection' | 'record' | 'entities' | 'service';
+
+type DerivedFrom<Kind extends DerivedKind, Source> = Source & {
+  readonly kind: Kind;
+  readonly parent: string;
+  readonly name: string;
+};

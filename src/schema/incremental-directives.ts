@@ -1,13 +1,5 @@
 import { getArgumentValues, GraphQLStreamDirective } from '@graphql-tools/utils';
-import {
-  Kind,
-  parse,
-  valueFromASTUntyped,
-  visit,
-  type DirectiveNode,
-  type DocumentNode,
-  type FieldNode,
-} from 'graphql';
+import { parse, visit, type DirectiveNode, type DocumentNode, type FieldNode } from 'graphql';
 import { codedError } from '../errors.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -33,27 +25,23 @@ export function isIncremental({ name }: DirectiveNode): boolean {
   return name.value === 'stream';
 }
 
-/**
- * Creates a function that returns whether a document streams anything with these variables. The document is read only
- * once. The function throws BAD_USER_INPUT if the `initialCount` of a `@stream` is negative.
- */
-export function incrementalCheck(document: DocumentNode): (variables: Variables) => boolean {
-  const directives: ReturnType<typeof argumentsOf>[] = [];
-  visit(document, {
-    Directive: (node) => {
-      if (isIncremental(node)) directives.push(argumentsOf(node));
-    },
-  });
+/** Whether a document has a `@stream`, whatever its conditions are. */
+export function hasIncremental(document: DocumentNode): boolean {
+  return incrementalIn(document).length > 0;
+}
+
+/** Creates a function that throws BAD_USER_INPUT if a `@stream` of the document has a wrong value of a variable. */
+export function incrementalCheck(document: DocumentNode): (variables: Variables) => void {
+  const directives = incrementalIn(document);
   return (variables) => {
-    let isIncrementalResult = false;
-    for (const { condition, initialCount } of directives) {
-      if (condition(variables) === false) continue;
-      const count = initialCount(variables);
-      if (count !== undefined && (typeof count !== 'number' || count < 0)) throw badCount(count);
-      isIncrementalResult = true;
-    }
-    return isIncrementalResult;
+    for (const directive of directives) argumentsOf(directive, variables);
   };
+}
+
+function incrementalIn(document: DocumentNode): readonly DirectiveNode[] {
+  const directives: DirectiveNode[] = [];
+  visit(document, { Directive: (node) => void (isIncremental(node) && directives.push(node)) });
+  return directives;
 }
 
 interface StreamArguments {
@@ -61,33 +49,28 @@ interface StreamArguments {
   readonly label: string | undefined;
 }
 
-/** The arguments of the field's `@stream`; undefined without one, or if its `if` is false or null. */
-export function streamAt(node: FieldNode, variables: Variables): StreamArguments | undefined {
-  const stream = node.directives?.find(({ name }) => name.value === 'stream');
-  if (stream && argumentOf(stream, 'if')(variables) === null) return undefined;
-  const values = stream && getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
-  if (!values || values['if'] === false) return undefined;
-  const { initialCount, label } = values as { initialCount: number; label?: string | null };
-  return { initialCount, label: label ?? undefined };
+/**
+ * The arguments of the field's `@stream`; undefined without one, or if its `if` is false.
+ *
+ * @throws GraphQLError, BAD_USER_INPUT
+ */
+export function streamAt(
+  { directives = [] }: FieldNode,
+  variables: Variables,
+): StreamArguments | undefined {
+  const stream = directives.find(isIncremental);
+  return stream && argumentsOf(stream, variables);
 }
 
-function argumentsOf(directive: DirectiveNode) {
-  return {
-    condition: argumentOf(directive, 'if'),
-    initialCount: argumentOf(directive, 'initialCount'),
-  };
-}
-
-function argumentOf(directive: DirectiveNode, argument: string): (variables: Variables) => unknown {
-  const value = directive.arguments?.find(({ name }) => name.value === argument)?.value;
-  if (value?.kind === Kind.VARIABLE) return (variables) => variables[value.name.value];
-  const constant = value && valueFromASTUntyped(value);
-  return () => constant;
-}
-
-function badCount(count: unknown) {
-  return codedError(
-    'BAD_USER_INPUT',
-    `initialCount of @stream is ${String(count)}, but a list cannot begin with so many records. Set it to 0 or more.`,
-  );
+function argumentsOf(stream: DirectiveNode, variables: Variables): StreamArguments | undefined {
+  const values = getArgumentValues(GraphQLStreamDirective, stream, { ...variables });
+  const { if: condition, initialCount, label } = values;
+  if (condition === false) return undefined;
+  if (typeof initialCount !== 'number' || initialCount < 0) {
+    throw codedError(
+      'BAD_USER_INPUT',
+      `initialCount of @stream is ${String(initialCount)}, but a list cannot begin with so many records. Set it to 0 or more.`,
+    );
+  }
+  return { initialCount, label: (label as string | null | undefined) ?? undefined };
 }

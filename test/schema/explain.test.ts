@@ -133,8 +133,8 @@ describe('adapters.json', () => {
     };
     const { adapters } = servedOffline(sdl, { overrides: { fields } });
     expect(adapters).toMatchObject([
-      { name: 'notes', count: 'total', identity: [['id']] },
-      { name: 'jobs', identity: [['nr']], page: 5, connection: { field: 'jobsConnection' } },
+      { name: 'notes', count: 'total', identity: 'id' },
+      { name: 'jobs', identity: 'nr', page: 5, connection: { field: 'jobsConnection' } },
     ]);
     const skipped = servedOffline(sdl, {
       overrides: { fields: { 'Query.notes': { skip: true } } },

@@ -9,9 +9,10 @@ import {
 } from '../derived.ts';
 import type { RootNames } from '../names.ts';
 import { describeReach, reachParent } from './by-id.ts';
-import { describeResult, findLists, isIdentified, type FoundList } from './lists.ts';
+import { findLists, isIdentified, type FoundList } from './lists.ts';
 import { checkOverrides } from './check-overrides.ts';
 import type { Overrides } from './overrides.ts';
+import { describeResult } from './results.ts';
 
 /** What was derived from one list, and why, for `schema explain`. */
 export interface ListReport {
@@ -103,15 +104,13 @@ function choose(
   schema: GraphQLSchema,
 ): { readonly paged: PagedField; readonly reach: Reach | undefined } | string {
   if (typeof verdict === 'string') return `${verdict}.`;
-  const { skip, identity, count } = fields[coordinate] ?? {};
-  if (skip) return 'adapters.json skips it.';
-  const paged = { ...verdict, count, ...(identity && { identity: [[identity]] }) };
-  if (parent === schema.getQueryType()) return { paged, reach: undefined };
+  if (fields[coordinate]?.skip) return 'adapters.json skips it.';
+  if (parent === schema.getQueryType()) return { paged: verdict, reach: undefined };
   if (isInterfaceType(parent)) {
     return `${parent.name} is an interface, and fields are derived only for object types. Request it inside "... on" one of them.`;
   }
   const reach = reachParent(schema, parent, types);
-  return typeof reach === 'string' ? reach : { paged, reach };
+  return typeof reach === 'string' ? reach : { paged: verdict, reach };
 }
 
 /** The gateway's arguments in the order of their definition, each with its name if a filter has the usual name. */
@@ -141,7 +140,7 @@ function connectionTypes(
   { nodeType, identity }: PagedField,
   names: RootNames,
 ): { readonly type: string; readonly edge: string } | string | undefined {
-  if (identity.length === 0) return undefined;
+  if (identity === undefined) return undefined;
   const node = names.unprefixed(nodeType.name);
   const free = [node, `Relay${node}`]
     .map((name) => ({ type: names.type(`${name}Connection`), edge: names.type(`${name}Edge`) }))
@@ -176,22 +175,19 @@ function reasons(
   schema: GraphQLSchema,
 ): string[] {
   const kind = isNonNullType(recordType) ? nodeType.name : `${nodeType.name} or null`;
-  const [path] = identity;
-  const anonymous = objectTypesOf(schema, nodeType).filter(
-    (type) => path && !isIdentified(type, [path]),
-  );
   return [
     `it takes first and ${after.name}, and returns pages of ${kind}.`,
     ...(result ? [describeResult(result, 'an error of the list')] : []),
-    ...(path
-      ? []
-      : [
+    ...(identity === undefined
+      ? [
           `it has no connection, because ${nodeType.name} has no plain field id, so that a cursor cannot name a record. ` +
             `If another field identifies a record, write it in adapters.json: "fields": { "${coordinate}": { "identity": "…" } }.`,
-        ]),
-    ...anonymous.map(
-      ({ name }) =>
-        `${name} has no plain field ${path!.join('.')}: if the list changes meanwhile, some of its records may come twice.`,
-    ),
+        ]
+      : objectTypesOf(schema, nodeType)
+          .filter((type) => !isIdentified(type, identity))
+          .map(
+            ({ name }) =>
+              `${name} has no plain field ${identity}: if the list changes meanwhile, some of its records may come twice.`,
+          )),
   ];
 }

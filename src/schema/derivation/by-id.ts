@@ -11,8 +11,8 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { idOf, typesWithFields, type ByIdField, type Reach } from '../derived.ts';
-import { recordIn, resultOfRecord } from './lists.ts';
 import type { Overrides } from './overrides.ts';
+import { recordIn, resultOfRecord } from './results.ts';
 
 type AnyField = GraphQLField<unknown, unknown>;
 

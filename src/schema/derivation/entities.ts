@@ -17,8 +17,8 @@ import {
 import { fieldsOfList } from '../derived-fields.ts';
 import { fieldName, type RootNames } from '../names.ts';
 import { bestOf, byIdField } from './by-id.ts';
-import { describeResult } from './lists.ts';
 import type { Overrides } from './overrides.ts';
+import { describeResult } from './results.ts';
 
 /** How the records of one type are found, and why, for `schema explain`. */
 export interface EntityReport {
@@ -115,7 +115,7 @@ function listOf(
     ({ nodeType, filters, identity }) =>
       objectTypesOf(schema, nodeType).includes(type) &&
       !filters.some(isRequiredArgument) &&
-      identity[0]?.[0] === 'id',
+      identity === 'id',
   );
   return bestOf(usable, ({ nodeType }) => nodeType === type);
 }

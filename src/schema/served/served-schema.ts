@@ -112,7 +112,7 @@ export function serveSnapshot(
   const { entities } = planned;
   const derived = derivedFields({ root, adapters: [...adapters, ...nested], entities });
   const writtenScopes = scopesByPlace(adapted);
-  const scopes = fieldScopes({ written: writtenScopes, schema: upstream, root, derived });
+  const scopes = fieldScopes(writtenScopes, upstream, derived);
   const pageInfo = names.type(RELAY_PAGE_INFO);
   const schema = stitchSchemas({
     subschemas: [subschema],
