@@ -5,10 +5,9 @@ import { readConfig } from '../../src/config.ts';
 import type { SnapshotSettings } from '../../src/schema/served/served-schema.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { runHere } from '../support/gateway/run-here.ts';
-import { runProgram } from '../support/processes/process.ts';
 
 test('schema print prints only the schema that callers see', async () => {
-  const { code, stdout, stderr } = await runProgram(['schema', 'print'], { unbundled: true });
+  const { code, stdout, stderr } = await runHere(['schema', 'print']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const query = buildSchema(stdout).getQueryType()!.getFields();
   expect(Object.keys(query)).toEqual(
