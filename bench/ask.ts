@@ -6,6 +6,7 @@ export interface GraphqlEndpoint {
   readonly endpoint: string;
   /** The access token for the sandbox. A gateway uses its own. */
   readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface PersonPage {
@@ -30,18 +31,19 @@ export const PERSONS = /* GraphQL */ `
 
 /** Returns the data of a query. Throws if the answer has errors: its time would mean nothing. */
 export async function ask<T>(
-  { endpoint, token }: GraphqlEndpoint,
+  target: GraphqlEndpoint,
   query: string,
   variables: Record<string, unknown> = {},
 ): Promise<T> {
-  const response = await post({ endpoint, ...(token && { token }) }, { query, variables });
+  const { endpoint } = target;
+  const response = await post(target, { query, variables });
   const { data, errors } = (await response.json()) as { data: T; errors?: { message: string }[] };
   if (errors) throw new Error(`${endpoint} answered: ${errors[0]!.message}`);
   return data;
 }
 
 export async function post(
-  { endpoint, token }: GraphqlEndpoint,
+  { endpoint, token, headers }: GraphqlEndpoint,
   body: { query: string; variables?: Record<string, unknown> },
   { accept = 'application/json', signal }: { accept?: string; signal?: AbortSignal } = {},
 ): Promise<Response> {
@@ -50,6 +52,7 @@ export async function post(
     headers: {
       'content-type': 'application/json',
       accept,
+      ...headers,
       ...(token && { authorization: `Bearer ${token}` }),
     },
     body: JSON.stringify(body),

@@ -1,4 +1,4 @@
-import { PERSONS } from './ask.ts';
+import { ask, PERSONS } from './ask.ts';
 import type { Target } from './processes/load-process.ts';
 
 const CONNECTION = /* GraphQL */ `
@@ -51,11 +51,36 @@ export async function ownFieldsOf(target: Target, count: number): Promise<string
   return await bodiesOf(target, count, WITH_OWN_FIELD, 'persons');
 }
 
+const ENTITIES = /* GraphQL */ `
+  query ($representations: [_Any!]!) {
+    _entities(representations: $representations) {
+      ... on Person {
+        id
+        firstName
+      }
+    }
+  }
+`;
+
+/** For the records of the same pages, by their ids. */
+export async function entitiesOf(target: Target, count: number): Promise<string[]> {
+  const { allPersons } = await ask<{ allPersons: { id: string }[] }>(
+    target,
+    '{ allPersons { id } }',
+  );
+  return Array.from({ length: count }, (_, page) => {
+    const ids = allPersons.slice(50 * page, 50 * (page + 1));
+    const representations = ids.map(({ id }) => ({ __typename: 'Person', id }));
+    return JSON.stringify({ query: ENTITIES, variables: { representations } });
+  });
+}
+
 interface Page {
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
 }
 
-async function bodiesOf(
+/** Bodies of requests for the pages of a list in turn. @param query with the variables `first` and `after` */
+export async function bodiesOf(
   { endpoint, headers }: Target,
   count: number,
   query: string,

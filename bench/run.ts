@@ -10,6 +10,7 @@ import { interactive } from './benchmarks/interactive.ts';
 import { latency } from './benchmarks/latency.ts';
 import { pages } from './benchmarks/pages.ts';
 import { requests } from './benchmarks/requests.ts';
+import { shapes } from './benchmarks/shapes.ts';
 import { start } from './benchmarks/start.ts';
 import { streaming } from './benchmarks/streaming.ts';
 import { walks } from './benchmarks/walks.ts';
@@ -19,6 +20,7 @@ import { printRows, verdict, type Benchmark, type Row } from './report.ts';
 
 const benchmarks: Record<string, Benchmark> = {
   pages,
+  shapes,
   additions,
   latency,
   'whole-lists': wholeLists,

@@ -135,7 +135,7 @@ function rowsOf(rounds: readonly Round[]): Row[] {
       unit: 'x',
       promise: { atMost: 1.1 },
     },
-    ...speedUps('a second drain', 7, ofAll, ({ second }) => second),
+    ...speedUps('a second drain', 6, ofAll, ({ second }) => second),
     ...names.flatMap((name) =>
       speedUps(`after 1 % ${name}`, 4, ofChange(name), ({ afterChange }) => afterChange),
     ),

@@ -31,7 +31,7 @@ export const start: Benchmark = {
         what: 'a later start',
         figures: rounds.map(({ again }) => again.seconds),
         unit: 's',
-        promise: { atMost: 0.7 },
+        promise: { atMost: 0.5 },
       },
       {
         what: 'resident when it is ready',
