@@ -68,11 +68,12 @@ export async function entitiesOf(target: Target, count: number): Promise<string[
     target,
     '{ allPersons { id } }',
   );
-  return Array.from({ length: count }, (_, page) => {
+  const variables = Array.from({ length: count }, (_, page) => {
     const ids = allPersons.slice(50 * page, 50 * (page + 1));
-    const representations = ids.map(({ id }) => ({ __typename: 'Person', id }));
-    return JSON.stringify({ query: ENTITIES, variables: { representations } });
+    return { representations: ids.map(({ id }) => ({ __typename: 'Person', id })) };
   });
+  await ask(target, ENTITIES, variables[0]);
+  return variables.map((each) => JSON.stringify({ query: ENTITIES, variables: each }));
 }
 
 interface Page {

@@ -1,5 +1,5 @@
 import { pathOf } from '../child-processes.ts';
-import { FRONT_DOOR, startGateway } from '../gateway.ts';
+import { FRONT_DOOR, keyWith, startGateway } from '../gateway.ts';
 import { startLoad } from '../load.ts';
 import { CONNECTIONS, measureInTurn, PAGES, pagesFrom } from '../measure-pages.ts';
 import { startDocumented, startHive } from '../peers.ts';
@@ -24,6 +24,9 @@ export const additions: Benchmark = {
     await using extended = await startGateway(upstream, {
       env: { ...FRONT_DOOR, GATEWAY_CONFIG: pathOf('processes/own-field.config.mts') },
     });
+    await using routed = await startGateway(upstream, {
+      env: { ...FRONT_DOOR, AUTH_API_KEYS: keyWith('read+drain+router') },
+    });
     const contenders = {
       documented: await pagesFrom(documented),
       hive: await pagesFrom(hive),
@@ -31,7 +34,7 @@ export const additions: Benchmark = {
       hooked: await pagesFrom(hooked),
       untouched: await pagesFrom(extended),
       ownField: { server: extended, bodies: await ownFieldsOf(extended, PAGES) },
-      entities: { server: alone, bodies: await entitiesOf(alone, PAGES) },
+      entities: { server: routed, bodies: await entitiesOf(routed, PAGES) },
     };
     const rounds = await measureInTurn(load, upstream, contenders, OPTIONS);
     type Name = keyof typeof contenders;

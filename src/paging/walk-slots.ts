@@ -110,11 +110,13 @@ export async function* walkInTurn<R>(
       const { done, value } = await pages.next();
       if (done) return;
       let hasSlot = true;
-      // A reader that only collects records is back before this; one that waits for its client is not.
-      const resting = setImmediate(() => {
+      const rest = () => {
         hasSlot = false;
         giveBack();
-      });
+      };
+      // A reader that only collects records is back before this, even if it lets others be served in between; one that
+      // waits for its client is not. Otherwise all drains would be under way at once, each with the pages it has read.
+      let resting = setImmediate(() => (resting = setImmediate(rest)));
       yield value;
       clearImmediate(resting);
       if (!hasSlot) giveBack = await slots.take(turn, { hasBegun: true });

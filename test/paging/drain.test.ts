@@ -156,6 +156,38 @@ test('equal drains take one turn together, and a drain of one page needs none', 
   expect(requests).toBe(2 * 8 + 1);
 });
 
+test('a drain that is only collected keeps its turn to its end, so that not all of them are in memory at once', async () => {
+  const clock = new ManualClock();
+  const drains = { walks: new SharedWalks(), slots: new WalkSlots(1, clock) };
+  const order: string[] = [];
+  const drainAs = (caller: string) => {
+    const service = new ModelService({ kind: 'key', length: 400, limit: 10 });
+    const { list } = new WalkWorld(service, 4);
+    return walkTogether(drains, {
+      name: caller,
+      listFor: () => ({
+        ...list,
+        fetchPage: async (after, first) => {
+          order.push(caller);
+          await setImmediate();
+          return service.page(after, first);
+        },
+      }),
+      position: null,
+      limit: undefined,
+      caller,
+      operation: {},
+      budget: new PageBudget(new CallerBudgets(0, clock), caller, true),
+      signal: new AbortController().signal,
+      keepsAll: true,
+    });
+  };
+  expect(await Promise.all(['a', 'b', 'c'].map(drainAs).map(countRecords))).toEqual([
+    400, 400, 400,
+  ]);
+  expect(order.filter((caller, at) => caller !== order[at - 1])).toEqual(['a', 'b', 'c']);
+});
+
 async function countRecords(pages: WalkedPages): Promise<number> {
   let records = 0;
   for await (const { offsets } of pages) records += offsets.length;

@@ -112,6 +112,8 @@ test('a walk whose reader does not read on gives its slot to others, and is not 
   const walk = walkInTurn(slots, turnOf(), () => pages(3));
   await walk.next();
   await setImmediate();
+  expect(slots.taken).toBe(1);
+  await setImmediate();
   expect(slots.taken).toBe(0);
   const giveBack = await slots.take(turnOf());
   const resuming = walk.next();
