@@ -180,6 +180,17 @@ describe('the requests of lookups', () => {
     expect(await requests(() => find([960]))).toBeGreaterThan(10);
   });
 
+  test('records that were removed behind a walk cost one more walk, not one each', async () => {
+    const { find, requests, service } = lookUpsIn(500, { kind: 'key' });
+    await find([480]);
+    const removed = range(0, 40).map((at) => at * 10 + 3);
+    for (const serial of removed) {
+      service.apply({ do: 'remove', at: service.shown.indexOf(serial), count: 1 });
+    }
+    const lookUp = async () => expect(await find(removed)).toEqual(removed.map(() => undefined));
+    expect(await requests(lookUp)).toBeLessThan(50);
+  });
+
   test('a list of one page is not walked for ids that it does not have', async () => {
     const { find, drain, requests } = lookUpsIn(30, { kind: 'key' });
     await drain();

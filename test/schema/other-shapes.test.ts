@@ -10,31 +10,6 @@ const PAGE = `
   type PageInfo { hasNextPage: Boolean! endCursor: String }
 `;
 
-test('the query type may have another name, even one that the gateway uses', async () => {
-  for (const [sdl, roots] of [
-    [
-      `schema { query: Root } type Root { persons(first: Int, after: String): PersonPage! }`,
-      'Root',
-    ],
-    [
-      `schema { query: Root } type Root { persons(first: Int, after: String): PersonPage! query: Query } type Query { mine: Int }`,
-      'Root',
-    ],
-  ] as const) {
-    await using gateway = await over(sdl + PAGE, { [roots]: { persons: pages() } });
-    const { data, errors } = await gateway.ask(
-      '{ __typename allPersons { id } ... on Root { personsConnection(first: 2) { nodes { id } } } persons(first: 1) { __typename items { id } } }',
-    );
-    expect(errors).toBeUndefined();
-    expect(data).toMatchObject({
-      __typename: 'Root',
-      personsConnection: { nodes: [{ id: '0' }, { id: '1' }] },
-      persons: { __typename: 'PersonPage', items: [{ id: '0' }] },
-    });
-    expect(data['allPersons']).toHaveLength(120);
-  }
-});
-
 test('a type with the name of a root type is an ordinary type', async () => {
   const sdl = `schema { query: Query }
     type Query { persons(first: Int, after: String): PersonPage! last: Mutation events: [Subscription!]! }
@@ -67,27 +42,6 @@ test('a first and an after that must not be null are sent, whatever their defaul
   expect(data['allPersons']).toHaveLength(120);
   expect(data['personsConnection']).toMatchObject({ nodes: { length: 50 } });
   expect(data['three']).toMatchObject({ nodes: { length: 3 } });
-});
-
-test('a derived name that is taken is omitted with a warning, and the rest is served', async () => {
-  const sdl = `
-    type Query {
-      persons(first: Int, after: String, limit: Int, drainLimit: Int): PersonPage!
-      Persons(first: Int, after: String): PersonPage!
-    }
-  `;
-  await using gateway = await over(sdl + PAGE, {
-    Query: { persons: pages(), Persons: pages() },
-  });
-  const { data, errors } = await gateway.ask(
-    `{ allPersons(drainLimit_: 2) { id } PersonsConnection(first: 1) { nodes { id } } }`,
-  );
-  expect(errors).toBeUndefined();
-  expect(data['allPersons']).toHaveLength(2);
-  const warnings = gateway.logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
-  expect(warnings).toEqual([
-    'Query.allPersons is not derived: a field of that name already exists.',
-  ]);
 });
 
 test('a list that is null gives null, and a list without items gives no records', async () => {

@@ -118,21 +118,6 @@ test('MUTATIONS uses the service’s names of mutations', async () => {
   expect(rich.sandbox.stats.requests.graphql).toBe(before);
 });
 
-test('errors and cursors belong to the prefixed fields', async () => {
-  const { errors } = await people.ask('{ recruitingPersonsConnection(first: -1) { totalCount } }');
-  expect(errors).toMatchObject([
-    { path: ['recruitingPersonsConnection'], extensions: { code: 'BAD_USER_INPUT' } },
-  ]);
-  const page = await people.ask<{ c: { pageInfo: { endCursor: string } } }>(
-    '{ c: recruitingPersonsConnection(first: 3) { pageInfo { endCursor } } }',
-  );
-  const next = await people.ask<{ all: unknown[] }>(
-    'query ($after: String) { all: recruitingAllPersons(after: $after, limit: 2) { id } }',
-    { after: page.data.c.pageInfo.endCursor },
-  );
-  expect(next.data.all).toEqual([{ id: idOf(3) }, { id: idOf(4) }]);
-});
-
 test.each([
   ['HR', 'HRPerson', 'hrAllPersons'],
   ['HRTool', 'HRToolPerson', 'hrToolAllPersons'],

@@ -2,7 +2,6 @@ import { printSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { makeExecutableSchema, personPages } from '../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { all, whole } from '../support/clients/multipart.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 
 type Resolvers = Parameters<typeof makeExecutableSchema>[1];
@@ -63,27 +62,6 @@ describe('a service whose root types have other names', () => {
     },
   );
 
-  test('lists of such root types can be streamed', async () => {
-    await using gateway = await over(sdl, resolvers);
-    const parts = await all(
-      gateway,
-      'query { ...Root } fragment Root on QueryRoot { allPersons @stream(initialCount: 1) { id } }',
-    );
-    expect(parts.length).toBeGreaterThan(1);
-    expect(whole(parts)).toEqual([{ id: '0' }, { id: '1' }, { id: '2' }]);
-  });
-
-  test('introspection shows the names of root types', async () => {
-    await using gateway = await over(sdl, resolvers);
-    const { data } = await gateway.ask(
-      '{ __schema { queryType { name } mutationType { name } } __type(name: "Query") { name } }',
-    );
-    expect(data).toEqual({
-      __schema: { queryType: { name: 'QueryRoot' }, mutationType: { name: 'MutationRoot' } },
-      __type: null,
-    });
-  });
-
   test('schema explain and adapters.json use the names of root types', () => {
     const overrides = { fields: { 'QueryRoot.persons': { page: 5 } } };
     const { reports } = servedOffline(sdl, { overrides });
@@ -106,23 +84,10 @@ describe('PageInfo of the service', () => {
     expect(sdl).toContain('hasPreviousPage: Boolean!');
   });
 
-  test.each([['no list is in pages', `type Query { info: PageInfo } ${PAGE}`, {}]])(
-    'the type keeps its name if %s',
-    (_, snapshot, overrides) => {
-      const sdl = printed(snapshot, { overrides });
-      expect(sdl).toContain('type PageInfo {\n  hasNextPage: Boolean!\n  endCursor: String\n}');
-      expect(sdl).not.toContain('UpstreamPageInfo');
-    },
-  );
-
-  test('the type with its own name is requested and answered', async () => {
-    const sdl = `type Query { page(first: Int): PersonPage! } ${PAGE}`;
-    await using gateway = await over(sdl, { Query: { page: twoPages } });
-    const { data, errors } = await gateway.ask(
-      '{ page(first: 1) { pageInfo { __typename ... on PageInfo { hasNextPage } } } }',
-    );
-    expect(errors).toBeUndefined();
-    expect(data).toEqual({ page: { pageInfo: { __typename: 'PageInfo', hasNextPage: true } } });
+  test('the type keeps its name if no list is paged', () => {
+    const sdl = printed(`type Query { info: PageInfo } ${PAGE}`);
+    expect(sdl).toContain('type PageInfo {\n  hasNextPage: Boolean!\n  endCursor: String\n}');
+    expect(sdl).not.toContain('UpstreamPageInfo');
   });
 });
 

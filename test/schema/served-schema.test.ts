@@ -119,21 +119,6 @@ test('a derived field whose name the upstream uses is omitted, with a warning at
   ]);
 });
 
-test.each([
-  ['type Query { a: ', /line 1.*Syntax Error/],
-  ['type Query { a: Missing }', /Unknown type "Missing"/],
-  ['type NoQuery { a: Int }', /Query root type must be provided/],
-  ['', /Syntax Error: Unexpected <EOF>/],
-])(
-  'a snapshot that is not a schema is refused with the line of its mistake: %j',
-  async (sdl, message) => {
-    await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(message);
-    await expect(startGatewayOverSandbox({}, { snapshot: sdl })).rejects.toThrow(
-      /schema\/upstream\.graphql.*RECRUITING_SCHEMA/s,
-    );
-  },
-);
-
 test('a snapshot without paged fields is served unchanged, even for a supergraph', async () => {
   const sdl = 'type Query { hello: String }';
   const schema = await introspect({ schema: buildSchema(sdl) }, sdl);

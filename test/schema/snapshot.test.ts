@@ -6,33 +6,19 @@ import {
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { readSnapshot } from '../../src/schema/snapshot.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 
-describe('a snapshot that cannot be served is refused with one message that says what to do', () => {
-  test('a directive that the snapshot does not define is named', async () => {
-    const message = await refusalOf('type Query { salary: Int @inaccessible }');
-    expect(message).toBe(
-      'The schema snapshot is not a valid GraphQL schema (upstream.graphql): Unknown directive "@inaccessible". ' +
-        'Correct the file, or set RECRUITING_SCHEMA to another one.',
-    );
-  });
-
-  test('only the first of many mistakes is listed', async () => {
-    const message = await refusalOf('type Query { a: Missing1 b: Missing2 }');
-    expect(message).toContain('Unknown type "Missing1". (and 1 more) Correct the file');
-  });
-
-  test('JSON that is not an introspection is refused', async () => {
-    expect(await refusalOf('{ "openapi": "3.0.0" }')).toContain('has no __schema with types');
-  });
+test.each([
+  ['a syntax error, with its line', '\ntype Query { a: ', / \(\S+, line 2\): Syntax Error/],
+  ['an empty file', '', /Syntax Error: Unexpected <EOF>/],
+  ['no query type', 'type NoQuery { a: Int }', /Query root type must be provided/],
+  ['an unknown directive', 'type Query { salary: Int @inaccessible }', /Unknown directive "@inac/],
+  ['several mistakes', 'type Query { a: No1 b: No2 }', /Unknown type "No1"\. \(and 1 more\) Corr/],
+  ['other JSON', '{ "openapi": "3.0.0" }', /has no __schema with types/],
+])('a snapshot with %s is refused in one message that says what to do', (_, text, mistake) => {
+  const read = () => readSnapshot(text, 'upstream.graphql');
+  expect(read).toThrow(mistake);
+  expect(read).toThrow(/upstream\.graphql.* Correct the file, or set RECRUITING_SCHEMA to another/);
 });
-
-async function refusalOf(snapshot: string): Promise<string> {
-  return startGatewayOverSandbox({}, { snapshot, config: { schemaPath: 'upstream.graphql' } }).then(
-    () => expect.fail('It was not refused.'),
-    (error: Error) => error.message,
-  );
-}
 
 const LISTS = `
   type Query { persons(first: Int, after: String, order: Order): Page!, person(id: ID!): Person, odd(by: By!): Int }

@@ -76,40 +76,11 @@ test('two types are requested at the same time, with their own fragments, aliase
   expect(requests()).toHaveLength(2);
 });
 
-test('an error of one field has its own path, and the other fields have their values', async () => {
-  const { data, errors } = await entities(
-    [76, 77, 78, 79].map(candidate),
-    '... on Candidate { id score rank }',
-  );
-  expect(data._entities).toEqual([
-    { id: 76, score: 19, rank: 228 },
-    null,
-    { id: 78, score: 19.5, rank: 234 },
-    { id: 79, score: 19.75, rank: 237 },
-  ]);
-  expect(errors?.map(({ message, path }) => [message, path])).toEqual([
-    ['No score for 77.', ['_entities', 1, 'score']],
-    ['No rank for 77.', ['_entities', 1, 'rank']],
-  ]);
-  expect(requests()).toHaveLength(1);
-});
-
 test('an id is returned as the service has it, however another subgraph writes it', async () => {
   const { data } = await entities([vacancy('3'), vacancy(3)], '... on Vacancy { id }');
   expect(data._entities).toEqual([{ id: 3 }, { id: 3 }]);
   expect(requests()).toMatchObject([{ variables: { _rsKey0: 3 } }]);
   expect(requests()[0]!.variables).not.toHaveProperty('_rsKey1');
-});
-
-test('an entity has its derived lists', async () => {
-  const { data, errors } = await entities(
-    [vacancy(3), vacancy(4)],
-    '... on Vacancy { allCandidates { id } candidatesConnection(first: 1) { totalCount nodes { id } } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data._entities[0]).toMatchObject({
-    candidatesConnection: { nodes: [{ id: expect.anything() }] },
-  });
 });
 
 describe('bad input', () => {
