@@ -69,10 +69,10 @@ function isLoopback(hostname: string): boolean {
 /** An address without a final slash, to which paths are appended. */
 export function baseUrl() {
   return secureUrl()
-    .refine(
-      (text) => !/[?#@]./.test(text) && !/\/graphql\/*$/.test(new URL(text).pathname),
-      'must be a plain base address: without user, query, fragment, or /graphql, which the gateway appends',
-    )
+    .refine((text) => {
+      const { search, hash, username, password, pathname } = new URL(text);
+      return !(search || hash || username || password || /\/graphql\/*$/.test(pathname));
+    }, 'must be a plain base address: without user, query, fragment, or /graphql, which the gateway appends')
     .transform((text) => {
       const { origin, pathname } = new URL(text);
       return `${origin}${pathname}`.replace(/\/+$/, '');

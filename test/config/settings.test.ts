@@ -123,6 +123,7 @@ describe('the settings', () => {
     ['https://api.example.com/v2//', 'https://api.example.com/v2'],
     ['HTTPS://API.Example.com:443', 'https://api.example.com'],
     ['https://api.example.com/?', 'https://api.example.com'],
+    ['https://api.example.com/@tenant', 'https://api.example.com/@tenant'],
     ['http://localhost:4001', 'http://localhost:4001'],
     ['http://127.0.0.1:4001', 'http://127.0.0.1:4001'],
     ['http://127.8.9.10', 'http://127.8.9.10'],
