@@ -10,11 +10,12 @@ import { z } from 'zod';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
 import { readConfig, variables } from './src/config.ts';
+import { CODES, type Code } from './src/errors.ts';
 import relay from './examples/relay/gateway.config.ts';
 
 /**
  * Writes the golden files of what callers and a supergraph get from the schema snapshot, so that a change of the snapshot
- * becomes a difference that can be read, and the table of docs/settings.md. `npm run codegen` writes them,
+ * becomes a difference that can be read, and the tables of settings and of error codes. `npm run codegen` writes them,
  * `npm run codegen -- --check` compares.
  */
 const readFile = (path: string) => readFileSync(path, 'utf8');
@@ -37,6 +38,8 @@ await writeTypes('urql');
 await writeTypes('tanstack-query');
 
 await writeTable('docs/settings.md', 'settings', settingsTable());
+await writeTable('docs/errors.md', 'codes for callers', codesTable(false));
+await writeTable('docs/errors.md', 'codes for operators', codesTable(true));
 
 /** Each setting, with its default and meaning. */
 function settingsTable(): string[][] {
@@ -48,6 +51,14 @@ function settingsTable(): string[][] {
     return [`\`${name}\``, fallback ?? plain, description];
   });
   return [['variable', 'default', 'meaning'], ...rows];
+}
+
+/** The error codes about which callers, or only operators, can do something. */
+function codesTable(forOperators: boolean): string[][] {
+  const rows = Object.entries<Code>(CODES)
+    .filter(([, { isForOperator = false }]) => isForOperator === forOperators)
+    .map(([code, { when, advice }]) => [`\`${code}\``, when, advice]);
+  return [['code', 'when', 'what to do'], ...rows];
 }
 
 /** Replaces the table between the comments `<!-- name -->` and `<!-- end -->`. */

@@ -13,29 +13,120 @@ type Meaning =
   /** The operation does not match the schema, or exceeds a limit: an export tries a smaller one. */
   | 'invalid';
 
+/** What a code means to the parts of the gateway, and what docs/errors.md says about it. */
+export interface Code {
+  readonly means: readonly Meaning[];
+  readonly when: string;
+  readonly advice: string;
+  /** Whether only the operator can help. Default: false. */
+  readonly isForOperator?: boolean;
+}
+
 /** Every `extensions.code` that a caller can get, except the codes of the upstream's own errors. A closed list. */
-const CODES = {
-  UPSTREAM_UNREACHABLE: ['outage'],
-  UPSTREAM_TIMEOUT: ['outage'],
-  UPSTREAM_BAD_RESPONSE: [],
-  UPSTREAM_RATE_LIMITED: ['outage'],
-  UPSTREAM_UNAUTHORIZED: ['outage', 'lasting'],
-  TOKENS_MISSING: ['outage', 'lasting'],
-  TOKENS_LOST: ['outage', 'lasting'],
-  DRAIN_LIMIT_EXCEEDED: ['mistake'],
-  DRAIN_STALLED: ['lasting'],
-  DRAIN_INTERRUPTED: [],
-  CURSOR_INVALID: ['mistake', 'lasting'],
-  BAD_USER_INPUT: ['mistake', 'lasting', 'invalid'],
-  UNAUTHENTICATED: ['mistake', 'refusal', 'lasting'],
-  FORBIDDEN: ['mistake', 'refusal', 'lasting'],
-  RATE_LIMITED: ['mistake', 'refusal', 'outage'],
-  OPERATION_TOO_COMPLEX: ['mistake', 'refusal', 'lasting', 'invalid'],
-  PERSISTED_QUERY_NOT_FOUND: ['mistake', 'refusal', 'lasting'],
-  PERSISTED_QUERY_NOT_SUPPORTED: ['mistake', 'refusal', 'lasting'],
-  /** An outage, because the token store may fail. */
-  INTERNAL_SERVER_ERROR: ['refusal', 'outage'],
-} as const satisfies Record<string, readonly Meaning[]>;
+export const CODES = {
+  UPSTREAM_UNREACHABLE: {
+    means: ['outage'],
+    when: 'the recruiting service is unavailable',
+    advice: 'try later, after `retryAfter` seconds where the error has them',
+  },
+  UPSTREAM_TIMEOUT: {
+    means: ['outage'],
+    when: 'the recruiting service did not answer in time',
+    advice: 'try later; request less at a time',
+  },
+  UPSTREAM_BAD_RESPONSE: {
+    means: [],
+    when: 'the response is not valid GraphQL, lacks a value, does not match the schema snapshot, or has a cursor above 64 KB',
+    advice: 'leave the field out; report it to the operator',
+  },
+  UPSTREAM_RATE_LIMITED: {
+    means: ['outage'],
+    when: 'the recruiting service limits the rate of requests',
+    advice: 'try again after `retryAfter` seconds',
+  },
+  UPSTREAM_UNAUTHORIZED: {
+    means: ['outage', 'lasting'],
+    when: 'the service rejects an access token that has not expired',
+    advice:
+      '`tokens check` shows whether it still does; [tokens.md](tokens.md#when-something-is-wrong)',
+    isForOperator: true,
+  },
+  TOKENS_MISSING: {
+    means: ['outage', 'lasting'],
+    when: 'no tokens were imported, or they were moved',
+    advice: '[tokens.md](tokens.md#when-something-is-wrong)',
+    isForOperator: true,
+  },
+  TOKENS_LOST: {
+    means: ['outage', 'lasting'],
+    when: 'the refresh token does not work anymore',
+    advice: '[tokens.md](tokens.md#when-the-tokens-are-lost)',
+    isForOperator: true,
+  },
+  DRAIN_LIMIT_EXCEEDED: {
+    means: ['mistake'],
+    when: 'one operation reads more than `DRAIN_MAX_ITEMS` records',
+    advice: 'narrow the list, or page through the connection',
+  },
+  DRAIN_STALLED: {
+    means: ['lasting'],
+    when: 'the service reports a next page, but its cursor leads nowhere new',
+    advice: 'try later; report it to the service',
+  },
+  DRAIN_INTERRUPTED: {
+    means: [],
+    when: 'a page in the middle of a drain could not be read',
+    advice: '[two ways](#a-drain-that-ended-early)',
+  },
+  CURSOR_INVALID: {
+    means: ['mistake', 'lasting'],
+    when: 'the cursor is damaged, outdated, or of another list or other filters',
+    advice: 'pass cursors on unchanged, or start without one',
+  },
+  BAD_USER_INPUT: {
+    means: ['mistake', 'lasting', 'invalid'],
+    when: 'a negative or too large count, malformed JSON, an invalid operation',
+    advice: 'correct the request',
+  },
+  UNAUTHENTICATED: {
+    means: ['mistake', 'refusal', 'lasting'],
+    when: 'there is no credential, or it is not valid (status 401)',
+    advice: 'send one; get a new one',
+  },
+  FORBIDDEN: {
+    means: ['mistake', 'refusal', 'lasting'],
+    when: 'a mutation, text, host name or origin is not allowed; a scope is missing',
+    advice: 'ask the operator for it',
+  },
+  RATE_LIMITED: {
+    means: ['mistake', 'refusal', 'outage'],
+    when: '`PAGES_PER_MINUTE` or memory used up, too many requests wait, a record moves, or a token cannot be checked',
+    advice: 'try again after `retryAfter` seconds',
+  },
+  OPERATION_TOO_COMPLEX: {
+    means: ['mistake', 'refusal', 'lasting', 'invalid'],
+    when: 'over a limit of [operations.md](operations.md), or the service refuses even a single record with these fields',
+    advice: 'split the operation; request fewer fields',
+  },
+  PERSISTED_QUERY_NOT_FOUND: {
+    means: ['mistake', 'refusal', 'lasting'],
+    when: 'no trusted document has the id or hash of the request',
+    advice: 'clients send the text by themselves; otherwise, ask the operator to add the document',
+  },
+  PERSISTED_QUERY_NOT_SUPPORTED: {
+    means: ['mistake', 'refusal', 'lasting'],
+    when: 'a request has only the hash of its text, and there are no trusted documents',
+    advice: 'clients send the text by themselves; otherwise, send a `query`',
+  },
+  INTERNAL_SERVER_ERROR: {
+    // An outage, because the token store may fail.
+    means: ['refusal', 'outage'],
+    when: 'a fault of the gateway, or its token store fails: the log says which',
+    advice:
+      'find the `id` of the error in the log, and report it with that entry; for the store: [tokens.md](tokens.md#when-something-is-wrong)',
+    isForOperator: true,
+  },
+} as const satisfies Record<string, Code>;
 
 export type ErrorCode = keyof typeof CODES;
 
@@ -44,7 +135,7 @@ export const ERROR_CODES = Object.keys(CODES) as readonly ErrorCode[];
 /** Whether a code has this meaning. False for codes that are not the gateway's. */
 export function means(code: unknown, meaning: Meaning): boolean {
   const known = knownCode(code);
-  return known !== 'OTHER' && (CODES[known] as readonly Meaning[]).includes(meaning);
+  return known !== 'OTHER' && (CODES[known] as Code).means.includes(meaning);
 }
 
 /**

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SCOPES } from '../../src/config/auth.ts';
 import { SECRETS } from '../../src/config/environment.ts';
-import { ERROR_CODES } from '../../src/errors.ts';
 import { TROUBLES } from '../../src/tokens/health.ts';
 
 const SETTINGS = readFileSync('docs/settings.md', 'utf8');
@@ -10,11 +9,6 @@ const SETTINGS = readFileSync('docs/settings.md', 'utf8');
 test('docs/settings.md lists the settings that can be given as a file', () => {
   const sentence = /\n\n(?<names>[^.]*) can also be given as the path of a\s+file/.exec(SETTINGS)!;
   expect(namesIn(sentence.groups!['names']!)).toEqual(SECRETS);
-});
-
-test('docs/errors.md explains every error code, once, and no other', () => {
-  const codes = firstCells(readFileSync('docs/errors.md', 'utf8')).flatMap(namesIn);
-  expect(codes.toSorted()).toEqual([...ERROR_CODES].toSorted());
 });
 
 test('docs/authentication.md explains every scope, once', () => {
