@@ -5,12 +5,7 @@ import {
   lexicographicSortSchema,
   parseValue,
   printSchema,
-  type IntrospectionField,
-  type IntrospectionInputValue,
-  type IntrospectionNamedTypeRef,
   type IntrospectionQuery,
-  type IntrospectionType,
-  type IntrospectionTypeRef,
 } from 'graphql';
 
 /** A schema that was described by an introspection. */
@@ -32,124 +27,113 @@ export function readIntrospection(answer: unknown): Described {
   const { data } = answer as { data?: IntrospectionQuery };
   const { __schema: described } = data ?? (answer as IntrospectionQuery);
   if (!Array.isArray(described?.types)) throw new Error('It has no __schema with types.');
-  const flaws = new Flaws();
-  let { types, directives } = described;
+  const warnings: string[] = [];
+  let { types, directives } = described as unknown as Record<'types' | 'directives', Part[]>;
   // What is left out may be the type, or the only field, of something else.
-  for (let before = -1; before < flaws.warnings.length;) {
-    before = flaws.warnings.length;
-    flaws.known = new Set(types.map(({ name }) => name).filter((name) => !name.startsWith('__')));
-    types = types.flatMap((type) => flaws.typeWithout(type));
-    directives = directives.flatMap((directive) => {
-      const args = flaws.inputsWithout(`@${directive.name}`, directive.args);
-      return args ? [{ ...directive, args }] : [];
-    });
+  for (let before = -1; before < warnings.length;) {
+    before = warnings.length;
+    const names = types.map(({ name }) => name).filter((name) => !name.startsWith('__'));
+    const read = { known: new Set(names), warnings };
+    types = types.flatMap((type) =>
+      type.name.startsWith('__') ? [type] : withoutFlaws(read, type.name, type),
+    );
+    directives = directives.flatMap((each) => withoutFlaws(read, `@${each.name}`, each));
   }
-  const schema = buildClientSchema({ __schema: { ...described, types, directives } });
+  const schema = buildClientSchema({ __schema: { ...described, types, directives } as never });
   assertValidSchema(schema);
-  return { sdl: `${printSchema(lexicographicSortSchema(schema))}\n`, warnings: flaws.warnings };
+  return { sdl: `${printSchema(lexicographicSortSchema(schema))}\n`, warnings };
 }
 
-class Flaws {
-  readonly warnings: string[] = [];
-  /** The names of the types that fields and arguments may have. */
-  known: ReadonlySet<string> = new Set();
+/** A type, a directive, or a part of one: each has a name, and other parts in lists. */
+interface Part extends Partial<Record<(typeof LISTS)[number], Part[] | null>> {
+  readonly name: string;
+  readonly kind?: string;
+  /** Of a field or an input. */
+  readonly type?: TypeRef;
+  readonly defaultValue?: unknown;
+}
 
-  /** Returns the type without its flaws; nothing if nothing is left of it. */
-  typeWithout(type: IntrospectionType): IntrospectionType[] {
-    const { name } = type;
-    if (name.startsWith('__')) return [type];
-    if (!this.#isUsable(name, name)) return [];
-    switch (type.kind) {
-      case 'SCALAR':
-        return [type];
-      case 'OBJECT':
-      case 'INTERFACE': {
-        const fields = type.fields.flatMap((field) => this.#fieldWithout(name, field));
-        const interfaces = this.#typesOf(name, type.interfaces);
-        return this.#isEmpty(name, fields) ? [] : [{ ...type, fields, interfaces }];
-      }
-      case 'UNION': {
-        const possibleTypes = this.#typesOf(name, type.possibleTypes);
-        return this.#isEmpty(name, possibleTypes) ? [] : [{ ...type, possibleTypes }];
-      }
-      case 'ENUM': {
-        const enumValues = type.enumValues.filter((value) =>
-          this.#isUsable(`${name}.${value.name}`, value.name),
-        );
-        return this.#isEmpty(name, enumValues) ? [] : [{ ...type, enumValues }];
-      }
-      case 'INPUT_OBJECT': {
-        const inputFields = this.inputsWithout(name, type.inputFields);
-        return !inputFields || this.#isEmpty(name, inputFields) ? [] : [{ ...type, inputFields }];
-      }
-    }
-  }
+interface TypeRef {
+  readonly kind: string;
+  readonly name: string;
+  readonly ofType?: TypeRef | null;
+}
 
-  #fieldWithout(type: string, field: IntrospectionField): IntrospectionField[] {
-    const place = `${type}.${field.name}`;
-    if (!this.#isUsable(place, field.name, field.type)) return [];
-    const args = this.inputsWithout(place, field.args);
-    return args ? [{ ...field, args }] : [];
-  }
+const LISTS = [
+  'fields',
+  'interfaces',
+  'possibleTypes',
+  'enumValues',
+  'inputFields',
+  'args',
+] as const;
 
-  /** Returns arguments or fields of an input without flaws; undefined if a required one has a flaw. */
-  inputsWithout(
-    owner: string,
-    inputs: readonly IntrospectionInputValue[],
-  ): readonly IntrospectionInputValue[] | undefined {
-    const usable = inputs.filter(({ name, type }) =>
-      this.#isUsable(`${owner}(${name}:)`, name, type),
+interface Reading {
+  /** The names of the types that fields and inputs may have. */
+  readonly known: ReadonlySet<string>;
+  readonly warnings: string[];
+}
+
+/** Returns the part without its flaws; nothing if it is not usable. */
+function withoutFlaws(reading: Reading, place: string, part: Part, isReference = false): Part[] {
+  const { known, warnings } = reading;
+  const leaveOut = (what: string, why: string): Part[] => {
+    warnings.push(`The schema of the service is used without ${what}: ${why}.`);
+    return [];
+  };
+  const flaw = isReference ? flawOfReference(part, known) : flawOf(part, known);
+  if (flaw !== undefined) return leaveOut(place, flaw);
+  const kept = { ...part };
+  for (const list of LISTS) {
+    const members = part[list];
+    // Those of an interface follow from the types.
+    if (!members || (list === 'possibleTypes' && part.kind !== 'UNION')) continue;
+    const isInput = list === 'args' || list === 'inputFields';
+    const areReferences = list === 'interfaces' || list === 'possibleTypes';
+    const placeOf = ({ name }: Part) =>
+      areReferences ? `${name} of ${place}` : isInput ? `${place}(${name}:)` : `${place}.${name}`;
+    const usable = members.flatMap((member) =>
+      withoutFlaws(reading, placeOf(member), member, areReferences),
     );
-    const lost = inputs.find((input) => !usable.includes(input) && input.type.kind === 'NON_NULL');
-    if (lost) return void this.#leaveOut(owner, `it requires ${lost.name}`);
-    return usable.map((input) => this.#withoutBadDefault(owner, input));
+    const lost = members.find(
+      ({ name, type }) => type?.kind === 'NON_NULL' && usable.every((each) => each.name !== name),
+    );
+    if (isInput && lost) return leaveOut(place, `it requires ${lost.name}`);
+    const mayBeEmpty = list === 'interfaces' || list === 'args';
+    if (usable.length === 0 && !mayBeEmpty) return leaveOut(place, 'nothing is left of it');
+    kept[list] = usable;
   }
+  if (isGraphql(part.defaultValue)) return [kept];
+  leaveOut(`the default value of ${place}`, 'it is not a GraphQL value');
+  return [{ ...kept, defaultValue: null }];
+}
 
-  #withoutBadDefault(owner: string, input: IntrospectionInputValue): IntrospectionInputValue {
-    if (typeof input.defaultValue !== 'string') return input;
-    try {
-      parseValue(input.defaultValue);
-      return input;
-    } catch {
-      this.#leaveOut(`the default value of ${owner}(${input.name}:)`, 'it is not a GraphQL value');
-      return { ...input, defaultValue: null };
-    }
+function flawOfReference({ name }: Part, known: ReadonlySet<string>): string | undefined {
+  return known.has(name) ? undefined : 'the schema does not have this type';
+}
+
+function flawOf({ name, type }: Part, known: ReadonlySet<string>): string | undefined {
+  if (name.startsWith('__')) return 'names with __ belong to GraphQL';
+  try {
+    assertName(name);
+  } catch {
+    return 'this is not a name of GraphQL';
   }
+  const named = type && namedType(type);
+  if (named === undefined || known.has(named)) return undefined;
+  return `its type ${named} is not one that the schema has`;
+}
 
-  #typesOf<Ref extends IntrospectionNamedTypeRef>(
-    owner: string,
-    types: readonly Ref[] | null,
-  ): readonly Ref[] {
-    return (types ?? []).filter(({ name }) => {
-      if (this.known.has(name)) return true;
-      this.#leaveOut(`${name} of ${owner}`, 'the schema does not have this type');
-      return false;
-    });
-  }
+function namedType({ name, ofType }: TypeRef): string {
+  return ofType ? namedType(ofType) : name;
+}
 
-  #isUsable(place: string, name: string, type?: IntrospectionTypeRef): boolean {
-    const typeName = type && nameOf(type);
-    if (name.startsWith('__')) return this.#leaveOut(place, 'names with __ belong to GraphQL');
-    try {
-      assertName(name);
-    } catch {
-      return this.#leaveOut(place, 'this is not a name of GraphQL');
-    }
-    if (typeName === undefined || this.known.has(typeName)) return true;
-    return this.#leaveOut(place, `its type ${typeName} is not one that the schema has`);
-  }
-
-  #isEmpty(place: string, members: readonly unknown[]): boolean {
-    if (members.length > 0) return false;
-    return !this.#leaveOut(place, 'nothing is left of it');
-  }
-
-  #leaveOut(place: string, why: string): false {
-    this.warnings.push(`The schema of the service is used without ${place}: ${why}.`);
+function isGraphql(value: unknown): boolean {
+  if (typeof value !== 'string') return true;
+  try {
+    parseValue(value);
+    return true;
+  } catch {
     return false;
   }
-}
-
-function nameOf(type: IntrospectionTypeRef): string {
-  return 'ofType' in type && type.ofType ? nameOf(type.ofType) : (type as { name: string }).name;
 }

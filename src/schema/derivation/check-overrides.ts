@@ -1,4 +1,4 @@
-import { isAbstractType, isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import { isAbstractType, isObjectType, type GraphQLSchema } from 'graphql';
 import { OperatorMistakes } from '../../errors.ts';
 import { idOf, objectTypesOf } from '../derived.ts';
 import { canReturn, idArgument } from './by-id.ts';
@@ -15,16 +15,14 @@ export function checkOverrides(
   schema: GraphQLSchema,
   lists: readonly FoundList[],
 ): void {
-  const ofFields = Object.entries(fields).flatMap(([place, override]) =>
-    isScopeOnly(override)
-      ? []
-      : mistakesOfField(place, override, schema, lists).map((why) => `fields.${place}: ${why}`),
-  );
-  const ofTypes = Object.entries(types).flatMap(([name, { byId }]) => {
-    const why = byId === undefined ? undefined : mistakeOfById(name, byId, schema);
-    return why === undefined ? [] : [`types.${name}.byId: ${why}`];
-  });
-  refuse([...ofFields, ...ofTypes]);
+  refuse([
+    ...Object.entries(fields).flatMap(([place, override]) =>
+      mistakesOfField(place, override, schema, lists).map((why) => `fields.${place}: ${why}`),
+    ),
+    ...Object.entries(types).flatMap(([name, { byId }]) =>
+      mistakesOfById(name, byId, schema).map((why) => `types.${name}.byId: ${why}`),
+    ),
+  ]);
 }
 
 /**
@@ -52,16 +50,14 @@ function refuse(mistakes: readonly string[]): void {
   if (mistakes.length > 0) throw new OperatorMistakes(SUBJECT, mistakes);
 }
 
-function isScopeOnly({ scope, ...others }: FieldOverride): boolean {
-  return scope !== undefined && Object.keys(others).length === 0;
-}
-
 function mistakesOfField(
   place: string,
-  { identity, count }: FieldOverride,
+  { scope, ...ofList }: FieldOverride,
   schema: GraphQLSchema,
   lists: readonly FoundList[],
 ): string[] {
+  // Any field may have a scope: see checkScopes.
+  if (scope !== undefined && Object.keys(ofList).length === 0) return [];
   const list = lists.find(({ coordinate }) => coordinate === place);
   if (!list) {
     const paged = lists.filter(({ verdict }) => typeof verdict !== 'string');
@@ -71,31 +67,29 @@ function mistakesOfField(
   const { verdict } = list;
   if (typeof verdict === 'string') return [`this is not a paged list, because ${verdict}.`];
   const { nodeType, pageType } = verdict;
-  const unidentified =
-    identity === undefined
-      ? []
-      : objectTypesOf(schema, nodeType).flatMap((type) => whyNotIdentifying(type, identity) ?? []);
-  const uncounted = count !== undefined && !isCount(pageType.getFields()[count]);
+  const { identity, count } = ofList;
+  const types = identity === undefined ? [] : objectTypesOf(schema, nodeType);
+  const isUncounted = count !== undefined && !isCount(pageType.getFields()[count]);
   return [
-    ...unidentified.map((why) => `${why} An identity is a scalar field.`),
-    ...(uncounted ? [`${pageType.name} has no field ${count}: Int for the count.`] : []),
+    ...types
+      .flatMap((type) => whyNotIdentifying(type, identity!) ?? [])
+      .map((why) => `${why} An identity is a scalar field.`),
+    ...(isUncounted ? [`${pageType.name} has no field ${count}: Int for the count.`] : []),
   ];
 }
 
-function mistakeOfById(
+function mistakesOfById(
   name: string,
-  byId: string | null,
+  byId: string | null | undefined,
   schema: GraphQLSchema,
-): string | undefined {
+): string[] {
+  if (byId === undefined) return [];
   const type = schema.getType(name);
   if (!isObjectType(type) || !idOf(type)) {
-    return 'there is no object type of that name with a plain field id.';
+    return ['there is no object type of that name with a plain field id.'];
   }
-  if (byId === null || isById(type, byId, schema)) return undefined;
-  return `${schema.getQueryType()!.name}.${byId} is not a field that returns ${name}, and requires only its id.`;
-}
-
-function isById(type: GraphQLObjectType, byId: string, schema: GraphQLSchema): boolean {
-  const field = schema.getQueryType()?.getFields()[byId];
-  return field !== undefined && canReturn(schema, field, type) && idArgument(field) !== undefined;
+  const query = schema.getQueryType()!;
+  const field = byId === null ? undefined : query.getFields()[byId];
+  if (byId === null || (field && canReturn(schema, field, type) && idArgument(field))) return [];
+  return [`${query.name}.${byId} is not a field that returns ${name}, and requires only its id.`];
 }
