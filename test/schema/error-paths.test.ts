@@ -49,9 +49,6 @@ const queries: [string, string][] = [
 ];
 
 const prefixed: [string, string][] = [
-  ['a list', '{ hrAllCandidates(limit: 50) { id s: score } }'],
-  ['the service’s own list', '{ hrActiveCandidates(first: 8) { items { id s: score } } }'],
-  ['a connection', '{ hrCandidatesConnection(first: 50) { edges { node { id s: score } } } }'],
   [
     'a list in a list',
     '{ hrOpenings(first: 7) { items { candidates { items { id s: score } } } } }',

@@ -2,18 +2,15 @@ import { readFileSync } from 'node:fs';
 import {
   buildClientSchema,
   buildSchema,
+  findBreakingChanges,
+  findDangerousChanges,
   getIntrospectionQuery,
-  GraphQLObjectType,
-  isEnumType,
-  isInputObjectType,
-  isInterfaceType,
   isIntrospectionType,
   isObjectType,
   isSpecifiedScalarType,
   lexicographicSortSchema,
   printSchema,
   printType,
-  type GraphQLField,
   type GraphQLSchema,
   type IntrospectionQuery,
 } from 'graphql';
@@ -83,27 +80,16 @@ test('lists are found by shape: filters, enums, scalars, interfaces and unions a
   expect(printType(served.getType('CandidateEdge')!)).toContain('node: Candidate\n');
 });
 
-const WITH_LISTS = ['Query', 'Candidate', 'Vacancy', 'Company', 'Settings'];
-
-test('the upstream’s own types are unchanged, except for the name of PageInfo', async () => {
+test('the service’s own types are unchanged, except for the name of PageInfo', async () => {
   const served = await introspect({ schema: fullService().schema }, fullSdl);
   const upstream = buildSchema(fullSdl.replaceAll(/\bPageInfo\b/g, 'UpstreamPageInfo'));
-  for (const type of Object.values(upstream.getTypeMap())) {
-    if (isIntrospectionType(type) || type.name === 'Subscription') continue;
-    const same = served.getType(type.name)!;
-    if (isObjectType(type) && isObjectType(same)) {
-      // Derived fields are added to the upstream's own fields.
-      const { name } = type;
-      const derived = Object.keys(same.getFields()).filter((field) => !type.getFields()[field]);
-      if (!WITH_LISTS.includes(name)) expect({ name, derived }).toEqual({ name, derived: [] });
-      const kept = Object.values(same.getFields()).filter((field) => type.getFields()[field.name]);
-      expect(kept.map(printedField)).toEqual(Object.values(type.getFields()).map(printedField));
-    } else if (isInterfaceType(type) || isEnumType(type)) {
-      expect(printType(same)).toBe(printType(type));
-    } else if (isInputObjectType(type)) {
-      expect(printType(same)).toBe(printType(type));
-    }
-  }
+  const changes = [
+    ...findBreakingChanges(upstream, served),
+    ...findDangerousChanges(upstream, served),
+  ];
+  expect(changes.map(({ description }) => description)).toEqual([
+    expect.stringContaining('Subscription'),
+  ]);
 });
 
 test('a derived field whose name the upstream uses is omitted, with a warning at the start', async () => {
@@ -126,21 +112,6 @@ test('a snapshot without paged fields is served unchanged, even for a supergraph
   const types = Object.keys(schema.getTypeMap()).filter((name) => !name.startsWith('__'));
   expect(types.toSorted()).toEqual(['Boolean', 'Query', 'String', '_Service']);
 });
-
-function printedField(field: GraphQLField<unknown, unknown>): string {
-  return printType(
-    new GraphQLObjectType({ name: 'Holder', fields: { [field.name]: withArgs(field) } }),
-  );
-}
-
-function withArgs({ type, args, description, deprecationReason }: GraphQLField<unknown, unknown>) {
-  return {
-    type,
-    description,
-    deprecationReason,
-    args: Object.fromEntries(args.map(({ name, ...arg }) => [name, arg])),
-  };
-}
 
 async function introspect(
   sandbox: Parameters<typeof startGatewayOverSandbox>[0],
