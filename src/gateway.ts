@@ -19,7 +19,9 @@ import { knownHosts } from './http/hosts.ts';
 import { lanes } from './http/lanes.ts';
 import { createOperationStages } from './http/operation.ts';
 import { createOrigin } from './http/origin.ts';
+import { checkParams, createReadParams } from './http/params.ts';
 import { createPaths } from './http/paths.ts';
+import { trustedDocuments } from './http/trusted.ts';
 import { inProcess } from './library/in-process.ts';
 import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
@@ -186,22 +188,11 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       tokens: config.auth.jwt !== undefined,
     },
     isSandbox,
-    examples: examples(describeLists(served), {
-      isRouterOnly: config.auth !== undefined,
-      knownId: parts.sandbox?.idOfPerson,
-    }),
+    examples: examples(describeLists(served), parts.sandbox?.idOfPerson),
   });
-  const operation = createOperationStages({
-    ...asked,
-    introspection,
-    maxBodyBytes: config.maxBodyBytes,
-    maxRequests: config.maxRequests,
-    bodies,
-    trusted,
-    trustedDocumentsOnly: config.trustedDocumentsOnly,
-    isRouter: admission.isRouter,
-    clock,
-  });
+  const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
+  const { isRouter } = admission;
+  const operation = createOperationStages({ ...asked, introspection, bodies, isRouter });
   const errors = createErrorPolicy({ clock, log, forOperator: parts.hasCallers === false });
   const handler = createHandler({
     schema: offered.schema,
@@ -227,8 +218,8 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       ],
       plugins: parts.plugins ?? [],
       enter: [paths.graphqlOnly, origin.crossSite, operation.knownMethod],
-      read: operation.readParams,
-      params: [operation.trustedDocuments, operation.checkParams],
+      read: createReadParams({ maxBodyBytes, maxRequests, bodies, clock }),
+      params: [trustedDocuments({ trusted, trustedDocumentsOnly, isRouter }), checkParams],
       parse: operation.find,
       validate: [
         // Before validation, which a hostile document makes expensive, and whose errors reveal the schema.

@@ -12,12 +12,11 @@ import type { Engine } from '../engine/engine.ts';
 import type { Plan } from '../engine/plan.ts';
 import type { Increment, Payload } from '../engine/stream.ts';
 import { codedError, codeOf, knownCode } from '../errors.ts';
-import { accepted, JSON_TYPE, MULTIPART, PARTS_FORMAT, type Accepted } from './accept.ts';
 import type { MaskFor } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange } from './exchange.ts';
-import { multipartReply, onePartReply } from './multipart.ts';
+import { accepted, multipartReply, NOT_ACCEPTABLE, type Accepted } from './formats.ts';
 import type { Asked } from './operation.ts';
-import type { Piece, Reply } from './reply.ts';
+import { JSON_TYPE, type Body, type Piece, type Reply } from './reply.ts';
 import {
   httpOf,
   isParts,
@@ -105,7 +104,7 @@ export function createAnswers({
       exchange.notes.operationType ??= operation.type;
       if (isParts(results)) return multipartReply(writtenParts(results, mask));
       const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
-      const reply = wholeReply(await writeResult(results, mask), accepts);
+      const reply = wholeReply(writeResult(results, mask), accepts);
       return { ...reply, status, headers: { ...headers, ...reply.headers } };
     },
   };
@@ -114,11 +113,9 @@ export function createAnswers({
     const { exchange, variables, budgetOwner, context } = ready;
     const { plan, isIncremental } = ready.operation;
     const accepts = acceptedBy(ready);
-    const { json, parts, prefersParts } = accepts;
     const call = engine.createCall(variables, new RequestOrigin(exchange, budgetOwner, context));
     exchange.onEnd(() => call.end());
-    const payloads = isIncremental && (prefersParts || !json) ? plan.stream(call) : undefined;
-    if (payloads && parts !== 'known') throw unsupportedFormat();
+    const payloads = isIncremental && accepts.parts ? plan.stream(call) : undefined;
     // If they are not read, because the caller leaves or a plugin fails, nothing else ends a walk that only they need.
     if (payloads) exchange.onEnd(() => void payloads.return().catch(() => {}));
     return { accepts, plan, call, payloads };
@@ -154,10 +151,10 @@ class RequestOrigin implements CallOrigin {
 }
 
 /** @throws BAD_USER_INPUT for a caller that accepts no format of the gateway */
-function acceptedBy({ exchange, operation }: Asked): Accepted {
+function acceptedBy({ exchange }: Asked): Accepted {
   const accepts = accepted(exchange.header('accept'));
   if (accepts.json || accepts.parts) return accepts;
-  throw operation.isIncremental ? unsupportedFormat() : notAcceptable();
+  throw codedError('BAD_USER_INPUT', NOT_ACCEPTABLE, { extensions: { http: { status: 406 } } });
 }
 
 type Payloads = AsyncGenerator<Payload, void, undefined>;
@@ -187,18 +184,18 @@ async function* written<T>(
 async function* writtenParts(
   results: AsyncIterable<PayloadResult>,
   mask: MaskAny,
-): AsyncGenerator<readonly Piece[], void, undefined> {
+): AsyncGenerator<readonly string[], void, undefined> {
   let more: { readonly hasNext?: false } = {};
   try {
     for await (const result of results) {
       // Yoga makes such a result when a plugin throws.
       const { data, errors, hasNext } = result;
       if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? aborted();
-      yield await writeResult(result, mask);
+      yield [writeResult(result, mask)];
       more = { hasNext: false };
     }
   } catch (error) {
-    yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
+    yield [writeResult({ errors: [error as GraphQLError], ...more }, mask)];
   }
 }
 
@@ -207,9 +204,9 @@ export function aborted() {
   return new Error('A plugin has thrown an AbortError or a TimeoutError.');
 }
 
-function wholeReply(json: readonly Piece[], { json: type, parts }: Accepted): Reply {
-  if (!type) return onePartReply(parts, json);
-  return { status: 200, headers: { 'content-type': type }, body: json };
+/** In JSON also for callers that accept only parts: those who read parts look at the content type first. */
+function wholeReply(body: Body, { json: type = JSON_TYPE }: Accepted): Reply {
+  return { status: 200, headers: { 'content-type': type }, body };
 }
 
 function writePayload({ first, incremental = [], hasNext }: Payload, mask: MaskAny): Piece[] {
@@ -265,21 +262,4 @@ function withoutHttp<R extends ExecutionResult>(result: R): R {
     if (extensions) delete extensions['http'];
   }
   return result;
-}
-
-function notAcceptable() {
-  return codedError(
-    'BAD_USER_INPUT',
-    'The accept header allows none of the formats of this gateway. Send "accept: application/json".',
-    { extensions: { http: { status: 406 } } },
-  );
-}
-
-function unsupportedFormat() {
-  return codedError(
-    'BAD_USER_INPUT',
-    `This gateway sends incremental answers only as multipart/mixed. Send "accept: ${MULTIPART};${PARTS_FORMAT}", ` +
-      'or accept application/json to get one whole answer.',
-    { extensions: { http: { status: 406 } } },
-  );
 }

@@ -9,12 +9,11 @@ import {
   OperatorError,
   type ErrorCode,
 } from '../errors.ts';
-import { accepted, JSON_TYPE } from './accept.ts';
-import { onePartReply } from './multipart.ts';
+import { accepted } from './formats.ts';
 import { httpOf, shownError, shownExtensions } from './results.ts';
 import type { Clock } from '../clock.ts';
 import type { Exchange } from './exchange.ts';
-import { errorReply, type Reply } from './reply.ts';
+import { errorReply, JSON_TYPE, type Reply } from './reply.ts';
 
 /** Replaces an unexpected error by one for callers. @param exchange whose answer the error is part of */
 export type MaskFor = (error: unknown, exchange: Pick<Exchange, 'requestId'>) => GraphQLError;
@@ -56,19 +55,15 @@ export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts)
     const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
     const errors = all.map((error) => coded(mask(error, exchange)));
     exchange.notes.outcome = knownCode(errors[0]?.extensions['code']);
-    const { json, parts } = accepted(exchange.header('accept'));
+    const { json } = accepted(exchange.header('accept'));
     const refused = { errors, ...(extensions && { extensions }) };
     const { status, headers } = httpOf(refused, json === JSON_TYPE);
     const body = JSON.stringify({
       errors: errors.map(shownError),
       ...(extensions && shownExtensions(extensions)),
     });
-    if (json || !parts || parts === 'unknown') {
-      // A caller that accepts no format of the gateway learns more from an answer in JSON than from an empty one.
-      return { status, headers: { ...headers, 'content-type': json ?? JSON_TYPE }, body };
-    }
-    const inPart = onePartReply(parts, [body]);
-    return { ...inPart, status, headers: { ...headers, ...inPart.headers } };
+    // A caller that accepts no JSON learns more from an answer in it than from an empty one.
+    return { status, headers: { ...headers, 'content-type': json ?? JSON_TYPE }, body };
   };
   return {
     mask,

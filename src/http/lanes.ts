@@ -16,7 +16,8 @@ import { aborted, type Answers, type Ready } from './answers.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { CALLER_LEFT, type Exchange, type Stages } from './exchange.ts';
 import { conversationIn, plugin, type GatewayPlugin } from './handler.ts';
-import type { Asked, Checks, Params } from './operation.ts';
+import type { Asked, Checks } from './operation.ts';
+import type { Params } from './params.ts';
 import type { Reply } from './reply.ts';
 import { isParts, type Results } from './results.ts';
 
@@ -275,21 +276,20 @@ class ThrownHttp {
   /** Call it with what a step of Yoga throws or returns. */
   keep(error: unknown): unknown {
     for (const each of errorsIn(error)) {
-      if (!(each instanceof GraphQLError)) continue;
-      const { http } = each.extensions as { readonly http?: object };
-      this.#known.set(each, http && { ...http });
+      if (each instanceof GraphQLError) this.#known.set(each, copied(each.extensions['http']));
     }
     return error;
   }
 
   restore(errors: readonly GraphQLError[]): void {
     for (const error of errors) {
-      if (!this.#known.has(error)) continue;
-      const http = this.#known.get(error);
-      if (http) error.extensions['http'] = http;
-      else delete error.extensions['http'];
+      if (this.#known.has(error)) Object.assign(error.extensions, { http: this.#known.get(error) });
     }
   }
+}
+
+function copied(http: unknown): object | undefined {
+  return http === undefined ? undefined : { ...(http as object) };
 }
 
 function refusalOf(errors: readonly GraphQLError[] | undefined, { hasLeft }: Exchange): unknown {

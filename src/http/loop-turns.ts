@@ -7,6 +7,9 @@ import type { Clock } from '../clock.ts';
  */
 const TURN_MS = 10;
 
+/** The most turns that an operation gives to others. After a stop of the whole process, its time says nothing. */
+const MOST_TURNS = 50;
+
 /** Call it before an operation begins. Returns undefined if the operation may begin at once, otherwise its turn. */
 export type TakeTurn = () => Promise<void> | undefined;
 
@@ -16,7 +19,10 @@ export function createLoopTurns(clock: Pick<Clock, 'elapsed'>): TakeTurn {
   /** When the first operation of this turn began; undefined before. */
   let began: number | undefined;
 
-  const endTurn = () => pause(Math.floor((clock.elapsed() - began!) / TURN_MS));
+  const endTurn = () => {
+    const turns = Math.floor((clock.elapsed() - began!) / TURN_MS);
+    pause(Math.min(turns, MOST_TURNS));
+  };
   // One that took longer than its time gives the next turns to others: a probe needs several until it is answered.
   const pause = (turns: number): void => {
     if (turns > 0) return void setImmediate(pause, turns - 1);

@@ -1,6 +1,5 @@
-import { JSON_TYPE } from './accept.ts';
 import { isProbe, type Stage } from './exchange.ts';
-import type { Reply } from './reply.ts';
+import { JSON_TYPE, type Reply } from './reply.ts';
 
 /** What is served at which path: the probes, and GraphQL. */
 export function createPaths(isReady: () => boolean) {

@@ -1,5 +1,6 @@
 import type { GraphQLError } from 'graphql';
-import { JSON_TYPE } from './accept.ts';
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The answer to a request before it is written. */
 export interface Reply {

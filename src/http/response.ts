@@ -32,18 +32,17 @@ export function responseOf(reply: Reply, sending: Sending): Response {
     const isEmpty = hasNoBody(status) || content === '';
     return new Response(isEmpty ? null : (content as BodyInit), { status, headers });
   }
-  const written = (content: Piece | AsyncGenerator<Piece>) => {
-    const read = isPiece(content) ? content : timed(content, node);
-    return new fetchAPI.Response(read as BodyInit, { status, headers });
-  };
-  if (isStream(body)) return written(guarded(body, node, sending));
-  if (hasNoBody(status)) return new fetchAPI.Response(null, { status, headers });
+  const written = (content: Piece | AsyncGenerator<Piece> | null) =>
+    new fetchAPI.Response(content as BodyInit, { status, headers });
+  if (isStream(body)) return written(overSocket(body, node, sending));
+  if (hasNoBody(status)) return written(null);
   const length = lengthOf(body);
   headers['content-length'] = String(length);
   if (headers['connection'] === 'close' && !node.req.complete) {
-    return written(lingering(bytesOf(body), node, clock));
+    return written(overSocket(lingering(body, node, clock), node, sending));
   }
-  return written(isPiece(body) || length <= JOINED ? bytesOf(body) : inTurns(body));
+  if (isPiece(body) || length <= TURN) return written(bytesOf(body));
+  return written(overSocket(inTurns(body), node, sending));
 }
 
 /** Joins the headers of the reply and of the exchange. */
@@ -64,57 +63,49 @@ function hasNoBody(status: number): boolean {
   return status === 204 || status === 304;
 }
 
-/** The size up to which pieces are joined, bytes: each write has a fixed cost. */
-const JOINED = 64 * 1024;
-/** The bytes after which other requests get a turn: one fast reader would otherwise occupy the event loop. */
+/**
+ * The bytes that are written together, because each write has a fixed cost. After them other requests get a turn: one
+ * fast reader would otherwise occupy the event loop.
+ */
 const TURN = 128 * 1024;
 
-async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Piece, void, undefined> {
+async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Body, void, undefined> {
   let from = 0;
   let length = 0;
-  let sinceTurn = 0;
   for (const [at, piece] of pieces.entries()) {
     length += piece.length;
-    if (length < JOINED && at + 1 < pieces.length) continue;
-    yield bytesOf(pieces.slice(from, at + 1));
-    sinceTurn += length;
+    if (length < TURN && at + 1 < pieces.length) continue;
+    yield pieces.slice(from, at + 1);
     from = at + 1;
     length = 0;
-    if (sinceTurn < TURN) continue;
-    sinceTurn = 0;
-    await nextTurn();
   }
 }
 
-/** Switches the time limit for readers on again, which the adapter of Yoga switches off before it reads a stream. */
-function timed(parts: AsyncGenerator<Piece>, { req }: NodeMessages) {
-  // Programs that imitate requests may have other streams.
+/** The parts of a body, with a turn for other requests after each. It never throws: Yoga would only print the error. */
+function overSocket(
+  body: AsyncIterable<Body>,
+  { req, res }: NodeMessages,
+  { exchange, cutOff }: Sending,
+): AsyncGenerator<Piece, void, undefined> {
+  const parts = body[Symbol.asyncIterator]();
+  // Programs that imitate requests may have other streams than sockets.
   const socket: Partial<Pick<Socket, 'timeout' | 'setTimeout'>> = req.socket;
   const { timeout = 0 } = socket;
   return (async function* () {
+    // The adapter of Yoga has switched the time limit for readers off.
     socket.setTimeout?.(timeout);
-    yield* parts;
-  })();
-}
-
-/** The parts of a stream over a socket. It never throws: Yoga would only print the error. */
-async function* guarded(
-  body: AsyncIterable<Body>,
-  { res }: NodeMessages,
-  sending: Sending,
-): AsyncGenerator<Piece, void, undefined> {
-  const parts = body[Symbol.asyncIterator]();
-  // Yoga waits for the reader, and hears nothing of its leaving.
-  sending.exchange.onEnd(() => void parts.return?.().catch(() => {}));
-  try {
-    for (let part = await parts.next(); part.done !== true; part = await parts.next()) {
-      yield bytesOf(part.value);
-      await nextTurn();
+    // Yoga waits for the reader, and hears nothing of its leaving.
+    exchange.onEnd(() => void parts.return?.().catch(() => {}));
+    try {
+      for (let part = await parts.next(); part.done !== true; part = await parts.next()) {
+        yield bytesOf(part.value);
+        await nextTurn();
+      }
+    } catch (error) {
+      cutOff(error);
+      res.destroy();
     }
-  } catch (error) {
-    sending.cutOff(error);
-    res.destroy();
-  }
+  })();
 }
 
 /** The longest time from the refusal of a body to the end of its connection, ms. */
@@ -126,10 +117,10 @@ const LINGER_MS = 1_000;
  * while.
  */
 async function* lingering(
-  body: Piece,
+  body: Body,
   { req }: NodeMessages,
   clock: Clock,
-): AsyncGenerator<Piece, void, undefined> {
+): AsyncGenerator<Body, void, undefined> {
   yield body;
   req.resume();
   const sent = finished(req, { writable: false }).catch(() => undefined);

@@ -11,6 +11,9 @@ import type { Adapter, Entity, Result } from './derived.ts';
 
 const FIELDS_SHOWN = 3;
 
+/** One list as examples of requests need it. */
+export type DescribedList = ReturnType<typeof describeLists>[number];
+
 /** The lists that can be requested without arguments: an example cannot guess the value of a filter. */
 export function describeLists({
   adapters,
@@ -26,24 +29,30 @@ export function describeLists({
       return {
         field: name,
         after: after.name,
-        ...(all && { all }),
-        ...(connection && { connection }),
-        ...(result && { result: describeResult(result, Object.values(pageType.getFields())) }),
-        ...(entity?.lookup && { entity: describeEntity(entity, entity.lookup) }),
-        selection: namesOf(shownFields(nodeType)) || '__typename',
+        all: all && { field: all.field, limit: all.limit },
+        connection: connection && {
+          field: connection.field,
+          after: connection.after,
+          last: connection.last,
+        },
+        /** The fragments for a page that is one type of a result. */
+        result: result && describeResult(result, Object.values(pageType.getFields())),
+        record: entity?.lookup && describeRecord(entity, entity.lookup),
+        /** The fields to request of each record: `id firstName`. */
+        selection: namesOf(plainFields(nodeType).slice(0, FIELDS_SHOWN)) || '__typename',
+        /** The fields to request of the service's page information. */
         pageInfo: pageInfoFields(pageType),
       };
     });
 }
 
-function describeEntity({ type, field, idType }: Entity, lookup: NonNullable<Entity['lookup']>) {
-  const derived = { type: type.name, field, argument: 'id', idType: `${String(idType)}!` };
-  if (lookup.kind !== 'id') return derived;
-  const { result, argument } = lookup;
-  const byId = { field: lookup.field, argument: argument.name, idType: String(argument.type) };
-  return result
-    ? { ...derived, byResult: { ...byId, ...describeResult(result, shownFields(type)) } }
-    : { type: type.name, ...byId };
+/** The field that finds one record; undefined if only a result of the service has it. */
+function describeRecord({ field, idType }: Entity, lookup: NonNullable<Entity['lookup']>) {
+  if (lookup.kind === 'id' && !lookup.result) {
+    const { name, type } = lookup.argument;
+    return { field: lookup.field, argument: name, idType: String(type) };
+  }
+  return field === undefined ? undefined : { field, argument: 'id', idType: `${String(idType)}!` };
 }
 
 /** @param beside the fields that are requested of the success type */
@@ -63,10 +72,6 @@ function describeResult({ success, failures }: Result, beside: readonly PlainFie
 }
 
 type PlainField = GraphQLField<unknown, unknown>;
-
-function shownFields(type: GraphQLCompositeType): PlainField[] {
-  return plainFields(type).slice(0, FIELDS_SHOWN);
-}
 
 function plainFields(type: GraphQLCompositeType): PlainField[] {
   if (!('getFields' in type)) return [];

@@ -114,10 +114,9 @@ describe('hooks see true values', () => {
     seen.length = 0;
     const { text } = await got(hooked, request);
     const [{ results }] = seen as [Seen];
-    const payloads = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, json]) =>
-      JSON.parse(json!),
-    );
-    expect(results).toEqual(payloads);
+    const parts = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, json]) => json!);
+    const payloads = text.startsWith('{') ? [text] : parts;
+    expect(results).toEqual(payloads.map((json) => JSON.parse(json)));
   });
 
   test('of a syntax error', async () => {

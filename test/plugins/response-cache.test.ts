@@ -93,8 +93,7 @@ describe('a second request', () => {
     const before = requests();
     const { text } = await got(cached, other);
     expect(requests()).toBe(before);
-    const [, json] = /\r\n\r\n(\{.*\})\r\n---/.exec(text)!;
-    const { data } = JSON.parse(json!) as { data: { allPersons: unknown[] } };
+    const { data } = JSON.parse(text) as { data: { allPersons: unknown[] } };
     expect(data.allPersons.length).toBeGreaterThan(60);
     expect(text).not.toContain('responseCache');
   });

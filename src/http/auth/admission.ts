@@ -7,7 +7,8 @@ import { codedError, forbidden } from '../../errors.ts';
 import type { CheckedOperation } from '../../operations/operations.ts';
 import type { Caller, Exchange, Stage } from '../exchange.ts';
 import type { Check } from '../operation.ts';
-import { errorReply, type Reply } from '../reply.ts';
+import { accepted } from '../formats.ts';
+import { errorReply, JSON_TYPE, type Reply } from '../reply.ts';
 
 /** The credentials that are accepted. A header whose function is undefined is ignored. */
 interface Credentials {
@@ -15,61 +16,37 @@ interface Credentials {
   readonly bearerTokenOwner?: BearerTokenOwner | undefined;
 }
 
-type Identity =
-  | { readonly kind: 'known'; readonly caller: Caller }
-  /** The request has no credential, or only one of a kind that is not accepted. */
-  | { readonly kind: 'anonymous'; readonly ignored: 'An API key' | 'A bearer token' | undefined }
-  /** The credential in this header is wrong. */
-  | { readonly kind: 'refused'; readonly header: 'x-api-key' | 'authorization' }
-  /** It cannot be known now whether the token is valid. */
-  | { readonly kind: 'unchecked'; readonly retrySeconds: number };
-
-type Refusal = Extract<Identity, { kind: 'anonymous' | 'refused' }>;
-
-/** Refuses callers without a valid credential, before any of the body is read. */
+/**
+ * Refuses callers without a valid credential, before any of the body is read. If a caller sends two credentials, both
+ * must be valid: ignoring a wrong one would hide from the caller that its token has expired, and would let the other
+ * credential act alone.
+ */
 function authenticate(credentials: Credentials): Stage {
-  const admit = (exchange: Exchange, identity: Identity): Reply | undefined => {
-    if (identity.kind === 'unchecked') return unchecked(exchange, identity);
-    if (identity.kind !== 'known') return unauthenticated(identity, exchange, credentials);
-    exchange.authenticated(identity.caller);
-    // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
-    exchange.replyHeaders['cache-control'] = 'private, no-store';
-    return undefined;
-  };
+  const { apiKeyOwner, bearerTokenOwner } = credentials;
   return (exchange) => {
-    const identity = identify(exchange, credentials);
-    return identity instanceof Promise
-      ? identity.then((identified) => admit(exchange, identified))
-      : admit(exchange, identity);
+    const key = apiKeyOwner && exchange.header('x-api-key');
+    const program = key === undefined ? undefined : apiKeyOwner?.(key);
+    if (key !== undefined && !program) return unauthenticated(exchange, WRONG_KEY, credentials);
+    const authorization = bearerTokenOwner && exchange.header('authorization');
+    if (authorization === undefined) {
+      if (program) return admit(exchange, program);
+      return unauthenticated(exchange, howToSend(exchange, credentials), credentials);
+    }
+    const wrong = () => unauthenticated(exchange, WRONG_TOKEN, credentials, true);
+    const token = bearerToken(authorization);
+    if (token === undefined) return wrong();
+    return bearerTokenOwner!(token, exchange).then((person) => {
+      if (!person) return wrong();
+      if ('retrySeconds' in person) return unchecked(exchange, person);
+      return admit(exchange, program ? onBehalf(program, person) : person);
+    });
   };
 }
 
-/**
- * Identifies the caller by its headers. If it sends two credentials, both must be valid: ignoring a wrong one would hide
- * from the caller that its token has expired, and would let the other credential act alone.
- */
-function identify(
-  exchange: Exchange,
-  { apiKeyOwner, bearerTokenOwner }: Credentials,
-): Identity | Promise<Identity> {
-  const key = apiKeyOwner && exchange.header('x-api-key');
-  const program = key === undefined ? undefined : apiKeyOwner?.(key);
-  if (key !== undefined && !program) return { kind: 'refused', header: 'x-api-key' };
-  const authorization = bearerTokenOwner && exchange.header('authorization');
-  if (authorization === undefined) {
-    if (program) return { kind: 'known', caller: program };
-    const isKey = !apiKeyOwner && exchange.header('x-api-key') !== undefined;
-    const isToken = !bearerTokenOwner && exchange.header('authorization') !== undefined;
-    const ignored = isKey ? 'An API key' : isToken ? 'A bearer token' : undefined;
-    return { kind: 'anonymous', ignored };
-  }
-  const token = bearerToken(authorization);
-  if (token === undefined) return { kind: 'refused', header: 'authorization' };
-  return bearerTokenOwner!(token, exchange).then((person): Identity => {
-    if (!person) return { kind: 'refused', header: 'authorization' };
-    if ('retrySeconds' in person) return { kind: 'unchecked', ...person };
-    return { kind: 'known', caller: program ? onBehalf(program, person) : person };
-  });
+function admit(exchange: Exchange, caller: Caller): undefined {
+  exchange.authenticated(caller);
+  // Shared caches do not store answers to Authorization (RFC 9111, 3.5), but they do not know x-api-key.
+  exchange.replyHeaders['cache-control'] = 'private, no-store';
 }
 
 /** The token of the header (RFC 6750, 2.1). The name of the scheme is case-insensitive (RFC 9110, 11.1). */
@@ -119,18 +96,25 @@ export function apiKeyOwners(keys: readonly ApiKey[]): (key: string) => Caller |
  * The 401 reply, with a GraphQL error. It is written here because Yoga would choose its status and format by the
  * `accept` header. It never says what exactly is wrong with a credential.
  */
-function unauthenticated(refusal: Refusal, exchange: Exchange, credentials: Credentials): Reply {
-  const message = messageFor(refusal, credentials);
-  const graphql = 'application/graphql-response+json';
-  const type = exchange.header('accept')?.includes(graphql) ? graphql : 'application/json';
+function unauthenticated(
+  exchange: Exchange,
+  message: string,
+  { apiKeyOwner, bearerTokenOwner }: Credentials,
+  isTokenWrong = false,
+): Reply {
+  // At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys.
+  const challenges = [
+    ...(apiKeyOwner ? [`ApiKey ${REALM}, header="x-api-key"`] : []),
+    // An error code is allowed only if a token was sent (RFC 6750, 3.1).
+    ...(bearerTokenOwner
+      ? [`Bearer ${REALM}${isTokenWrong ? ', error="invalid_token"' : ''}`]
+      : []),
+  ];
+  const { json = JSON_TYPE } = accepted(exchange.header('accept'));
+  const { headers, ...reply } = errorReply(401, codedError('UNAUTHENTICATED', message));
   return {
-    status: 401,
-    headers: {
-      'content-type': `${type}; charset=utf-8`,
-      'www-authenticate': challenges(refusal, credentials).join(', '),
-      'cache-control': 'no-store',
-    },
-    body: JSON.stringify({ errors: [{ message, extensions: { code: 'UNAUTHENTICATED' } }] }),
+    ...reply,
+    headers: { ...headers, 'content-type': json, 'www-authenticate': challenges.join(', ') },
   };
 }
 
@@ -147,41 +131,29 @@ function unchecked(exchange: Exchange, { retrySeconds }: { readonly retrySeconds
   return { ...reply, headers: { ...reply.headers, 'retry-after': String(retrySeconds) } };
 }
 
-function messageFor(refusal: Refusal, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
-  if (refusal.kind === 'anonymous') {
-    const ways = [
-      ...(apiKeyOwner
-        ? ['an API key from the operator of this gateway, as "x-api-key: <key>"']
-        : []),
-      ...(bearerTokenOwner
-        ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
-        : []),
-    ];
-    const { ignored } = refusal;
-    const what = ignored
-      ? `${ignored} is not accepted by this gateway.`
-      : 'This request has no credential.';
-    return `${what} Send ${ways.join(', or ')}.`;
-  }
-  return refusal.header === 'x-api-key'
-    ? 'The API key in x-api-key is not valid. Check that it is complete and sent only once, or request a new one from the operator of this gateway.'
-    : 'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
-        'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.';
-}
-
-/** At least one challenge is required (RFC 9110, 11.6.1). No registered scheme exists for API keys. */
-function challenges(
-  refusal: Refusal,
-  { apiKeyOwner, bearerTokenOwner }: Credentials,
-): readonly string[] {
-  const isRefused = refusal.kind === 'refused' && refusal.header === 'authorization';
-  return [
-    ...(apiKeyOwner ? [`ApiKey ${REALM}, header="x-api-key"`] : []),
-    // An error code is allowed only if a token was sent (RFC 6750, 3.1).
-    ...(bearerTokenOwner ? [`Bearer ${REALM}${isRefused ? ', error="invalid_token"' : ''}`] : []),
+/** What a caller does that has sent no credential, or only one of a kind that is not accepted. */
+function howToSend(exchange: Exchange, { apiKeyOwner, bearerTokenOwner }: Credentials): string {
+  const ignored = [
+    ...(exchange.header('x-api-key') === undefined ? [] : ['An API key']),
+    ...(exchange.header('authorization') === undefined ? [] : ['A bearer token']),
   ];
+  const what = ignored[0]
+    ? `${ignored[0]} is not accepted by this gateway.`
+    : 'This request has no credential.';
+  const ways = [
+    ...(apiKeyOwner ? ['an API key from the operator of this gateway, as "x-api-key: <key>"'] : []),
+    ...(bearerTokenOwner
+      ? ['the access token of a signed-in user, as "authorization: Bearer <token>"']
+      : []),
+  ];
+  return `${what} Send ${ways.join(', or ')}.`;
 }
 
+const WRONG_KEY =
+  'The API key in x-api-key is not valid. Check that it is complete and sent only once, or request a new one from the operator of this gateway.';
+const WRONG_TOKEN =
+  'The authorization header has no bearer token that is valid for this gateway now. Get a new token and send it once, ' +
+  'as "authorization: Bearer <token>"; if that is refused too, the operator of this gateway finds the reason in the log.';
 const REALM = 'realm="recruiting-subgraph"';
 
 export interface AdmissionSettings {

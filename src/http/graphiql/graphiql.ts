@@ -153,12 +153,11 @@ async function render({ examples, credentials, isSandbox }: GraphiqlOptions) {
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${TITLE}</title>
-    <link rel="icon" href="${icon}" />
+    <link rel="icon" href="data:," />
     <style>${parts.css}</style>
-    <style>${layout}${style}</style>
+    <style>${style}</style>
   </head>
   <body>
-    <noscript>GraphiQL needs JavaScript.</noscript>
     ${isSandbox ? `<p class="bar">${MADE_UP}</p>` : ''}
     ${bar?.html ?? ''}
     <div id="root"></div>
@@ -228,39 +227,24 @@ function contentSecurityPolicy(scripts: readonly string[]): string {
   ].join('; ');
 }
 
-// light-dark() follows the theme that was chosen in GraphiQL, or else the one of the browser, as GraphiQL does.
-const style = `
-.bar {
-  padding: 8px 16px; font: 14px system-ui, sans-serif; color-scheme: light dark;
-  color: light-dark(#3b4b68, #b7c2d7); background: light-dark(#f3f4f8, #1b2235);
-  border-bottom: 1px solid light-dark(#d9dce5, #2d3754);
-}
-.graphiql-light .bar { color-scheme: light; }
-.graphiql-dark .bar { color-scheme: dark; }
-.credential { display: flex; gap: 12px; align-items: center; }
-.credential input {
-  width: 22em; padding: 6px 8px; font: inherit; color: inherit; background: light-dark(#fff, #212a3f);
-  border: 1px solid light-dark(#b4bac8, #4a5878); border-radius: 4px; -webkit-text-security: disc;
-}
-.credential[data-state='missing'] input { border-color: light-dark(#d60690, #ff5794); }
-.credential[data-state='refused'] input { border-color: light-dark(#c4183c, #ff8a9f); }
-.credential[data-state='refused'] output { color: light-dark(#c4183c, #ff8a9f); }
-`;
-
+// System colours follow the theme that was chosen in GraphiQL, or else the one of the browser, as GraphiQL does.
 // The last rule keeps the tabs in their place: when fonts or the window size change their widths, GraphiQL prepares to
 // move them, and moves them at the next click, which then misses its target.
-const layout = `
-html, body { height: 100%; margin: 0; }
+const style = `
+html, body { height: 100%; margin: 0; color-scheme: light dark; }
 body { display: flex; flex-direction: column; }
+body.graphiql-light { color-scheme: light; }
+body.graphiql-dark { color-scheme: dark; }
 #root { flex: 1; min-height: 0; }
 #root .graphiql-container { height: 100%; }
-.bar { margin: 0; }
+.bar {
+  display: flex; gap: 12px; align-items: center; margin: 0; padding: 8px 16px;
+  font: 14px system-ui, sans-serif; color: CanvasText; background: Canvas; border-bottom: 1px solid GrayText;
+}
+.credential input { width: 22em; padding: 6px 8px; font: inherit; -webkit-text-security: disc; }
+.credential[data-state='refused'] output { color: light-dark(#c4183c, #ff8a9f); }
 .graphiql-tab { transform: none !important; }
 `;
-
-const icon = `data:image/svg+xml,${encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="5" r="3.5" fill="#d60690"/><path d="M1 16a7 7 0 0 1 14 0z" fill="#d60690"/></svg>',
-)}`;
 
 /** JSON that cannot end its script element. */
 function asScript(value: unknown): string {

@@ -20,11 +20,15 @@ export interface Payload {
 export type ReceivedError = GraphQLFormattedError & { extensions: Record<string, unknown> };
 
 /**
- * The parts as they arrive, read strictly as multipart/mixed: malformed parts throw. A caller that stops
- * reading leaves.
+ * The parts as they arrive, read strictly as multipart/mixed: malformed parts throw. A whole answer is one. A caller
+ * that stops reading leaves.
  */
 export async function* partsOf(response: Response): AsyncGenerator<Payload, void, undefined> {
   const type = response.headers.get('content-type') ?? '';
+  if (type.startsWith('application/json')) {
+    yield JSON.parse(wrote(await response.text())) as Payload;
+    return;
+  }
   if (!type.startsWith('multipart/mixed; boundary="-"')) throw new Error(`Not in parts: ${type}`);
   const body = response.body![Symbol.asyncIterator]();
   let text = Buffer.alloc(0);
@@ -107,10 +111,7 @@ export async function joinedAnswer(
   accept: Accepted,
 ): Promise<JoinedAnswer> {
   const response = await ask(gateway, query, variables, `${accept}, application/json;q=0.9`);
-  const isInParts = response.headers.get('content-type')!.startsWith('multipart/mixed');
-  const payloads = isInParts
-    ? await gathered(partsOf(response))
-    : [JSON.parse(wrote(await response.text())) as Payload];
+  const payloads = await gathered(partsOf(response));
   const increments = payloads.flatMap(({ incremental = [] }) => incremental);
   const lacking = increments.filter(({ items, data }) => items === null || data === null);
   const joined = payloads.map((payload) => ({

@@ -9,11 +9,12 @@ import {
 import pino from 'pino';
 import { systemClock, type Clock } from '../../../src/clock.ts';
 import { plugin, createHandler, type Handler } from '../../../src/http/handler.ts';
-import { accepted } from '../../../src/http/accept.ts';
+import { accepted } from '../../../src/http/formats.ts';
 import { codedError } from '../../../src/errors.ts';
 import { createErrorPolicy, type ErrorPolicy } from '../../../src/http/error-policy.ts';
 import type { Exchange, ExchangeTelemetry, Stages } from '../../../src/http/exchange.ts';
 import { createOperationStages, type Checks } from '../../../src/http/operation.ts';
+import { checkParams, createReadParams } from '../../../src/http/params.ts';
 import type { Reply } from '../../../src/http/reply.ts';
 import { ByteLimit } from '../../../src/memory/byte-limit.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
@@ -70,20 +71,18 @@ export function handlerFor(
   },
 ): Handler {
   const limits = { maxTokens: 1e6, maxDepth: 100, maxAliases: 100 };
+  const bodies = new ByteLimit(1e8);
   const operation = createOperationStages({
     operations: createOperations({ schema, introspection: true, ...limits }),
     schema,
     introspection: true,
-    maxBodyBytes: 1e6,
-    maxRequests: 1_000,
-    bodies: new ByteLimit(1e8),
-    trusted: undefined,
-    trustedDocumentsOnly: false,
+    bodies,
     isRouter: () => false,
-    clock: systemClock,
   });
+  const clock = systemClock;
+  const read = createReadParams({ maxBodyBytes: 1e6, maxRequests: 1_000, bodies, clock });
   const answer = async (exchange: Exchange): Promise<Reply> => {
-    const params = operation.checkParams(exchange, await operation.readParams(exchange));
+    const params = checkParams(exchange, await read(exchange));
     const found = operation.find(exchange, params['query'], params['operationName']);
     const asked = { exchange, operation: found };
     for (const check of [...checked, operation.refuseInvalid]) check?.(asked);

@@ -1,21 +1,19 @@
-/** Which formats of answers a caller accepts. */
+import { JSON_TYPE, type Body, type Piece, type Reply } from './reply.ts';
+
+/** How an answer may be sent to a caller. */
 export interface Accepted {
   /** The content type of an answer in one piece; undefined if none of its types is accepted. */
   readonly json: JsonType | undefined;
-  /** Whether parts are accepted; `unknown` if only other formats of parts are, undefined without any. */
-  readonly parts: 'known' | 'unknown' | undefined;
-  /** Whether an operation with `@stream` is answered in parts, although `json` may be accepted too. */
-  readonly prefersParts: boolean;
+  /** Whether an operation with `@stream` is answered in parts. */
+  readonly parts: boolean;
 }
 
-export const JSON_TYPE = 'application/json; charset=utf-8';
 const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
 type JsonType = typeof JSON_TYPE | typeof GRAPHQL_TYPE;
 
-/** The only type of answers in parts. */
-export const MULTIPART = 'multipart/mixed';
-/** Names the format of parts: the proposal of 2022-08-24, which places each part by its path. */
-export const PARTS_FORMAT = 'deferSpec=20220824';
+const MULTIPART = 'multipart/mixed';
+/** The proposal of 2022-08-24, which places each part by its path. */
+const PARTS_FORMAT = 'deferSpec=20220824';
 
 /**
  * Reads an `accept` header (RFC 9110, 12.5.1): the most specific range that matches a type decides about it. Of equal
@@ -28,18 +26,17 @@ export function accepted(header = ''): Accepted {
   const [best] = JSON_TYPES.map(({ type, names }) => ({ type, ...matchOf(ranges, names) }))
     .filter(({ quality }) => quality > 0)
     .toSorted((a, b) => b.quality - a.quality || a.place - b.place);
-  const multipart = ranges
-    .filter(({ name, quality }) => name === MULTIPART && quality > 0)
-    .toSorted((a, b) => b.quality - a.quality);
-  const known = multipart.find(isKnownFormat);
-  return {
-    json: best?.type,
-    parts: known ? 'known' : multipart.length > 0 ? 'unknown' : undefined,
-    prefersParts: known !== undefined && known.quality >= (best?.quality ?? 0),
-  };
+  const parts = ranges.some(
+    (range) =>
+      range.name === MULTIPART &&
+      range.quality > 0 &&
+      range.quality >= (best?.quality ?? 0) &&
+      isKnownFormat(range),
+  );
+  return { json: best?.type, parts };
 }
 
-const ONLY_JSON: Accepted = { json: JSON_TYPE, parts: undefined, prefersParts: false };
+const ONLY_JSON: Accepted = { json: JSON_TYPE, parts: false };
 const ANY = ['application/*', '*/*'];
 /** With the range names that match each type, the most specific first. */
 const JSON_TYPES = [
@@ -90,3 +87,32 @@ function isKnownFormat({ parameters }: MediaRange): boolean {
   const named = [...parameters].filter(([name]) => name.endsWith('spec'));
   return named.every(([name, value]) => `${name}=${value}` === PARTS_FORMAT.toLowerCase());
 }
+
+/** What a caller that accepts none of the formats is told. */
+export const NOT_ACCEPTABLE =
+  'The accept header allows none of the formats of this gateway. Send "accept: application/json", or, ' +
+  `to receive a list with @stream in parts, "accept: ${MULTIPART};${PARTS_FORMAT}".`;
+
+/** Makes the reply of an answer in parts (multipart/mixed: RFC 2046, 5.1.3). @param parts each the JSON of a payload */
+export function multipartReply(parts: AsyncIterable<readonly Piece[]>): Reply {
+  // A hyphen is its boundary.
+  const type = `${MULTIPART}; boundary="-"; ${PARTS_FORMAT}`;
+  return { status: 200, headers: { 'content-type': type }, body: delimited(parts) };
+}
+
+/** Each part with the delimiter after it, for which clients wait before they use the part. */
+async function* delimited(
+  parts: AsyncIterable<readonly Piece[]>,
+): AsyncGenerator<Body, void, undefined> {
+  let before = DELIMITER;
+  for await (const json of parts) {
+    const length = json.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
+    const head = `\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${length}\r\n\r\n`;
+    yield [before + head, ...json, DELIMITER];
+    before = '';
+  }
+  // Turns the delimiter after the last part into the closing one.
+  yield '--\r\n';
+}
+
+const DELIMITER = '\r\n---';

@@ -1,0 +1,237 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { GraphQLError } from 'graphql';
+import type { Clock } from '../clock.ts';
+import { badRequest, codedError } from '../errors.ts';
+import {
+  BodiesTooLarge,
+  BodyParts,
+  BodyTooLarge,
+  noRoom,
+  type BodyLimits,
+  type ByteLimit,
+} from '../memory/byte-limit.ts';
+import { parseSent } from '../operations/variables.ts';
+import { CALLER_LEFT, type Exchange } from './exchange.ts';
+import { createLoopTurns } from './loop-turns.ts';
+
+/** The parameters of a GraphQL request as they were sent, unchecked. */
+export type Params = Readonly<Record<string, unknown>>;
+
+interface ParamsParts {
+  readonly maxBodyBytes: number;
+  /** The most requests that have arrived and are not yet answered. */
+  readonly maxRequests: number;
+  /** Counts their bodies. */
+  readonly bodies: ByteLimit;
+  readonly clock: Clock;
+}
+
+/**
+ * Reads the parameters from a JSON body, or from the address of a GET. Forms are not accepted: a page of any site can
+ * make a browser send one, even with a mutation, without the preflight that CORS requires for JSON.
+ */
+export function createReadParams({ maxBodyBytes, maxRequests, bodies, clock }: ParamsParts) {
+  const limits = { each: maxBodyBytes, all: bodies };
+  const takeTurn = createLoopTurns(clock);
+  let inFlight = 0;
+  const enter = (exchange: Exchange): Promise<void> | undefined => {
+    // One that is refused counts too: its refusal may wait for a reader.
+    inFlight += 1;
+    exchange.onEnd(() => (inFlight -= 1));
+    if (inFlight > maxRequests) throw noRoom();
+    return takeTurn();
+  };
+
+  return async (exchange: Exchange): Promise<Params> => {
+    if (exchange.method === 'POST') {
+      checkHeaders(exchange, maxBodyBytes);
+      return paramsIn(await readText(exchange, limits, enter));
+    }
+    const { path, query } = exchange.inbound;
+    if (path.length + query.length > maxBodyBytes) throw addressTooLong(maxBodyBytes);
+    await enter(exchange);
+    if (exchange.hasLeft) throw CALLER_LEFT;
+    return paramsInAddress(query);
+  };
+}
+
+/** @throws GraphQLError if the headers alone are a reason to refuse the request */
+function checkHeaders(exchange: Exchange, maxBytes: number): void {
+  const type = exchange.header('content-type') ?? '';
+  if (type !== 'application/json') {
+    const isJson = /^application\/json\s*([;,]|$)/i.test(type);
+    const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s";,]*)/i.exec(type) ?? [];
+    if (!isJson || !/^utf-?8$/i.test(charset)) throw refused(415, OTHER_TYPE);
+  }
+  const encoding = exchange.header('content-encoding') ?? 'identity';
+  if (encoding.toLowerCase() !== 'identity') {
+    // In an answer, this header lists the accepted encodings of requests (RFC 9110, 12.5.3).
+    throw refused(415, OTHER_ENCODING, { 'accept-encoding': 'identity' });
+  }
+  if (Number(exchange.header('content-length')) > maxBytes) throw tooLarge(maxBytes);
+}
+
+/** Reads the body. While it waits for its turn, it counts as arriving. */
+async function readText(
+  exchange: Exchange,
+  limits: BodyLimits & { readonly each: number },
+  enter: (exchange: Exchange) => Promise<void> | undefined,
+): Promise<string> {
+  const { node, fetched } = exchange.inbound;
+  const parts = new BodyParts(limits);
+  try {
+    if (node) await arrived(node.req, exchange, parts);
+    else if (fetched?.body) await fetchedInto(parts, fetched.body, exchange);
+    const turn = enter(exchange);
+    if (turn) await turn;
+    if (exchange.hasLeft) throw CALLER_LEFT;
+    const bytes = parts.bytes();
+    if (!isUtf8(bytes)) throw badRequest(NOT_UTF8);
+    const text = bytes.toString();
+    // The byte order mark that some clients send before their JSON.
+    return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  } catch (error) {
+    if (error instanceof BodyTooLarge) throw tooLarge(limits.each);
+    if (error instanceof BodiesTooLarge) throw noRoom();
+    throw error;
+  } finally {
+    parts.drop();
+  }
+}
+
+/** By events, because the iterator of a stream costs more than everything else about a small body. */
+function arrived(req: IncomingMessage, exchange: Exchange, parts: BodyParts): Promise<void> {
+  // It would never end a second time.
+  if (req.readableEnded) return Promise.reject(badRequest(READ_BEFORE));
+  return new Promise((resolve, reject) => {
+    // These listeners would keep the body alive as long as the request.
+    const done = () => {
+      req.off('data', onData).off('end', onEnd);
+      exchange.offLeave(onLeave);
+    };
+    // Destroying the request would close the connection before the caller has the answer.
+    const stop = (reason: unknown) => {
+      done();
+      req.pause();
+      reject(reason);
+    };
+    const onData = (part: Buffer) => {
+      try {
+        parts.add(part);
+      } catch (error) {
+        stop(error);
+      }
+    };
+    const onEnd = () => {
+      done();
+      resolve();
+    };
+    const onLeave = () => stop(CALLER_LEFT);
+    req.on('data', onData).on('end', onEnd);
+    exchange.onLeave(onLeave);
+  });
+}
+
+async function fetchedInto(
+  parts: BodyParts,
+  body: AsyncIterable<Uint8Array>,
+  exchange: Exchange,
+): Promise<void> {
+  try {
+    for await (const part of body) parts.add(part);
+  } catch (error) {
+    if (error instanceof BodyTooLarge || error instanceof BodiesTooLarge) throw error;
+    if (exchange.hasLeft) throw CALLER_LEFT;
+    throw codedError('BAD_USER_INPUT', UNREADABLE, { cause: error });
+  }
+}
+
+function paramsIn(text: string): Params {
+  // Not with the message of the parser, which contains a piece of the body.
+  const json = parsed(text, 'The body is not valid JSON. Send a JSON object with a "query".');
+  if (Array.isArray(json)) throw refused(400, BATCH);
+  if (typeof json !== 'object' || json === null) {
+    throw refused(400, 'The body is not a JSON object. Send one with a "query".');
+  }
+  return json as Params;
+}
+
+function paramsInAddress(query: string): Params {
+  const params = new URLSearchParams(query);
+  const text = (name: string) => params.get(name) || undefined;
+  const json = (name: string): unknown => {
+    const value = text(name);
+    return value === undefined ? undefined : parsed(value, BROKEN_ADDRESS);
+  };
+  return {
+    operationName: text('operationName'),
+    query: text('query'),
+    variables: json('variables'),
+    extensions: json('extensions'),
+  };
+}
+
+function parsed(text: string, otherwise: string): unknown {
+  try {
+    return parseSent(text);
+  } catch (error) {
+    if (error instanceof GraphQLError) throw error;
+    throw refused(400, otherwise);
+  }
+}
+
+const NAMES: ReadonlySet<string> = new Set(['query', 'variables', 'operationName', 'extensions']);
+
+/** @throws GraphQLError for parameters that a GraphQL request does not have */
+export function checkParams(_exchange: Exchange, params: Params): Params {
+  for (const name in params) {
+    if (NAMES.has(name) || params[name] === null || params[name] === undefined) continue;
+    throw badRequest(`The request has an unknown parameter "${name}". Remove it.`);
+  }
+  const { query } = params;
+  if (typeof query !== 'string') {
+    const what =
+      query === undefined || query === null
+        ? 'has no "query"'
+        : 'has a "query" that is not a string';
+    throw badRequest(`The request ${what}. Send the text of an operation.`);
+  }
+  for (const name of ['variables', 'extensions']) {
+    const value = params[name] ?? {};
+    if (typeof value === 'object' && !Array.isArray(value)) continue;
+    throw badRequest(`The "${name}" of the request must be an object. Correct them, or omit them.`);
+  }
+  return params;
+}
+
+function addressTooLong(maxBytes: number): GraphQLError {
+  return refused(
+    414,
+    `The address is longer than ${maxBytes} characters. Use POST, or request less.`,
+  );
+}
+
+function tooLarge(maxBytes: number): GraphQLError {
+  const message = `The request is larger than ${maxBytes} bytes. Send each value only once, in variables, or split the request; the operator of this gateway can raise MAX_BODY_BYTES.`;
+  return refused(413, message, { connection: 'close' });
+}
+
+function refused(status: number, message: string, headers: Record<string, string> = {}) {
+  return codedError('BAD_USER_INPUT', message, { extensions: { http: { status, headers } } });
+}
+
+const OTHER_TYPE =
+  'The content-type of this request is not supported. Send the operation as JSON in UTF-8, with "content-type: application/json".';
+const OTHER_ENCODING =
+  'The content-encoding of this request is not supported. Send the body without one.';
+const NOT_UTF8 =
+  'The body is not valid UTF-8. Send JSON in UTF-8, as every JSON library writes it.';
+const READ_BEFORE =
+  'Something in front of the gateway has read the body of this request. Whoever runs it mounts the gateway before body parsers.';
+const UNREADABLE =
+  'The body could not be read to its end. Send it again, in a stream of bytes that was not read before.';
+const BATCH =
+  'Batching is off. Send each operation in its own request: in Apollo Client, with HttpLink instead of BatchHttpLink.';
+const BROKEN_ADDRESS =
+  'The variables or the extensions in the address are not valid JSON. Correct them, or use POST.';
