@@ -13,8 +13,17 @@ import { OperatorMistake } from '../errors.ts';
 /** Relay reserves this name: no other type may have it (Relay, cursor connections, 5). */
 export const RELAY_PAGE_INFO = 'PageInfo';
 
-/** The names under which types and root fields are served: with the prefix of SCHEMA_PREFIX, if one is set. */
-export interface RootNames {
+/** The fields of Query that a router requests from a subgraph (Federation, subgraph specification). */
+const ROUTER_FIELDS: readonly string[] = ['_service', '_entities'];
+
+export const ROUTER_TYPES: readonly string[] = ['_Any', '_Entity', '_Service'];
+
+export function isRouterField(field: string): boolean {
+  return ROUTER_FIELDS.includes(field);
+}
+
+/** The names under which types and root fields are served. */
+export interface ServedNames {
   /** The prefixed name of a type. */
   type(name: string): string;
   /** The name of a served type without the prefix. */
@@ -23,55 +32,12 @@ export interface RootNames {
   derived(name: string): string;
   /** The upstream's name of a served field of Query. */
   upstream(field: string): string;
-}
-
-/** @throws OperatorMistake if a prefixed name is taken */
-export function rootNames(snapshot: GraphQLSchema, prefix: string): RootNames {
-  const taken = Object.keys(snapshot.getTypeMap()).find((name) => snapshot.getType(prefix + name));
-  if (prefix !== '' && taken !== undefined) throw takenName(prefix, taken);
-  const derived = (name: string) =>
-    prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
-  const fields = Object.keys(snapshot.getQueryType()?.getFields() ?? {});
-  const upstream = new Map(fields.map((name) => [derived(name), name]));
-  const twice = fields.find((name) => upstream.get(derived(name)) !== name);
-  if (twice !== undefined) throw takenName(prefix, twice);
-  return {
-    type: (name) => prefix + name,
-    unprefixed: (type) => (type.startsWith(prefix) ? type.slice(prefix.length) : type),
-    derived,
-    upstream: (field) => upstream.get(field) ?? field,
-  };
-}
-
-/** The name of a type as a field: `Person` becomes `person`, `HRPerson` becomes `hrPerson`. */
-export function fieldName(type: string): string {
-  const [capitals = ''] = /^[A-Z]+(?=[A-Z][a-z])|^[A-Z]+(?![a-z])|^[A-Z]/.exec(type) ?? [];
-  return capitals.toLowerCase() + type.slice(capitals.length);
-}
-
-function takenName(prefix: string, name: string): OperatorMistake {
-  return new OperatorMistake(
-    `SCHEMA_PREFIX ${prefix} gives ${name} a name that the service already has. ` +
-      'Choose another prefix.',
-  );
-}
-
-interface ServedNames {
+  /** The upstream's name of a served type; a derived type itself. */
+  upstreamType(type: string): string;
   /** What wraps the snapshot under its served names. */
   readonly transforms: Transform[];
   /** Renames the types and fields of a document to the upstream's names. */
-  readonly toUpstream: (document: DocumentNode) => DocumentNode;
-  /** The upstream's name of a served type; undefined for a derived type. */
-  readonly upstreamName: (servedType: string) => string | undefined;
-}
-
-/** The fields of Query that a router requests from a subgraph (Federation, subgraph specification). */
-const ROUTER_FIELDS: readonly string[] = ['_service', '_entities'];
-
-export const ROUTER_TYPES: readonly string[] = ['_Any', '_Entity', '_Service'];
-
-export function isRouterField(field: string): boolean {
-  return ROUTER_FIELDS.includes(field);
+  toUpstream(document: DocumentNode): DocumentNode;
 }
 
 /**
@@ -83,60 +49,91 @@ export function isRouterField(field: string): boolean {
  *   for root types, and composition refuses them (Federation, ROOT_QUERY_USED);
  * - without a prefix, `_Any`, `_Entity` and `_Service`, which every subgraph has.
  *
+ * @param prefix of SCHEMA_PREFIX, or empty
  * @param servesConnections whether `PageInfo` is Relay's
- * @throws OperatorMistake if the upstream has a field of a router's name
+ * @throws OperatorMistake if a prefixed name is taken, or the upstream has a field of a router's name
  */
 export function servedNames(
   snapshot: GraphQLSchema,
-  names: RootNames,
+  prefix: string,
   servesConnections: boolean,
 ): ServedNames {
+  const derived = (name: string) =>
+    prefix === '' ? name : fieldName(prefix) + name.charAt(0).toUpperCase() + name.slice(1);
   const query = snapshot.getQueryType();
-  const clash = ROUTER_FIELDS.find(
-    (name) => query?.getFields()[name] && names.derived(name) === name,
+  const fields = new Map(
+    Object.keys(query?.getFields() ?? {}).map((name) => [derived(name), name]),
   );
-  if (clash !== undefined) throw takenField(`${query!.name}.${clash}`);
-  const hasPrefix = names.type('') !== '';
+  checkNames(snapshot, prefix, fields, derived);
   const renamed = [
     ...(servesConnections ? [RELAY_PAGE_INFO] : []),
-    ...(hasPrefix ? [] : [...ROOTS, ...ROUTER_TYPES]),
+    ...(prefix === '' ? [...ROOTS, ...ROUTER_TYPES] : []),
   ];
   const served = new Map(
     Object.values(snapshot.getTypeMap()).map((type) => {
-      const name = renamed.includes(type.name)
-        ? freeName(`Upstream${type.name}`, snapshot)
-        : type.name;
-      return [type.name, keepsName(type, snapshot) ? type.name : names.type(name)];
+      const { name } = type;
+      const free = renamed.includes(name) ? freeName(`Upstream${name}`, snapshot) : name;
+      return [name, keepsName(type, snapshot) ? name : prefix + free];
     }),
   );
   const upstream = new Map(Array.from(served, ([name, servedAs]) => [servedAs, name]));
-  const servedName = (name: string) => served.get(name) ?? name;
   const transforms: Transform[] = [
-    new RenameTypes(servedName, { renameBuiltins: false, renameScalars: true }),
-    ...(hasPrefix ? [new RenameRootFields((_, name) => names.derived(name))] : []),
+    new RenameTypes((name) => served.get(name) ?? name, {
+      renameBuiltins: false,
+      renameScalars: true,
+    }),
+    ...(prefix === '' ? [] : [new RenameRootFields((_, name) => derived(name))]),
   ];
   return {
+    type: (name) => prefix + name,
+    unprefixed: (type) => (type.startsWith(prefix) ? type.slice(prefix.length) : type),
+    derived,
+    upstream: (field) => fields.get(field) ?? field,
+    upstreamType: (type) => upstream.get(type) ?? type,
     transforms,
     toUpstream: (document) =>
       transforms.reduceRight(
         (request, transform) => transform.transformRequest?.(request, NO_CONTEXT, {}) ?? request,
         { document } as ExecutionRequest,
       ).document,
-    upstreamName: (name) => upstream.get(name),
   };
+}
+
+/** @param fields the upstream's fields of Query by their served names */
+function checkNames(
+  snapshot: GraphQLSchema,
+  prefix: string,
+  fields: ReadonlyMap<string, string>,
+  derived: (name: string) => string,
+): void {
+  const query = snapshot.getQueryType();
+  const types = prefix === '' ? [] : Object.keys(snapshot.getTypeMap());
+  const clash =
+    types.find((name) => snapshot.getType(prefix + name)) ??
+    Object.keys(query?.getFields() ?? {}).find((name) => fields.get(derived(name)) !== name);
+  if (clash !== undefined) {
+    throw new OperatorMistake(
+      `SCHEMA_PREFIX ${prefix} gives ${clash} a name that the service already has. Choose another prefix.`,
+    );
+  }
+  const ofRouter = ROUTER_FIELDS.find((name) => fields.get(name) === name);
+  if (ofRouter === undefined) return;
+  throw new OperatorMistake(
+    `The service has a field ${query!.name}.${ofRouter} of its own, but a Federation subgraph needs that name for another purpose. ` +
+      'Set SCHEMA_PREFIX, which renames the field, or remove the field from the schema snapshot.',
+  );
+}
+
+/** The name of a type as a field: `Person` becomes `person`, `HRPerson` becomes `hrPerson`. */
+export function fieldName(type: string): string {
+  const [capitals = ''] = /^[A-Z]+(?=[A-Z][a-z])|^[A-Z]+(?![a-z])|^[A-Z]/.exec(type) ?? [];
+  return capitals.toLowerCase() + type.slice(capitals.length);
 }
 
 const ROOTS = ['Query', 'Mutation', 'Subscription'];
 
 /** Transforms that rename read only the document. */
 const NO_CONTEXT = {} as DelegationContext;
-
-function takenField(field: string): OperatorMistake {
-  return new OperatorMistake(
-    `The service has a field ${field} of its own, but a Federation subgraph needs that name for another purpose. ` +
-      'Set SCHEMA_PREFIX, which renames the field, or remove the field from the schema snapshot.',
-  );
-}
 
 function keepsName(type: GraphQLNamedType, snapshot: GraphQLSchema): boolean {
   const isRoot = type === snapshot.getQueryType() || type === snapshot.getMutationType();

@@ -7,7 +7,7 @@ import {
   type PagedField,
   type Reach,
 } from '../derived.ts';
-import type { RootNames } from '../names.ts';
+import type { ServedNames } from '../names.ts';
 import { describeReach, reachParent } from './by-id.ts';
 import { findLists, isIdentified, type FoundList } from './lists.ts';
 import { checkOverrides } from './check-overrides.ts';
@@ -47,7 +47,7 @@ interface AdapterPlan {
  */
 export function planAdapters(
   schema: GraphQLSchema,
-  names: RootNames,
+  names: ServedNames,
   overrides: Overrides,
 ): AdapterPlan {
   const lists = findLists(schema, overrides.fields);
@@ -138,7 +138,7 @@ function freeNames<Name extends string>({ filters }: PagedField, names: Record<N
 function connectionTypes(
   schema: GraphQLSchema,
   { nodeType, identity }: PagedField,
-  names: RootNames,
+  names: ServedNames,
 ): { readonly type: string; readonly edge: string } | string | undefined {
   if (identity === undefined) return undefined;
   const node = names.unprefixed(nodeType.name);

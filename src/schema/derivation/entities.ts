@@ -15,7 +15,7 @@ import {
   type EntityLookup,
 } from '../derived.ts';
 import { fieldsOfList } from '../derived-fields.ts';
-import { fieldName, type RootNames } from '../names.ts';
+import { fieldName, type ServedNames } from '../names.ts';
 import { bestOf, byIdField } from './by-id.ts';
 import type { Overrides } from './overrides.ts';
 import { describeResult } from './results.ts';
@@ -41,7 +41,7 @@ interface Derived {
   /** The adapters of the query root. */
   readonly adapters: readonly Adapter[];
   readonly types: Overrides['types'];
-  readonly names: RootNames;
+  readonly names: ServedNames;
 }
 
 /**

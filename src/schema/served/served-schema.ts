@@ -12,7 +12,7 @@ import { type Adapter, type DerivedField, type Entity, type NestedAdapter } from
 import { derivedFields, derivedSdl } from '../derived-fields.ts';
 import { fieldScopes, type FieldScopes } from '../field-scopes.ts';
 import { INCREMENTAL } from '../incremental-directives.ts';
-import { RELAY_PAGE_INFO, rootNames, servedNames } from '../names.ts';
+import { RELAY_PAGE_INFO, servedNames } from '../names.ts';
 import { readSnapshot } from '../snapshot.ts';
 import { subgraphSdl } from './subgraph-sdl.ts';
 
@@ -96,12 +96,9 @@ export function serveSnapshot(
   { overrides, executor = neverExecuted, hasAdditions = false }: SnapshotParts = {},
 ): ServedSchema {
   const { schema: snapshot, warnings } = readSnapshot(sdl, settings.schemaPath);
-  const names = rootNames(snapshot, settings.schemaPrefix ?? '');
-  const { transforms, toUpstream, upstreamName } = servedNames(
-    snapshot,
-    names,
-    findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string'),
-  );
+  const servesConnections = findLists(snapshot).some(({ verdict }) => typeof verdict !== 'string');
+  const names = servedNames(snapshot, settings.schemaPrefix ?? '', servesConnections);
+  const { transforms, toUpstream, upstreamType } = names;
   const subschema: SubschemaConfig = { schema: snapshot, transforms, executor: neverExecuted };
   const upstream = wrapSchema({ ...subschema, executor });
   const adapted = readOverrides(overrides);
@@ -131,8 +128,8 @@ export function serveSnapshot(
     upstream,
     snapshot,
     toUpstream,
-    upstreamType: (name) => upstreamName(name) ?? name,
-    servedMutation: (field) => names.derived(field),
+    upstreamType,
+    servedMutation: names.derived,
     pageInfo,
     adapters,
     nested,
