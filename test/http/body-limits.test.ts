@@ -73,7 +73,7 @@ test('a client that sends the whole body before it reads can still read the refu
   expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*"code":"BAD_USER_INPUT"/);
 });
 
-test.each(['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'unknown'])(
+test.each(['gzip', 'GZIP', 'identity, gzip'])(
   'an encoded body is not decoded: %s',
   async (encoding) => {
     const response = await fetch(`${front.url}/graphql`, {

@@ -104,6 +104,7 @@ test('__schema and __type are refused to routers too, and __typename is answered
     for (const query of [
       '{ __schema { types { name } } }',
       '{ a: __type(name: "Query") { name } }',
+      'query { me { id } ...F } fragment F on Query { hidden: __type(name: "Vacancy") { name } }',
     ]) {
       const { data, errors } = await ask(closed, { query }, key);
       expect([data, errors![0]!.extensions.code]).toEqual([undefined, 'BAD_USER_INPUT']);
