@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runHere } from '../support/gateway/run-here.ts';
 import { makeExecutableSchema, pageOf } from '../support/imitations/honest.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { writeFileSync } from 'node:fs';
 
 /** `first` is required everywhere, and at most 200. */
 const SDL = /* GraphQL */ `
@@ -75,23 +72,6 @@ test('a cursor of a connection in the plain list is explained with the name of i
     { cursor: data['page']!.edges[0]!.cursor },
   );
   expect(errors![0]!.message).toMatch(/this `afterCursor` is a cursor of a connection/);
-});
-
-test('adapters.json says which argument has the cursor where several may be the one, in the words of schema explain', async () => {
-  const ambiguous = SDL.replace(
-    'afterCursor: String, first: Int!): SourcePage!\n    "A date',
-    'afterCursor: String, cursorMode: String, first: Int!): SourcePage!\n    "A date',
-  );
-  using folder = temporaryFolder();
-  const path = folder.file('upstream.graphql');
-  writeFileSync(path, ambiguous);
-  const { stdout } = await runHere(['schema', 'explain'], { RECRUITING_SCHEMA: path });
-  const advice = /such as (?<entry>"fields": .* \}) *\}/.exec(stdout)!.groups!['entry']!;
-  const overrides: unknown = JSON.parse(`{ ${advice} } }`);
-  const schema = makeExecutableSchema(ambiguous, { Query: { sources: byCursor } });
-  await using told = await startGatewayOverFake({ schema }, { snapshot: ambiguous, overrides });
-  const { data } = await told.ask<{ allSources: { id: number }[] }>('{ allSources { id } }');
-  expect(data.allSources.map(({ id }) => id)).toEqual(SOURCES.map(({ id }) => id));
 });
 
 type Connections = Record<string, { edges: { cursor: string; node: { id: number } }[] }>;

@@ -128,13 +128,19 @@ describe('adapters.json', () => {
 
   test('its keys decide about a list', () => {
     const fields = {
-      'Query.jobs': { identity: 'nr', page: 5 },
+      'Query.jobs': { identity: 'nr', page: 5, after: 'cursor' },
       'Query.notes': { count: 'total' },
     };
     const { adapters } = servedOffline(sdl, { overrides: { fields } });
     expect(adapters).toMatchObject([
       { name: 'notes', count: 'total', identity: 'id' },
-      { name: 'jobs', identity: 'nr', page: 5, connection: { field: 'jobsConnection' } },
+      {
+        name: 'jobs',
+        identity: 'nr',
+        page: 5,
+        after: { name: 'cursor' },
+        connection: { field: 'jobsConnection' },
+      },
     ]);
     const skipped = servedOffline(sdl, {
       overrides: { fields: { 'Query.notes': { skip: true } } },

@@ -1,7 +1,7 @@
 import { execute, parse, validate } from 'graphql';
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { honest, refusal, text } from '../support/imitations/scripted.ts';
+import { text } from '../support/imitations/scripted.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 /*
@@ -87,36 +87,6 @@ test('a failure of the request is a coded error at the path of the field', async
   expect(errors).toMatchObject([{ path: ['me'], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
 });
 
-test('an expired token is refreshed in it, and a query is sent again after 503', async () => {
-  await using gateway = await startWrapped();
-  const { stats } = gateway.upstream.sandbox;
-  // A token that was never accepted would not be believed to have expired.
-  await gateway.run('{ recruitingMe { name } }');
-  const { refreshes } = stats;
-  gateway.upstream.answer(refusal('token_expired'), text('', 503), honest);
-  expect(await gateway.run('{ recruitingMe { id } }')).toEqual({
-    data: { recruitingMe: { id: 1 } },
-  });
-  expect(stats.refreshes - refreshes).toBe(1);
-  expect(gateway.upstream.received).toHaveLength(4);
-});
-
-test('a mutation is executed once, and never sent again', async () => {
-  const service = fullService();
-  await using gateway = await startWrapped(service);
-  const mutation = `mutation ($name: String!) { recruitingRename(id: 1, name: $name) { id name } }`;
-  expect(await gateway.run(mutation, { name: 'Ada' })).toEqual({
-    data: { recruitingRename: { id: 1, name: 'Ada' } },
-  });
-  gateway.upstream.answer(text('', 503));
-  expect(await gateway.run(mutation, { name: 'Eve' })).toMatchObject({
-    data: { recruitingRename: null },
-    errors: [{ path: ['recruitingRename'], extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
-  });
-  expect(gateway.upstream.received).toHaveLength(2);
-  expect(service.sent.renames).toBe(1);
-});
-
 test('over the schema that callers see, graphql-js sends nothing to the service', async () => {
   await using gateway = await startWrapped();
   const { schema } = gateway.gateway.served;
@@ -128,9 +98,9 @@ test('over the schema that callers see, graphql-js sends nothing to the service'
   expect(gateway.upstream.received).toEqual([]);
 });
 
-async function startWrapped({ schema } = fullService()) {
+async function startWrapped() {
   const gateway = await startGatewayOverFake(
-    { schema },
+    { schema: fullService().schema },
     { snapshot: fullSdl, config: { schemaPrefix: 'Recruiting' }, ownSchema: true },
   );
   const { upstream: wrapped } = gateway.gateway.served;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { makeExecutableSchema } from '../../support/imitations/honest.ts';
-import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
 import { json } from '../../support/imitations/scripted.ts';
 
 const SDL = `
@@ -8,6 +8,8 @@ const SDL = `
   type Job { id: Code! title: String! }
   type Query { job(id: Code!): Job! }
 `;
+
+const JOB = 'type Job { id: ID! } type Query { job(id: ID!): Job }';
 
 test('when one id fails the whole request, the other ids are requested singly and answered', async () => {
   const schema = makeExecutableSchema(SDL, {
@@ -21,12 +23,7 @@ test('when one id fails the whole request, the other ids are requested singly an
   await using gateway = await startGatewayOverFake({ schema }, { snapshot: SDL });
   const { received } = gateway.upstream;
   const before = received.length;
-  const { data, errors } = await gateway.ask(
-    `query ($representations: [_Any!]!) {
-      _entities(representations: $representations) { ... on Job { id title } }
-    }`,
-    { representations: ['a', 'gone', 'b'].map((id) => ({ __typename: 'Job', id })) },
-  );
+  const { data, errors } = await askFor(gateway, ['a', 'gone', 'b'], 'id title');
   expect(data).toEqual({
     _entities: [{ id: 'a', title: 'Job a' }, null, { id: 'b', title: 'Job b' }],
   });
@@ -36,10 +33,7 @@ test('when one id fails the whole request, the other ids are requested singly an
 });
 
 test('an error without a path may belong to any null record, so none of them is reported as not existing', async () => {
-  await using gateway = await startGatewayOverFake(
-    {},
-    { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
-  );
+  await using gateway = await startGatewayOverFake({}, { snapshot: JOB });
   const job = { id: 'b' };
   gateway.upstream.answer(
     json({
@@ -47,12 +41,7 @@ test('an error without a path may belong to any null record, so none of them is 
       errors: [{ message: 'The database is down.' }],
     }),
   );
-  const { data, errors } = await gateway.ask(
-    `query ($representations: [_Any!]!) {
-      _entities(representations: $representations) { ... on Job { id } }
-    }`,
-    { representations: ['a', 'b', 'c'].map((id) => ({ __typename: 'Job', id })) },
-  );
+  const { data, errors } = await askFor(gateway, ['a', 'b', 'c']);
   expect(data).toEqual({ _entities: [null, job, null] });
   expect(errors?.map(({ path }) => path)).toEqual([
     ['_entities', 0],
@@ -61,46 +50,23 @@ test('an error without a path may belong to any null record, so none of them is 
 });
 
 test('when the request is refused whatever its ids, they are not requested singly', async () => {
-  await using gateway = await startGatewayOverFake(
-    {},
-    { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
-  );
+  await using gateway = await startGatewayOverFake({}, { snapshot: JOB });
   const { received } = gateway.upstream;
   const before = received.length;
   gateway.upstream.answer(json({ errors: [{ message: 'There is no field job.' }] }));
-  const representations = Array.from({ length: 100 }, (_, at) => ({ __typename: 'Job', id: at }));
-  const { errors = [] } = await gateway.ask(
-    `query ($representations: [_Any!]!) {
-      _entities(representations: $representations) { ... on Job { id } }
-    }`,
-    { representations },
-  );
+  const ids = Array.from({ length: 100 }, (_, at) => String(at));
+  const { errors = [] } = await askFor(gateway, ids);
   expect(errors).toHaveLength(100);
   expect(errors[99]).toMatchObject({ message: 'There is no field job.', path: ['_entities', 99] });
   // For each 50: one request for all, and two single ones.
   expect(received.length - before).toBe(6);
 });
 
-test('when the service refuses one id, the others are answered', async () => {
-  await using gateway = await startGatewayOverFake(
-    {},
-    { snapshot: 'type Job { id: ID! } type Query { job(id: ID!): Job }' },
-  );
-  gateway.upstream.answer((response, { body }) => {
-    const { variables } = JSON.parse(body) as { variables: Record<string, string> };
-    const isBad = Object.values(variables).includes('bad');
-    const data = Object.fromEntries(
-      Object.entries(variables).map(([key, id]) => [key.replace('Key', 'Record'), { id }]),
-    );
-    const answer = isBad ? { errors: [{ message: 'bad is no id.' }] } : { data };
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
-  });
-  const { data, errors } = await gateway.ask(
+function askFor({ ask }: GatewayOverFake, ids: readonly string[], selection = 'id') {
+  return ask(
     `query ($representations: [_Any!]!) {
-      _entities(representations: $representations) { ... on Job { id } }
+      _entities(representations: $representations) { ... on Job { ${selection} } }
     }`,
-    { representations: ['a', 'bad', 'b', 'c'].map((id) => ({ __typename: 'Job', id })) },
+    { representations: ids.map((id) => ({ __typename: 'Job', id })) },
   );
-  expect(data).toEqual({ _entities: [{ id: 'a' }, null, { id: 'b' }, { id: 'c' }] });
-  expect(errors).toMatchObject([{ message: 'bad is no id.', path: ['_entities', 1] }]);
-});
+}

@@ -10,8 +10,7 @@ import {
 } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { documentedSdl } from '../../support/documented-sdl.ts';
-import { makeExecutableSchema, fullSdl, fullService } from '../../support/imitations/honest.ts';
+import { fullSdl, fullService } from '../../support/imitations/honest.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 import { runHere } from '../../support/gateway/run-here.ts';
 
@@ -31,13 +30,6 @@ test('_service returns schema/subgraph.graphql, and so does schema print --subgr
   expect(data).toEqual({ _service: { sdl: golden } });
   const printed = await runHere(['schema', 'print', '--subgraph'], {});
   expect(printed).toMatchObject({ code: 0, stdout: golden });
-});
-
-test('schema print --subgraph uses SCHEMA_PREFIX, and refuses an impossible one', async () => {
-  const prefixed = await runHere(['schema', 'print', '--subgraph'], { SCHEMA_PREFIX: 'Ats' });
-  expect(prefixed.stdout).toContain('type AtsPerson @key(fields: "id")');
-  const refused = await runHere(['schema', 'print', '--subgraph'], { SCHEMA_PREFIX: '2' });
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('SCHEMA_PREFIX must') });
 });
 
 describe('the SDL of a pulled schema', () => {
@@ -109,28 +101,6 @@ test.each(['_service: String', '_entities(of: ID): [Person]'])(
     });
   },
 );
-
-test('types with the names of router types are renamed', async () => {
-  const snapshot = 'type Query { one: _Entity by: _Any } type _Entity { name: String } scalar _Any';
-  const schema = makeExecutableSchema(snapshot, {
-    Query: { one: () => ({ name: 'Ann' }), by: () => 'x' },
-  });
-  await using world = await startGatewayOverSandbox({ schema }, { snapshot });
-  const { data } = await world.ask('{ one { __typename name } by _service { __typename } }');
-  expect(data).toEqual({
-    one: { __typename: 'Upstream_Entity', name: 'Ann' },
-    by: 'x',
-    _service: { __typename: '_Service' },
-  });
-});
-
-test('the union of entities holds every type with a key', async () => {
-  await using world = await startGatewayOverSandbox({}, { snapshot: documentedSdl });
-  const { data } = await world.ask<{ __type: { possibleTypes: unknown } }>(
-    '{ __type(name: "_Entity") { possibleTypes { name } } }',
-  );
-  expect(data.__type.possibleTypes).toEqual([{ name: 'Person' }]);
-});
 
 function withoutFederation(schema: GraphQLSchema): GraphQLSchema {
   const ofRouters = /^_(Any|Entity|Service|entities|service)$/;
