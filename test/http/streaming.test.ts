@@ -3,15 +3,7 @@ import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, altered, honest, json } from '../support/imitations/scripted.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import {
-  all,
-  ask,
-  list,
-  next,
-  partsOf,
-  whole,
-  type Payload,
-} from '../support/clients/multipart.ts';
+import { all, ask, list, next, partsOf, whole } from '../support/clients/multipart.ts';
 
 test('the first records are sent after one page, before the second page has arrived', async () => {
   await using gateway = await startGatewayOverFake({ persons: 200 });
@@ -110,14 +102,6 @@ test('other root fields are in the first payload, and several streams are sent o
   expect(whole(parts, 'b')).toHaveLength(60);
   const keys = parts.flatMap(({ incremental = [] }) => incremental.map(({ path }) => path[0]));
   expect(keys.lastIndexOf('a')).toBeLessThan(keys.indexOf('b'));
-});
-
-test('@stream(if: false) gives one whole answer, even to a client that accepts parts', async () => {
-  await using gateway = await startGatewayOverSandbox();
-  const query = 'query ($if: Boolean!) { allPersons @stream(if: $if) { id } }';
-  const response = await ask(gateway, query, { if: false }, 'multipart/mixed, application/json');
-  const { data } = (await response.json()) as Payload;
-  expect(data?.['allPersons']).toHaveLength(137);
 });
 
 test('@stream is never sent to the service', async () => {

@@ -163,12 +163,6 @@ describe('the router fields', () => {
     expect((await door.ask(query, OTHER, operationName)).errors).toBeUndefined();
   });
 
-  test('they are refused with status 403 for callers that accept GraphQL responses', async () => {
-    const accept = 'application/graphql-response+json';
-    expect((await door.ask('{ _service { sdl } }', { ...OTHER, accept })).status).toBe(403);
-    expect((await door.ask('{ _service { sdl } }', OTHER)).status).toBe(200);
-  });
-
   test('a router needs the scope read for them too', async () => {
     const writer = openDoor(schema, {
       apiKeys: [entryFor('writer', 'writer', 'write', 'router')],
