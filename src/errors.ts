@@ -35,7 +35,7 @@ export const CODES = {
     advice: 'try later; request less at a time',
   },
   UPSTREAM_BAD_RESPONSE: {
-    means: [],
+    means: ['refusal'],
     when: 'the response is not valid GraphQL, lacks a value, does not match the schema snapshot, or has a cursor above 64 KB',
     advice: 'leave the field out; report it to the operator',
   },

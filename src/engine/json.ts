@@ -38,5 +38,6 @@ export function isLongInteger(value: unknown): value is { readonly rawJSON: stri
 export type JsonObject = Record<string, unknown>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  const isContainer = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isContainer && !isLongInteger(value);
 }

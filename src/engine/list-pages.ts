@@ -320,8 +320,10 @@ export class ListPages {
     // Null says no; taken for a no, anything else would cut the list short.
     if (hasNextPage !== null && typeof hasNextPage !== 'boolean') throw noPage();
     const ids = (lists[0] as unknown[]).map((record) => this.#identity.of(record));
+    const records = await this.#recordsOf(requester, lists as unknown[][], placed.errors);
     return {
-      records: await this.#recordsOf(requester, lists as unknown[][], placed.errors),
+      records,
+      bytes: lengthOf(records),
       ids,
       hasNextPage: hasNextPage === true,
       endCursor: typeof endCursor === 'string' ? endCursor : null,
@@ -389,6 +391,13 @@ function inFullPages(): Cost {
 }
 
 const NO_ERRORS: readonly RecordError[] = [];
+
+/** Characters of JSON, which are about as many bytes. */
+function lengthOf(records: readonly ListRecord[]): number {
+  let length = 0;
+  for (const { texts } of records) for (const text of texts) length += text.length;
+  return length;
+}
 
 /** Errors of the service end a walk; a refusal of the gateway, such as a budget that is used up, stays what it is. */
 function pageError(error: unknown): unknown {

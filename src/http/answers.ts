@@ -104,7 +104,7 @@ export function createAnswers({
       exchange.notes.operationType ??= operation.type;
       if (isParts(results)) return multipartReply(writtenParts(results, mask));
       const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
-      const reply = wholeReply(writeResult(results, mask), accepts);
+      const reply = wholeReply(await writeResult(results, mask), accepts);
       return { ...reply, status, headers: { ...headers, ...reply.headers } };
     },
   };
@@ -184,18 +184,18 @@ async function* written<T>(
 async function* writtenParts(
   results: AsyncIterable<PayloadResult>,
   mask: MaskAny,
-): AsyncGenerator<readonly string[], void, undefined> {
+): AsyncGenerator<readonly Piece[], void, undefined> {
   let more: { readonly hasNext?: false } = {};
   try {
     for await (const result of results) {
       // Yoga makes such a result when a plugin throws.
       const { data, errors, hasNext } = result;
       if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? aborted();
-      yield [writeResult(result, mask)];
+      yield await writeResult(result, mask);
       more = { hasNext: false };
     }
   } catch (error) {
-    yield [writeResult({ errors: [error as GraphQLError], ...more }, mask)];
+    yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
   }
 }
 

@@ -155,8 +155,8 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
     }
     if (isTooDeep(error)) {
       return codedError(
-        'OPERATION_TOO_COMPLEX',
-        'The operation is nested too deeply to be parsed. Split it into several operations.',
+        'UPSTREAM_BAD_RESPONSE',
+        'The recruiting service returned a value that is nested too deeply to be written. Leave out the field with this value.',
       );
     }
     const cause = error instanceof GraphQLError ? (error.originalError ?? error) : error;
@@ -190,7 +190,7 @@ function isAbort(error: unknown): boolean {
   return (cause as Error | undefined)?.name === 'AbortError';
 }
 
-/** The parser and the validation recurse into each level of an operation, until the call stack overflows. */
+/** `JSON.stringify` recurses into each level of a value, until the call stack overflows. */
 function isTooDeep(error: unknown): boolean {
   const cause = error instanceof GraphQLError ? error.originalError : error;
   return cause instanceof RangeError && cause.message.includes('call stack');

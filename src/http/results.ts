@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionResult, GraphQLError } from 'graphql';
-import { resultOf } from '../engine/answer.ts';
+import { resultOf, ServiceGraphQLError } from '../engine/answer.ts';
 import { parseExactly } from '../engine/json.ts';
 import type { Payload } from '../engine/stream.ts';
+import type { Piece } from './reply.ts';
 
 /*
  * Results as plugins see them: plain values, which they may read and change at will, and errors whose `originalError` is
@@ -38,13 +40,12 @@ export async function payloadResult(payload: Payload): Promise<PayloadResult> {
 /** Replaces an unexpected error by one for callers. */
 export type MaskAny = (error: unknown) => GraphQLError;
 
-/** Writes any result as JSON. */
-export function writeResult(
+/** Writes any result as JSON. Other requests get their turns while a long list is written. */
+export async function writeResult(
   { data, errors, extensions, incremental, ...others }: PayloadResult,
   mask: MaskAny,
-): string {
-  return JSON.stringify({
-    data,
+): Promise<Piece[]> {
+  const rest = JSON.stringify({
     ...shownErrors(errors, mask),
     ...(extensions && shownExtensions(extensions)),
     incremental: incremental?.map((entry) => ({
@@ -53,6 +54,33 @@ export function writeResult(
     })),
     ...others,
   });
+  if (data === undefined) return [rest];
+  return ['{"data":', ...(await writeData(data)), rest === '{}' ? '}' : `,${rest.slice(1)}`];
+}
+
+/** Elements of a list that are written without a pause. */
+const WRITTEN_AT_ONCE = 1_000;
+
+async function writeData(data: object | null): Promise<Piece[]> {
+  if (data === null || Array.isArray(data)) return [JSON.stringify(data)];
+  const pieces: Piece[] = ['{'];
+  for (const [key, value] of Object.entries(data)) {
+    const before = `${pieces.length > 1 ? ',' : ''}${JSON.stringify(key)}:`;
+    if (!Array.isArray(value) || value.length <= WRITTEN_AT_ONCE) {
+      // Undefined for a function, for example.
+      const json = JSON.stringify(value) as string | undefined;
+      if (json !== undefined) pieces.push(before + json);
+      continue;
+    }
+    for (let at = 0; at < value.length; at += WRITTEN_AT_ONCE) {
+      const json = JSON.stringify(value.slice(at, at + WRITTEN_AT_ONCE));
+      pieces.push(`${at === 0 ? `${before}[` : ','}${json.slice(1, -1)}`);
+      await nextTurn();
+    }
+    pieces.push(']');
+  }
+  pieces.push('}');
+  return pieces;
 }
 
 function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
@@ -62,6 +90,7 @@ function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
 
 /** An error as it is written. */
 export function shownError(error: GraphQLError) {
+  if (error instanceof ServiceGraphQLError) return error.toJSON();
   const { extensions, ...shown } = error.toJSON();
   return { ...shown, ...(extensions && shownExtensions(extensions)) };
 }

@@ -97,6 +97,10 @@ export function parseWithin(maxTokens: number): (text: string) => DocumentNode {
     try {
       return parse(text, { maxTokens });
     } catch (error) {
+      // The parser recurses into each level, until the call stack overflows.
+      if (error instanceof RangeError) {
+        throw tooComplex('The operation is nested too deeply to be parsed. Split it into several.');
+      }
       if (!(error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted.'))) {
         throw error;
       }

@@ -14,7 +14,7 @@ export interface Link<R> {
 
 /** Pages requested ahead of the reader, for each page that may be in flight: enough to go on while a gap is bridged. */
 const AHEAD = 3;
-/** The most bytes of pages ahead of the reader, once the size of a page is known. */
+/** The most bytes of pages ahead of the reader. Until the size of a page is known, only those in flight are ahead. */
 const MAX_BYTES_AHEAD = 16 * 1024 * 1024;
 /** The most pages of a gap that are read ahead of the reader. A longer gap is read when the reader reaches it. */
 const MAX_BETWEEN = 4;
@@ -48,7 +48,8 @@ export class PagesAhead<R> {
   #failures = 0;
   #joined = 0;
   #apart = 0;
-  #largest = 1;
+  /** Bytes of the largest page; undefined until one was read. */
+  #largest: number | undefined;
 
   constructor(
     fetchPage: FetchPage<R>,
@@ -83,8 +84,7 @@ export class PagesAhead<R> {
       this.#links.delete(this.#passed);
     }
     const { pages } = this.#index;
-    const ahead = Math.min(AHEAD * this.#pace.limit, Math.ceil(MAX_BYTES_AHEAD / this.#largest));
-    const end = Math.min(pages.length, from + ahead);
+    const end = Math.min(pages.length, from + this.#mostAhead);
     let before = 0;
     for (let number = from; number < end && before < records; number += 1) {
       void this.read(number);
@@ -93,6 +93,12 @@ export class PagesAhead<R> {
       if (before + this.#limit() >= records) break;
       before += pages[number]!.count;
     }
+  }
+
+  get #mostAhead(): number {
+    const { limit } = this.#pace;
+    if (this.#largest === undefined) return limit;
+    return Math.min(AHEAD * limit, Math.ceil(MAX_BYTES_AHEAD / this.#largest));
   }
 
   /** Reads a page of the index once. @returns undefined if that fails: the service may refuse its cursor by now */
@@ -239,7 +245,7 @@ export class PagesAhead<R> {
       try {
         const page = new ReadPage(after, await this.#fetchPage(after, first, left));
         this.#failures = 0;
-        this.#largest = Math.max(this.#largest, page.bytes);
+        this.#largest = Math.max(this.#largest ?? 1, page.bytes);
         return page;
       } catch (error) {
         // A service that refuses a cursor is not down.

@@ -256,7 +256,6 @@ test('@stream on an operation with own fields is answered whole', async () => {
     '{"data":{"allPersons":[{"id":"1","shout":"Name 1!"},{"id":"2","shout":"Name 2!"}]}}';
   expect((await ask('application/json')).text).toBe(expected);
   const parts = await ask('multipart/mixed;deferSpec=20220824');
-  expect(parts.type).toContain('multipart/mixed');
   expect(parts.text).toContain(expected);
   const both = await ask('multipart/mixed;deferSpec=20220824, application/json;q=0.5');
   expect(both.text).toContain(expected);

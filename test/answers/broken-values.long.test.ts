@@ -2,9 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { altered, json, type AnsweredPage } from '../support/imitations/scripted.ts';
+import { altered, json, text, type AnsweredPage } from '../support/imitations/scripted.ts';
 
 type Path = (string | number)[];
+
+const LONG = (JSON as unknown as { rawJSON(text: string): object }).rawJSON('12345678901234567890');
+
 /** The three fields that return the records of a list, each with the path of the record at `index`. */
 function waysTo(field: string, selection: string, first = 3) {
   const all = `all${field[0]!.toUpperCase()}${field.slice(1)}`;
@@ -43,6 +46,7 @@ const pages: [string, (page: AnsweredPage) => unknown][] = [
   ['text for a record', (page) => (page.items[1] = 'x' as never)],
   ['a list for a record', (page) => (page.items[1] = [] as never)],
   ['a number for a record', (page) => (page.items[1] = 5 as never)],
+  ['an integer beyond 2^53 for a record', (page) => (page.items[1] = LONG as never)],
   ['no pageInfo', (page) => delete (page as Partial<AnsweredPage>).pageInfo],
   ['null for pageInfo', (page) => (page.pageInfo = null as never)],
   ['a list for pageInfo', (page) => (page.pageInfo = [] as never)],
@@ -155,15 +159,37 @@ test('a broken page in the middle of a drain reports where to resume', async () 
   );
 });
 
-test.each([['x'], [5], [[]]])('%j for a record by id is UPSTREAM_BAD_RESPONSE', async (value) => {
-  await using gateway = await startRich();
-  gateway.upstream.answer(json({ data: { _rsRecord0: value } }));
-  const { data, errors } = await gateway.ask(
-    '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { id } } }',
-  );
-  expect(data).toEqual({ _entities: [null] });
-  expect(errors).toMatchObject([broken('_entities', 0)]);
-});
+test.each([['x'], [5], [LONG], [[]]])(
+  '%j for a record by id is UPSTREAM_BAD_RESPONSE',
+  async (value) => {
+    await using gateway = await startRich();
+    gateway.upstream.answer(json({ data: { _rsRecord0: value } }));
+    const { data, errors } = await gateway.ask(
+      '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { id } } }',
+    );
+    expect(data).toEqual({ _entities: [null] });
+    expect(errors).toMatchObject([broken('_entities', 0)]);
+  },
+);
+
+test.each([
+  '{ candidate(id: 1) { extra } __schema { __typename } }',
+  '{ allActiveCandidates { extra } }',
+  '{ activeCandidatesConnection { nodes { extra } } }',
+  '{ _entities(representations: [{ __typename: "Candidate", id: 1 }]) { ... on Candidate { extra } } }',
+])(
+  'a value that is nested too deeply to be written is UPSTREAM_BAD_RESPONSE: %s',
+  async (query) => {
+    await using gateway = await startRich();
+    const deep = '['.repeat(20_000) + ']'.repeat(20_000);
+    const record = `{"id":1,"_rs_Candidate_key0":1,"extra":${deep}}`;
+    const page = `{"items":[${record}],"pageInfo":{"hasNextPage":false,"endCursor":null}}`;
+    const data = `{"candidate":${record},"_rsRecord0":${record},"activeCandidates":${page}}`;
+    gateway.upstream.answer(text(`{"data":${data}}`, 200, { 'content-type': 'application/json' }));
+    const { errors } = await gateway.ask(query);
+    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
+  },
+);
 
 test('a value of a custom scalar is passed as it is, whatever its form', async () => {
   await using gateway = await startRich();

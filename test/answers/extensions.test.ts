@@ -77,7 +77,10 @@ test.each([
         body: JSON.stringify({ query }),
       });
       expect([response.status, response.headers.get('set-cookie')]).toEqual([200, null]);
-      expect(await response.json()).toMatchObject({ errors: [{ message: 'No.', path: [path] }] });
+      const { errors } = (await response.json()) as { errors: unknown };
+      expect(errors).toMatchObject([
+        { message: 'No.', path: [path], extensions: { code: 'NO', http } },
+      ]);
     }
   },
 );

@@ -22,7 +22,7 @@ const SDL = `
   union Hit = Team | Person
   interface Member { id: ID! name: String }
   type Robot implements Member { id: ID! name: String }
-  type Person implements Member { id: ID! name: String mail: String note: Json }
+  type Person implements Member { id: ID! name: String mail: String note: Json team: Team }
   type Team {
     id: Int!
     name: String
@@ -86,6 +86,7 @@ async function startTeams(config = {}): Promise<TestGateway & { requests(): numb
       },
       big: () => ({ id: 1 }),
     },
+    Person: { team: ({ id }: { id: string }) => TEAMS[1 + Math.floor(Number(id.slice(1)) / 2)] },
   });
   const world = await startGatewayOverSandbox({ schema }, { snapshot: SDL, config });
   return { ...world, requests: () => world.sandbox.stats.requests.graphql };
@@ -234,6 +235,18 @@ const ANSWERS: readonly {
     },
   },
   {
+    title: 'each record of a page has the nested list of its parent, also if several have the same',
+    query: '{ allMembers(limit: 4) { ... on Person { team { allPeople { id } } } } }',
+    data: {
+      allMembers: [
+        { team: { allPeople: [{ id: 'p0' }] } },
+        { team: { allPeople: [{ id: 'p0' }] } },
+        { team: { allPeople: [{ id: 'p0' }, { id: 'p1' }] } },
+        { team: { allPeople: [{ id: 'p0' }, { id: 'p1' }] } },
+      ],
+    },
+  },
+  {
     title: 'nested lists in a union, under a name that other types use for something else',
     query: '{ search { ... on Team { x: allPeople { id } } ... on Person { y: name } } }',
     data: { search: [{ y: 'Person 0' }, { x: [{ id: 'p0' }] }] },
@@ -376,6 +389,16 @@ test('a filter that has its default names the same list: cursors held by clients
   }
   const { errors } = await after(', archived: true');
   expect(errors).toMatchObject([{ extensions: { code: 'CURSOR_INVALID' } }]);
+});
+
+test('the cursor of a record is the same whatever is selected of the record', async () => {
+  await using world = await startTeams();
+  const edges = 'edges { cursor node { id @skip(if: true) ... @include(if: false) { id } name } }';
+  const { data } = await world.ask<Record<string, { edges: { cursor: string }[] }>>(
+    `{ a: teamsConnection(first: 3) { edges { cursor } } b: teamsConnection(first: 3) { ${edges} } }`,
+  );
+  const [a, b] = Object.values(data).map((list) => list.edges.map(({ cursor }) => cursor));
+  expect(b).toEqual(a);
 });
 
 test('what an answer holds in memory is limited, and is released when the answer is sent', async () => {

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { postBare, standstill } from '../support/clients/bare-client.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { honest } from '../support/imitations/scripted.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
@@ -119,6 +120,32 @@ test.each(['before its first part', 'behind a part'])(
     expect(lines).toMatchObject([{ status: 200, code: 'LEFT' }]);
   },
 );
+
+test('a client that stops reading makes the gateway read large pages ahead only as far as 16 MB go', async () => {
+  const sdl = `
+    type File { id: ID! content: String }
+    type FilePage { items: [File!]! pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String }
+    type Query { files(first: Int, after: String): FilePage! }`;
+  const files = Array.from({ length: 1_400 }, (_, id) => ({ id: String(id) }));
+  const content = 'x'.repeat(100_000);
+  const schema = makeExecutableSchema(sdl, {
+    Query: { files: (_: unknown, args: PageArgs) => pageOf(files, args) },
+    File: { content: () => content },
+  });
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: sdl });
+  await gateway.ask('{ allFiles { id } }');
+  const before = gateway.upstream.received.length;
+  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+  const socket = postBare(server, '{ allFiles @stream { content } }', 'multipart/mixed');
+  await once(socket, 'data');
+  socket.pause();
+  await standstill(() => gateway.upstream.received.length);
+  // Eight in flight while their size is not known, and those that the buffers of the connection hold.
+  expect(gateway.upstream.received.length - before).toBeLessThan(12);
+  socket.destroy();
+  await server.close();
+});
 
 async function streamed(gateway: TestGateway, signal?: AbortSignal): Promise<Response> {
   const response = await gateway.fetch('/graphql', {

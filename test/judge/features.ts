@@ -33,6 +33,8 @@ export const FEATURES = [
   '@skip with a variable',
   '@include with a literal',
   '@include with a variable',
+  'condition of a fragment spread',
+  'condition of an inline fragment',
   'planted error',
   'error in a list',
   'error member of a result',
@@ -82,11 +84,13 @@ export function featuresOf(
         );
         if (new Set(keys).size < keys.length) features.add('the same key twice');
       },
-      InlineFragment: ({ typeCondition }) => {
+      InlineFragment: ({ typeCondition, directives = [] }) => {
         features.add(typeCondition ? 'inline fragment' : 'inline fragment without a type');
+        if (directives.length > 0) features.add('condition of an inline fragment');
       },
-      FragmentSpread: ({ name }) => {
+      FragmentSpread: ({ name, directives = [] }) => {
         features.add('named fragment');
+        if (directives.length > 0) features.add('condition of a fragment spread');
         if (spreads.has(name.value)) features.add('fragment used twice');
         spreads.add(name.value);
       },

@@ -50,6 +50,20 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(1);
   });
 
+  test('a drain is whole although another one of its pages ends at DRAIN_MAX_ITEMS', async () => {
+    const config = { drainMaxItems: 60 };
+    await using gateway = await startGatewayOverFake({ persons: 60 }, { config });
+    const drains = holdDrains(gateway);
+    // Of the last page, this operation may have all records but one.
+    const ended = gateway.ask('{ a: allPersons(limit: 1) { id } allPersons { id } }');
+    await gateway.upstream.arrived(2);
+    const [whole] = startMany(gateway, 1);
+    await gateway.upstream.arrived(3);
+    drains.open();
+    expect((await whole!).data.allPersons).toHaveLength(60);
+    expect((await ended).errors).toMatchObject([{ extensions: { code: 'DRAIN_LIMIT_EXCEEDED' } }]);
+  });
+
   test('drains before and after a mutation do not share a walk', async () => {
     const { schema } = fullService();
     await using gateway = await startGatewayOverFake(
