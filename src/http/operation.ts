@@ -84,15 +84,29 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       // From here on, telemetry counts the request as an executed operation.
       exchange.notes.operationType = operation.type;
       const sent = (variables ?? {}) as Record<string, unknown>;
-      const coerced = coerceVariables(operation, sent, { schema, hideSuggestions: !introspection });
+      const options = { schema, hideSuggestions: !introspection };
+      const coerced = notTooDeep(() => coerceVariables(operation, sent, options));
       // All that is kept of the body while the operation waits for the service.
-      const { length } = JSON.stringify(coerced.sent);
+      const { length } = notTooDeep(() => JSON.stringify(coerced.sent));
       const hasRoom = bodies.add(length, length);
       exchange.onEnd(() => bodies.remove(length));
       if (!hasRoom) throw noRoom();
       return coerced;
     },
   };
+}
+
+/** Coercion and `JSON.stringify` recurse into each level of a variable, until the call stack overflows. */
+function notTooDeep<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw codedError(
+      'OPERATION_TOO_COMPLEX',
+      'The variables are nested too deeply to be read. Send values with fewer levels.',
+    );
+  }
 }
 
 function otherMethod(allowed: string, message: string) {
