@@ -36,7 +36,7 @@ describe('serve without RECRUITING_URL', () => {
     const page = await (await fetch(gateway.url, { headers: { accept: 'text/html' } })).text();
     const [, settings] = /^ +\.\.\.(\{"title".*\}),$/m.exec(page)!;
     const { defaultTabs } = JSON.parse(settings!) as { defaultTabs: Tab[] };
-    expect(defaultTabs).toHaveLength(6);
+    expect(defaultTabs).toHaveLength(5);
     for (const { query, variables } of defaultTabs) {
       const values = JSON.parse(variables ?? '{}') as Record<string, unknown>;
       const { data, errors } = await askAt(gateway.url, query, values);
