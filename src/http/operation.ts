@@ -83,11 +83,8 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
     coerceVariables: ({ exchange, operation }: Asked<Plan>, variables: unknown): CallVariables => {
       // From here on, telemetry counts the request as an executed operation.
       exchange.notes.operationType = operation.type;
-      const sent = (variables ?? {}) as Record<string, unknown>;
       const options = { schema, hideSuggestions: !introspection };
-      const coerced = notTooDeep(() => coerceVariables(operation, sent, options));
-      // All that is kept of the body while the operation waits for the service.
-      const { length } = notTooDeep(() => JSON.stringify(coerced.sent));
+      const { coerced, length } = coercedWithinStack(operation, variables ?? {}, options);
       const hasRoom = bodies.add(length, length);
       exchange.onEnd(() => bodies.remove(length));
       if (!hasRoom) throw noRoom();
@@ -96,14 +93,22 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
   };
 }
 
-/** Coercion and `JSON.stringify` recurse into each level of a variable, until the call stack overflows. */
-function notTooDeep<T>(read: () => T): T {
+/**
+ * Coercion and `JSON.stringify` recurse into each level of a variable, until the call stack overflows. A function of its
+ * own: beside a function that is kept until the answer, V8 would keep all variables that were sent.
+ */
+function coercedWithinStack(
+  operation: CheckedOperation,
+  sent: object,
+  options: Parameters<typeof coerceVariables>[2],
+) {
   try {
-    return read();
+    const coerced = coerceVariables(operation, sent as Record<string, unknown>, options);
+    // All that is kept of the body while the operation waits for the service.
+    return { coerced, length: JSON.stringify(coerced.sent).length };
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw codedError(
-      'OPERATION_TOO_COMPLEX',
+    throw tooComplex(
       'The variables are nested too deeply to be read. Send values with fewer levels.',
     );
   }
