@@ -124,7 +124,7 @@ export function createAnswers({
 
 /**
  * A class, since V8 makes a shape of its own for each object literal with a getter: an old object that keeps all of a
- * request until the next full collection, which doubled the CPU of a page.
+ * request until the next full collection, which took a third of the CPU of a page.
  */
 class RequestOrigin implements CallOrigin {
   readonly budgetOwner: Ready['budgetOwner'];

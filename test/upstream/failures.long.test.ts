@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { printSchema } from 'graphql';
 import { expect, test } from 'vitest';
 import { loggedFor } from '../support/gateway/operator-lines.ts';
+import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
 import {
@@ -105,6 +106,25 @@ test.each<[string, Reply]>([
   expect(gateway.upstream.received).toHaveLength(1);
   await expectWorking(gateway);
 });
+
+test.each<[string, TestGatewayOptions, string, object]>([
+  ['by a plugin', { plugins: [{ onExecute() {} }] }, PERSONS, {}],
+  [
+    'beside a derived field, which is answered',
+    {},
+    '{ persons(first: 1) { items { id } } allPersons(limit: 0) { id } }',
+    { path: ['persons'] },
+  ],
+])(
+  'broken JSON that looks like data is UPSTREAM_BAD_RESPONSE where its values are read: %s',
+  async (_who, options, query, where) => {
+    await using gateway = await startGatewayOverFake(undefined, options);
+    gateway.upstream.answer(text('{"data":{"persons":oops}}'));
+    const { errors } = await gateway.ask(query);
+    expect(errors).toMatchObject([{ ...where, extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }]);
+    await expectWorking(gateway);
+  },
+);
 
 test('a redirect is not followed, and the log says what to check', async () => {
   await using gateway = await startGatewayOverFake();
