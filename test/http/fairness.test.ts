@@ -6,11 +6,13 @@ import { entryFor } from '../support/gateway/api-key.ts';
 import { samplesOf } from '../support/processes/exposition.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { createLoopTurns } from '../../src/http/loop-turns.ts';
-import { after, honest } from '../support/imitations/scripted.ts';
+import { honest } from '../support/imitations/scripted.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 const GREEDY = 'key-of-a-greedy-caller';
 const OTHER = 'key-of-another-caller';
+/** Turns of the event loop, in which gateway and service run here. */
+const TURNS_OF_ANSWER = 200;
 
 test('mutations of one caller neither delay nor displace those of another', async () => {
   const { schema } = fullService();
@@ -102,7 +104,12 @@ async function startWorld(
   });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   const gate = Promise.withResolvers<void>();
-  gateway.upstream.answer(after(gate.promise, honest));
+  gateway.upstream.answer(async (...exchange) => {
+    await gate.promise;
+    // As a service of some milliseconds: meanwhile the next request of whoever was answered before waits for its turn.
+    for (let turn = 0; turn < TURNS_OF_ANSWER; turn += 1) await nextTurn();
+    await honest(...exchange);
+  });
   return {
     ask: (key: string, query: string) => gateway.ask(query, {}, { headers: { 'x-api-key': key } }),
     /** Resolves when this number of requests waits for a turn. */
