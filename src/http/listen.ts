@@ -70,8 +70,10 @@ const ACCEPTORS = 64;
  * after a second or three: probes, too. The operating system has its own limit, usually the same.
  */
 const BACKLOG = 4_096;
-/** The requests of one connection that may wait for their answers. Each takes 4 kB, and one read may have a thousand. */
-const MAX_UNANSWERED = 64;
+/** The requests of one connection that may wait for their answers before the next ones are read (RFC 9112, 9.3.2). */
+const MAX_UNANSWERED = 16;
+/** Those that arrive in one read with them. */
+const MOST_UNANSWERED = 64;
 
 /** @throws Error with a message for the operator if the address cannot be used */
 export async function listen(
@@ -100,9 +102,12 @@ export async function listen(
       response.shouldKeepAlive &&= !lastAnswers;
       const unanswered = connections.get(socket)!;
       unanswered.push(response);
-      if (unanswered.length > MAX_UNANSWERED) return void socket.destroy();
+      if (unanswered.length > MAX_UNANSWERED) socket.pause();
+      // One read may have a thousand requests, each of which takes 4 kB until it is answered.
+      if (unanswered.length > MOST_UNANSWERED) return void socket.destroy();
       response.on('close', () => {
         unanswered.splice(unanswered.indexOf(response), 1);
+        if (unanswered.length === MAX_UNANSWERED) socket.resume();
         // Its headers may have promised, before the shutdown began, to keep the connection.
         if (closing) setImmediate(() => server.closeIdleConnections());
       });
@@ -118,7 +123,12 @@ export async function listen(
       onDropped?.();
       return void socket.destroy();
     }
-    connections.set(socket, []);
+    const unanswered: ServerResponse[] = [];
+    connections.set(socket, unanswered);
+    // Node resumes it for the body of each request that was read before it was paused.
+    socket.on('resume', () => {
+      if (unanswered.length > MAX_UNANSWERED) socket.pause();
+    });
     socket.once('close', () => connections.delete(socket));
   });
   // Node calls this for connections on which nothing has moved, but not while a large write is being read. A client that

@@ -95,7 +95,7 @@ test.concurrent(
     const gate = Promise.withResolvers<void>();
     upstream.answer(after(gate.promise, honest));
     const connections = Array.from({ length: 20 }, () => open(gateway));
-    for (const { send } of connections) send(requestOf(PERSONS, HEADERS).repeat(50));
+    for (const { send } of connections) send(requestOf(PERSONS, HEADERS).repeat(150));
     await upstream.arrived(1);
     expect(await health(gateway)).toBe(200);
     gate.resolve();

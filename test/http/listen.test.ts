@@ -123,6 +123,38 @@ test('headers of 15 kB are accepted, and of 17 kB are answered with 431', async 
   expect(await send(17_000)).toMatch(/^HTTP\/1\.1 431 /);
 });
 
+test('a client that sends a thousand requests at once gets all answers, a few at a time and in their order', async () => {
+  let most = 0;
+  const waiting: (() => void)[] = [];
+  const server = await listen((request, response) => {
+    request.resume().once('end', () => {
+      waiting.push(() => response.end(`<${request.url}>`));
+      most = Math.max(most, waiting.length);
+    });
+  }, LOOPBACK);
+  onTestFinished(() => server.close());
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1').setEncoding('utf8');
+  onTestFinished(() => void socket.destroy());
+  let answers = '';
+  socket.on('data', (text: string) => (answers += text));
+  const urls = Array.from({ length: 1_000 }, (_, at) => `/${at}`);
+  // Larger than what is read at once, so that not all requests are there with the first of them.
+  const padding = `x-padding: ${'p'.repeat(8_000)}\r\n`;
+  for (const url of urls) {
+    socket.write(
+      `POST ${url} HTTP/1.1\r\nhost: localhost\r\n${padding}content-length: 2\r\n\r\n{}`,
+    );
+  }
+  const answerSome = setInterval(() => {
+    for (const answer of waiting.splice(0)) answer();
+  }, 1);
+  onTestFinished(() => clearInterval(answerSome));
+  await expect
+    .poll(() => answers.match(/<[^>]*>/g), { timeout: 20_000 })
+    .toEqual(urls.map((url) => `<${url}>`));
+  expect(most).toBeLessThan(40);
+});
+
 test('a client that sends a thousand requests at once, without reading an answer, is cut', async () => {
   let most = 0;
   const server = await listen(() => (most += 1), LOOPBACK);
