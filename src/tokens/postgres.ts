@@ -210,8 +210,9 @@ function explained(error: unknown): Error {
     const advice = 'give its certificate authority with sslrootcert in TOKEN_STORE';
     return new Error(`the certificate of the database server is not trusted (${code}): ${advice}`);
   }
-  // Only errors of the server have a severity. The others are errors of the connection.
-  const isPassing = severity === undefined || /^(08|53|57|55|40|25006|58|XX)/.test(code);
+  // Only errors of the server have a severity. The others are errors of the connection. 25P03 and 25P04 meet a process that
+  // stood still within its transaction.
+  const isPassing = severity === undefined || /^(08|53|57|55|40|25006|25P0[34]|58|XX)/.test(code);
   if (!isPassing) return new Error(`${message} (${code})`, { cause: error });
   return new StoreUnavailable(PASSING[code] ?? message, { cause: error });
 }

@@ -261,6 +261,19 @@ describe('a PostgreSQL store', () => {
     await call;
   }, 30_000);
 
+  test('has the outcome of a rule whose own process stood still within the transaction for too long', async () => {
+    const store = postgres(await server.emptyStore());
+    await store.update(importOf('1'));
+    const standStill = once(() => blockFor(3_300));
+    expect(
+      await store.update((state, now) => {
+        standStill();
+        return claimOf('a', 1)(state, now);
+      }),
+    ).toBe(true);
+    expect((await store.read()).state).toMatchObject({ claim: { attempt: 'a' } });
+  }, 30_000);
+
   test('tells other replicas of a change', async () => {
     const url = await server.emptyStore();
     const [one, other] = [postgres(url), postgres(url)];
@@ -322,3 +335,16 @@ describe('a PostgreSQL store', () => {
     );
   });
 });
+
+/** Nothing else of this process runs meanwhile, as when the machine stands still. */
+function blockFor(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) work();
+    isDone = true;
+  };
+}
