@@ -63,7 +63,7 @@ export function emergencyIn(folder: string, sealer: Sealer): Emergency {
         return false;
       }
     },
-    read: () => filesIn(folder).map((file) => open(join(folder, file), sealer)),
+    read: () => filesIn(folder).flatMap((file) => open(join(folder, file), sealer) ?? []),
     remove: (path) => {
       removeFile(path);
       removeFile(partOf(path));
@@ -115,11 +115,13 @@ function filesIn(folder: string): string[] {
   }
 }
 
-function open(path: string, sealer: Sealer): Unsaved {
+function open(path: string, sealer: Sealer): Unsaved | undefined {
   try {
     const text = sealer.open(readFileSync(path, 'utf8'));
     return { path, ...(JSON.parse(text) as { received: Received; at: number }) };
   } catch (error) {
+    // Another process of this folder has saved its pair since the folder was listed.
+    if ((error as { code?: string }).code === 'ENOENT') return undefined;
     // The message of JSON.parse would quote the text.
     const why = error instanceof SyntaxError ? 'it is damaged' : (error as Error).message;
     return { path, why };

@@ -145,9 +145,12 @@ export class TokenHolder {
   async #look(): Promise<State | null> {
     const { store, clock, serviceUrl } = this.#parts;
     this.#keepInFile();
+    const before = this.#state;
     const { state: read, now } = await store.read();
     this.#isRead = true;
     this.#ahead = now - clock.elapsed();
+    // This process has changed the store meanwhile: what was read does not show that it lacks something.
+    if (this.#state !== before) return this.#look();
     if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
     const state = (await this.#saveEmergencies()) ?? read;
     const held = this.#state;

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
@@ -55,6 +55,14 @@ test('what a crash leaves of a file that it was writing counts as nothing', () =
   expect(emergency.read()).toEqual([]);
   expect(emergency.put(received, NOON)).toBe(true);
   expect(emergency.read()).toHaveLength(1);
+});
+
+test('a file that another process removes while the folder is read counts as nothing', () => {
+  const folder = newFolder();
+  // Listed like a file, and not there once it is opened.
+  symlinkSync(join(folder, 'removed'), emergencyIn(folder, sealed).pathOf(received));
+  expect(readdirSync(folder)).toHaveLength(1);
+  expect(emergencyIn(folder, sealed).read()).toEqual([]);
 });
 
 test('nothing of a pair stays once it is saved: also what a crash left of its file', () => {

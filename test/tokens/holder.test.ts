@@ -110,6 +110,30 @@ test('a look while the pair of an exchange is being saved leaves it to the excha
   expect((await store.read()).state).toMatchObject({ generation: 2, pair: pairOf('next') });
 });
 
+test('a look that has read the store before this process saved the next pair puts nothing back', async () => {
+  const store = await storeWith('own');
+  const { promise: isSaved, resolve: saved } = Promise.withResolvers<void>();
+  let reads = 0;
+  const { holder, logged } = holderOf(
+    {
+      ...store,
+      read: async () => {
+        const reading = await store.read();
+        reads += 1;
+        if (reads === 2) await isSaved;
+        return reading;
+      },
+    },
+    async () => ({ kind: 'granted', pair: pairOf('next') }),
+  );
+  await holder.look();
+  const looked = holder.look();
+  await holder.exchange();
+  saved();
+  expect(await looked).toMatchObject({ generation: 2, pair: pairOf('next') });
+  expect(logged.map(({ msg }) => msg)).toEqual(['access token refreshed']);
+});
+
 test('a store that becomes the store of another service is not changed, and its tokens are not used', async () => {
   const [own, foreign] = await Promise.all([
     storeWith('own'),

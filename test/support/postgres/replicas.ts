@@ -82,8 +82,9 @@ export async function startReplicaWorld() {
       runHere(['tokens', ...args], { ...env, ...extra }),
     /** Makes all access tokens expire: see `expire` in fault-world.ts. */
     expire: async () => {
-      service.ahead += A_DAY;
+      // First the age: a young token that is refused is tried again for a few seconds only.
       await alter(older(60_000));
+      service.ahead += A_DAY;
     },
     alter,
     state: async () => (await withStore((store) => store.read())).state!,

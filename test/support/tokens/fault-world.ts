@@ -163,8 +163,8 @@ export async function startFaultWorld({
      * minute older, because a token that is seconds old is treated in another way.
      */
     expire: async () => {
-      service.ahead += A_DAY;
       await age();
+      service.ahead += A_DAY;
     },
     expireAtService: () => void (service.ahead += A_DAY),
     age,
