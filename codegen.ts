@@ -32,10 +32,8 @@ const [schema, richSchema] = [served, rich].map((each) =>
 await write('schema/served.graphql', printSchemaWithDirectives(schema));
 await write('examples/relay/schema.graphql', printSchemaWithDirectives(richSchema));
 await write('schema/subgraph.graphql', served.subgraphSdl());
-await writeTypes('typed-documents', { documentMode: 'string' });
 await writeTypes('apollo');
 await writeTypes('urql');
-await writeTypes('tanstack-query');
 
 await writeTable('docs/settings.md', 'settings', settingsTable());
 await writeTable('docs/errors.md', 'codes for callers', codesTable(false));
@@ -72,7 +70,7 @@ async function writeTable(path: string, name: string, rows: string[][]): Promise
 }
 
 /** The documents of an example, with the types of their variables and results. */
-async function writeTypes(example: string, options: object = {}): Promise<void> {
+async function writeTypes(example: string): Promise<void> {
   const folder = `examples/${example}`;
   const documents = globSync(`${folder}/*.ts`).flatMap((location) =>
     Array.from(readFile(location).matchAll(/\bgraphql\(`([^`]*)`\)/g), ([, rawSDL = '']) => ({
@@ -87,7 +85,7 @@ async function writeTypes(example: string, options: object = {}): Promise<void> 
     schema: parse(servedSdl(served)),
     schemaAst: schema,
     documents,
-    config: { useTypeImports: true, importExtension: '.ts', ...options },
+    config: { useTypeImports: true, importExtension: '.ts' },
     plugins: [],
     pluginMap: {},
   });

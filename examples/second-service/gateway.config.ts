@@ -13,6 +13,8 @@ export default defineConfig({
       schema: buildSchema(schema),
       executor: buildHTTPExecutor({
         endpoint: process.env['REVIEWS_URL'] ?? 'http://localhost:4001/graphql',
+        // A credential of the gateway: a caller's own never travels to another service.
+        headers: () => ({ authorization: `Bearer ${process.env['REVIEWS_TOKEN'] ?? ''}` }),
         timeout: 5_000,
       }),
       merge: {

@@ -1,13 +1,23 @@
+import process from 'node:process';
+
 const CLIENT = ['graphql-client', 'apollographql-client'].flatMap((name) => [
   `${name}-name`,
   `${name}-version`,
 ]);
 
+interface Propagated {
+  readonly request: Request;
+  readonly subgraphName: string;
+}
+
 /** In a project that has `@graphql-hive/gateway`, pass this to its `defineConfig`, which checks the types. */
 export const gatewayConfig = {
   propagateHeaders: {
-    fromClientToSubgraphs: ({ request }: { request: Request }) =>
-      Object.fromEntries(CLIENT.map((name) => [name, request.headers.get(name)])),
+    fromClientToSubgraphs: ({ request, subgraphName }: Propagated) => {
+      if (subgraphName !== 'recruiting') return {};
+      const client = CLIENT.map((name) => [name, request.headers.get(name)]);
+      return { ...Object.fromEntries(client), 'x-api-key': process.env['RECRUITING_KEY'] };
+    },
   },
   demandControl: {
     maxCost: 5_000,

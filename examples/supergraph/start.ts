@@ -1,5 +1,6 @@
-/** Starts two subgraphs and a router, and asks one query across both. Ctrl-C ends all of them. */
+/** Starts two subgraphs and a router, and sends one query across both. Ctrl-C ends all of them. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +16,11 @@ import { payroll, payrollSdl } from './payroll.ts';
 
 const QUERY = '{ allPersons(limit: 3) { firstName salaryBand } }';
 
-const gateway = pathOf('../../src/main.ts');
+/** What `keys new router --scopes read+drain+router` makes: the router's key, and its entry for the gateway. */
+const key = randomBytes(32).toString('base64url');
+const entry = `router:${createHash('sha256').update(key).digest('hex')}:read+drain+router`;
+
+const main = pathOf('../../src/main.ts');
 const hive = pathOf('../../bench/node_modules/.bin/hive-gateway');
 const folder = mkdtempSync(join(tmpdir(), 'supergraph-'));
 const children: ChildProcess[] = [];
@@ -37,15 +42,25 @@ process.exit(ending.signal.aborted ? 0 : 1);
 async function serve(): Promise<void> {
   const port = await freePort(process.env['PORT'] || '4000');
   const adminPort = await freePort('0');
-  const quietly = { PORT: '0', ADMIN_PORT: adminPort, LOG_LEVEL: 'warn' };
-  const recruitingUrl = await printedUrl(start('gateway', 'pipe', gateway, [], quietly));
+  const sandbox = start('sandbox', 'pipe', main, ['sandbox', '--port', '0'], {});
+  const [, serviceUrl, link] = await printed(sandbox, /Base URL +(\S+)\s+Token link +(\S+)\n/);
+  const gateway = start('gateway', 'pipe', main, [], {
+    PORT: '0',
+    ADMIN_PORT: adminPort,
+    LOG_LEVEL: 'warn',
+    RECRUITING_URL: serviceUrl!,
+    TOKEN_LINK: link!,
+    TOKEN_STORE: `sqlite:${join(folder, 'store', 'tokens.db')}`,
+    AUTH_API_KEYS: entry,
+  });
+  const [recruitingUrl] = await printed(gateway, /http:\/\/\S+\/graphql(?=\s)/);
 
   const server = createServer((request, response) => void payroll(request, response));
   const payrollUrl = `http://127.0.0.1:${await listen(server, '0')}/graphql`;
 
   // A registry does the same with the schemas that are published to it.
   const print = ['schema', 'print', '--subgraph'];
-  const recruitingSdl = execFileSync(process.execPath, [gateway, ...print], { encoding: 'utf8' });
+  const recruitingSdl = execFileSync(process.execPath, [main, ...print], { encoding: 'utf8' });
   const { supergraphSdl, errors } = composeServices([
     { name: 'recruiting', url: recruitingUrl, typeDefs: parse(recruitingSdl) },
     { name: 'payroll', url: payrollUrl, typeDefs: parse(payrollSdl) },
@@ -56,7 +71,7 @@ async function serve(): Promise<void> {
 
   const config = pathOf('router.config.ts');
   const options = ['--config-path', config, '--host', '127.0.0.1', '--port', port];
-  start('router', 'inherit', hive, ['supergraph', supergraph, ...options], {});
+  start('router', 'inherit', hive, ['supergraph', supergraph, ...options], { RECRUITING_KEY: key });
   const url = `http://127.0.0.1:${port}/graphql`;
   const answer = await firstAnswer(url);
   console.log(`recruiting  ${recruitingUrl}
@@ -109,13 +124,14 @@ function start(
   return child;
 }
 
-function printedUrl(child: ChildProcess): Promise<string> {
+/** Waits until a program has printed a text. */
+function printed(child: ChildProcess, pattern: RegExp): Promise<RegExpExecArray> {
   return new Promise((found) => {
     let text = '';
     child.stdout!.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      const [url] = /http:\/\/\S+\/graphql(?=\s)/.exec(text) ?? [];
-      if (url !== undefined) found(url);
+      const match = pattern.exec(text);
+      if (match) found(match);
     });
   });
 }

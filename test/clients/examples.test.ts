@@ -1,17 +1,10 @@
 import { CombinedGraphQLErrors, NetworkStatus } from '@apollo/client';
 import { Client, fetchExchange } from '@urql/core';
-import { print } from 'graphql';
 import { filter, firstValueFrom, tap } from 'rxjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadPartial, withPatience } from '../../examples/apollo/errors.ts';
 import type { PeopleQuery, PeopleQueryVariables } from '../../examples/apollo/generated/graphql.ts';
 import * as apollo from '../../examples/apollo/people.ts';
-import {
-  messageOf,
-  peoplePages,
-  type GraphQLClient,
-} from '../../examples/tanstack-query/people.ts';
-import { readPeople, type Person } from '../../examples/typed-documents/people.ts';
 import * as urql from '../../examples/urql/people.ts';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import { listen } from '../../src/http/listen.ts';
@@ -51,22 +44,17 @@ async function startServed(config: TestGatewayOptions['config'] = {}, clock: Clo
   };
 }
 
-test("urql's relayPagination joins the pages of a list, forward", async () => {
+test.each([
+  ['forward', { first: 60 }],
+  ['backward', { last: 60 }],
+])("urql's relayPagination joins the pages of a list, %s", async (_, size) => {
   const client = urql.createClient(url, credential);
-  let people = await urql.loadPeople(client, { first: 60 });
-  while (people.pageInfo.hasNextPage) {
-    const { endCursor } = people.pageInfo;
-    people = await urql.loadPeople(client, { first: 60, after: endCursor });
-  }
-  expect(idsOf(people)).toEqual(everybody());
-});
-
-test("urql's relayPagination joins the pages of a list, backward", async () => {
-  const client = urql.createClient(url, credential);
-  let people = await urql.loadPeople(client, { last: 60 });
-  while (people.pageInfo.hasPreviousPage) {
-    const { startCursor } = people.pageInfo;
-    people = await urql.loadPeople(client, { last: 60, before: startCursor });
+  let people = await urql.loadPeople(client, size);
+  for (;;) {
+    const { hasNextPage, hasPreviousPage, endCursor, startCursor } = people.pageInfo;
+    if ('first' in size ? !hasNextPage : !hasPreviousPage) break;
+    const cursor = 'first' in size ? { after: endCursor } : { before: startCursor };
+    people = await urql.loadPeople(client, { ...size, ...cursor });
   }
   expect(idsOf(people)).toEqual(everybody());
 });
@@ -145,68 +133,11 @@ test('a request of Apollo Client that is refused for a while is sent again after
   client.stop();
 });
 
-test('the options for TanStack Query retry a request that is refused for a while after retryAfter, and no other', async () => {
-  await using busy = await startBusy();
-  const { retry, retryDelay, queryFn } = peoplePages(graphqlRequest(busy.url), 1);
-  const { signal } = new AbortController();
-  const failureOf = async (pageParam: string | null) => {
-    try {
-      return await queryFn({ pageParam, signal });
-    } catch (error) {
-      return error as Error;
-    }
-  };
-  const refused = (await failureOf(null)) as Error;
-  expect([0, 3].map((failures) => retry(failures, refused))).toEqual([true, false]);
-  expect(retryDelay(0, refused)).toBe(SECOND);
-  const damaged = (await failureOf('damaged')) as Error;
-  expect(messageOf(damaged)).toContain('cursor');
-  expect(messageOf(new TypeError('fetch failed'))).toContain('Try again');
-  expect(retry(0, damaged)).toBe(false);
-});
-
-test('the options for TanStack Query read the list page by page', async () => {
-  const { queryFn, getNextPageParam, initialPageParam } = peoplePages(graphqlRequest(url));
-  const ids: string[] = [];
-  let pageParam: string | null | undefined = initialPageParam;
-  while (pageParam !== undefined) {
-    const page = await queryFn({ pageParam, signal: new AbortController().signal });
-    ids.push(...page.personsConnection!.nodes.map(({ id }) => id));
-    pageParam = getNextPageParam(page);
-  }
-  expect(ids).toEqual(everybody());
-});
-
 test('urql needs preferGetMethod: false, because a GET without a credential is refused', async () => {
   await using open = await startServed({ auth: undefined });
   const client = new Client({ url: open.url, exchanges: [fetchExchange] });
   const { error } = await client.query('{ persons(first: 1) { items { id } } }', {});
   expect(error?.message).toContain('apollo-require-preflight');
-});
-
-/** Sends what a `GraphQLClient` of graphql-request sends, and throws errors of the same form. */
-function graphqlRequest(at: string): GraphQLClient {
-  return {
-    request: async ({ document, variables, signal }) => {
-      const response = await fetch(at, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...credential() },
-        body: JSON.stringify({ query: print(document), variables }),
-        signal,
-      });
-      const answer = (await response.json()) as { data: never; errors?: { message: string }[] };
-      if (!answer.errors) return answer.data;
-      throw Object.assign(new Error(answer.errors[0]!.message), { response: answer });
-    },
-  };
-}
-
-test('typed documents read the list page by page', async () => {
-  const people: Person[] = [];
-  for await (const person of readPeople({ url, credential }, 60)) people.push(person);
-  expect(people).toEqual(
-    gateway.sandbox.persons.all().map(({ id, firstName }) => ({ id, firstName })),
-  );
 });
 
 /** Its caller has used up all pages but gets another one after each second of its clock. The total is kept. */

@@ -25,6 +25,11 @@ test('examples/supergraph: one command starts two subgraphs and a router that an
     data: { payslips: [{ amount: 4_000, person: { ...PERSON, firstName: person.firstName } }] },
   });
 
+  const [, recruiting] = await program.printed(/^recruiting +(\S+)$/m);
+  expect(await askAt(recruiting!, '{ _service { sdl } }')).toMatchObject({
+    errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+  });
+
   const [, metrics] = await program.printed(/^metrics +(\S+)$/m);
   expect(await (await fetch(metrics!)).text()).toMatch(/^recruiting_requests_total\{/m);
 
@@ -46,7 +51,7 @@ test('examples/supergraph: a port in use is named, and the program on it is not 
 
 test.each([
   ['router', 'starts', /Starting Hive Gateway/, -1],
-  ['gateway', 'serves', /^router /m, 0],
+  ['gateway', 'serves', /^router /m, 1],
 ])('examples/supergraph ends as soon as its %s ends while it %s', async (name, _, moment, at) => {
   await using program = startProcess([START]);
   await program.printed(moment);

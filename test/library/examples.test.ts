@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { parse, printSchema } from 'graphql';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import ownField from '../../examples/own-field/gateway.config.ts';
@@ -8,6 +9,8 @@ import { startService, type Service } from '../service/service.ts';
 import { startServer } from '../support/test-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
+const KEY = 'key-of-an-example';
+const hash = createHash('sha256').update(KEY).digest('hex');
 let sandbox: Service;
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(async () => {
@@ -45,13 +48,14 @@ test('examples/own-field: the greeting of each person, without the field that it
   });
 });
 
-test('examples/second-service: reviews of all persons of an answer, with one request', async () => {
-  let requests = 0;
+test('examples/second-service: reviews of all persons of an answer, with one request and its own credential', async () => {
+  const credentials: unknown[] = [];
   const url = await startServer((request, response) => {
-    requests += 1;
+    credentials.push(request.headers.authorization);
     void reviews(request, response);
   });
   vi.stubEnv('REVIEWS_URL', `${url}/graphql`);
+  vi.stubEnv('REVIEWS_TOKEN', 'secret');
   const { default: secondService } =
     await import('../../examples/second-service/gateway.config.ts');
   await using opened = await open(secondService);
@@ -68,7 +72,7 @@ test('examples/second-service: reviews of all persons of an answer, with one req
       },
     },
   });
-  expect(requests).toBe(1);
+  expect(credentials).toEqual(['Bearer secret']);
 });
 
 async function open(
@@ -79,7 +83,7 @@ async function open(
       RECRUITING_URL: sandbox.url,
       TOKEN_LINK: sandbox.makeNewSet(),
       TOKEN_STORE: `sqlite:${folder.file(`${sandbox.stats.refreshes}.db`)}`,
-      ALLOW_ANONYMOUS: true,
+      AUTH_API_KEYS: `example:${hash}:read+drain`,
       LOG_LEVEL: 'silent',
     },
     config,
@@ -89,7 +93,7 @@ async function open(
     ask: async (query) =>
       await gateway.fetch('http://localhost/graphql', {
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
+        headers: { 'content-type': 'application/json', 'x-api-key': KEY },
         body: JSON.stringify({ query }),
       }),
     [Symbol.asyncDispose]: () => gateway.close(),

@@ -109,7 +109,6 @@ test('the programs of docs/library.md, and those of examples, answer and end aft
   const programs: [file: string, query: string, data: object][] = [
     ['server.ts', '{ allPersons { id } }', { allPersons: IDS }],
     ['yoga.ts', '{ persons { items { id } } }', { persons: { items: IDS } }],
-    ['examples/express/server.ts', '{ allPersons { id } }', { allPersons: IDS }],
     [
       'examples/executor/server.ts',
       '{ office persons { items { id } } }',
@@ -199,7 +198,7 @@ function inProject(file: string, settings: Settings): Program {
  * repository and does not import the package; the types of its router are not valid in a strict program.
  */
 function isForNode(path: string): boolean {
-  return !/^examples\/(apollo|relay|supergraph|tanstack-query|typed-documents|urql)/.test(path);
+  return !/^examples\/(apollo|relay|supergraph|urql)/.test(path);
 }
 
 async function pack(): Promise<Packed> {
