@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -7,13 +16,14 @@ import manifest from '../../package.json' with { type: 'json' };
 import { PersonList } from '../../sandbox/person-list.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import { blocksOf } from '../support/docs/documents.ts';
+import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
-import { startProcess, type Program } from '../support/processes/process.ts';
+import { served, startNpm, startProcess, type Program } from '../support/processes/process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /**
  * The package as others install it: packed, and unpacked into a project of theirs. Its dependencies are those of this
- * repository, so that no network is needed.
+ * repository, except for the test that installs it with npm.
  */
 const folder = temporaryFolder('disk');
 const project = folder.file('project');
@@ -71,7 +81,7 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
       'dist/schema/upstream.graphql',
     ].toSorted(),
   );
-  expect(packed.size).toBeLessThan(600_000);
+  expect(packed.size).toBeLessThan(1_000_000);
 });
 
 test('the types of the package pass in a strict program, with those of its dependencies', async () => {
@@ -156,6 +166,26 @@ test('the command of the package prints what is served, with what a company adds
   // What Node compiles is kept beside the packages of the project.
   expect(existsSync(join(project, 'node_modules/.compile-cache'))).toBe(true);
 });
+
+test('in an empty folder, npm installs at most 60 MB, and npx serves the sandbox with GraphiQL', async () => {
+  const cwd = folder.file('empty');
+  mkdirSync(cwd);
+  const start = (args: string[]) => startNpm(args, { cwd, asInit: false });
+  const quickly = ['--prefer-offline', '--no-audit', '--no-fund'];
+  await using install = start(['install', ...quickly, folder.file(packed.filename)]);
+  expect(await install.ended).toMatchObject({ code: 0, stderr: '' });
+  const sizes = globSync('node_modules/**/*', { cwd }).map((path) => statSync(join(cwd, path)));
+  const bytes = sizes.reduce((sum, { blocks }) => sum + blocks * 512, 0);
+  expect(bytes / 1_000_000).toBeLessThan(60);
+
+  await using program = start(['exec', '--no', '--', manifest.name]);
+  const { url, stdout } = await served(program);
+  expect(stdout).toMatch(/SANDBOX[^]*GraphiQL +http/);
+  const page = await fetch(url, { headers: { accept: 'text/html' } });
+  expect(await page.text()).toContain('GraphiQL');
+  const answer = await askAt(url, '{ allPersons(limit: 1) { id } }');
+  expect(answer).toEqual({ data: { allPersons: IDS.slice(0, 1) } });
+}, 120_000);
 
 test('the package contains the sandbox', async () => {
   const command = join(installed, manifest.bin[manifest.name as 'recruiting-subgraph']);
