@@ -66,37 +66,3 @@ test('lists below several mutations of one operation are read after the last mut
   expect([first, second].map((each) => each!.membersConnection.nodes.length)).toEqual([10, 10]);
   expect(gateway.upstream.received[0]!.body).toContain('two: addMember');
 });
-
-test.each([0, 30, 120, 395])(
-  'every drain of a list with an id twice in one page (from %i on) returns all its records',
-  async (offset) => {
-    await using gateway = await startTeams({
-      teams: 400,
-      change: (teams) => {
-        teams[offset + 2]!.id = teams[offset]!.id;
-      },
-    });
-    const numbers = Array.from({ length: 400 }, (_, number) => number);
-    for (let time = 0; time < 3; time += 1) {
-      const { data } = await gateway.ask<Teams>('{ allTeams { number } }');
-      expect(data.allTeams.map(({ number }) => number)).toEqual(numbers);
-    }
-    const { data } = await gateway.ask<Teams>('{ teamsConnection { totalCount } }');
-    expect(data.teamsConnection.totalCount).toBe(400);
-  },
-);
-
-test('ids that begin to repeat after the first drain drop no record', async () => {
-  await using gateway = await startTeams({ teams: 400 });
-  const numbers = Array.from({ length: 400 }, (_, number) => number);
-  const drained = async () =>
-    (await gateway.ask<Teams>('{ allTeams { number } }')).data.allTeams.map(({ number }) => number);
-  for (const offset of [0, 130, 250]) {
-    expect(await drained()).toEqual(numbers);
-    const { id } = gateway.teams[offset + 1]!;
-    gateway.teams[offset + 1]!.id = gateway.teams[offset]!.id;
-    expect(await drained()).toEqual(numbers);
-    gateway.teams[offset + 1]!.id = id;
-    expect(await drained()).toEqual(numbers);
-  }
-});

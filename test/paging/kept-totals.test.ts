@@ -11,43 +11,6 @@ import { randomRuns } from '../support/random/random-runs.ts';
 const TOTAL = '{ personsConnection { totalCount } }';
 
 describe('a total', () => {
-  test('is answered from memory for TOTAL_COUNT_SECONDS', async () => {
-    await using world = await startKept();
-    expect(await totalOf(world)).toBe(137);
-    world.sandbox.persons.insert(3, 5);
-    world.clock.jump(5 * MINUTE - 1);
-    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
-    expect(await totalOf(world)).toBe(137);
-  });
-
-  test('is answered at once after that, while the list is counted again, and the next answer is new', async () => {
-    await using world = await startKept();
-    await totalOf(world);
-    world.sandbox.persons.insert(3, 5);
-    world.clock.jump(5 * MINUTE);
-    const gate = world.hold();
-    const answers = Promise.all(Array.from({ length: 20 }, () => totalOf(world)));
-    expect(await answers).toEqual(Array(20).fill(137));
-    gate.resolve();
-    await settled(world);
-    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
-    expect(await totalOf(world)).toBe(142);
-  });
-
-  test('is counted before it is answered when it is twice that old, however often it was asked for', async () => {
-    await using world = await startKept();
-    await totalOf(world);
-    world.sandbox.persons.insert(3, 5);
-    world.upstream.answer(json({}, 400));
-    for (let minute = 0; minute < 9; minute += 1) {
-      world.clock.jump(MINUTE);
-      expect(await totalOf(world)).toBe(137);
-    }
-    world.upstream.answer(honest);
-    world.clock.jump(MINUTE);
-    expect(await totalOf(world)).toBe(142);
-  });
-
   test('is counted again only when somebody asks', async () => {
     await using world = await startKept();
     await totalOf(world);
@@ -58,28 +21,6 @@ describe('a total', () => {
       }
     });
     expect(requests).toBe(60);
-  });
-
-  test('stays when a count fails, and the next count waits for ten seconds', async () => {
-    await using world = await startKept();
-    await totalOf(world);
-    world.clock.jump(5 * MINUTE);
-    world.upstream.answer(json({}, 400));
-    expect(await totalOf(world)).toBe(137);
-    await settled(world);
-    expect(await requestsOf(world, () => totalOf(world))).toBe(0);
-    world.upstream.answer(honest);
-    world.clock.jump(10 * SECOND);
-    expect(await totalOf(world)).toBe(137);
-    await settled(world);
-  });
-
-  test('with TOTAL_COUNT_SECONDS=0 is counted every time', async () => {
-    await using world = await startKept({ totalCountSeconds: 0 });
-    for (const more of [0, 5, 1]) {
-      world.sandbox.persons.insert(0, more);
-      expect(await totalOf(world)).toBe(world.sandbox.persons.length);
-    }
   });
 
   test.each([
@@ -188,29 +129,6 @@ test('a count in the background lets a drain that waits for a slot begin first',
   first.resolve();
   await Promise.all([drained, counted]);
   expect(order).toEqual(['drain', 'count']);
-});
-
-test('a mutation ends a count in the background, and the next total is counted anew', async () => {
-  const clock = new ManualClock();
-  await using world = await startTeams({ teams: 120 }, { clock });
-  const teams = async () => {
-    const { data } = await world.ask<{ teamsConnection: { totalCount: number } }>(
-      '{ teamsConnection { totalCount } }',
-    );
-    return data.teamsConnection.totalCount;
-  };
-  expect(await teams()).toBe(120);
-  clock.jump(5 * MINUTE);
-  const gate = Promise.withResolvers<void>();
-  world.upstream.answer(after(gate.promise, honest), honest);
-  const { length } = world.upstream.received;
-  expect(await teams()).toBe(120);
-  await world.upstream.arrived(length + 1);
-  const mutated = await world.ask('mutation { addTeam { id } }');
-  expect(mutated.errors).toBeUndefined();
-  await settled(world);
-  expect(await teams()).toBe(121);
-  gate.resolve();
 });
 
 test('the end of the gateway ends a count in the background', async () => {

@@ -39,6 +39,29 @@ describe.each(KINDS)('with cursors by %s', (kind) => {
   });
 });
 
+test.each(KINDS)(
+  'a list that lost its end since it was walked ends where it ends now, with cursors by %s',
+  async (kind) => {
+    const { service, drain, read } = worldOf(300, { kind });
+    await drain();
+    for (const count of [20, 180, 95]) {
+      service.apply({ do: 'remove', at: service.shown.length - count, count });
+      expect(await read({ last: 3 })).toMatchObject({
+        records: service.shown.slice(-3),
+        hasNextPage: false,
+        hasPreviousPage: true,
+      });
+    }
+  },
+);
+
+test('a record that moved is found if its page now begins elsewhere', async () => {
+  const world = worldOf(12, { kind: 'record' });
+  const cursor = await cursorOf(world, 5, 4, 4);
+  world.service.apply({ do: 'move', from: 3, to: 9 });
+  expect((await world.read({ first: 3, after: cursor })).records).toEqual([6, 7, 8]);
+});
+
 describe('where cursors are offsets', () => {
   test('the last record of a page is found again if the list was walked before', async () => {
     const world = worldOf(300, { kind: 'position' });

@@ -103,31 +103,6 @@ describe('totalCount', () => {
     expect(await totalOf(world, 7)).toEqual({ total: 0, requests: 1 });
   });
 
-  test('of every list of the sandbox with results is one request', async () => {
-    await using world = await startGatewayOverSandbox(
-      { persons: 150, schema: 'results' },
-      {
-        snapshot: readFileSync('schema/results.graphql', 'utf8'),
-        overrides: {
-          fields: {
-            'Query.persons': { count: 'count' },
-            'Query.personSources': { count: 'count' },
-            'Query.managers': { count: 'count' },
-          },
-        },
-      },
-    );
-    const before = world.sandbox.stats.requests.graphql;
-    const { data } = await world.ask(
-      '{ personsConnection { totalCount } personSourcesConnection { totalCount } managersConnection { totalCount } }',
-    );
-    expect(data).toMatchObject({
-      personsConnection: { totalCount: 150 },
-      managersConnection: { totalCount: expect.any(Number) },
-    });
-    expect(world.sandbox.stats.requests.graphql - before).toBe(3);
-  });
-
   test('of nested lists comes along with their parents', async () => {
     await using world = await startRows();
     const before = world.upstream.received.length;

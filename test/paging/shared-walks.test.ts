@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { type Received, type Reply, honest } from '../support/imitations/scripted.ts';
-import { fullSdl, fullService } from '../support/imitations/honest.ts';
 
 interface People {
   allPersons: { id: string }[];
@@ -21,21 +20,6 @@ describe('identical drains at the same time', () => {
     expect(drains.seen()).toHaveLength(3);
   });
 
-  test('all others get everything if the first caller leaves', async () => {
-    await using gateway = await startGatewayOverFake({ persons: 137 });
-    const drains = holdDrains(gateway);
-    const leaving = new AbortController();
-    const [first] = startMany(gateway, 1, { signal: leaving.signal });
-    await gateway.upstream.arrived(2);
-    const others = startMany(gateway, 5, {}, 2);
-    await gateway.upstream.arrived(7);
-    leaving.abort();
-    await expect(first).rejects.toThrow(/left|abort/i);
-    drains.open();
-    for (const { data } of await Promise.all(others)) expect(data.allPersons).toHaveLength(137);
-    expect(drains.seen()).toHaveLength(3);
-  });
-
   test('the walk and its request in flight end when the last caller leaves', async () => {
     await using gateway = await startGatewayOverFake({ persons: 500 });
     const drains = holdDrains(gateway);
@@ -48,40 +32,6 @@ describe('identical drains at the same time', () => {
     const { data } = await gateway.ask<People>('{ allPersons(limit: 1) { id } }');
     expect(data.allPersons).toHaveLength(1);
     expect(drains.seen()).toHaveLength(1);
-  });
-
-  test('a drain is whole although another one of its pages ends at DRAIN_MAX_ITEMS', async () => {
-    const config = { drainMaxItems: 60 };
-    await using gateway = await startGatewayOverFake({ persons: 60 }, { config });
-    const drains = holdDrains(gateway);
-    // Of the last page, this operation may have all records but one.
-    const ended = gateway.ask('{ a: allPersons(limit: 1) { id } allPersons { id } }');
-    await gateway.upstream.arrived(2);
-    const [whole] = startMany(gateway, 1);
-    await gateway.upstream.arrived(3);
-    drains.open();
-    expect((await whole!).data.allPersons).toHaveLength(60);
-    expect((await ended).errors).toMatchObject([{ extensions: { code: 'DRAIN_LIMIT_EXCEEDED' } }]);
-  });
-
-  test('drains before and after a mutation do not share a walk', async () => {
-    const { schema } = fullService();
-    await using gateway = await startGatewayOverFake(
-      { schema },
-      { snapshot: fullSdl, config: { mutations: 'all' } },
-    );
-    const drains = holdDrains(gateway, 'activeCandidates');
-    const drain = () =>
-      gateway.ask<{ allActiveCandidates: unknown[] }>('{ allActiveCandidates { name } }');
-    const before = drain();
-    await gateway.upstream.arrived(1);
-    await gateway.ask('mutation { rename(id: 1, name: "Anna") { id } }');
-    const after = drain();
-    await gateway.upstream.arrived(3);
-    drains.open();
-    expect((await before).data.allActiveCandidates).toHaveLength(97);
-    expect((await after).data.allActiveCandidates[0]).toEqual({ name: 'Anna' });
-    expect(drains.seen().filter(({ body }) => !body.includes('"_rs_after":"'))).toHaveLength(2);
   });
 });
 
