@@ -217,10 +217,15 @@ test('an operation that touches nothing added is forwarded as without additions'
   expect(service.requests).toEqual([]);
 });
 
-test('introspection beside an own field is refused, because it would block', async () => {
+test.each([
+  ['introspection', '{ own __schema { types { name } } }', 'OPERATION_TOO_COMPLEX'],
+  [
+    'a condition that is null',
+    'query ($if: Boolean = true) { own @include(if: $if) }',
+    'BAD_USER_INPUT',
+  ],
+])('%s beside an own field is refused', async (_, query, code) => {
   await using gateway = await start();
-  const { errors } = await gateway.ask('{ own __schema { types { name } } }');
-  expect(errors).toEqual([
-    expect.objectContaining({ extensions: { code: 'OPERATION_TOO_COMPLEX' } }),
-  ]);
+  const { errors } = await gateway.ask(query, { if: null });
+  expect(errors).toEqual([expect.objectContaining({ extensions: { code } })]);
 });

@@ -3,14 +3,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Additions } from '../../src/additions/additions.ts';
 import { peopleWith } from '../support/additions/people.ts';
-import { reviews } from '../support/additions/reviews.ts';
 
 type Fields = Record<string, unknown>;
 type Result = ExecutionResult<Record<string, unknown>>;
 
 const additions: Additions = {
   typeDefs: `extend type Person { shout: String strict: String! told: String late: String! }
-    extend type Query { best: [Person] lists: [[Int!]!] people: [Person!]! }`,
+    extend type Query { best: [Person] }`,
   resolvers: {
     Person: {
       shout: { selectionSet: '{ name }', resolve: ({ name }: Fields) => `${String(name)}!` },
@@ -27,8 +26,6 @@ const additions: Additions = {
     },
     Query: {
       best: () => [{ id: '1' }, { id: 'gone' }, { id: '2' }],
-      lists: () => [[Promise.reject(new Error('late')), null]],
-      people: () => [Promise.reject(new Error('late')), null],
     },
   },
 };
@@ -209,21 +206,8 @@ test.each([
   expect(errors).toEqual([expect.objectContaining({ path, code: 'UPSTREAM_BAD_RESPONSE' })]);
 });
 
-test('a second service that is down costs only its fields', async () => {
-  const { ask } = peopleWith({ subschemas: [reviews({ isDown: true })] });
-  const { data, errors } = await ask(
-    '{ named { ... on Person { id } } persons(first: 1) { items { boss { reviews { id } } } } }',
-  );
-  expect(data).toEqual({ named: [{}, { id: '2' }], persons: { items: [{ boss: null }] } });
-  expect(errors.map(({ path }) => path)).toEqual([['persons', 'items', 0, 'boss', 'reviews']]);
-  const root = await ask('{ topReviews { id } persons { items { id } } }');
-  expect(root.errors.map(({ path }) => path)).toEqual([['topReviews']]);
-});
-
 test.each([
   ['a field that must not be null', '{ allPersons { late strict } }'],
-  ['a list of lists', '{ lists }'],
-  ['a list of records', '{ people { late } }'],
   [
     'a record beside an error of the service',
     '{ found { ... on Person { late name } ... on Robot { name } } }',

@@ -2,12 +2,10 @@ import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { altered } from '../support/imitations/scripted.ts';
 import { reviews } from '../support/additions/reviews.ts';
 
 const failing: Additions = {
-  typeDefs: `extend type Person { broken: String strict: String! told: String late: String }
+  typeDefs: `extend type Person { broken: String told: String late: String }
     extend type Query { brokenRoot: String! }`,
   resolvers: {
     Query: {
@@ -19,7 +17,6 @@ const failing: Additions = {
       broken: () => {
         throw new Error('secret');
       },
-      strict: () => null,
       told: () => {
         throw new GraphQLError('Ask the owner of this field.', { extensions: { code: 'OWN' } });
       },
@@ -53,18 +50,6 @@ test('an error of a resolver is masked and logged, and has the path of the calle
   const logged = gateway.logged.filter(({ errorId }) => ids.includes(errorId as object));
   expect(logged).toHaveLength(2);
   expect(JSON.stringify(logged)).toContain('secret');
-});
-
-test('a null where an own field allows none removes what is around it', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
-  const { data, errors } = await gateway.ask('{ allPersons(limit: 2) { id strict } }');
-  expect(data).toEqual({ allPersons: null });
-  expect(errors).toEqual([
-    expect.objectContaining({
-      path: ['allPersons', 0, 'strict'],
-      extensions: expect.objectContaining({ code: 'INTERNAL_SERVER_ERROR' }),
-    }),
-  ]);
 });
 
 test('the failure of a required root field leaves no data', async () => {
@@ -111,52 +96,6 @@ test('a second service that is down costs only its fields, and its address is no
       extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
     }),
   ]);
-});
-
-test('an exception inside of a second service is masked', async () => {
-  const service = reviews();
-  await using gateway = await startGatewayOverSandbox({}, { additions: { subschemas: [service] } });
-  const { data, errors } = await gateway.ask('{ x: failing { id } }');
-  expect(data).toEqual({ x: null });
-  expect(errors).toEqual([
-    expect.objectContaining({
-      path: ['x'],
-      extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
-    }),
-  ]);
-});
-
-test('an error of the service keeps its words, its code and its path', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
-  const plain = await gateway.ask('{ x: persons(first: 1, after: "no cursor") { items { id } } }');
-  const stitched = await gateway.ask(
-    '{ x: persons(first: 1, after: "no cursor") { items { id told } } }',
-  );
-  expect(plain.errors).toHaveLength(1);
-  expect(stitched).toEqual(plain);
-});
-
-test('an operation with own fields that is refused as a whole has no data', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: failing });
-  const { errors } = await gateway.ask(
-    'query ($n: Int!) { persons(first: $n) { items { told } } }',
-  );
-  expect(errors).toEqual([expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT' } })]);
-});
-
-test('an error of the service without a path is reported beside its data', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 2 }, { additions: failing });
-  gateway.upstream.answer(
-    altered((answer) => {
-      answer.errors = [{ message: 'Slow today.', extensions: { code: 'SLOW' } }];
-    }),
-  );
-  const { data, errors } = await gateway.ask<{ persons: { items: object[] } }>(
-    '{ persons(first: 2) { items { id strict: __typename told } } }',
-  );
-  expect(data.persons.items).toHaveLength(2);
-  expect(errors).toHaveLength(3);
-  expect(errors).toContainEqual({ message: 'Slow today.', extensions: { code: 'SLOW' } });
 });
 
 function masked(key: string) {

@@ -1,24 +1,10 @@
 import type { MergedTypeConfig, SubschemaConfig } from '@graphql-tools/delegate';
 import { forwardArgsToSelectionSet } from '@graphql-tools/stitch';
 import { parseSelectionSet, type ExecutionRequest, type Executor } from '@graphql-tools/utils';
-import fc from 'fast-check';
-import {
-  buildSchema,
-  execute,
-  isObjectType,
-  parse,
-  print,
-  TypeInfo,
-  validate,
-  visit,
-  visitWithTypeInfo,
-  type GraphQLSchema,
-} from 'graphql';
+import { buildSchema, execute } from 'graphql';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
-import { person, peopleWith } from '../support/additions/people.ts';
-import { randomOperation } from '../support/random/random-operation.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
+import { peopleWith } from '../support/additions/people.ts';
 import { ratingOf, reviews } from '../support/additions/reviews.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -180,92 +166,3 @@ test('a resolver gets arguments passed on by forwardArgsToSelectionSet', async (
   });
   expect(requests[0]).not.toContain('x: 1');
 });
-
-test('an integer that JavaScript cannot hold keeps its digits, and reaches resolvers as their text', async () => {
-  const { ask } = peopleWith(
-    {
-      typeDefs: 'extend type Person { pay: String }',
-      resolvers: {
-        Person: {
-          pay: { selectionSet: '{ salary }', resolve: ({ salary }: Fields) => String(salary) },
-        },
-      },
-    },
-    { longSalary: '12345678901234567890' },
-  );
-  const { text } = await ask('{ persons(first: 1) { items { salary pay } } }');
-  expect(text).toBe(
-    '{"persons":{"items":[{"salary":12345678901234567890,"pay":"12345678901234567890"}]}}',
-  );
-});
-
-const RUNS = randomRuns(60);
-const hints = {
-  scalar: (name: string) => {
-    if (name === '_Any') return { __typename: 'Person', id: '1' };
-    return name === 'Long' || name === 'Int' ? 1 : '1';
-  },
-};
-
-test('any operation has the same answer with added fields as without, and resolvers get the true values', async () => {
-  const { ask, schema, plain, isTouched } = peopleWith(additions());
-  const { schema: plainSchema } = peopleWith({ typeDefs: 'type Unused { a: Int }' });
-  let compared = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.gen(), async (g) => {
-      const { query, variables } = randomOperation(plainSchema, g, hints);
-      const document = parse(query);
-      if (validate(schema, document).length > 0) return;
-      const text = print(withOwnFields(schema, query));
-      if (validate(schema, parse(text)).length > 0) return;
-      expect(isTouched(text)).toBe(true);
-      const without = await plain(query, variables);
-      const stitched = await ask(text, variables);
-      const values: unknown[] = [];
-      expect([text, withoutAdded(stitched.data, values), stitched.errors]).toEqual([
-        text,
-        without.data,
-        without.errors,
-      ]);
-      compared += values.length;
-      for (const value of values) {
-        const id = String(value).split(' ')[0]!;
-        const { name } = id === '7' ? { name: 'Robot' } : person(id);
-        expect([text, value]).toEqual([text, value === 'own' ? 'own' : `${id} ${String(name)}`]);
-      }
-    }),
-    { numRuns: RUNS },
-  );
-  expect(compared).toBeGreaterThan(RUNS / 2);
-});
-
-/** Selects the own field wherever a type has one. */
-function withOwnFields(schema: GraphQLSchema, query: string) {
-  const types = new TypeInfo(schema);
-  return visit(
-    parse(query),
-    visitWithTypeInfo(types, {
-      SelectionSet: {
-        leave: (node) => {
-          const type = types.getParentType();
-          if (!isObjectType(type) || !type.getFields()['own']) return undefined;
-          const added = parseSelectionSet(
-            type.getFields()['rating'] ? '{ addedKey: own ratedKey: rating }' : '{ addedKey: own }',
-          );
-          return { ...node, selections: [...added.selections, ...node.selections] };
-        },
-      },
-    }),
-  );
-}
-
-function withoutAdded(value: unknown, values: unknown[]): unknown {
-  if (Array.isArray(value)) return value.map((item) => withoutAdded(item, values));
-  if (typeof value !== 'object' || value === null) return value;
-  const { addedKey, ratedKey, ...rest } = value as Record<string, unknown>;
-  if (addedKey !== undefined) values.push(addedKey);
-  if (ratedKey !== undefined) expect(ratedKey).toBe(ratingOf(String(addedKey).split(' ')[0]!));
-  return Object.fromEntries(
-    Object.entries(rest).map(([name, member]) => [name, withoutAdded(member, values)]),
-  );
-}

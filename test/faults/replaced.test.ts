@@ -25,15 +25,6 @@ test.concurrent.each([
   expect(await world.left()).toEqual(saved(3, ['answered', 'answered']));
 });
 
-test.concurrent('a removed store is written again before SIGTERM ends the gateway', async () => {
-  await using world = await startFaultWorld();
-  const gateway = await world.serve();
-  await gateway.printed(/access token refreshed/);
-  rmSync(world.path);
-  expect(await gateway.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
-  expect(await world.left()).toEqual(saved(2, ['answered']));
-});
-
 test.concurrent(
   'while another program locks the store, requests that need no store are answered, and the others continue afterwards',
   async () => {

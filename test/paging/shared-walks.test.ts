@@ -19,20 +19,6 @@ describe('identical drains at the same time', () => {
     }
     expect(drains.seen()).toHaveLength(3);
   });
-
-  test('the walk and its request in flight end when the last caller leaves', async () => {
-    await using gateway = await startGatewayOverFake({ persons: 500 });
-    const drains = holdDrains(gateway);
-    const leaving = new AbortController();
-    const callers = startMany(gateway, 3, { signal: leaving.signal });
-    await gateway.upstream.arrived(4);
-    leaving.abort();
-    await Promise.allSettled(callers);
-    expect(await drains.seen()[0]!.over).toBe('cut');
-    const { data } = await gateway.ask<People>('{ allPersons(limit: 1) { id } }');
-    expect(data.allPersons).toHaveLength(1);
-    expect(drains.seen()).toHaveLength(1);
-  });
 });
 
 /** Each also requests a page of its own, whose arrival shows that its drain has begun too. */

@@ -174,33 +174,7 @@ test('a mutation is refused unsent, and becomes the probe only if no query comes
   expect(sent.renames).toBe(1);
 });
 
-test('a drain that is refused reports where to resume', async () => {
-  await using gateway = await start();
-  const first = await gateway.ask<{ allPersons: { id: string }[] }>('{ allPersons { id } }');
-  await gateway.goDown();
-  const { errors } = await gateway.ask('{ allPersons { id name: firstName } }');
-  expect(errors).toMatchObject([
-    { path: ['allPersons'], extensions: { code: 'UPSTREAM_UNREACHABLE', retryAfter: 1 } },
-  ]);
-  gateway.clock.jump(SECOND);
-  gateway.upstream.answer(honest);
-  expect(await gateway.ask('{ allPersons { id } }')).toEqual(first);
-});
-
 const PAUSES = [1, 2, 4, 8, 16, 30, 30];
-
-test('each probe that fails doubles the pause, up to 30 seconds', async () => {
-  await using gateway = await start();
-  await gateway.goDown();
-  for (const retryAfter of PAUSES) {
-    await expectRefused(gateway, { retryAfter });
-    gateway.clock.jump(retryAfter * SECOND);
-    const { length } = gateway.upstream.received;
-    await gateway.ask(anyPersons());
-    expect(gateway.upstream.received.length).toBe(length + 1);
-  }
-  expect(gateway.said(/is down/)).toHaveLength(1);
-});
 
 test('for any order of failures, answers and pauses, requests are sent by the rules', async () => {
   await using gateway = await start();

@@ -29,29 +29,6 @@ test('a document is sent with its variables and a managed token, and nothing of 
   expect(token).not.toContain('caller');
 });
 
-test('a query is sent again after a failure that may be temporary', async () => {
-  await using service = await startManagedExecutor();
-  service.upstream.answer(text('', 503), cut, honest);
-  expect(await service.execute({ document: PAGE, variables: { first: 1 } })).toEqual(ONE);
-  expect(service.upstream.received).toHaveLength(3);
-});
-
-test('a mutation is sent once, or again with a newer token', async () => {
-  const { schema, sent } = fullService();
-  await using service = await startManagedExecutor({ schema });
-  await service.execute({ document: parse('{ me { id } }') });
-  service.upstream.answer(text('', 503), refusal('token_expired'), honest);
-  expect(await service.execute({ document: RENAME })).toMatchObject({
-    errors: [{ extensions: { code: 'UPSTREAM_BAD_RESPONSE' } }],
-  });
-  expect(service.upstream.received).toHaveLength(2);
-  expect(await service.execute({ document: RENAME })).toEqual({
-    data: { rename: { id: 1, name: 'Ada' } },
-  });
-  expect(service.upstream.received).toHaveLength(4);
-  expect(sent.renames).toBe(1);
-});
-
 test('errors of the service are GraphQL errors with their path, locations and extensions', async () => {
   await using service = await startManagedExecutor({ schema: fullService().schema });
   const document = parse('{ failing me { id } }');

@@ -104,13 +104,6 @@ test('a request whose caller leaves while the token is renewed is not sent again
   expect(bodies).toEqual([{}, { first: 1 }, { first: 2 }]);
 });
 
-test('nothing is sent for a caller who has already left', async () => {
-  await using gateway = await startGatewayOverFake();
-  await Promise.allSettled([gateway.ask(PERSONS, { first: 1 }, { signal: AbortSignal.abort() })]);
-  await gateway.ask(PERSONS, { first: 2 });
-  expect(gateway.upstream.received).toHaveLength(1);
-});
-
 test('a caller who leaves is not a failure: nothing is logged as an error', async () => {
   await using gateway = await startGatewayOverFake();
   const { upstream } = gateway;

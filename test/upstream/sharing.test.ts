@@ -106,41 +106,10 @@ test('a caller who comes at the moment when the last one leaves gets a new reque
   expect(upstream.sent()).toEqual(['x', 'x']);
 });
 
-test('two drains share the pages that they request at the same time, and one may leave', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 200 });
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const caller = new AbortController();
-  const left = Promise.allSettled([gateway.ask(ALL, {}, { signal: caller.signal })]);
-  const staying = gateway.ask<{ allPersons: unknown[] }>(ALL);
-  await allInFlight(gateway);
-  caller.abort();
-  await left;
-  gate.resolve();
-  const { data, errors } = await staying;
-  expect(errors).toBeUndefined();
-  expect(data.allPersons).toHaveLength(200);
-  expect(upstream.received).toHaveLength(1 + 5);
-});
-
 const NAME = '{ candidate(id: 1) { name } }';
 const RENAME = 'mutation { rename(id: 1, name: "Ada") { name } }';
 const OLD = { data: { candidate: { name: 'Candidate 1' } } };
 const NEW = { data: { candidate: { name: 'Ada' } } };
-
-test('a query that starts after a mutation never joins one from before it', async () => {
-  await using gateway = await startRich();
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, json(OLD)), honest);
-  const before = gateway.ask(NAME);
-  await upstream.arrived(1);
-  expect((await gateway.ask(RENAME)).errors).toBeUndefined();
-  expect(await gateway.ask(NAME)).toEqual(NEW);
-  gate.resolve();
-  expect(await before).toEqual(OLD);
-});
 
 test('a query that starts during a mutation joins none from before it, and one that starts after it joins none from during it', async () => {
   await using gateway = await startRich();
@@ -256,33 +225,6 @@ test('an interactive query does not join an equal one of a drain, and pressure i
   await Promise.all(answers);
   expect(pressures).toEqual(['one', 'other']);
   expect(upstream.sent()).toEqual(['x', 'x', 'x']);
-});
-
-test('type names are corrected for each caller', async () => {
-  const sdl = `
-    schema { query: Root }
-    interface Named { name: String }
-    type Root implements Named { name: String one: Named }
-    type Query implements Named { name: String mine: Int }
-  `;
-  const schema = makeExecutableSchema(sdl, {
-    Root: { one: () => ({ __typename: 'Query', name: 'A' }), name: () => 'A' },
-  });
-  await using gateway = await startGatewayOverFake({ schema }, { snapshot: sdl });
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const query = '{ one { __typename name } }';
-  const answers = [1, 2, 3].map(() => gateway.ask(query));
-  await upstream.arrived(1);
-  const other = gateway.ask('{ name }');
-  await upstream.arrived(2);
-  gate.resolve();
-  for (const answer of await Promise.all(answers)) {
-    expect(answer).toEqual({ data: { one: { __typename: 'UpstreamQuery', name: 'A' } } });
-  }
-  expect((await other).errors).toBeUndefined();
-  expect(upstream.received).toHaveLength(2);
 });
 
 test('long queries of the same length have short keys, and those above 64 KB are not shared', () => {

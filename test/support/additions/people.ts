@@ -15,16 +15,15 @@ import type { Additions } from '../../../src/additions/additions.ts';
 import { createOperations } from '../../../src/operations/operations.ts';
 import type { Plan } from '../../../src/engine/plan.ts';
 import { delegateTo } from '../../../src/additions/delegate.ts';
-import { beginExecution } from '../../../src/additions/execution.ts';
 import { withAdditions } from '../../../src/additions/with-additions.ts';
 import { readConfig } from '../../../src/config.ts';
-import { JsonText, resultOf, type Answer, type AnswerError } from '../../../src/engine/answer.ts';
+import { JsonText, type Answer, type AnswerError } from '../../../src/engine/answer.ts';
 import type { Call, CallVariables } from '../../../src/engine/call.ts';
 import { scopedUsesIn } from '../../../src/schema/field-scopes.ts';
 import { servedOnce } from '../gateway/served-once.ts';
 import { makeExecutableSchema, pageOf } from '../imitations/honest.ts';
 
-export const PEOPLE = `
+const PEOPLE = `
   directive @tag(name: String) on QUERY | FIELD | FRAGMENT_DEFINITION | FRAGMENT_SPREAD | INLINE_FRAGMENT | VARIABLE_DEFINITION
   scalar Long
   enum Stage { NEW HIRED }
@@ -61,39 +60,26 @@ interface PeopleOptions {
   readonly count?: number;
   /** Changes the result of each delegated operation. */
   readonly alter?: (result: ExecutionResult<Record<string, unknown>>) => void;
-  readonly overrides?: unknown;
-  /** The digits of everybody's salary. */
-  readonly longSalary?: string;
 }
 
 /** What a caller gets: errors as they are before unexpected ones are masked. */
-export interface Asked {
+interface Asked {
   readonly data: Fields | null | undefined;
-  /** The same as it is written. */
-  readonly text: string;
   readonly errors: readonly { message: string; path?: unknown; code?: unknown }[];
 }
 
 /** A call, as far as additions use it. */
-export function callOf(
-  context: object,
-  variables: CallVariables = NO_VARIABLES,
-  scopes?: ReadonlySet<string>,
-): Call {
-  const caller = scopes && { scopes };
-  const delegate = (values: CallVariables) => callOf(context, values, scopes);
-  return { origin: { context, caller }, variables, delegate } as Call;
+function callOf(context: object, variables: CallVariables): Call {
+  const delegate = (values: CallVariables) => callOf(context, values);
+  return { origin: { context }, variables, delegate } as Call;
 }
 
-const NO_VARIABLES: CallVariables = { values: {}, sent: {} };
-
 /** A service of people with additions. Instead of plans, graphql-js answers what is delegated to the served schema. */
-export function peopleWith(additions: Additions, options: PeopleOptions = {}) {
-  const { count = 3, alter, overrides, longSalary } = options;
+export function peopleWith(additions: Additions, { count = 3, alter }: PeopleOptions = {}) {
   const served = servedOnce(
     PEOPLE,
     readConfig({}, () => ''),
-    overrides,
+    undefined,
     true,
   );
   const all = Array.from({ length: count }, (_, i) => person(String(i + 1)));
@@ -119,7 +105,7 @@ export function peopleWith(additions: Additions, options: PeopleOptions = {}) {
     const result = await execute({ schema: service, document, variableValues });
     const copy = JSON.parse(JSON.stringify(result)) as ExecutionResult<Record<string, unknown>>;
     alter?.(copy);
-    return answerOf(copy, (json) => json.replaceAll(/salary":1\b/g, `salary":${longSalary ?? 1}`));
+    return answerOf(copy);
   };
   const delegate = delegateTo({
     schema: served.schema,
@@ -144,54 +130,28 @@ export function peopleWith(additions: Additions, options: PeopleOptions = {}) {
     return { document, operation: document.definitions[0] as OperationDefinitionNode };
   };
   return {
-    schema: added.schema,
-    scopes: added.scopes,
-    subgraphSdl: added.subgraphSdl,
     /** What was delegated to the served schema. */
     requests,
     isTouched: (query: string) => added.touches(planned(query)),
-    delegate,
-    ask: async (
-      query: string,
-      sent: Fields = {},
-      context: object = {},
-      scopes?: ReadonlySet<string>,
-    ): Promise<Asked> => {
+    ask: async (query: string, sent: Fields = {}): Promise<Asked> => {
       const { document, operation } = planned(query);
       expect(added.touches({ document, operation })).toBe(true);
       const definitions = operation.variableDefinitions ?? [];
       const { coerced = {} } = getVariableValues(added.schema, definitions, sent);
-      const call = callOf(context, { values: coerced, sent }, scopes);
+      const call = callOf({}, { values: coerced, sent });
       const { data, errors } = await added.plan({ document, operation }).answer(call);
-      return asked({ data, errors });
-    },
-    /** Asks the service itself, with the derived fields. */
-    plain: async (query: string, variables: Fields = {}): Promise<Asked> => {
-      const { context } = beginExecution(callOf({}));
-      const answer = await delegate({ document: parse(query), variables, context });
-      const { data } = await resultOf({ ...answer, errors: [] });
-      return asked({ data, errors: answer.errors });
+      const read = data && (JSON.parse(JSON.stringify(data)) as Fields);
+      return { data: read, errors: errors.map(shown) };
     },
   };
 }
 
-function asked({ data, errors }: Pick<Answer, 'data' | 'errors'>): Asked {
-  const text = JSON.stringify(data ?? null);
-  return { data: data && (JSON.parse(text) as Fields), text, errors: errors.map(shown) };
-}
-
-function answerOf(
-  { data, errors = [] }: ExecutionResult<Record<string, unknown>>,
-  written = (json: string) => json,
-): Answer {
+function answerOf({ data, errors = [] }: ExecutionResult<Record<string, unknown>>): Answer {
   return {
     data:
       data &&
       Object.fromEntries(
-        Object.entries(data).map(([key, value]) => [
-          key,
-          JsonText.of(written(JSON.stringify(value))),
-        ]),
+        Object.entries(data).map(([key, value]) => [key, JsonText.of(JSON.stringify(value))]),
       ),
     errors: errors.map(({ message, path, extensions }) => ({
       service: { message, path, extensions },
