@@ -179,7 +179,13 @@ test.each([
     'a record of which a resolver returns the id',
     '{ topPerson { __typename name: __typename id stage shout } top { shout } }',
     {
-      topPerson: { __typename: 'Person', name: 'Person', id: '2', stage: 'HIRED', shout: 'Name 2!' },
+      topPerson: {
+        __typename: 'Person',
+        name: 'Person',
+        id: '2',
+        stage: 'HIRED',
+        shout: 'Name 2!',
+      },
       top: [{ shout: 'Name 2!' }, null, { shout: 'Name 1!' }],
     },
   ],

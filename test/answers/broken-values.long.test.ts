@@ -135,30 +135,6 @@ describe.each([
   });
 });
 
-test('a broken page in the middle of a drain reports where to resume', async () => {
-  await using gateway = await startGatewayOverFake();
-  const untouched = altered(() => {});
-  gateway.upstream.answer(
-    untouched,
-    altered(({ data }) => (data['persons']!.pageInfo = null as never)),
-    untouched,
-  );
-  const { errors } = await gateway.ask('{ allPersons { id } }');
-  expect(errors).toMatchObject([
-    {
-      path: ['allPersons'],
-      extensions: { code: 'DRAIN_INTERRUPTED', drained: 48, reason: 'UPSTREAM_BAD_RESPONSE' },
-    },
-  ]);
-  const { data } = await gateway.ask<{ allPersons: { id: string }[] }>(
-    'query ($after: String) { allPersons(after: $after) { id } }',
-    { after: errors![0]!.extensions['resumeAfter'] },
-  );
-  expect(data.allPersons.map(({ id }) => id)).toEqual(
-    gateway.upstream.sandbox.persons.slice(48, 1000).map(({ id }) => id),
-  );
-});
-
 test.each([['x'], [5], [LONG], [[]]])(
   '%j for a record by id is UPSTREAM_BAD_RESPONSE',
   async (value) => {

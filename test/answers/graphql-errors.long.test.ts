@@ -1,5 +1,5 @@
 import type { GraphQLFormattedError } from 'graphql';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { altered, json, text } from '../support/imitations/scripted.ts';
 import { fullSdl, fullService } from '../support/imitations/honest.ts';
@@ -123,49 +123,6 @@ test.each([
   );
 });
 
-const SPELLINGS: [string, (index: string) => string][] = [
-  ['a fraction', (index) => `${index}.0`],
-  ['an exponent', (index) => `${index}e0`],
-  ['both', (index) => `${index}.00E+0`],
-];
-
-const INDEXED: [string, string][] = [
-  ['an answer that is passed on', '{ activeCandidates(first: 15) { items { id score } } }'],
-  ['a list in a record', '{ candidate(id: 6) { friends(limit: 2) { id score } } }'],
-  ['a drain', '{ allActiveCandidates(limit: 60) { id score } }'],
-  ['a connection', '{ activeCandidatesConnection(first: 15) { edges { node { id score } } } }'],
-  [
-    'a batch',
-    '{ _entities(representations: [{ __typename: "Candidate", id: 6 }]) { ... on Candidate { friends(limit: 2) { id score } } } }',
-  ],
-  ['a nested list', '{ openings(first: 5) { items { allCandidates(limit: 9) { id score } } } }'],
-  ['a nested list that fails', '{ openings(first: 5) { items { allFragile { text } } } }'],
-];
-
-describe.each(SPELLINGS)('an index in a path that is written with %s', (spelling, spelled) => {
-  const from = SPELLINGS.findIndex(([other]) => other === spelling);
-  test.each(someOf(INDEXED, from))('is the same index: %s', async (_where, query) => {
-    const { schema } = fullService();
-    await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
-    const { data, errors } = await gateway.ask(query);
-    expect(errors!.length).toBeGreaterThan(0);
-    gateway.upstream.answer(async (response, { headers, body }, { url }) => {
-      const { authorization = '' } = headers;
-      const type = { 'content-type': 'application/json' };
-      const answer = await fetch(`${url}/graphql`, {
-        method: 'POST',
-        headers: { authorization, ...type },
-        body,
-      });
-      const written = (await answer.text()).replaceAll(/"path":\[.*?\]/g, (path) =>
-        path.replaceAll(/(?<=[[,])\d+(?=[,\]])/g, (index) => spelled(index)),
-      );
-      response.writeHead(200, type).end(written);
-    });
-    expect(await gateway.ask(query)).toEqual({ data, errors });
-  });
-});
-
 const odd: [string, unknown][] = [
   ['no message', {}],
   ['a message that is no string', { message: { a: 1 } }],
@@ -217,37 +174,6 @@ test.each(odd)(
     expect({}).not.toHaveProperty('spoilt');
   },
 );
-
-test.each(odd)(
-  'an odd error instead of data is passed on, and is an error of a derived field: %s',
-  async (what, error) => {
-    const from = odd.findIndex(([other]) => other === what);
-    const fields: [string, string][] = [
-      [PERSONS, 'persons'],
-      [ALL, 'allPersons'],
-      [CONNECTION, 'personsConnection'],
-    ];
-    await using gateway = await startGatewayOverFake();
-    for (const [query, field] of someOf(fields, from)) {
-      gateway.upstream.answer(json({ data: null, errors: [error] }));
-      const { errors } = await gateway.ask(query);
-      expect(errors, query).toHaveLength(1);
-      const { path } = errors![0]!;
-      if (field !== 'persons') expect(path?.[0], query).toBe(field);
-      expect(errors![0]!.extensions?.['code'], query).not.toBe('INTERNAL_SERVER_ERROR');
-    }
-  },
-);
-
-test('extensions of the whole answer are passed on', async () => {
-  await using gateway = await startGatewayOverFake();
-  for (const extensions of [{ tracing: { secret: 1 } }, undefined]) {
-    const persons = { items: [], pageInfo: { endCursor: null } };
-    gateway.upstream.answer(json({ data: { persons }, extensions }));
-    const expected = { data: { persons }, ...(extensions && { extensions }) };
-    expect(await gateway.ask(PERSONS)).toEqual(expected);
-  }
-});
 
 test('errors of a mutation are passed on like those of a query', async () => {
   await using gateway = await startRich();
@@ -305,20 +231,4 @@ test('a byte order mark before the JSON is ignored', async () => {
   gateway.upstream.answer(text(`\uFEFF${body}`, 200));
   const { data } = await gateway.ask<{ persons: { items: Person[] } }>(PERSONS);
   expect(data.persons.items).toEqual([]);
-});
-
-test("extensions of the service's errors do not control the gateway's own answer", async () => {
-  await using gateway = await startGatewayOverFake();
-  const http = { status: 418, headers: { 'set-cookie': 'a=b' } };
-  gateway.upstream.answer(
-    json({ errors: [{ message: 'No.', extensions: { http, unexpected: true, code: 'NO' } }] }),
-  );
-  const response = await gateway.fetch('/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: PERSONS }),
-  });
-  expect(response.status).toBe(200);
-  expect(response.headers.get('set-cookie')).toBeNull();
-  expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'NO' } }] });
 });

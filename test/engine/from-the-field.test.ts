@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { makeExecutableSchema, pageOf, personPages, type PageArgs } from '../support/imitations/honest.ts';
+import {
+  makeExecutableSchema,
+  pageOf,
+  personPages,
+  type PageArgs,
+} from '../support/imitations/honest.ts';
 
 /* What people report about services and gateways of this kind, each tried through the front door. */
 

@@ -427,7 +427,7 @@ test.each([
   async (_, query, expected, path) => {
     await using world = await startTeams({ answerBytes: 20_000 });
     for (let time = 0; time < 2; time += 1) {
-      const { data = null, errors } = await world.ask<object | null>(query);
+      const { data, errors } = await world.ask<object | null>(query);
       expect(data).toEqual(expected);
       expect(errors).toMatchObject([{ path, extensions: { code: 'OPERATION_TOO_COMPLEX' } }]);
       expect((await world.ask('{ allMembers { id } }')).errors).toBeUndefined();

@@ -42,7 +42,8 @@ export const KILLS: readonly Kill[] = [
     },
   },
   {
-    title: 'with the answer unread, the old access token serves while it works, and the loss is reported then',
+    title:
+      'with the answer unread, the old access token serves while it works, and the loss is reported then',
     happens: async (world) => {
       const answer = world.sandbox.tokenAnswers.hold('after');
       const gateway = await world.serve();
@@ -108,7 +109,8 @@ export const MORE_KILLS: readonly Kill[] = [
     },
   },
   {
-    title: 'with the answer on its way, the old access token serves while it works, and the loss is reported then',
+    title:
+      'with the answer on its way, the old access token serves while it works, and the loss is reported then',
     happens: async (world) => {
       const answer = world.sandbox.tokenAnswers.hold('after');
       const gateway = await world.serve();
@@ -119,7 +121,8 @@ export const MORE_KILLS: readonly Kill[] = [
     },
   },
   {
-    title: 'again and again during recovery, each start sends one request, and the state is never "healthy"',
+    title:
+      'again and again during recovery, each start sends one request, and the state is never "healthy"',
     happens: async (world) => {
       await killedAt(world, 'after the claim');
       await world.claimIsOver();

@@ -65,7 +65,7 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
   const chance = (percent: number) => upTo(99) < percent;
   const pick = <T>(from: readonly T[]): T => from[upTo(from.length - 1)]!;
   // Some operations are those that the service itself understands.
-  const usesDerived = world.derives && chance(75);
+  const usesDerived = chance(75);
 
   const body = selectionSet({ type: root, depth: 0, parents: 1, via: [] });
   const head = definitions.length > 0 ? `query Random(${definitions.join(', ')})` : 'query Random';

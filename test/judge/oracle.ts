@@ -267,7 +267,7 @@ export function createOracle(service: GraphQLSchema, served: ServedSchema): Orac
 }
 
 /** Asks a service directly, without a network. */
-export async function executeOver(
+async function executeOver(
   schema: GraphQLSchema,
   { query, variables: variableValues }: Operation,
 ): Promise<Answer> {

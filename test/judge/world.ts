@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import {
   getNamedType,
   isCompositeType,
-  isObjectType,
   printSchema,
   type GraphQLSchema,
 } from 'graphql';
@@ -13,9 +12,7 @@ import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served
 import { resultsSchema } from '../service/results-schema.ts';
 import { richSchema } from '../service/rich-schema.ts';
 import { fullScalar, fullService } from '../support/imitations/honest.ts';
-import { publishedSchemas } from '../same/published-schemas.ts';
-import { seededMock } from '../same/seeded-mock.ts';
-import { createOracle, executeOver, type Oracle } from './oracle.ts';
+import { createOracle, type Oracle } from './oracle.ts';
 
 /** A service whose records never change, and what the gateway makes of its schema. */
 export interface World {
@@ -26,8 +23,6 @@ export interface World {
   readonly prefix: string | undefined;
   readonly served: ServedSchema;
   readonly oracle: Pick<Oracle, 'ask'>;
-  /** Whether operations also have derived fields. */
-  readonly derives: boolean;
   /** Ids of records of an entity, by the served name of its type; and ids of no record. */
   idsOf(type: string): readonly (string | number)[];
   /** Ids of the records that a root field returns. */
@@ -47,34 +42,6 @@ export async function openWorlds(): Promise<World[]> {
     openWorld('results', results(true), undefined, usualScalar),
     openWorld('results that are errors', results(false), undefined, usualScalar),
   ]);
-}
-
-/** Large schemas that others publish, with made-up values. Only the service's own fields are compared. */
-export function openPublishedWorlds(): World[] {
-  return publishedSchemas.map(([name, load], seed) => {
-    const schema = load();
-    const { fieldResolver, rootValue } = seededMock(seed);
-    for (const type of Object.values(schema.getTypeMap())) {
-      if (!isObjectType(type)) continue;
-      for (const field of Object.values(type.getFields())) {
-        field.resolve = (source, ...rest) => fieldResolver(source ?? rootValue, ...rest);
-      }
-    }
-    const snapshot = printSchema(schema);
-    const served = serveSnapshot(snapshot, { ...SETTINGS, schemaPrefix: undefined });
-    return {
-      name,
-      schema,
-      snapshot,
-      prefix: undefined,
-      served,
-      oracle: { ask: (operation) => executeOver(schema, operation) },
-      derives: false,
-      idsOf: () => [],
-      idsFor: () => [],
-      scalar: usualScalar,
-    };
-  });
 }
 
 async function openWorld(
@@ -97,7 +64,6 @@ async function openWorld(
     prefix,
     served,
     oracle,
-    derives: true,
     idsOf,
     idsFor: (coordinate) => {
       const [parent = '', field = ''] = coordinate.split('.');

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { Service } from '../service/service.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
-import { startTeams } from '../support/gateway/teams.ts';
 import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { randomRuns } from '../support/random/random-runs.ts';

@@ -1,18 +1,10 @@
 import { readFileSync } from 'node:fs';
-import fc from 'fast-check';
-import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import {
-  honest,
-  text,
-  type FakeUpstreamOptions,
-  costlyService,
-} from '../support/imitations/scripted.ts';
+import { text, type FakeUpstreamOptions, costlyService } from '../support/imitations/scripted.ts';
 import { startTeams } from '../support/gateway/teams.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { randomRuns } from '../support/random/random-runs.ts';
 
 interface People {
   allPersons: { id: string }[];

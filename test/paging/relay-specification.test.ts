@@ -64,7 +64,13 @@ const ROWS: readonly Row[] = [
   ['4.4 `before` removes the last edge', { last: 500, before: 136 }, [0, 136], false, true],
   ['4.4 what lies between', { first: 500, after: 40, before: 61 }, [41, 61], true, false],
   ['4.4 what lies between', { last: 500, after: 40, before: 61 }, [41, 61], false, true],
-  ['4.4 `after` may remove `before`', { first: 500, after: 90, before: 10 }, [91, 137], true, false],
+  [
+    '4.4 `after` may remove `before`',
+    { first: 500, after: 90, before: 10 },
+    [91, 137],
+    true,
+    false,
+  ],
   ['4.4 `after` may remove `before`', { last: 500, after: 90, before: 90 }, [91, 137], false, true],
   ['4.4 `first` cuts the end', { first: 4, after: 9, before: 20 }, [10, 14], true, true],
   ['4.4 `first` cuts nothing', { first: 10, after: 9, before: 20 }, [10, 20], true, false],
@@ -166,13 +172,16 @@ describe('over a list that stands still', () => {
     [{ first: 0, last: 0 }, 'BAD_USER_INPUT'],
     [{ first: 1, after: 'nonsense' }, 'CURSOR_INVALID'],
     [{ last: 1, before: 'nonsense' }, 'CURSOR_INVALID'],
-  ] as const)('4.4 the arguments %j are refused without an upstream request', async (args, code) => {
-    const before = gateway.sandbox.stats.requests.graphql;
-    const { data, errors } = await gateway.ask<{ personsConnection: null }>(QUERY, args);
-    expect(data.personsConnection).toBeNull();
-    expect(errors).toMatchObject([{ path: ['personsConnection'], extensions: { code } }]);
-    expect(gateway.sandbox.stats.requests.graphql).toBe(before);
-  });
+  ] as const)(
+    '4.4 the arguments %j are refused without an upstream request',
+    async (args, code) => {
+      const before = gateway.sandbox.stats.requests.graphql;
+      const { data, errors } = await gateway.ask<{ personsConnection: null }>(QUERY, args);
+      expect(data.personsConnection).toBeNull();
+      expect(errors).toMatchObject([{ path: ['personsConnection'], extensions: { code } }]);
+      expect(gateway.sandbox.stats.requests.graphql).toBe(before);
+    },
+  );
 
   test("the service's own cursor is refused", async () => {
     const { data } = await gateway.ask<{ persons: { pageInfo: { endCursor: string } } }>(

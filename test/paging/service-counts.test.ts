@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import {
   failure,
   makeExecutableSchema,

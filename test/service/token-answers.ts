@@ -87,7 +87,6 @@ async function spoil(
   fault: TokenFault | undefined,
 ): Promise<void> {
   if (fault === 'drop-before' || fault === 'drop-after') return void response.destroy();
-  if (typeof fault === 'object' && fault.write) return fault.write(response);
   const json = JSON.stringify(answer?.body);
   const isSpent = answer?.status === 200;
   const honest = { status: answer?.status ?? 500, body: json };
@@ -104,11 +103,6 @@ async function spoil(
   }
   for (const [name, value] of Object.entries(sent.headers ?? {})) response.setHeader(name, value);
   response.writeHead(sent.status);
-  if (fault === 'cut-body') {
-    const half = bytes.subarray(0, Math.floor(bytes.length / 2));
-    response.write(half, () => response.destroy());
-    return;
-  }
   if (bytes.length > 0) {
     response.write(bytes, (error) => {
       if (!error && isSpent) exchange.outcome = 'answered';
@@ -127,29 +121,20 @@ interface RawAnswer {
  * What goes wrong with an answer of /oauth/token.
  * - `drop-before`: the connection is cut, with nothing processed.
  * - `drop-after`: the token is exchanged, and the connection cut before any byte of an answer.
- * - `cut-body`: the token is exchanged, and the connection cut in the middle of the body.
- * - an object: this answer instead, with nothing processed; JSON unless its headers say otherwise, or what `write`
- *   sends.
+ * - an object: this answer instead, with nothing processed; JSON unless its headers say otherwise.
  * - a function: the token is exchanged, and the JSON of the new pair goes out as the function writes it; a refusal
  *   stays as it is.
  */
-export type TokenFault =
-  | 'drop-before'
-  | 'drop-after'
-  | 'cut-body'
-  | (RawAnswer & { readonly write?: (response: ServerResponse) => void | Promise<void> })
-  | ((json: string) => RawAnswer);
+export type TokenFault = 'drop-before' | 'drop-after' | RawAnswer | ((json: string) => RawAnswer);
 
 /** Before or after the request is processed. */
-export type HoldPoint = 'before' | 'after';
+type HoldPoint = 'before' | 'after';
 
 export interface TokenAnswers {
   /** One fault for each of the requests to come, before those of `every`. */
   next(...faults: TokenFault[]): void;
   /** A fault for each n-th request from now on, not counting those that `next` takes. */
   every(n: number, fault: TokenFault): void;
-  /** Removes all faults, and the holds that no request has reached. */
-  clear(): void;
   /** Stops one request to come, before or after it is processed, until it is released. */
   hold(when: HoldPoint): Held;
 }
@@ -176,12 +161,6 @@ export class TokenFaults implements TokenAnswers {
     if (!Number.isInteger(n) || n < 1)
       throw new RangeError(`${n} is not a valid interval: it must be a whole number from 1.`);
     this.#every.push({ n, fault, count: 0 });
-  }
-
-  clear(): void {
-    this.#next = [];
-    this.#every = [];
-    this.#holds = [];
   }
 
   hold(when: HoldPoint): Held {

@@ -6,7 +6,6 @@ import { fullService } from '../support/imitations/honest.ts';
 import { startManagedExecutor } from './managed-executor.ts';
 
 const PAGE = parse('query Page($first: Int) { persons(first: $first) { items { id } } }');
-const RENAME = parse('mutation { rename(id: 1, name: "Ada") { id name } }');
 const ONE = { data: { persons: { items: [{ id: expect.any(String) }] } } };
 
 test('a document is sent with its variables and a managed token, and nothing of its context', async () => {

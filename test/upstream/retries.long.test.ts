@@ -291,33 +291,33 @@ test('what one attempt has answered beside a limited field is not lost with a la
 });
 
 test('a service that limits the rate of requests is waited for, and drains are whole', async () => {
-    // A bucket of 4 requests, which refills by one each 150 ms.
-    // The waits are part of the promise here, so the clock is real.
-    await using gateway = await startGatewayOverFake({ persons: 500 }, { clock: systemClock });
-    let tokens = 4;
-    let refilledAt = performance.now();
-    let refusals = 0;
-    gateway.upstream.answer((...exchange) => {
-      const refilled = Math.floor((performance.now() - refilledAt) / 150);
-      refilledAt += refilled * 150;
-      tokens = Math.min(4, tokens + refilled);
-      if (tokens > 0) {
-        tokens -= 1;
-        return honest(...exchange);
-      }
-      refusals += 1;
-      return json({ errors: [THROTTLED] })(...exchange);
-    });
-    const ids = gateway.upstream.sandbox.persons.all().map(({ id }) => id);
-    // The second time, pages are requested in parallel.
-    for (const _time of [1, 2]) {
-      const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
-        '{ allPersons { id } }',
-      );
-      expect(errors).toBeUndefined();
-      expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
+  // A bucket of 4 requests, which refills by one each 150 ms.
+  // The waits are part of the promise here, so the clock is real.
+  await using gateway = await startGatewayOverFake({ persons: 500 }, { clock: systemClock });
+  let tokens = 4;
+  let refilledAt = performance.now();
+  let refusals = 0;
+  gateway.upstream.answer((...exchange) => {
+    const refilled = Math.floor((performance.now() - refilledAt) / 150);
+    refilledAt += refilled * 150;
+    tokens = Math.min(4, tokens + refilled);
+    if (tokens > 0) {
+      tokens -= 1;
+      return honest(...exchange);
     }
-    expect(refusals).toBeGreaterThan(0);
+    refusals += 1;
+    return json({ errors: [THROTTLED] })(...exchange);
+  });
+  const ids = gateway.upstream.sandbox.persons.all().map(({ id }) => id);
+  // The second time, pages are requested in parallel.
+  for (const _time of [1, 2]) {
+    const { data, errors } = await gateway.ask<{ allPersons: { id: string }[] }>(
+      '{ allPersons { id } }',
+    );
+    expect(errors).toBeUndefined();
+    expect(data.allPersons.map(({ id }) => id)).toEqual(ids);
+  }
+  expect(refusals).toBeGreaterThan(0);
 });
 
 test('a mutation that is rate-limited tells the caller when to send it again', async () => {

@@ -3,12 +3,11 @@ import { systemClock } from '../../src/clock.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, altered, honest, json, text } from '../support/imitations/scripted.ts';
 import { cut } from '../support/imitations/hostile-sockets.ts';
-import { makeExecutableSchema, fullSdl, fullService } from '../support/imitations/honest.ts';
+import { fullSdl, fullService } from '../support/imitations/honest.ts';
 import { sharingKey } from '../../src/upstream/share.ts';
 import { startHeldUpstream } from './held-upstream.ts';
 
 const PERSONS = 'query ($first: Int) { persons(first: $first) { items { id } } }';
-const ALL = '{ allPersons { id } }';
 
 interface Persons {
   persons: { items: unknown[] };

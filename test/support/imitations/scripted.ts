@@ -68,8 +68,6 @@ export interface FakeUpstream
   answer(...replies: [Reply, ...Reply[]]): void;
   /** Sets the reply to every request to /auth_check. */
   answerChecks(reply: Reply): void;
-  /** Sets the reply to every request to /graphql and /auth_check. */
-  answerAll(reply: Reply): void;
   /** Makes all access tokens so far expire. */
   expire(): void;
   /** Connections are refused. */
@@ -147,10 +145,6 @@ export async function startFakeUpstream({
       replies = next;
     },
     answerChecks: (reply) => void (checkReply = reply),
-    answerAll: (reply) => {
-      replies = [reply];
-      checkReply = reply;
-    },
     expire: () => void (ahead += expiresIn * 1000),
     down,
     up: () => listen(port),

@@ -5,7 +5,6 @@ export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
-export const YEAR = 365 * DAY;
 
 /** Sleeps up to this length poll for something, so they end by themselves. */
 const NAP_MS = 100;

@@ -29,15 +29,9 @@ export interface FaultGateway extends Program {
 export interface FaultWorldOptions {
   /** Whether an exchange revokes the old access token at once. */
   revoke?: boolean;
-  /** The status of the refusal of exchanges before the access token has expired. */
-  refuseEarlyRefresh?: 400 | 403;
-  /** How long ago the set was imported, in days. */
-  importedDaysAgo?: number;
-  /** The default TOKEN_STORE_KEY of processes, newest first. */
-  keys?: readonly Buffer[];
 }
 
-export interface ServeOptions extends Pick<ProgramOptions, 'user' | 'under'> {
+interface ServeOptions extends Pick<ProgramOptions, 'user' | 'under'> {
   /** Settings in addition to those of the world. */
   readonly extra?: Record<string, string>;
 }
@@ -46,19 +40,13 @@ export interface ServeOptions extends Pick<ProgramOptions, 'user' | 'under'> {
  * A service, a store with a set that was imported and never refreshed (so that a gateway refreshes it at once),
  * and real processes. Leaving its scope ends them all; nothing secret may have been printed or answered by any.
  */
-export async function startFaultWorld({
-  revoke = false,
-  refuseEarlyRefresh,
-  importedDaysAgo = 0,
-  keys = [],
-}: FaultWorldOptions = {}) {
+export async function startFaultWorld({ revoke = false }: FaultWorldOptions = {}) {
   const program = await bundled('src/process.ts');
   const hangingProgram = await bundled('test/support/tokens/hanging-gateway.ts');
   const service = { ahead: 0 };
   const sandbox = await startService({
     now: () => Date.now() + service.ahead,
     revokeOnRefresh: revoke,
-    refuseEarlyRefresh,
     persons: 3,
   });
   const folder = temporaryFolder();
@@ -72,9 +60,8 @@ export async function startFaultWorld({
     TOKEN_STORE: `sqlite:${path}`,
     TOKEN_RESCUE_DIR: rescue,
     ALLOW_ANONYMOUS: 'true',
-    TOKEN_STORE_KEY: keySetting(...keys),
   };
-  const sealer = createSealer(keys);
+  const sealer = createSealer([]);
   const processes: Program[] = [];
   const said: string[] = [];
   /** Exchanges that the test itself made. */
@@ -82,8 +69,8 @@ export async function startFaultWorld({
   const secrets = new Set([new URL(sandbox.tokenLink).pathname]);
   const learn = ({ accessToken, refreshToken }: Pair) => secrets.add(accessToken).add(refreshToken);
 
-  const withStore = async <T>(work: (store: TokenStore) => Promise<T>, now = Date.now) => {
-    const store = openSqliteStore(path, sealer, { now });
+  const withStore = async <T>(work: (store: TokenStore) => Promise<T>) => {
+    const store = openSqliteStore(path, sealer);
     try {
       return await work(store);
     } finally {
@@ -99,9 +86,8 @@ export async function startFaultWorld({
   const age = () => withStore((store) => store.update(older(60_000)));
   const pair = readPair(await (await fetch(sandbox.tokenLink)).json())!;
   learn(pair);
-  await withStore(
-    (store) => store.update(importPair({ pair, service: sandbox.url, by: 'test', replace: false })),
-    () => Date.now() - importedDaysAgo * A_DAY,
+  await withStore((store) =>
+    store.update(importPair({ pair, service: sandbox.url, by: 'test', replace: false })),
   );
   const commandIn = async (extra: Record<string, string>, ...args: string[]) => {
     const exit = await runHere(args, { ...env, ...extra });
@@ -156,8 +142,6 @@ export async function startFaultWorld({
     [Symbol.asyncDispose]: end,
     sandbox,
     path,
-    rescue,
-    env,
     /**
      * Makes all access tokens expire: the service's clock is a day ahead from now on. The pair in the store becomes a
      * minute older, because a token that is seconds old is treated in another way.
@@ -168,8 +152,6 @@ export async function startFaultWorld({
     },
     expireAtService: () => void (service.ahead += A_DAY),
     age,
-    /** Makes them valid again, unless an exchange revoked them. */
-    unexpire: () => void (service.ahead = 0),
     /** How the exchanges ended for the service. */
     outcomes,
     /** What is left once all gateways have ended: see `saved`. Spends the refresh token. */
@@ -243,11 +225,6 @@ export function older(ms: number): Rule<undefined> {
 /** What is left if the pair of this generation is safe, and the exchanges ended so for the service. */
 export function saved(generation: number, outcomes: readonly string[]) {
   return { generation, claim: null, outcomes, status: 0, isLast: true };
-}
-
-/** The keys in the format of TOKEN_STORE_KEY. */
-export function keySetting(...keys: readonly Buffer[]): string {
-  return keys.map((key) => key.toString('base64')).join(',');
 }
 
 /** Waits until the function no longer throws. */

@@ -1,8 +1,7 @@
 /**
  * A gateway in a process of its own that stops at one point of the exchange, so that a test can kill it there
  * or let it continue. Its parts and settings are the real ones; only its store and its clock are wrapped. Lines on
- * its standard input control it: `go` (continue), `fail` and `mend` (saving fails, and works again),
- * `later <ms>` (its clock jumps ahead).
+ * its standard input control it: `go` (continue) and `later <ms>` (its clock jumps ahead).
  */
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
@@ -14,34 +13,27 @@ import { readConfig } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { listen } from '../../../src/http/listen.ts';
 import type { State } from '../../../src/tokens/state.ts';
-import { StoreUnavailable, type TokenStore } from '../../../src/tokens/store.ts';
+import type { TokenStore } from '../../../src/tokens/store.ts';
 
 export type HangingPoint =
-  | 'before the claim'
-  | 'after the claim'
-  | 'before the save'
-  | 'after the save'
-  | 'before it records the ending';
+  'before the claim' | 'after the claim' | 'before the save' | 'after the save';
 
 export interface HangingOptions {
   /** Nowhere, if it is missing. */
   readonly at?: HangingPoint | undefined;
-  /** Saving fails from the start. */
-  readonly fails?: boolean | undefined;
 }
 
 const [options] = process.argv.slice(2).map((text) => JSON.parse(text) as HangingOptions);
 if (options) await main(options);
 
-async function main({ at, fails }: HangingOptions) {
-  const state = { fails: fails === true, later: 0 };
+async function main({ at }: HangingOptions) {
+  let later = 0;
   const gone = Promise.withResolvers<void>();
   const lines = createInterface({ input: process.stdin });
   lines.on('line', (line) => {
     const [word, value] = line.split(' ');
     if (word === 'go') gone.resolve();
-    else if (word === 'later') state.later += Number(value);
-    else state.fails = word === 'fail';
+    else later += Number(value);
     process.stdout.write(`TOLD ${line}\n`);
   });
   const reach = async (point: HangingPoint) => {
@@ -51,7 +43,7 @@ async function main({ at, fails }: HangingOptions) {
   };
   const clock: Clock = {
     ...systemClock,
-    elapsed: () => systemClock.elapsed() + state.later,
+    elapsed: () => systemClock.elapsed() + later,
   };
   // The same parts as in src/cli/serve.ts.
   const asked = Promise.withResolvers<void>();
@@ -63,7 +55,7 @@ async function main({ at, fails }: HangingOptions) {
   const gateway = await createGateway({
     config: { ...config, recruitingUrl: config.recruitingUrl! },
     snapshot: readFileSync('schema/upstream.graphql', 'utf8'),
-    store: wrapped(store, reach, state),
+    store: wrapped(store, reach),
     emergency: emergencyFor(config),
     clock,
     log,
@@ -81,11 +73,7 @@ async function main({ at, fails }: HangingOptions) {
   clearInterval(alive);
 }
 
-function wrapped(
-  store: TokenStore,
-  reach: (point: HangingPoint) => Promise<void>,
-  state: { readonly fails: boolean },
-): TokenStore {
+function wrapped(store: TokenStore, reach: (point: HangingPoint) => Promise<void>): TokenStore {
   return {
     ...store,
     update: async (rule) => {
@@ -93,8 +81,6 @@ function wrapped(
       const kind = kindOf(before, rule(before, now).next);
       if (kind === 'claim') await reach('before the claim');
       if (kind === 'save') await reach('before the save');
-      if (kind === 'end') await reach('before it records the ending');
-      if (kind === 'save' && state.fails) throw new StoreUnavailable('this save is made to fail');
       const result = await store.update(rule);
       if (kind === 'claim') await reach('after the claim');
       if (kind === 'save') await reach('after the save');
@@ -103,12 +89,9 @@ function wrapped(
   };
 }
 
-function kindOf(
-  before: State | null,
-  next: State | undefined,
-): 'claim' | 'save' | 'end' | undefined {
+function kindOf(before: State | null, next: State | undefined): 'claim' | 'save' | undefined {
   if (!next) return undefined;
   const [event] = next.events;
-  if (event !== before?.events[0]) return event?.what === 'saved' ? 'save' : 'end';
+  if (event !== before?.events[0]) return event?.what === 'saved' ? 'save' : undefined;
   return next.claim?.attempt === before?.claim?.attempt ? undefined : 'claim';
 }
