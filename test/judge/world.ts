@@ -1,11 +1,6 @@
 import type { GeneratorValue } from 'fast-check';
 import fc from 'fast-check';
-import {
-  getNamedType,
-  isCompositeType,
-  printSchema,
-  type GraphQLSchema,
-} from 'graphql';
+import { getNamedType, isCompositeType, printSchema, type GraphQLSchema } from 'graphql';
 import { PersonList } from '../../sandbox/person-list.ts';
 import { objectTypesOf } from '../../src/schema/derived.ts';
 import { serveSnapshot, type ServedSchema } from '../../src/schema/served/served-schema.ts';
