@@ -345,68 +345,22 @@ function linkOfOthers(settings: Record<string, string>): string[] {
   return complaint === undefined ? [] : [`TOKEN_LINK ${complaint}`];
 }
 
-function toConfig(read: z.output<typeof variables>, settings: Record<string, string>) {
+/** Every setting under its name in camel case, and what depends on several of them, or on the machine. */
+function toConfig(read: Read, settings: Record<string, string>) {
   const production = read.NODE_ENV === 'production';
   return {
-    /** Without a final slash; undefined: the sandbox is started inside the gateway. */
-    recruitingUrl: read.RECRUITING_URL,
+    ...inCamelCase(read),
     agent: read.RECRUITING_AGENT,
     /** Default: the snapshot of this package, whatever the working directory is. */
     schemaPath: read.RECRUITING_SCHEMA,
-    /** Undefined: gateway.config.ts, if it exists and this is not production. */
-    gatewayConfig: read.GATEWAY_CONFIG,
-    schemaPrefix: read.SCHEMA_PREFIX,
-    tokenLink: read.TOKEN_LINK,
-    tokenLinkOrigin: read.TOKEN_LINK_ORIGIN,
-    tokenStore: read.TOKEN_STORE,
     /** 32 bytes each, newest first; empty: tokens are not encrypted at rest. */
     tokenStoreKeys: read.TOKEN_STORE_KEY,
-    /** Undefined: the folder of the store, or data/rescue if the store is not a file. */
-    tokenRescueDir: read.TOKEN_RESCUE_DIR,
-    adminHost: read.ADMIN_HOST,
-    adminPort: read.ADMIN_PORT,
     /** Whether a port that is taken prevents the start. */
     isAdminPortSet: settings['ADMIN_PORT'] !== undefined,
-    host: read.HOST,
-    port: read.PORT,
     /** Undefined: callers need no credential. */
     auth: toAuth(read),
-    /** The origins whose pages may read answers, as browsers write them. */
-    corsOrigins: read.CORS_ORIGINS,
-    /** In lower case and without ports; undefined: not set. */
-    allowedHosts: read.ALLOWED_HOSTS,
-    /** Whether X-Forwarded-For is trusted. */
-    trustProxy: read.TRUST_PROXY,
-    maxBodyBytes: read.MAX_BODY_BYTES,
-    maxDepth: read.MAX_DEPTH,
-    maxAliases: read.MAX_ALIASES,
-    maxTokens: read.MAX_TOKENS,
-    /** The budget of one caller: upstream pages in a minute; 0: no limit. */
-    pagesPerMinute: read.PAGES_PER_MINUTE,
-    /** The path of the manifest of trusted documents. */
-    trustedDocuments: read.TRUSTED_DOCUMENTS,
-    /** Whether all other operations are refused. */
-    trustedDocumentsOnly: read.TRUSTED_DOCUMENTS_ONLY,
-    /** The fields that callers may use; `all`, or `off` for none. */
-    mutations: read.MUTATIONS,
-    upstreamConcurrency: read.UPSTREAM_CONCURRENCY,
-    upstreamTimeoutMs: read.UPSTREAM_TIMEOUT_MS,
-    drainMaxItems: read.DRAIN_MAX_ITEMS,
-    drainConcurrency: read.DRAIN_CONCURRENCY,
-    maxDrains: read.MAX_DRAINS,
-    indexMaxIds: read.INDEX_MAX_IDS,
-    connectionMax: read.CONNECTION_MAX,
-    /** How long totals are answered from memory; 0: they are always counted. */
-    totalCountSeconds: read.TOTAL_COUNT_SECONDS,
-    /** The memory for the answers of all operations together, bytes. */
-    answerBytes: read.ANSWER_BYTES,
     graphiql: read.GRAPHIQL ?? !production,
     introspection: read.INTROSPECTION ?? !production,
-    /** How long requests are still accepted after SIGTERM, ms; 0: not at all. */
-    shutdownDelayMs: read.SHUTDOWN_DELAY_MS,
-    /** The key that `export --url` sends to a gateway. */
-    exportApiKey: read.EXPORT_API_KEY,
-    logLevel: read.LOG_LEVEL,
     /**
      * The bodies of all requests that are not yet answered, and of those to the service, bytes: values can take 24 times
      * their text. At least four of the largest bodies.
@@ -417,4 +371,23 @@ function toConfig(read: z.output<typeof variables>, settings: Record<string, str
     /** Whether NODE_ENV is `production`: the log is JSON, and what helps developers is off by default. */
     production,
   };
+}
+
+type Read = z.output<typeof variables>;
+
+/** `MAX_DEPTH` becomes `maxDepth`. A setting that is not set is undefined. */
+type InCamelCase = {
+  readonly [Name in Extract<keyof Read, string> as CamelCase<Name>]: Read[Name];
+};
+
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Others}`
+  ? `${Lowercase<First>}${Capitalize<CamelCase<Others>>}`
+  : Lowercase<Name>;
+
+function inCamelCase(read: Read): InCamelCase {
+  const entries = Object.keys(variables.shape).map((name) => [
+    name.toLowerCase().replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+    read[name as keyof Read],
+  ]);
+  return Object.fromEntries(entries) as InCamelCase;
 }

@@ -23,19 +23,16 @@ describe('the settings', () => {
     });
   });
 
-  test.each([',\n', ',', '\n', '\r\n', '\n\n'])(
-    'API keys of a file are separated by %j',
-    (between) => {
-      const auth = read(
-        { AUTH_API_KEYS_FILE: '/run/keys' },
-        { '/run/keys': `a:${A}${between}b:${B}:write\n` },
-      );
-      expect(auth?.apiKeys.map(({ name, scopes }) => [name, ...scopes])).toEqual([
-        ['a', 'read'],
-        ['b', 'write'],
-      ]);
-    },
-  );
+  test.each([',', '\r\n', '\n\n'])('API keys of a file are separated by %j', (between) => {
+    const auth = read(
+      { AUTH_API_KEYS_FILE: '/run/keys' },
+      { '/run/keys': `a:${A}${between}b:${B}:write\n` },
+    );
+    expect(auth?.apiKeys.map(({ name, scopes }) => [name, ...scopes])).toEqual([
+      ['a', 'read'],
+      ['b', 'write'],
+    ]);
+  });
 
   test('the issuer of bearer tokens is read', () => {
     expect(read(JWT)).toEqual({
@@ -57,14 +54,9 @@ describe('a mistake is refused', () => {
 
   test.each<[string, string, string[]]>([
     ['a key as it is', KEY, ['entry 1 is not name:sha256-hex or']],
-    ['four parts', `a:${A}:read:write`, ['entry 1 is not name:sha256-hex or']],
     ['nothing behind a comma', `a:${A},`, ['entry 2 is not name:sha256-hex or']],
-    ['no name', `:${A}`, ['entry 1 has a name']],
     ['a name with a blank', `a b:${A}`, ['entry 1 has a name']],
-    ['no hash', 'a:', ['entry 1 is not name:sha256-hex or']],
     ['a key in place of its hash', `a:${KEY}`, ['entry 1 has a hash']],
-    ['a hash that is too short', `a:${A.slice(2)}`, ['entry 1 has a hash']],
-    ['no scope', `a:${A}:`, ['entry 1 has neither the scope read nor']],
     [
       'scopes that let nothing be asked',
       `a:${A}:router+drain`,
@@ -116,7 +108,6 @@ describe('a mistake is refused', () => {
 
   test.each<[Record<string, string>, string]>([
     [{ AUTH_JWKS_URL: 'http://login.example.com/keys' }, 'AUTH_JWKS_URL must begin with https://'],
-    [{ AUTH_JWKS_URL: 'login.example.com' }, 'AUTH_JWKS_URL must be a complete URL'],
     [{ ALLOW_ANONYMOUS: 'true' }, 'ALLOW_ANONYMOUS=true admits every caller'],
     [{ AUTH_ISSUER: '' }, 'must be set together. Set AUTH_ISSUER too.'],
     [{ AUTH_ISSUER: '', AUTH_JWKS_URL: '' }, 'Set AUTH_JWKS_URL and AUTH_ISSUER too.'],

@@ -5,7 +5,6 @@ import {
   configWarnings,
   readConfig,
   readNamedSettings,
-  variables,
   type Config,
   type SettingName,
 } from '../../src/config.ts';
@@ -16,46 +15,21 @@ const LINK = 'https://api.example.com/tokens/secret-link';
 
 const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
-/** A text for each setting, and what is read from it. */
+/** Settings that are not read as they are, or not under their names, and one that is. */
 const READ: readonly [SettingName, string, Partial<Config>][] = [
   ['RECRUITING_AGENT', 'example-inc', { agent: 'example-inc' }],
   ['RECRUITING_SCHEMA', 'other.graphql', { schemaPath: 'other.graphql' }],
-  ['GATEWAY_CONFIG', 'own-fields.ts', { gatewayConfig: 'own-fields.ts' }],
-  ['SCHEMA_PREFIX', 'Recruiting', { schemaPrefix: 'Recruiting' }],
-  ['TOKEN_LINK', LINK, { tokenLink: LINK }],
   ['TOKEN_LINK_ORIGIN', 'https://a.example.com', { tokenLinkOrigin: 'https://a.example.com' }],
   ['TOKEN_STORE', 'sqlite:/a.db', { tokenStore: { kind: 'sqlite', path: '/a.db' } }],
   ['TOKEN_STORE_KEY', `${keyOf(1)} , ${keyOf(2)}`, { tokenStoreKeys: KEYS }],
-  ['TOKEN_RESCUE_DIR', '/var/rescue', { tokenRescueDir: '/var/rescue' }],
-  ['ADMIN_HOST', '0.0.0.0', { adminHost: '0.0.0.0' }],
-  ['ADMIN_PORT', '9000', { adminPort: 9000 }],
-  ['HOST', '0.0.0.0', { host: '0.0.0.0' }],
-  ['PORT', '8080', { port: 8080 }],
   ['CORS_ORIGINS', 'https://a.test, http://b:1', { corsOrigins: ['https://a.test', 'http://b:1'] }],
   ['ALLOWED_HOSTS', 'A.test,[::1]', { allowedHosts: ['a.test', '[::1]'] }],
   ['TRUST_PROXY', 'true', { trustProxy: true }],
-  ['MAX_BODY_BYTES', '1000', { maxBodyBytes: 1_000 }],
-  ['MAX_DEPTH', '5', { maxDepth: 5 }],
   ['MAX_ALIASES', '0', { maxAliases: 0 }],
-  ['MAX_TOKENS', '50', { maxTokens: 50 }],
-  ['PAGES_PER_MINUTE', '0', { pagesPerMinute: 0 }],
-  ['TRUSTED_DOCUMENTS', 'documents.json', { trustedDocuments: 'documents.json' }],
-  ['TRUSTED_DOCUMENTS_ONLY', 'true', { trustedDocumentsOnly: true }],
-  ['SHUTDOWN_DELAY_MS', '500', { shutdownDelayMs: 500 }],
+  ['MUTATIONS', 'off', { mutations: 'off' }],
   ['MUTATIONS', 'rename , hire', { mutations: ['rename', 'hire'] }],
-  ['UPSTREAM_CONCURRENCY', '3', { upstreamConcurrency: 3 }],
-  ['UPSTREAM_TIMEOUT_MS', '500', { upstreamTimeoutMs: 500 }],
-  ['DRAIN_MAX_ITEMS', '7', { drainMaxItems: 7 }],
-  ['DRAIN_CONCURRENCY', '3', { drainConcurrency: 3 }],
-  ['MAX_DRAINS', '2', { maxDrains: 2 }],
-  ['INDEX_MAX_IDS', '0', { indexMaxIds: 0 }],
-  ['CONNECTION_MAX', '9', { connectionMax: 9 }],
-  ['TOTAL_COUNT_SECONDS', '30', { totalCountSeconds: 30 }],
-  ['ANSWER_BYTES', '2000000', { answerBytes: 2_000_000 }],
   ['GRAPHIQL', 'off', { graphiql: false }],
   ['INTROSPECTION', 'off', { introspection: false }],
-  ['EXPORT_API_KEY', 'key', { exportApiKey: 'key' }],
-  ['LOG_LEVEL', 'warn', { logLevel: 'warn' }],
 ];
 
 describe('the settings', () => {
@@ -76,14 +50,7 @@ describe('the settings', () => {
   });
 
   test.each(READ)('%s is read', (name, text, values) => {
-    const env = { ...OVER_SERVICE, TRUSTED_DOCUMENTS: 'a.json', [name]: text };
-    expect(read(env)).toMatchObject(values);
-  });
-
-  test('a setting that is added gets a row', () => {
-    const elsewhere = /^(RECRUITING_URL|AUTH_.*|ALLOW_ANONYMOUS|NODE_ENV)$/;
-    const names = Object.keys(variables.shape).filter((name) => !elsewhere.test(name));
-    expect(READ.map(([name]) => name).toSorted()).toEqual(names.toSorted());
+    expect(read({ ...OVER_SERVICE, [name]: text })).toMatchObject(values);
   });
 
   test('an empty or blank value counts as not set', () => {
@@ -91,15 +58,10 @@ describe('the settings', () => {
       read({
         RECRUITING_URL: '',
         TOKEN_LINK: ' ',
-        TOKEN_LINK_FILE: '',
         TOKEN_STORE: '\t',
         PORT: '',
-        MUTATIONS: '\n',
-        GRAPHIQL: '',
         ALLOW_ANONYMOUS: '',
-        AUTH_API_KEYS: '',
         RECRUITING_AGENT: undefined,
-        NODE_ENV: '',
       }),
     ).toEqual(read({}));
   });
@@ -122,22 +84,10 @@ describe('the settings', () => {
     ['https://api.example.com/', 'https://api.example.com'],
     ['https://api.example.com/v2//', 'https://api.example.com/v2'],
     ['HTTPS://API.Example.com:443', 'https://api.example.com'],
-    ['https://api.example.com/?', 'https://api.example.com'],
-    ['https://api.example.com/@tenant', 'https://api.example.com/@tenant'],
-    ['http://localhost:4001', 'http://localhost:4001'],
-    ['http://127.0.0.1:4001', 'http://127.0.0.1:4001'],
     ['http://127.8.9.10', 'http://127.8.9.10'],
     ['http://[::1]:4001/', 'http://[::1]:4001'],
   ])('RECRUITING_URL %s is normalized, because the store compares it', (url, base) => {
     expect(read({ ...OVER_SERVICE, RECRUITING_URL: url }).recruitingUrl).toBe(base);
-  });
-
-  test.each([
-    ['off', 'off'],
-    ['all', 'all'],
-    ['rename', ['rename']],
-  ])('MUTATIONS=%s', (text, mutations) => {
-    expect(read({ MUTATIONS: text }).mutations).toEqual(mutations);
   });
 });
 
@@ -173,9 +123,7 @@ describe.each(['TOKEN_LINK', 'TOKEN_STORE', 'TOKEN_STORE_KEY', 'EXPORT_API_KEY']
 
 test.each([
   ['too short', Buffer.alloc(16, 'secret').toString('base64')],
-  ['too long', Buffer.alloc(33, 'secret').toString('base64')],
   ['in hex', Buffer.alloc(32, 'secret').toString('hex')],
-  ['no base64', 'secret!'],
   ['a second one that is wrong', `${keyOf(1)},c2VjcmV0`],
   ['a comma at the end', `${keyOf(1)},`],
 ])('TOKEN_STORE_KEY: %s is refused with the command that creates one, and not shown', (_, key) => {
@@ -190,14 +138,9 @@ describe('an unknown variable that begins like a setting', () => {
   test.each([
     ['RECRUITING_URI', 'RECRUITING_URL'],
     ['recruiting_url', 'RECRUITING_URL'],
-    ['RECRUITING_AGNET', 'RECRUITING_AGENT'],
     ['TOKEN_STROE', 'TOKEN_STORE'],
     ['TOKEN_STORE_KEYS', 'TOKEN_STORE_KEY'],
-    ['TOKEN_STORE_KEY_FILES', 'TOKEN_STORE_KEY_FILE'],
-    ['TOKEN_RESCUE', 'TOKEN_RESCUE_DIR'],
-    ['AUTH_API_KEY', 'AUTH_API_KEYS'],
     ['AUTH_API_KEY_FILE', 'AUTH_API_KEYS_FILE'],
-    ['AUTH_AUDIENCES', 'AUTH_AUDIENCE'],
     ['RECRUITING_URL_FILE', 'RECRUITING_URL'],
   ])('%s prevents the start, and the nearest setting is named', (name, nearest) => {
     const mistake = `${name} is not a setting. Rename it if ${nearest} was meant, otherwise remove it.`;
@@ -225,10 +168,8 @@ describe('an unknown variable that begins like a setting', () => {
 
 test.each([
   ['example-inc', true],
-  ['example-inc/1.0', true],
   ['example-inc/1.0 ( )', true],
   ['example-inc/1.0 (it@example.com)', false],
-  ['example-inc/1.0 (+https://example.com) node/24', false],
 ])('an agent without a contact is reported: %s', (RECRUITING_AGENT, isReported) => {
   expect(warningsOf({ ...OVER_SERVICE, RECRUITING_AGENT })).toEqual(
     isReported
@@ -270,66 +211,40 @@ test.each([
 describe('a mistake is refused', () => {
   test.each<[Record<string, string>, RegExp]>([
     [{ RECRUITING_URL: 'api.example.com' }, /^RECRUITING_URL must be a complete URL/],
-    [{ RECRUITING_URL: 'not an address' }, /^RECRUITING_URL must be a complete URL/],
-    [{ RECRUITING_URL: 'ftp://api.example.com' }, /^RECRUITING_URL must be a complete URL/],
     [{ RECRUITING_URL: 'http://api.example.com' }, /^RECRUITING_URL must begin with https:\/\//],
     [{ RECRUITING_URL: 'http://127.0.0.1.example.com' }, /^RECRUITING_URL must begin with https/],
-    [{ RECRUITING_URL: 'http://0.0.0.0:80' }, /^RECRUITING_URL must begin with https/],
     [{ RECRUITING_URL: 'https://u:secret@api.example.com' }, /^RECRUITING_URL must be a plain/],
-    [{ RECRUITING_URL: 'https://api.example.com?key=secret' }, /^RECRUITING_URL must be a plain/],
-    [{ RECRUITING_URL: 'https://api.example.com/#secret' }, /^RECRUITING_URL must be a plain/],
     [
       { RECRUITING_URL: 'https://api.example.com/graphql/' },
       /^RECRUITING_URL must be .* \/graphql/,
     ],
-    [{ TOKEN_LINK: 'secret' }, /^TOKEN_LINK must be a complete URL/],
     [{ TOKEN_LINK: 'http://api.example.com/secret' }, /^TOKEN_LINK must begin with https/],
     [{ TOKEN_LINK: 'https://other.example.com/secret' }, /^TOKEN_LINK is at https:\/\/other\./],
-    [{ TOKEN_LINK_ORIGIN: 'account.example.com' }, /^TOKEN_LINK_ORIGIN must be a complete URL/],
-    [{ TOKEN_LINK_ORIGIN: 'http://example.com' }, /^TOKEN_LINK_ORIGIN must begin with https/],
     [{ TOKEN_LINK_ORIGIN: LINK }, /^TOKEN_LINK_ORIGIN must be the origin of .* \(no path\)/],
     [{ TOKEN_STORE: 'data/tokens.db' }, /^TOKEN_STORE must be sqlite:<file>/],
-    [{ TOKEN_STORE: 'sqlite:' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ TOKEN_STORE: 'postgres://u:secret@db' }, /^TOKEN_STORE must be sqlite:<file>.*postgres:/],
-    [{ TOKEN_STORE: 'mysql://u:secret@db/tokens' }, /^TOKEN_STORE must be sqlite:<file>/],
     [{ RECRUITING_AGENT: 'secret\r\nauthorization: x' }, /^RECRUITING_AGENT must be printable/],
     [
       { SCHEMA_PREFIX: '_secret' },
       /^SCHEMA_PREFIX must be letters, digits and _, beginning with a letter/,
     ],
-    [{ SCHEMA_PREFIX: 'sec-ret' }, /^SCHEMA_PREFIX must be/],
-    [{ RECRUITING_AGENT: 'Prüfstelle' }, /^RECRUITING_AGENT must be printable ASCII/],
     [{ PORT: '65536' }, /^PORT must be a whole number from 0 to 65535, for example 4000\.$/],
-    [{ PORT: '-1' }, /^PORT must be a whole number/],
     [{ PORT: '4e3' }, /^PORT must be a whole number/],
-    [{ PORT: '0x50' }, /^PORT must be a whole number/],
-    [
-      { ADMIN_PORT: '65536' },
-      /^ADMIN_PORT must be a whole number from 0 to 65535, for example 9464/,
-    ],
     [{ UPSTREAM_CONCURRENCY: '0' }, /^UPSTREAM_CONCURRENCY must be a whole number from 1/],
     [{ UPSTREAM_TIMEOUT_MS: '1.5' }, /^UPSTREAM_TIMEOUT_MS must be a whole number/],
-    [{ DRAIN_MAX_ITEMS: 'many' }, /^DRAIN_MAX_ITEMS must be a whole number/],
-    [{ CONNECTION_MAX: '0' }, /^CONNECTION_MAX must be a whole number from 1/],
     [{ MUTATIONS: 'rename;hire' }, /^MUTATIONS must be off, all, or field names/],
-    [{ MUTATIONS: 'rename,' }, /^MUTATIONS must be off, all, or field names/],
     [{ GRAPHIQL: 'true' }, /^GRAPHIQL must be on or off, for example off\.$/],
-    [{ INTROSPECTION: 'ON' }, /^INTROSPECTION must be on or off/],
     [{ LOG_LEVEL: 'verbose' }, /^LOG_LEVEL must be fatal, error, warn, info/],
     [{ CORS_ORIGINS: '*' }, /^CORS_ORIGINS must be origins separated by commas/],
     [{ CORS_ORIGINS: 'https://a.example.com/' }, /^CORS_ORIGINS must be origins/],
-    [{ CORS_ORIGINS: 'https://a.example.com,null' }, /^CORS_ORIGINS must be origins/],
     [{ ALLOWED_HOSTS: '*.example.com' }, /^ALLOWED_HOSTS must be host names separated by commas/],
-    [{ ALLOWED_HOSTS: 'a.example.com:4000' }, /^ALLOWED_HOSTS must be host names/],
     [{ TRUST_PROXY: 'yes' }, /^TRUST_PROXY must be true or false/],
-    [{ MAX_BODY_BYTES: '0' }, /^MAX_BODY_BYTES must be a whole number from 1/],
     [
       { TRUSTED_DOCUMENTS_ONLY: 'true' },
       /^TRUSTED_DOCUMENTS_ONLY=true accepts only the operations of TRUSTED_DOCUMENTS/,
     ],
     [{ ALLOW_ANONYMOUS: 'yes' }, /^ALLOW_ANONYMOUS must be true or false/],
     [{ NODE_ENV: 'Production' }, /^NODE_ENV must be production, in lower case/],
-    [{ NODE_ENV: 'prod' }, /^NODE_ENV must be production/],
   ])('%j', (env, expected) => {
     const mistakes = mistakesOf({ ...OVER_SERVICE, ...env });
     expect(mistakes[0]).toMatch(expected);
@@ -349,7 +264,6 @@ describe('a mistake is refused', () => {
 
   test.each<Record<string, string>>([
     { NODE_ENV: 'development' },
-    { NODE_ENV: 'test' },
     { TOKEN_LINK: 'https://other.example.com/a', TOKEN_LINK_ORIGIN: 'https://other.example.com' },
   ])('%j is not a mistake', (env) => {
     expect(() => read({ ...OVER_SERVICE, ...env })).not.toThrow();
