@@ -178,10 +178,8 @@ function derivedRoot(
     prepared.definition.operation === OperationTypeNode.QUERY
       ? shared.rules.derived.get(field.name)
       : undefined;
+  if (derived && 'adapter' in derived) return new ListField(shared, prepared, derived, field);
   switch (derived?.kind) {
-    case 'all':
-    case 'connection':
-      return new ListField(shared, prepared, derived, field);
     case 'record':
       return new RecordField(shared, prepared, derived.entity, field);
     case 'entities':

@@ -15,7 +15,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { codedError } from '../errors.ts';
-import { idOf, type DerivedField } from '../schema/derived.ts';
+import { idOf, type DerivedField, type ListKind } from '../schema/derived.ts';
 import type { AllowedMutations } from '../schema/served/served-schema.ts';
 import { onlyOperation, type Fragments } from '../selections.ts';
 import { checkDirectivesAt, fieldNode, keyOf } from './syntax.ts';
@@ -40,7 +40,7 @@ interface NestedField {
   readonly node: FieldNode;
 }
 
-export type ListDerivation = DerivedField<'all' | 'connection'>;
+export type ListDerivation = DerivedField<ListKind>;
 
 export interface OperationRules {
   /** As callers see it. */

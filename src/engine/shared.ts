@@ -78,8 +78,7 @@ export class Shared {
     const { schema, upstream, derived, upstreamType, toUpstream } = served;
     const root = schema.getQueryType()!.name;
     const below = derived.filter(
-      (field): field is ListDerivation =>
-        field.parent !== root && (field.kind === 'all' || field.kind === 'connection'),
+      (field): field is ListDerivation => field.parent !== root && 'adapter' in field,
     );
     this.schema = schema;
     this.offered = { schema: offered.schema, sdl: offered.subgraphSdl };

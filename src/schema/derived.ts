@@ -169,8 +169,7 @@ export type EntityLookup = ByIdField | { readonly kind: 'list'; readonly adapter
  * how it is answered in `engine/plan.ts`: a new kind does not compile until it is there.
  */
 export type DerivedField<Kind extends DerivedKind = DerivedKind> = Extract<
-  | DerivedFrom<'all', { readonly adapter: Adapter }>
-  | DerivedFrom<'connection', { readonly adapter: Adapter }>
+  | DerivedFrom<ListKind, { readonly adapter: Adapter }>
   | DerivedFrom<'record', { readonly entity: Entity }>
   | DerivedFrom<'entities', { readonly entities: readonly Entity[] }>
   | DerivedFrom<'service', object>,
@@ -178,10 +177,11 @@ export type DerivedField<Kind extends DerivedKind = DerivedKind> = Extract<
 >;
 
 /** `allPersons`, `personsConnection`, `person(id)`, and for routers `_entities` and `_service`. */
-export type DerivedKind = 'all' | 'connection' | 'record' | 'entities' | 'service';
+export type DerivedKind = ListKind | 'record' | 'entities' | 'service';
 
-type DerivedFrom<Kind extends DerivedKind, Source> = Source & {
-  readonly kind: Kind;
-  readonly parent: string;
-  readonly name: string;
-};
+export type ListKind = 'all' | 'connection';
+
+/** For several kinds, one type each. */
+type DerivedFrom<Kind extends DerivedKind, Source> = Kind extends DerivedKind
+  ? Source & { readonly kind: Kind; readonly parent: string; readonly name: string }
+  : never;

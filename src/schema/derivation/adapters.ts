@@ -3,10 +3,12 @@ import {
   fieldAt,
   objectTypesOf,
   type Adapter,
+  type ListKind,
   type NestedAdapter,
   type PagedField,
   type Reach,
 } from '../derived.ts';
+import { LIST_FIELDS } from '../derived-fields.ts';
 import type { ServedNames } from '../names.ts';
 import { describeReach, reachParent } from './by-id.ts';
 import { findLists, isIdentified, type FoundList } from './lists.ts';
@@ -62,32 +64,25 @@ export function planAdapters(
     const { paged, reach } = choice;
     const parent = list.parent.name;
     const clashes: string[] = [];
-    const whereFree = <Field extends { field: string }>(derivedField: Field): Field | undefined => {
-      const place = `${parent}.${derivedField.field}`;
-      if (!derived.has(place) && !fieldAt(schema, parent, derivedField.field)) {
-        derived.add(place);
-        return derivedField;
-      }
-      clashes.push(`${place} is not derived: a field of that name already exists.`);
-      return undefined;
-    };
     const usual = reach ? paged.name : names.upstream(paged.name);
-    const inParent = (name: string) => (reach ? name : names.derived(name));
-    const types = connectionTypes(schema, paged, names);
-    if (typeof types === 'string') clashes.push(types);
+    const fields = Object.entries(LIST_FIELDS).map(([kind, { nameOf, args, types }]) => {
+      const ofTypes = types(paged, schema, names);
+      if (typeof ofTypes === 'string') clashes.push(ofTypes);
+      if (typeof ofTypes !== 'object') return [kind, undefined];
+      const field = reach ? nameOf(usual) : names.derived(nameOf(usual));
+      const place = `${parent}.${field}`;
+      if (derived.has(place) || fieldAt(schema, parent, field)) {
+        clashes.push(`${place} is not derived: a field of that name already exists.`);
+        return [kind, undefined];
+      }
+      derived.add(place);
+      return [kind, { field, ...ofTypes, ...freeNames(paged, args) }];
+    });
     const adapter: Adapter = {
       ...paged,
       parent,
       page: overrides.fields[list.coordinate]?.page,
-      all: whereFree({ field: inParent(`all${capitalized(usual)}`), ...freeNames(paged, ALL) }),
-      connection:
-        types === undefined || typeof types === 'string'
-          ? undefined
-          : whereFree({
-              field: inParent(`${usual}Connection`),
-              ...types,
-              ...freeNames(paged, CONNECTION),
-            }),
+      ...(Object.fromEntries(fields) as Pick<Adapter, ListKind>),
     };
     if (reach) nested.push({ ...adapter, reach });
     else adapters.push(adapter);
@@ -113,43 +108,15 @@ function choose(
   return typeof reach === 'string' ? reach : { paged: verdict, reach };
 }
 
-/** The gateway's arguments in the order of their definition, each with its name if a filter has the usual name. */
-const ALL = { limit: 'drainLimit', after: 'drainAfter' };
-const CONNECTION = { after: 'connectionAfter', last: 'connectionLast', before: 'connectionBefore' };
-
-/** Names the gateway's arguments, with `_` appended while a filter has the name. */
-function freeNames<Name extends string>({ filters }: PagedField, names: Record<Name, string>) {
+/** Names the arguments of a derived field, with `_` appended while a filter has the name. */
+function freeNames({ filters }: PagedField, names: Readonly<Record<string, string>>) {
   const taken = new Set(filters.map(({ name }) => name));
-  const free = Object.entries<string>(names).map(([usual, instead]) => {
+  const free = Object.entries(names).map(([usual, instead]) => {
     let name = taken.has(usual) ? instead : usual;
     while (taken.has(name)) name += '_';
     return [usual, name];
   });
-  return Object.fromEntries(free) as Record<Name, string>;
-}
-
-/**
- * Names the types of a connection after its node, so that all lists of it share them: `PersonConnection`, or
- * `RelayPersonConnection` where the service has a type of that name, for example its page. (Relay recognizes a connection
- * by a name that ends with `Connection`.)
- *
- * @returns undefined if no cursor can name a record; the reason, as text, if all these names are taken
- */
-function connectionTypes(
-  schema: GraphQLSchema,
-  { nodeType, identity }: PagedField,
-  names: ServedNames,
-): { readonly type: string; readonly edge: string } | string | undefined {
-  if (identity === undefined) return undefined;
-  const node = names.unprefixed(nodeType.name);
-  const free = [node, `Relay${node}`]
-    .map((name) => ({ type: names.type(`${name}Connection`), edge: names.type(`${name}Edge`) }))
-    .find(({ type, edge }) => !schema.getType(type) && !schema.getType(edge));
-  return free ?? `${nodeType.name} has no connection: the service has types of its names.`;
-}
-
-function capitalized(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
+  return Object.fromEntries(free) as Readonly<Record<string, string>>;
 }
 
 function reportOf(
