@@ -8,6 +8,7 @@ import { buildASTSchema, parse, type GraphQLSchema } from 'graphql';
 import { format } from 'prettier';
 import { z } from 'zod';
 import { readAdaptersFile } from './src/setup/operator-files.ts';
+import { COMMANDS } from './src/cli/program.ts';
 import { servedOffline, servedSdl } from './src/cli/schema-served.ts';
 import { readConfig, variables } from './src/config.ts';
 import { CODES, type Code } from './src/errors.ts';
@@ -15,7 +16,7 @@ import relay from './examples/relay/gateway.config.ts';
 
 /**
  * Writes the golden files of what callers and a supergraph get from the schema snapshot, so that a change of the snapshot
- * becomes a difference that can be read, and the tables of settings and of error codes. `npm run codegen` writes them,
+ * becomes a difference that can be read, and the tables of settings, commands and error codes. `npm run codegen` writes them,
  * `npm run codegen -- --check` compares.
  */
 const readFile = (path: string) => readFileSync(path, 'utf8');
@@ -36,6 +37,7 @@ await writeTypes('apollo');
 await writeTypes('urql');
 
 await writeTable('docs/settings.md', 'settings', settingsTable());
+await writeTable('docs/settings.md', 'commands', commandsTable());
 await writeTable('docs/errors.md', 'codes for callers', codesTable(false));
 await writeTable('docs/errors.md', 'codes for operators', codesTable(true));
 
@@ -49,6 +51,16 @@ function settingsTable(): string[][] {
     return [`\`${name}\``, fallback ?? plain, description];
   });
   return [['variable', 'default', 'meaning'], ...rows];
+}
+
+/** Each command, as it is typed behind `npm start --`, with its options. */
+function commandsTable(): string[][] {
+  const rows = Object.entries(COMMANDS).map(([usage, { about, options = [] }]) => [
+    `\`${usage}\``,
+    about,
+    options.map(({ flags }) => `\`${flags}\``).join(', '),
+  ]);
+  return [['command', 'what it does', 'options'], ...rows];
 }
 
 /** The error codes about which callers, or only operators, can do something. */

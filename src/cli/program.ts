@@ -26,7 +26,8 @@ const GROUPS: Record<string, string> = {
 
 const JSON_REPORT = option('--json', 'print JSON', false);
 
-const COMMANDS: Record<string, CommandEntry> = {
+/** By their usage. `--help` and docs/settings.md show them. */
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: {
     about: 'serve the gateway; its settings come from the environment',
     load: async () => {
