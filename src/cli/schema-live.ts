@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import type { State } from '../tokens/state.ts';
-import type { TokenStore } from '../tokens/store.ts';
 import {
   type ChangeKind,
   compareSchemas,
@@ -17,10 +15,10 @@ import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
 import { proxyAgent } from '../tokens/service.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
-import { openUpstream, type SendToService } from '../upstream/upstream.ts';
+import { openUpstream } from '../upstream/upstream.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { readSchemaConfig, servedOffline } from './schema-served.ts';
-import { CommandError, commandLog, type Terminal } from './terminal.ts';
+import { CommandError, type Terminal } from './terminal.ts';
 import { noTokens, withReadTokens } from './tokens-store.ts';
 
 /** The exit code if the schemas could not be compared. */
@@ -39,11 +37,9 @@ export async function schemaCheck(
   try {
     const { schemaPath, upstreamTimeoutMs } = config;
     const { schema } = readSnapshot(readSnapshotFile(schemaPath, terminal), schemaPath);
-    const report = await askService(terminal, upstreamTimeoutMs, async (send, service) => {
-      const live = await introspect(send, terminal.stop);
-      warn(live, terminal);
-      return { service, snapshot: schemaPath, ...(await compareSchemas(schema, live.schema)) };
-    });
+    const live = await liveSchema(terminal, upstreamTimeoutMs);
+    const difference = await compareSchemas(schema, live.schema);
+    const report = { service: live.service, snapshot: schemaPath, ...difference };
     terminal.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report));
     return report.breaking.length + report.dangerous.length > 0 ? 1 : 0;
   } catch (error) {
@@ -96,11 +92,7 @@ export async function schemaPull(
   const config = readSchemaConfig(terminal);
   const path = output ?? config.schemaPath;
   const before = readExisting(path, force, terminal);
-  const live = await askService(terminal, config.upstreamTimeoutMs, async (send, service) => ({
-    ...(await introspect(send, terminal.stop)),
-    service,
-  }));
-  warn(live, terminal);
+  const live = await liveSchema(terminal, config.upstreamTimeoutMs);
   const difference = before && (await compareSchemas(before, live.schema));
   if (difference && isEqual(difference)) {
     terminal.stdout.write(
@@ -117,10 +109,6 @@ export async function schemaPull(
         ? 'To serve it, restart the gateway. `npm run codegen` first writes what callers will see.\n'
         : 'To serve it, set RECRUITING_SCHEMA to this file.\n'),
   );
-}
-
-function warn({ warnings }: LiveSchema, { stderr }: Terminal): void {
-  for (const warning of warnings) stderr.write(`${warning}\n`);
 }
 
 /** Refuses to overwrite a file that is not a schema, because the setting may name it by mistake. */
@@ -154,35 +142,27 @@ async function makeSureItServes(sdl: string, config: Config, terminal: Terminal)
  * Requests the schema of the service with the access token of the store. It never refreshes: a gateway may hold the
  * claim, and reading a schema is not worth a refresh token.
  *
- * @param request called with a function that sends requests, and the host of the service
  * @throws Error with a message for the operator
  */
-async function askService<Answer>(
-  terminal: Terminal,
-  timeoutMs: number,
-  request: (send: SendToService, service: string) => Promise<Answer>,
-): Promise<Answer> {
+async function liveSchema(terminal: Terminal, timeoutMs: number): Promise<ServiceSchema> {
   return withReadTokens(terminal, false, async (read) => {
-    const { state, store, config } = read;
+    const { state, config } = read;
     if (!state) throw noTokens(read);
-    const baseUrl = state.service;
-    const log = await commandLog(config, terminal);
+    const { service: baseUrl, pair } = state;
     const upstream = openUpstream({
       baseUrl,
       agent: config.agent,
       connect: (options) => proxyAgent(terminal.env, options),
       concurrency: 1,
       timeoutMs,
-      tokens: tokensOf(store, state),
+      tokens: neverRefreshed(pair.accessToken),
       clock: systemClock,
-      telemetry: {
-        ...noTelemetry,
-        retrying: (_cause, code, attempt) =>
-          log.debug({ code, attempt }, 'sending a request again'),
-      },
+      telemetry: noTelemetry,
     });
     try {
-      return await request(upstream.send, new URL(baseUrl).host);
+      const live = await introspect(upstream.send, terminal.stop);
+      for (const warning of live.warnings) terminal.stderr.write(`${warning}\n`);
+      return { ...live, service: new URL(baseUrl).host };
     } catch (error) {
       throw terminal.stop.aborted
         ? new CommandError('Stopped before the service answered.')
@@ -193,21 +173,17 @@ async function askService<Answer>(
   });
 }
 
-interface StoredToken {
-  readonly value: string;
-  readonly generation: number;
+interface ServiceSchema extends LiveSchema {
+  /** Its host. */
+  readonly service: string;
 }
 
-/** The tokens in the store, which a gateway may refresh at any moment. */
-function tokensOf(store: TokenStore, stored: State): BearerTokens<StoredToken> {
-  let newest = tokenOf(stored);
+function neverRefreshed(value: string): BearerTokens<{ readonly value: string }> {
   return {
-    token: () => newest,
+    token: () => ({ value }),
     accepted: () => {},
     refused: () => {},
-    afterRefusal: async (refused, detail) => {
-      newest = tokenOf((await store.read()).state ?? stored);
-      if (newest.generation !== refused.generation) return newest;
+    afterRefusal: async (_refused, detail) => {
       if (detail !== 'token_expired') return undefined;
       throw new CommandError(
         'The access token has expired. Run `tokens refresh`; a running gateway does it by itself.',
@@ -216,25 +192,15 @@ function tokensOf(store: TokenStore, stored: State): BearerTokens<StoredToken> {
   };
 }
 
-function tokenOf({ pair: { accessToken }, generation }: State): StoredToken {
-  return { value: accessToken, generation };
-}
-
-/**
- * Replaces a file atomically: a reader sees the old content or the new, even after a crash. Follows a link instead of
- * replacing it.
- */
+/** Replaces a file, or the target of a link, at once: a reader sees the old content or the new. */
 function replaceFile(path: string, text: string): void {
-  let beside: string | undefined;
+  const target = existsSync(path) ? realpathSync(path) : path;
+  const beside = `${target}.${randomUUID()}.new`;
   try {
-    const existing = statSync(path, { throwIfNoEntry: false });
-    const target = existing ? realpathSync(path) : path;
-    beside = `${target}.${randomUUID()}.new`;
-    const mode = existing ? existing.mode & 0o777 : 0o666;
-    writeFileSync(beside, text, { flag: 'wx', flush: true, mode });
+    writeFileSync(beside, text, { flag: 'wx', flush: true });
     renameSync(beside, target);
   } catch (error) {
-    if (beside !== undefined) rmSync(beside, { force: true });
+    rmSync(beside, { force: true });
     const { code } = error as { code?: string };
     throw new CommandError(
       `${path} cannot be written (${code ?? 'unknown error'}). Nothing was changed. ` +

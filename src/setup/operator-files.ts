@@ -7,12 +7,7 @@ type ReadFile = Pick<Machine, 'readFile'>;
 
 /** Reads the schema snapshot, SDL or JSON. @throws OperatorMistake when it cannot be read, or is not a schema */
 export function readSnapshotFile(path: string, machine: ReadFile): string {
-  const text = readText(
-    path,
-    machine,
-    (code) =>
-      `The schema snapshot cannot be read (${path}: ${code}). Set RECRUITING_SCHEMA to the file that holds it.`,
-  )!;
+  const text = readText(path, machine, 'Set RECRUITING_SCHEMA to the file that holds the schema.')!;
   readSnapshot(text, path);
   return text;
 }
@@ -23,16 +18,9 @@ export function readSnapshotFile(path: string, machine: ReadFile): string {
  */
 export function readAdaptersFile(schemaPath: string, machine: ReadFile): unknown {
   const path = join(dirname(schemaPath), 'adapters.json');
-  const text = readText(path, machine, (code) =>
-    code === 'ENOENT'
-      ? undefined
-      : `${path} cannot be read (${code}). Make it readable, or remove it.`,
-  );
-  if (text === undefined) return undefined;
-  return parse(
-    text,
-    (why) => `${path} is not JSON: ${why}. Correct it, or remove it to derive everything by shape.`,
-  );
+  return readJson(path, machine, 'Correct it, or remove it to derive everything by shape.', {
+    mayBeMissing: true,
+  });
 }
 
 /**
@@ -40,33 +28,39 @@ export function readAdaptersFile(schemaPath: string, machine: ReadFile): unknown
  * is made.
  */
 export function readTrustedDocumentsFile(path: string | undefined, machine: ReadFile): unknown {
-  if (path === undefined) return undefined;
-  const text = readText(path, machine, (code) => `${path} cannot be read (${code}). ${TRUSTED}`)!;
-  return parse(text, (why) => `${path} is not JSON: ${why}. ${TRUSTED}`);
+  return path === undefined ? undefined : readJson(path, machine, TRUSTED);
 }
 
 const TRUSTED =
   'TRUSTED_DOCUMENTS must be the path of a manifest of operations; without it, every operation is accepted.';
 
-/** @param complaint the message for an error code; undefined if the file may be missing */
+interface Options {
+  /** Default: false. */
+  readonly mayBeMissing?: boolean;
+}
+
+function readJson(path: string, machine: ReadFile, advice: string, options?: Options): unknown {
+  const text = readText(path, machine, advice, options);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new OperatorMistake(`${path} is not JSON: ${(error as Error).message}. ${advice}`);
+  }
+}
+
+/** @returns undefined only for a file that may be missing */
 function readText(
   path: string,
   { readFile }: ReadFile,
-  complaint: (code: string) => string | undefined,
+  advice: string,
+  { mayBeMissing = false }: Options = {},
 ): string | undefined {
   try {
     return readFile(path);
   } catch (error) {
-    const message = complaint((error as { code?: string }).code ?? 'unknown error');
-    if (message === undefined) return undefined;
-    throw new OperatorMistake(message);
-  }
-}
-
-function parse(text: string, complaint: (why: string) => string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new OperatorMistake(complaint((error as Error).message));
+    const { code = 'unknown error' } = error as { code?: string };
+    if (mayBeMissing && code === 'ENOENT') return undefined;
+    throw new OperatorMistake(`${path} cannot be read (${code}). ${advice}`);
   }
 }
