@@ -1,5 +1,5 @@
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { readNamedSettings, type Config, type SettingName } from '../config.ts';
+import { readNamedSettings, type Config } from '../config.ts';
 import type { EntityReport } from '../schema/derivation/entities.ts';
 import type { ListReport } from '../schema/derivation/adapters.ts';
 import {
@@ -43,24 +43,18 @@ function schemaSettings(terminal: Terminal) {
 }
 
 /** Reads only the settings for schemas, because these commands need none for callers. */
-export function readSchemaConfig(terminal: Terminal): Config {
-  return readNamedSettings(terminal.env, terminal.readFile, [
-    ...Object.values(OF_SCHEMA),
-    ...BESIDE_SCHEMA,
+export function readSchemaConfig({ env, readFile }: Terminal): Config {
+  return readNamedSettings(env, readFile, [
+    'RECRUITING_SCHEMA',
+    'SCHEMA_PREFIX',
+    'CONNECTION_MAX',
+    'DRAIN_MAX_ITEMS',
+    'TOTAL_COUNT_SECONDS',
+    'GATEWAY_CONFIG',
+    'UPSTREAM_TIMEOUT_MS',
+    'NODE_ENV',
   ]);
 }
-
-/** The settings on which the schema depends, by their names in `SnapshotSettings`. */
-const OF_SCHEMA = {
-  schemaPath: 'RECRUITING_SCHEMA',
-  schemaPrefix: 'SCHEMA_PREFIX',
-  connectionMax: 'CONNECTION_MAX',
-  drainMaxItems: 'DRAIN_MAX_ITEMS',
-  totalCountSeconds: 'TOTAL_COUNT_SECONDS',
-} satisfies Record<keyof OfflineSettings, SettingName>;
-
-/** For what a company adds, and for requests to the service. */
-const BESIDE_SCHEMA = ['NODE_ENV', 'GATEWAY_CONFIG', 'UPSTREAM_TIMEOUT_MS'] satisfies SettingName[];
 
 /** `MUTATIONS` does not change the schema: only warnings depend on it. */
 type OfflineSettings = Omit<SnapshotSettings, 'mutations'>;
@@ -86,77 +80,48 @@ export function servedOffline(
   return withAdditions(served, added) ?? served;
 }
 
-type Report = ListReport | EntityReport;
+/** What was derived from a list or a type with an id, and why. */
+type Report = { readonly why: readonly string[] } & Partial<ListReport & EntityReport>;
 
-/**
- * Describes what was derived from each list and each type with an id, and why.
- *
- * @param all whether lists that are not paged, and types that cannot be found by their id, are listed even if there are
- *   many; otherwise they are counted
- */
+/** @param all whether lists that are not paged, and types that cannot be found by their id, are listed; else counted */
 function explained(reports: readonly Report[], all: boolean): string {
   if (reports.length === 0) return 'The schema has no lists and no types with an id.\n';
-  const groups = [
-    ['lists are not paged, so nothing is derived from them', reports.filter(isPlainList)],
-    ['types cannot be found by their id', reports.filter(isNotFound)],
-  ] as const;
-  const counted = groups.filter(([, group]) => !all && group.length > FEW);
-  const left = reports.filter((report) => !counted.some(([, group]) => group.includes(report)));
+  const counted = all ? [] : reports.filter(isPlain);
+  const lists = counted.filter(({ list }) => list !== undefined).length;
+  const types = counted.length - lists;
   const end = [
-    ...counted.map(([what, group]) => `${group.length} ${what}: ${someOf(group)}.`),
+    ...(lists > 0 ? [`Nothing is derived from lists that are not paged: ${lists}.`] : []),
+    ...(types > 0 ? [`Types that cannot be found by their id: ${types}.`] : []),
     ...(counted.length > 0 ? [FOR_ALL] : []),
-    ...(reports.some((report) => 'list' in report && report.inPages) ? [] : [NO_PAGES]),
+    ...(reports.some(({ inPages }) => inPages) ? [] : [NO_PAGES]),
   ];
-  return [...left.map(explainedReport), ...(end.length > 0 ? [end.join('\n')] : [])]
+  return [...reports.filter((report) => !counted.includes(report)).map(paragraph), end.join('\n')]
+    .filter((text) => text !== '')
     .map((text) => `${text}\n`)
     .join('\n');
 }
 
-/** Up to this number they are listed. */
-const FEW = 5;
 const FOR_ALL =
   '`schema explain --all` lists all of them with the reasons; `--json` is for programs.';
 const NO_PAGES =
   'No list is paged, so nothing is derived from any list. A paged list is a field with the arguments first: Int and ' +
   'after: String that returns an object with items, and with a pageInfo that has hasNextPage and endCursor.';
 
-function isPlainList(report: Report): boolean {
-  return 'list' in report && !report.inPages;
+function isPlain({ inPages, foundBy }: Report): boolean {
+  return inPages === false || foundBy === null;
 }
 
-function isNotFound(report: Report): boolean {
-  return 'type' in report && report.foundBy === null;
-}
-
-function someOf(group: readonly Report[]): string {
-  const names = group.map((report) => ('list' in report ? report.list : report.type));
-  return [...names.slice(0, 3), `and ${names.length - 3} more`].join(', ');
-}
-
-function explainedReport(report: Report): string {
-  return 'list' in report ? explainedList(report) : explainedEntity(report);
-}
-
-function explainedEntity({ type, foundBy, field, why }: EntityReport): string {
+function paragraph(report: Report): string {
+  const { list, type, all, connection, types, parent, foundBy, field, why } = report;
+  const isOmitted = list !== undefined && all === null && connection === null;
   const facts = [
-    ['entity', foundBy === null ? 'cannot be found by its id' : `found by ${foundBy}`],
-    ...(field ? [['field', field]] : []),
-    ...why.map((reason) => ['why', reason]),
-  ];
-  return paragraph(type, facts);
-}
-
-function explainedList({ list, all, connection, types, parent, why }: ListReport): string {
-  const isDerived = all !== null || connection !== null;
-  const facts = [
-    ...(all ? [['all', all]] : []),
-    ...(types ? [['connection', `${connection} (${types.connection}, ${types.edge})`]] : []),
-    ...(parent ? [['parent', `reached again by ${parent}`]] : []),
-    ...why.map((reason) => [isDerived ? 'why' : 'omitted', reason]),
-  ];
-  return paragraph(list, facts);
-}
-
-function paragraph(title: string, facts: readonly (readonly string[])[]): string {
-  return [title, ...facts.map(([what, fact]) => `  ${what!.padEnd(11)} ${fact}`)].join('\n');
+    ['all', all],
+    ['connection', connection && `${connection} (${types?.connection}, ${types?.edge})`],
+    ['parent', parent && `reached again by ${parent}`],
+    ['entity', foundBy === null ? 'cannot be found by its id' : foundBy && `found by ${foundBy}`],
+    ['field', field],
+    ...why.map((reason) => [isOmitted ? 'omitted' : 'why', reason] as const),
+  ] as const;
+  const lines = facts.flatMap(([what, fact]) => (fact ? [`  ${what.padEnd(11)} ${fact}`] : []));
+  return [list ?? type, ...lines].join('\n');
 }

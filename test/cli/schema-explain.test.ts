@@ -72,8 +72,8 @@ Person
   field       person
   why         no root field returns the type by its id alone, and the list needs no arguments.
 
-40 lists are not paged, so nothing is derived from them: Query.list0, Query.list1, Query.list2, and 37 more.
-40 types cannot be found by their id: Type0, Type1, Type10, and 37 more.
+Nothing is derived from lists that are not paged: 40.
+Types that cannot be found by their id: 40.
 \`schema explain --all\` lists all of them with the reasons; \`--json\` is for programs.
 `);
   });
@@ -82,7 +82,7 @@ Person
     const all = await explain('--all');
     expect(all).toContain('Query.list39\n  omitted     it does not return a page');
     expect(all).toContain('Type39\n  entity      cannot be found by its id');
-    expect(all).not.toContain('more.');
+    expect(all).not.toContain('--all');
     expect(JSON.parse(await explain('--json'))).toHaveLength(83);
   });
 });
@@ -93,7 +93,7 @@ test('schema explain describes a paged list if the schema has none', async () =>
     env.RECRUITING_SCHEMA,
     'type Query { persons: [Person] } type Person { name: Int }',
   );
-  const { stdout } = await runHere(['schema', 'explain'], env);
+  const { stdout } = await runHere(['schema', 'explain', '--all'], env);
   expect(stdout).toContain('Query.persons\n  omitted     it does not return a page');
   expect(stdout).toMatch(/No list is paged.*first: Int.*items.*hasNextPage/s);
 });
@@ -105,26 +105,28 @@ test('schema explain --json prints the same as JSON, with what adapters.json dec
   });
   const { code, stdout } = await runHere(['schema', 'explain', '--json'], { RECRUITING_SCHEMA });
   expect(code).toBe(0);
-  const lists = JSON.parse(stdout) as { list: string }[];
-  expect(lists.find(({ list }) => list === 'Agency.offices')).toMatchObject({
-    all: 'allOffices',
-    connection: 'officesConnection',
-    parent: 'agencyCalled(label: …)',
-  });
-  expect(lists.find(({ list }) => list === 'Query.named')).toEqual({
-    list: 'Query.named',
-    inPages: true,
-    all: null,
-    connection: null,
-    types: null,
-    parent: null,
-    why: ['adapters.json skips it.'],
-  });
-  const printed = await runHere(['schema', 'print'], { RECRUITING_SCHEMA });
-  expect(printed.stdout).not.toContain('namedConnection');
+  expect(JSON.parse(stdout)).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({
+        list: 'Agency.offices',
+        all: 'allOffices',
+        connection: 'officesConnection',
+        parent: 'agencyCalled(label: …)',
+      }),
+      {
+        list: 'Query.named',
+        inPages: true,
+        all: null,
+        connection: null,
+        types: null,
+        parent: null,
+        why: ['adapters.json skips it.'],
+      },
+    ]),
+  );
 });
 
-test.each([[['schema', 'explain']], [['schema', 'print']], [['serve']]])(
+test.each([[['schema', 'print']], [['serve']]])(
   'a mistake in adapters.json ends %j with exit code 2 before anything is served',
   async (args) => {
     adaptersFile({ fields: { 'Query.nobody': {} }, types: { Nobody: { byId: null } } });
