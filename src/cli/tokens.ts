@@ -336,10 +336,10 @@ export async function tokensRecover(_options: object, terminal: Terminal): Promi
 async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean> {
   const { holder, service, store, by, print } = tokens;
   if (state.answer === null) return false;
-  const pair = pairIn(parseJson(state.answer), state.pair);
-  const isAccepted = pair && (await service.check(pair.accessToken)).kind === 'works';
-  if (!isAccepted) {
-    print(`An answer of the service is kept, ${pair ? NOT_ACCEPTED : NO_PAIR}.`);
+  const pair = readPair(parseJson(state.answer), state.pair);
+  const isNew = pair && pair.accessToken !== state.pair.accessToken;
+  if (!isNew || (await service.check(pair.accessToken)).kind !== 'works') {
+    print('An answer of the service is kept, and holds no pair that the service accepts.');
     return false;
   }
   const age = state.claim ? Math.max(0, holder.now - (state.claim.until - CLAIM_MS)) : 0;
@@ -352,19 +352,6 @@ async function saveKeptAnswer(tokens: HeldTokens, state: State): Promise<boolean
       'The refresh token before it was not sent again.',
   );
   return true;
-}
-
-const NO_PAIR = 'and holds no pair that can be read';
-const NOT_ACCEPTED = 'and the service does not accept its access token';
-
-/** Also one level down, as some proxies wrap an answer. */
-function pairIn(document: unknown, before: Pair): Pair | undefined {
-  const nested = typeof document === 'object' && document !== null ? Object.values(document) : [];
-  for (const each of [document, ...nested]) {
-    const pair = readPair(each, before);
-    if (pair && pair.accessToken !== before.accessToken) return pair;
-  }
-  return undefined;
 }
 
 /** Tells the operator why a call of a store failed. */

@@ -15,14 +15,11 @@ describe('keys new', () => {
     expect(auth?.apiKeys).toMatchObject([{ name: 'portal', scopes: ['read'] }]);
   });
 
-  test('each key is another one, of 32 random bytes', async () => {
-    const keys = await Promise.all([make('a'), make('a'), make('a')]);
+  test('each key is another one, of 32 random bytes, with the requested scopes', async () => {
+    const keys = await Promise.all([make('a'), make('a'), make('a', '--scopes', 'read+router')]);
     expect(new Set(keys.map(({ key }) => key)).size).toBe(3);
     for (const { key } of keys) expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
-  });
-
-  test('the key gets the requested scopes', async () => {
-    expect((await make('gate', '--scopes', 'read+router')).entry).toMatch(/^gate:.*:read\+router$/);
+    expect(keys[2]!.entry).toMatch(/^a:.*:read\+router$/);
   });
 
   test('the command says what each scope is for, and which of them the key has', async () => {
@@ -41,12 +38,7 @@ describe('keys new', () => {
   test.each<[string[], string]>([
     [['a b'], 'The key has a name that does not consist of at most 64 letters, digits, dots,'],
     [['a:b'], 'The key has a name'],
-    [['a,b'], 'The key has a name'],
-    [[''], 'The key has a name'],
-    [['a'.repeat(65)], 'The key has a name'],
     [['a', '--scopes', 'all'], 'The key has an unknown scope; the scopes are read, drain,'],
-    [['a', '--scopes', 'read,write'], 'The key has an unknown scope;'],
-    [['a', '--scopes', ''], 'The key has an unknown scope;'],
     [['a', '--scopes', 'read+\u001b[31m'], 'The key has an unknown scope;'],
     [
       ['a', '--scopes', 'router'],

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { runHere, startHere } from '../support/gateway/run-here.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startHere } from '../support/gateway/run-here.ts';
 
 test('the sandbox imitates the service with 137 people, prints how to serve it, and ends when it is stopped', async () => {
   const { sandbox, baseUrl, tokenLink } = await start();
@@ -31,25 +30,6 @@ test('the sandbox accepts all of its options, and ends without waiting for a del
   expect((await fetch(slow.tokenLink)).status).toBe(200);
   expect(await slow.sandbox.stop()).toMatchObject({ code: 0, stderr: '' });
   expect(await outcome).toBe('fetch failed');
-});
-
-test('the loss of the tokens can be rehearsed', async () => {
-  using folder = temporaryFolder('disk');
-  const { sandbox, baseUrl } = await start();
-  await using _running = sandbox;
-  const env = { RECRUITING_URL: baseUrl, TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
-  const tokens = (...args: string[]) => runHere(['tokens', ...args], env);
-  const inAccount = async (action: string) =>
-    (await fetch(`${baseUrl}/account/${action}`, { method: 'POST' })).text();
-  expect(await tokens('import', (await inAccount('tokens')).trim())).toMatchObject({ code: 0 });
-  await inAccount('revoke');
-  expect((await tokens('refresh')).code).not.toBe(0);
-  const recovered = await tokens('recover');
-  expect(recovered).toMatchObject({ code: 1 });
-  expect(recovered.stderr).toContain('run `tokens import <link> --replace`');
-  const link = (await inAccount('tokens')).trim();
-  expect(await tokens('import', '--replace', link)).toMatchObject({ code: 0 });
-  expect((await tokens('status')).stdout).toContain('healthy');
 });
 
 async function start(...args: string[]) {

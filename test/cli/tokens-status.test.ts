@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { adviceOn, lineOn, type Trouble } from '../../src/tokens/health.ts';
 import { successor } from '../../src/tokens/state.ts';
 import { pairOf } from '../tokens/values.ts';
-import { refusal, text } from '../support/imitations/scripted.ts';
+import { refusal } from '../support/imitations/scripted.ts';
 import { refusingAddress } from '../support/test-server.ts';
 import { beginExchange, startOperator, startWithTokens, type Operator } from './tokens-operator.ts';
 
@@ -67,13 +67,6 @@ const ofThreeDays = (age: number) => (state: Awaited<ReturnType<Operator['stored
 
 test.each<[Trouble, (operator: Operator) => Promise<unknown>, number, string, RegExp]>([
   ['lost', ({ alter }) => alter({ lost: true }), 2, 'lost', /State +LOST\n/],
-  [
-    'lost',
-    ({ alter }) => alter({ savedAt: Date.now() - 121 * DAY }),
-    2,
-    'lost',
-    /Refresh token +has ended/,
-  ],
   [
     'uncertain',
     async ({ service, tokens }) => {
@@ -211,17 +204,6 @@ test.each<[string, (operator: Operator) => Promise<Record<string, string>>, numb
     /encrypted with the key [0-9a-f]{8}, which TOKEN_STORE_KEY does not contain\. It was left as it is\. Set TOKEN_STORE_KEY as it is/,
   ],
   [
-    'is encrypted, without a key',
-    async ({ tokens, service, file }) => {
-      const env = { TOKEN_STORE: `sqlite:${file('sealed.db')}` };
-      const sealed = { ...env, TOKEN_STORE_KEY: OTHER_KEY };
-      expect((await tokens(['import', service.makeNewSet()], { env: sealed })).code).toBe(0);
-      return env;
-    },
-    2,
-    /encrypted with the key [0-9a-f]{8}, and TOKEN_STORE_KEY is not set\. It was left/,
-  ],
-  [
     'belongs to another service',
     async () => ({ RECRUITING_URL: 'https://other.example.com' }),
     2,
@@ -247,15 +229,6 @@ test.each<[string, (operator: Operator) => Promise<Record<string, string>>, numb
     },
     1,
     /the folder of its emergency files, \/.*plain, cannot be read \(ENOTDIR\).*the user of the gateway/,
-  ],
-  [
-    'was written by another version',
-    async ({ alter }) => {
-      await alter({ version: 2 as 1 });
-      return {};
-    },
-    1,
-    /written by another version of this program \(document 2, this one reads 1\): run that version/,
   ],
 ])(
   'a store that %s is left as it is by every command, and the error says what helps',
@@ -342,13 +315,6 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp | string, obj
     1,
     /refuses the access token \(token_revoked\)\..*Callers get TOKENS_LOST\. Run `tokens recover`/,
     { kind: 'refused', detail: 'token_revoked' },
-  ],
-  [
-    'gets a page of a firewall',
-    ({ service }) => service.answerChecks(text('<html>', 403)),
-    1,
-    /gave no clear answer about the access token \(status 403\), which says nothing about the tokens/,
-    { kind: 'unclear', why: 'status 403' },
   ],
   [
     'cannot be asked about',
