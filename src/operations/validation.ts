@@ -2,7 +2,6 @@ import {
   getNullableType,
   GraphQLError,
   isListType,
-  Kind,
   NoFragmentCyclesRule,
   NoSchemaIntrospectionCustomRule,
   NoUnusedFragmentsRule,
@@ -11,7 +10,6 @@ import {
   validate,
   type ASTNode,
   type ASTVisitor,
-  type DirectiveNode,
   type DocumentNode,
   type GraphQLSchema,
   type ValidationContext,
@@ -75,27 +73,16 @@ function noReservedNames(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** Checks the requirements of the proposal for `@stream`, in addition to the rules for all directives. */
+/** Refuses `@stream` where the gateway sends no parts, in addition to the rules for all directives. */
 function streamRules(context: ValidationContext): ASTVisitor {
-  const labels = new Map<string, DirectiveNode>();
   return {
     Directive: (node) => {
-      if (node.name.value !== 'stream') return;
-      const report = (message: string, ...others: DirectiveNode[]) =>
-        context.reportError(new GraphQLError(message, { nodes: [node, ...others] }));
       const field = context.getFieldDef();
+      if (node.name.value !== 'stream' || !field) return;
       const isAtRoot = context.getParentType() === context.getSchema().getQueryType();
-      if (field && !(isAtRoot && isListType(getNullableType(field.type)))) {
-        report(`@stream is for lists at the root of a query, but ${field.name} is not one.`);
-      }
-      const label = node.arguments?.find((argument) => argument.name.value === 'label')?.value;
-      if (label === undefined || label.kind === Kind.NULL) return;
-      if (label.kind !== Kind.STRING) {
-        return report(`The label of @stream must be a literal, not a variable.`);
-      }
-      const other = labels.get(label.value);
-      if (other) report(`The label "${label.value}" is used twice; labels must be unique.`, other);
-      labels.set(label.value, node);
+      if (isAtRoot && isListType(getNullableType(field.type))) return;
+      const message = `@stream is for lists at the root of a query, but ${field.name} is not one.`;
+      context.reportError(new GraphQLError(message, { nodes: [node] }));
     },
   };
 }

@@ -1,7 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { printSchema } from 'graphql';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createGateway, type Gateway, type Settings } from '../../src/library/index.ts';
 import { startService, type Service } from '../service/service.ts';
@@ -45,13 +44,6 @@ test('a gateway made by a program answers through its fetch, and by its handler 
   expect((await fetch(`http://127.0.0.1:${port}/ready`)).status).toBe(200);
   server.closeAllConnections();
   server.close();
-});
-
-test('the schema of a gateway is the served one, with the names of its settings', async () => {
-  await using opened = await open({ SCHEMA_PREFIX: 'Recruiting' });
-  const sdl = printSchema(opened.gateway.schema);
-  expect(sdl).toContain('recruitingAllPersons(');
-  expect(sdl).toContain('type RecruitingPerson {');
 });
 
 test('settings are values or texts, and undefined or blank ones are not set', async () => {

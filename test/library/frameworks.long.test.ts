@@ -23,7 +23,6 @@ const configs: Record<string, GatewayConfig> = {
 /** The program around a gateway, and the path of GraphQL in it. */
 const programs: Record<string, (gateway: Gateway) => [RequestListener, string]> = {
   'node:http': ({ handler }) => [handler, '/graphql'],
-  'Express at /graphql': ({ handler }) => [express().use('/graphql', handler), '/graphql'],
   'a route of Express': ({ handler }) => [express().all('/graphql', handler), '/graphql'],
   'Express at a longer path': ({ handler }) => [
     express().use('/api/graphql', handler),
@@ -32,10 +31,6 @@ const programs: Record<string, (gateway: Gateway) => [RequestListener, string]> 
   'Express at a path above that of GraphQL': ({ handler }) => [
     express().use('/people', handler),
     '/people/graphql',
-  ],
-  'a router of Express': ({ handler }) => [
-    express().use('/api', express.Router().use('/graphql', handler)),
-    '/api/graphql',
   ],
   Hono: ({ fetch: answer }) => [
     getRequestListener(new Hono().all('/graphql', ({ req }) => answer(req.raw)).fetch),

@@ -32,20 +32,13 @@ test('a cursor of another list, or of the same list with other filters, is refus
   ).toBe('CURSOR_INVALID');
 });
 
-test('derived fields pass on filters, defaults and nulls to the upstream', async () => {
-  const { data, errors } = await rich.ask<Record<string, { stage: string }[]>>(
-    `query ($stages: [Stage!] = [OFFER]) {
-      byVariable: allCandidates(filter: { stage: $stages }) { stage }
-      byLiteral: allCandidates(filter: { stage: [TRIAL] }, stage: null) { stage }
-      limited: allCandidates(limit: 3) { stage }
-      drainLimited: allCandidates(drainLimit: 2, limit: 9) { stage }
-    }`,
+test('a cursor of a connection in the plain list is explained', async () => {
+  const after = await cursorOf('activeCandidatesConnection(first: 1)');
+  const { errors } = await rich.ask(
+    'query ($after: String) { activeCandidates(first: 1, after: $after) { items { id } } }',
+    { after },
   );
-  expect(errors).toBeUndefined();
-  expect(stages(data['byVariable'])).toEqual(new Set(['OFFER']));
-  expect(stages(data['byLiteral'])).toEqual(new Set(['TRIAL']));
-  expect(data['limited']).toHaveLength(3);
-  expect(data['drainLimited']).toHaveLength(2);
+  expect(errors![0]!.message).toMatch(/this `after` is a cursor of a connection/);
 });
 
 async function cursorOf(call: string): Promise<string> {
@@ -61,8 +54,4 @@ async function use(call: string, after: string): Promise<unknown> {
     after,
   });
   return errors?.[0]?.extensions?.['code'];
-}
-
-function stages(list: { stage: string }[] = []): Set<string> {
-  return new Set(list.flatMap((record) => record?.stage ?? []));
 }

@@ -36,40 +36,6 @@ test('pages are requested through the parent, one request for each', async () =>
   expect(byPath.requests).toBe(1 + 4);
 });
 
-test.each([
-  ['a literal', 'query { LIST }', {}],
-  ['a variable', 'query ($c: String) { LIST }', { c: '' }],
-])('an empty cursor as %s counts as left out', async (_, form, variables) => {
-  const cursor = 'c' in variables ? '$c' : '""';
-  const list = `vacancies(first: 5) { items { allCandidates(limit: 1, after: ${cursor}) { id }
-    candidatesConnection(first: 2, after: ${cursor}) { nodes { id } } } }`;
-  const answer = await world.ask(form.replace('LIST', list), variables);
-  const withoutCursor = list.replaceAll(`, after: ${cursor}`, '');
-  expect(answer.errors).toBeUndefined();
-  expect(answer.data).toEqual((await world.ask(`{ ${withoutCursor} }`)).data);
-});
-
-test('a failing list alone is null, although the upstream also nulls its parent', async () => {
-  const { data, errors } = await answered(`{
-    vacancies(first: 4) { items { id allFragile(limit: 1) { text } allCandidates(limit: 1) { id } } }
-  }`);
-  expect(errors).toEqual([
-    expect.objectContaining({
-      message: 'No events for 3.',
-      path: ['vacancies', 'items', 2, 'allFragile'],
-      extensions: { code: 'FRAGILE' },
-    }),
-  ]);
-  expect(at(data, 'vacancies', 'items', 2)).toMatchObject({
-    id: 3,
-    allFragile: null,
-    allCandidates: [{ id: 5 }],
-  });
-  expect(at(data, 'vacancies', 'items', 1)).toMatchObject({
-    allFragile: [{ text: 'Event 1 of 2' }],
-  });
-});
-
 test('a cursor is valid only for the list of its parent, however the parent is found', async () => {
   const { data } = await answered(`{
     vacancy(id: 7) { candidatesConnection(first: 2) { edges { cursor } pageInfo { hasNextPage } } }
@@ -114,20 +80,6 @@ test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async
   expect(enough.errors).toBeUndefined();
 });
 
-test('wrong arguments are reported at their field, and all other fields are answered', async () => {
-  const { data, errors } = await answered(`{
-    vacancy(id: 2) { id a: allCandidates(limit: -1) { id } c: candidatesConnection(first: 501) { nodes { id } } }
-  }`);
-  expect(data).toEqual({ vacancy: { id: 2, a: null, c: null } });
-  const codes =
-    errors?.map(({ path, extensions }) => [path?.join('.'), extensions?.['code']]) ?? [];
-  expect(Object.fromEntries(codes)).toEqual({
-    'vacancy.a': 'BAD_USER_INPUT',
-    'vacancy.c': 'BAD_USER_INPUT',
-  });
-  expect(codes).toHaveLength(2);
-});
-
 test('a parent that no longer exists when its list is requested is reported', async () => {
   const sdl = `
     type Query { persons(first: Int, after: String): PersonPage! person(id: ID!): Person }
@@ -156,26 +108,6 @@ test('a parent that no longer exists when its list is requested is reported', as
       extensions: { code: 'UPSTREAM_BAD_RESPONSE' },
     }),
   ]);
-});
-
-test('fragments that grow exponentially when they are expanded are refused before anything is sent', async () => {
-  const fragments = Array.from({ length: 14 }, (_, level) =>
-    level < 13
-      ? `fragment F${level} on Candidate { a: vacancy { ...V${level} } }
-         fragment V${level} on Vacancy {
-           x: candidatesConnection { nodes { ...F${level + 1} } y: nodes { ...F${level + 1} } }
-           z: candidatesConnection { ...C${level} }
-         }
-         fragment C${level} on NullableCandidateConnection { nodes { vacancy { w: candidatesConnection { ...D${level} } v: candidatesConnection { ...D${level} } } } }
-         fragment D${level} on NullableCandidateConnection { nodes { ...F${level + 1} } nn: nodes { vacancy { o: candidatesConnection { ...N${level} } p: candidatesConnection { ...N${level} } } } }
-         fragment N${level} on NullableCandidateConnection { ${level < 12 ? `nodes { vacancy { r: candidatesConnection { ...C${level + 1} } s: candidatesConnection { ...C${level + 1} } } }` : 'nodes { id }'} }`
-      : `fragment F${level} on Candidate { id }`,
-  );
-  const { errors, requests } = await answered(
-    `{ candidate(id: 1) { ...F0 } } ${fragments.join('\n')}`,
-  );
-  expect(errors?.[0]?.extensions?.['code']).toBe('OPERATION_TOO_COMPLEX');
-  expect(requests).toBe(0);
 });
 
 function at(value: unknown, ...path: (string | number)[]): unknown {

@@ -33,7 +33,7 @@ const BEHIND: fc.Arbitrary<Behind> = fc.constantFrom('nothing', 'union', 'interf
 const HABITS: fc.Arbitrary<Habits> = fc.record({
   cursor: fc.constantFrom('after', 'afterCursor', 'cursor', 'pageCursor', 'startAfter'),
   firstIsRequired: fc.boolean(),
-  filters: fc.subarray(['limit', 'last', 'before', 'beforeCursor', 'named']),
+  filters: fc.subarray(['limit', 'after', 'last', 'before', 'beforeCursor', 'named']),
   identity: fc.constantFrom('id', 'nothing', 'value'),
   items: fc.constantFrom('objects', 'interfaces'),
   isNullable: fc.boolean(),
@@ -80,10 +80,11 @@ test('lists with random habits are derived, and give what the service has', asyn
       const { page } = await ask('page: rowsConnection { totalCount }');
       expect(page!.totalCount).toBe(records);
       const size = 1 + (seed % 60);
+      const behind = filtersOf(habits).includes('after') ? 'connectionAfter' : 'after';
       const paged: string[] = [];
       for (let after: string | null = null; ;) {
         const { page: next }: Part = await ask(
-          `page: rowsConnection(first: ${size}, after: $after) { edges { cursor node { value } } pageInfo { hasNextPage } }`,
+          `page: rowsConnection(first: ${size}, ${behind}: $after) { edges { cursor node { value } } pageInfo { hasNextPage } }`,
           { after },
         );
         paged.push(...next!.edges.map(({ node }) => node.value));
@@ -210,12 +211,16 @@ function missing(id: number, { byId, hasPublicForm }: Habits): object | undefine
   return errorOf(id === REFUSED ? 'FORBIDDEN' : 'NOT_FOUND');
 }
 
+function filtersOf({ filters, cursor }: Habits): readonly string[] {
+  return filters.filter((name) => name !== cursor);
+}
+
 function sdlOf(habits: Habits): string {
-  const { cursor, filters, firstIsRequired, items, isCounted, identity } = habits;
+  const { cursor, firstIsRequired, items, isCounted, identity } = habits;
   const args = [
     `first: Int${firstIsRequired ? '!' : ''}`,
     `${cursor}: String`,
-    ...filters.map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
+    ...filtersOf(habits).map((name) => `${name}: ${name === 'beforeCursor' ? 'String' : 'Int'}`),
   ];
   const results = [
     resultOf('RowsResult', habits.page, ['RowPage', 'RowError']),

@@ -95,23 +95,6 @@ describe('reject', () => {
       expect.stringContaining('Cannot query field "nothing"'),
     ]);
   });
-
-  test('a trusted document is refused like its text', async () => {
-    await using world = await start({
-      trustedDocuments: { mail: 'query Mail { me { email } }', name: 'query Name { me { name } }' },
-      config: { trustedDocuments: 'documents.json', trustedDocumentsOnly: true },
-    });
-    const ask = async (documentId: string) => {
-      const response = await world.fetch('/graphql', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...FEW.headers },
-        body: JSON.stringify({ documentId }),
-      });
-      return response.json() as Promise<unknown>;
-    };
-    expect(await ask('name')).toEqual({ data: { me: { name: 'Ada 1' } } });
-    expect(await ask('mail')).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
-  });
 });
 
 test('the program around the gateway reads everything without a credential', async () => {
@@ -127,24 +110,5 @@ test('callers that need no credential read everything, and the log warns of it',
   });
   expect(world.logged.map(({ msg }) => msg)).toContainEqual(
     expect.stringMatching(/^adapters\.json has scopes, but callers need no credential/),
-  );
-});
-
-test('a prefix changes nothing', async () => {
-  const overrides = {
-    fields: { 'RecruitingPerson.email': { scope: 'pii' } },
-    types: { RecruitingSalary: { scope: 'pay' } },
-  };
-  await using world = await start({
-    overrides,
-    config: { schemaPrefix: 'Recruiting' },
-  });
-  const query = '{ recruitingAllPeople(limit: 1) { name email salary { id } } }';
-  const all = await world.ask(query, {}, as('all'));
-  expect(JSON.stringify(all.data)).toMatch(/SECRET mail 1.*SECRET-s1/);
-  const few = await world.ask(query, {}, FEW);
-  expect(few.data).toBeUndefined();
-  expect(new Set(few.errors!.map(({ extensions }) => extensions?.['code']))).toEqual(
-    new Set(['FORBIDDEN']),
   );
 });
