@@ -101,12 +101,12 @@ test('the file and its packages use the graphql of the gateway, also if another 
 
 test('gateway.config.ts in the working directory is loaded, in production only if GATEWAY_CONFIG names it', async () => {
   write('here/gateway.config.mts', "throw new Error('loaded');");
-  const inHere = (env = {}) => inFolder(() => runHere(['schema', 'print'], env), 'here');
-  expect(await inHere()).toMatchObject({
+  expect(await inFolder(() => runHere(['schema', 'print']), 'here')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('gateway.config.mts cannot be loaded'),
   });
-  expect(await inHere({ NODE_ENV: 'production' })).toMatchObject({
+  const NODE_ENV = 'production';
+  expect(await inFolder(() => runHere(['schema', 'print'], { NODE_ENV }), 'here')).toMatchObject({
     code: 0,
     stderr:
       'gateway.config.mts is not loaded: in production, only the file that GATEWAY_CONFIG names is. ' +
