@@ -180,7 +180,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
   const isSandbox = parts.sandbox !== undefined;
   let isStopping = false;
   const paths = createPaths(() => tokens.present && !isStopping);
-  const origin = createOrigin({ corsOrigins: config.corsOrigins, isSandbox }, log);
+  const origin = createOrigin({ corsOrigins: config.corsOrigins, isSandbox });
   const graphiql = createGraphiql({
     enabled: config.graphiql,
     credentials: config.auth && {

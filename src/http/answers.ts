@@ -18,6 +18,7 @@ import { accepted, multipartReply, NOT_ACCEPTABLE, type Accepted } from './forma
 import type { Asked } from './operation.ts';
 import { JSON_TYPE, type Body, type Piece, type Reply } from './reply.ts';
 import {
+  HTTP_OF_SERVICE,
   httpOf,
   isParts,
   payloadResult,
@@ -46,7 +47,7 @@ export interface Answers<P> {
   /** Makes results, for plugins. */
   readonly execute: (ready: Ready<P>) => Promise<Results>;
   /** Makes the reply of results, also of those that plugins have made. */
-  readonly replyOf: (results: Results, asked: Asked<P>) => Promise<Reply>;
+  readonly replyOf: (results: Results, asked: Asked<P>) => Reply;
 }
 
 /** @param mask of unexpected errors. Errors of the service are not passed to it */
@@ -97,14 +98,14 @@ export function createAnswers({
       return first.hasNext ? written(result, payloads, payloadResult) : result;
     },
 
-    replyOf: async (results, asked) => {
+    replyOf: (results, asked) => {
       const { exchange, operation } = asked;
       const accepts = acceptedBy(asked);
       const mask = maskIn(exchange);
       exchange.notes.operationType ??= operation.type;
       if (isParts(results)) return multipartReply(writtenParts(results, mask));
       const { status, headers } = httpOf(results, accepts.json === JSON_TYPE);
-      const reply = wholeReply(await writeResult(results, mask), accepts);
+      const reply = wholeReply(writeResult(results, mask), accepts);
       return { ...reply, status, headers: { ...headers, ...reply.headers } };
     },
   };
@@ -191,11 +192,11 @@ async function* writtenParts(
       // Yoga makes such a result when a plugin throws.
       const { data, errors, hasNext } = result;
       if (errors && data === undefined && hasNext === undefined) throw errors[0] ?? aborted();
-      yield await writeResult(result, mask);
+      yield writeResult(result, mask);
       more = { hasNext: false };
     }
   } catch (error) {
-    yield await writeResult({ errors: [error as GraphQLError], ...more }, mask);
+    yield writeResult({ errors: [error as GraphQLError], ...more }, mask);
   }
 }
 
@@ -258,8 +259,8 @@ function holdValues(call: Call, { data }: Answer): void {
 
 /** From here on, `http` is what plugins write: neither the service nor an error at a field decides about the response. */
 function withoutHttp<R extends ExecutionResult>(result: R): R {
-  for (const { extensions } of [result, ...(result.errors ?? [])]) {
-    if (extensions) delete extensions['http'];
-  }
+  const { extensions, errors = [] } = result;
+  if (extensions) Object.assign(extensions, { [HTTP_OF_SERVICE]: extensions['http'] });
+  for (const of of [extensions, ...errors.map((error) => error.extensions)]) delete of?.['http'];
   return result;
 }

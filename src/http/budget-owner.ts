@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { isIP, isIPv6 } from 'node:net';
 import type { Ready } from './answers.ts';
 import type { Exchange } from './exchange.ts';
@@ -14,20 +13,13 @@ type BudgetOwner = Ready['budgetOwner'];
  */
 export function budgetOwner(trustProxy: boolean): (exchange: Exchange) => BudgetOwner {
   return ({ caller, inbound }) => {
-    if (caller) return { name: shortened(caller.name), mayDrain: caller.scopes.has('drain') };
+    if (caller) return { name: caller.name, mayDrain: caller.scopes.has('drain') };
     const address = remoteAddress(inbound, trustProxy);
     // Undefined: the request came without a socket.
     const name = `address:${address === undefined ? 'none' : networkOf(address)}`;
     return { name, mayDrain: true };
   };
 }
-
-/** The subject of a token may have thousands of characters, and the name is kept for as long as the budget is not full. */
-function shortened(name: string): string {
-  return name.length > LONGEST_NAME ? `long:${hash('sha256', name, 'base64url')}` : name;
-}
-
-const LONGEST_NAME = 256;
 
 /** The first 64 bits of an IPv6 address: every caller can choose among the addresses of such a network. */
 function networkOf(address: string): string {

@@ -130,11 +130,8 @@ function maskOperatorErrors(log: Logger, clock: Clock): OperatorMask {
 const UNAVAILABLE = 'the recruiting service was reported to a caller as temporarily unavailable';
 
 /** The message of an interrupted drain contains only facts of its cause that callers may read. */
-const withOperatorMessage: OperatorMask = (error, { message }) => {
-  if (error.message === message) return error;
-  const { nodes = null, path = null, extensions } = error;
-  return new GraphQLError(`${error.message} ${message}`, { nodes, path, extensions });
-};
+const withOperatorMessage: OperatorMask = (error, { message }) =>
+  error.message === message ? error : withMessage(error, `${error.message} ${message}`);
 
 function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
   const logged = (cause: unknown, { requestId }: Pick<Exchange, 'requestId'>): string => {
@@ -167,11 +164,7 @@ function maskUnexpected(log: Logger, maskOperatorError: OperatorMask): MaskFor {
       { extensions: { id } },
     );
     if (!(error instanceof GraphQLError)) return masked;
-    return new GraphQLError(masked.message, {
-      ...(error.nodes && { nodes: error.nodes }),
-      ...(error.path && { path: error.path }),
-      extensions: masked.extensions,
-    });
+    return withMessage(error, masked.message, masked.extensions);
   };
 }
 
@@ -223,10 +216,18 @@ function originOf(error: GraphQLError): Error {
 }
 
 function withId(error: GraphQLError, id: string, message = error.message): GraphQLError {
-  const { nodes, path, extensions } = error;
-  return new GraphQLError(`${message} Report this id to the operator of the gateway: ${id}`, {
-    nodes: nodes ?? null,
-    path: path ?? null,
-    extensions: { ...extensions, id },
+  return withMessage(error, `${message} Report this id to the operator of the gateway: ${id}`, {
+    ...error.extensions,
+    id,
   });
+}
+
+/** Returns another error of the same place. */
+function withMessage(
+  error: GraphQLError,
+  message: string,
+  extensions = error.extensions,
+): GraphQLError {
+  const { nodes, path } = error;
+  return new GraphQLError(message, { nodes: nodes ?? null, path: path ?? null, extensions });
 }

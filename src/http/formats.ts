@@ -71,15 +71,10 @@ function nameAndValue(parameter: string): [string, string] {
 /** Returns the quality value of a type, and the position in the header of the range that it comes from. */
 function matchOf(ranges: readonly MediaRange[], names: readonly string[]) {
   for (const name of names) {
-    const place = ranges.findIndex((range) => range.name === name && isUtf8(range));
+    const place = ranges.findIndex((range) => range.name === name);
     if (place >= 0) return { quality: ranges[place]!.quality, place };
   }
   return { quality: 0, place: 0 };
-}
-
-/** `utf8` is not a registered name (RFC 9110, 8.3.2), but many clients send it. */
-function isUtf8({ parameters }: MediaRange): boolean {
-  return ['utf-8', 'utf8'].includes(parameters.get('charset') ?? 'utf-8');
 }
 
 /** Some clients, such as urql, send no parameter, and read streamed lists in this format. */

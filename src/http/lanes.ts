@@ -187,25 +187,17 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
         })
         .then(answers.answer),
 
-    read: async (exchange: Exchange): Promise<GraphQLParams> => {
-      try {
-        const params = checkedParams(exchange, await stages.read(exchange));
-        passageOf(exchange).params = params;
-        return params as GraphQLParams;
-      } catch (error) {
-        throw thrown.keep(error);
-      }
-    },
+    read: thrown.kept(async (exchange: Exchange): Promise<GraphQLParams> => {
+      const params = checkedParams(exchange, await stages.read(exchange));
+      passageOf(exchange).params = params;
+      return params as GraphQLParams;
+    }),
 
-    parse: (exchange: Exchange, query: string, operationName: unknown): DocumentNode => {
-      try {
-        const operation = stages.parse(exchange, query, operationName);
-        passageOf(exchange).operation = operation;
-        return operation.document;
-      } catch (error) {
-        throw thrown.keep(error);
-      }
-    },
+    parse: thrown.kept((exchange: Exchange, query: string, name: unknown): DocumentNode => {
+      const operation = stages.parse(exchange, query, name);
+      passageOf(exchange).operation = operation;
+      return operation.document;
+    }),
 
     /** Returns errors for which the document is refused, and errors by the rules that plugins have added. */
     validate: (
@@ -215,9 +207,9 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
       rules: readonly ValidationRule[] = [],
     ): readonly GraphQLError[] => {
       try {
-        check(exchange, document, operationName);
+        thrown.kept(check)(exchange, document, operationName);
       } catch (error) {
-        const all = errorsIn(thrown.keep(error));
+        const all = errorsIn(error);
         if (all.every((each) => each instanceof GraphQLError)) return all;
         throw error;
       }
@@ -226,19 +218,13 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
       return others.length > 0 ? graphqlValidate(schema, document, others) : [];
     },
 
-    execute: async (
-      exchange: Exchange,
-      { document, operationName, variableValues, contextValue }: ExecutionArgs,
-    ): Promise<Results> => {
-      try {
-        const asked = check(exchange, document, operationName);
-        const results = await answers.execute(ready(asked, variableValues, contextValue as object));
-        passageOf(exchange).isExecuted = true;
-        return results;
-      } catch (error) {
-        throw thrown.keep(error);
-      }
-    },
+    execute: thrown.kept(async (exchange: Exchange, args: ExecutionArgs): Promise<Results> => {
+      const { document, operationName, variableValues, contextValue } = args;
+      const asked = check(exchange, document, operationName);
+      const results = await answers.execute(ready(asked, variableValues, contextValue as object));
+      passageOf(exchange).isExecuted = true;
+      return results;
+    }),
 
     /** Makes the reply of results, also of those that plugins have made. */
     reply: async (exchange: Exchange, results: Results): Promise<Reply> => {
@@ -252,7 +238,7 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
           validate({ exchange, operation: passage.operation });
         }
         if (hasData || (isExecuted && refusals?.length !== 0)) {
-          return await answers.replyOf(results, { exchange, operation: passage.operation! });
+          return answers.replyOf(results, { exchange, operation: passage.operation! });
         }
       } catch (error) {
         return errors.refuse(exchange, error);
@@ -271,14 +257,26 @@ function errorsIn(error: unknown): readonly GraphQLError[] {
 
 /** What `extensions.http` of refusals was when they were thrown: Yoga's own plugins write into it. */
 class ThrownHttp {
-  readonly #known = new WeakMap<GraphQLError, object | undefined>();
+  readonly #known = new WeakMap<GraphQLError, unknown>();
 
-  /** Call it with what a step of Yoga throws or returns. */
-  keep(error: unknown): unknown {
-    for (const each of errorsIn(error)) {
-      if (each instanceof GraphQLError) this.#known.set(each, copied(each.extensions['http']));
-    }
-    return error;
+  /** Makes a step of Yoga whose errors are known. */
+  kept<A extends unknown[], R>(step: (...args: A) => R): (...args: A) => R {
+    const keep = (error: unknown): never => {
+      for (const each of errorsIn(error)) {
+        if (!(each instanceof GraphQLError)) continue;
+        const { http } = each.extensions;
+        this.#known.set(each, http && { ...(http as object) });
+      }
+      throw error;
+    };
+    return (...args) => {
+      try {
+        const result = step(...args);
+        return result instanceof Promise ? (result.catch(keep) as R) : result;
+      } catch (error) {
+        return keep(error);
+      }
+    };
   }
 
   restore(errors: readonly GraphQLError[]): void {
@@ -286,10 +284,6 @@ class ThrownHttp {
       if (this.#known.has(error)) Object.assign(error.extensions, { http: this.#known.get(error) });
     }
   }
-}
-
-function copied(http: unknown): object | undefined {
-  return http === undefined ? undefined : { ...(http as object) };
 }
 
 function refusalOf(errors: readonly GraphQLError[] | undefined, { hasLeft }: Exchange): unknown {

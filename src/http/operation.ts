@@ -80,38 +80,21 @@ export function createOperationStages<Plan>(parts: OperationParts<Plan>) {
       enforceScopes(operation.scopedUses, exchange.caller);
     }) satisfies Check,
 
-    coerceVariables: ({ exchange, operation }: Asked<Plan>, variables: unknown): CallVariables => {
+    coerceVariables: ({ exchange, operation }: Asked<Plan>, sent: unknown): CallVariables => {
       // From here on, telemetry counts the request as an executed operation.
       exchange.notes.operationType = operation.type;
-      const options = { schema, hideSuggestions: !introspection };
-      const { coerced, length } = coercedWithinStack(operation, variables ?? {}, options);
+      const variables = coerceVariables(operation, (sent ?? {}) as Record<string, unknown>, {
+        schema,
+        hideSuggestions: !introspection,
+      });
+      // All that is kept of the body while the operation waits for the service.
+      const { length } = variables;
       const hasRoom = bodies.add(length, length);
       exchange.onEnd(() => bodies.remove(length));
       if (!hasRoom) throw noRoom();
-      return coerced;
+      return variables;
     },
   };
-}
-
-/**
- * Coercion and `JSON.stringify` recurse into each level of a variable, until the call stack overflows. A function of its
- * own: beside a function that is kept until the answer, V8 would keep all variables that were sent.
- */
-function coercedWithinStack(
-  operation: CheckedOperation,
-  sent: object,
-  options: Parameters<typeof coerceVariables>[2],
-) {
-  try {
-    const coerced = coerceVariables(operation, sent as Record<string, unknown>, options);
-    // All that is kept of the body while the operation waits for the service.
-    return { coerced, length: JSON.stringify(coerced.sent).length };
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw tooComplex(
-      'The variables are nested too deeply to be read. Send values with fewer levels.',
-    );
-  }
 }
 
 function otherMethod(allowed: string, message: string) {

@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import { badRequest, codedError } from '../errors.ts';
 import type { Exchange, Stage } from './exchange.ts';
 import { isLoopback, plainHost } from './hosts.ts';
@@ -19,8 +18,7 @@ interface OriginSettings {
  * Browser credentials (`access-control-allow-credentials`) are never allowed. The gateway uses no cookies: a page sends
  * its credential in a header that it sets itself. Otherwise a browser would add what it stores for this host.
  */
-export function createOrigin({ corsOrigins, isSandbox }: OriginSettings, log: Logger) {
-  const report = reportOnce(log);
+export function createOrigin({ corsOrigins, isSandbox }: OriginSettings) {
   const isListed = (origin: string | undefined): boolean =>
     origin !== undefined &&
     (corsOrigins.includes(origin) || (isSandbox && isOfThisMachine(origin)));
@@ -40,10 +38,7 @@ export function createOrigin({ corsOrigins, isSandbox }: OriginSettings, log: Lo
     /** Answers preflights. */
     preflights: (exchange) => {
       if (!isPreflight(exchange)) return undefined;
-      const origin = exchange.header('origin')!;
-      if (isListed(origin)) return ALLOWED;
-      report(origin, exchange.requestId);
-      return OTHER_ORIGIN;
+      return isListed(exchange.header('origin')) ? ALLOWED : OTHER_ORIGIN;
     },
 
     /**
@@ -64,12 +59,9 @@ export function createOrigin({ corsOrigins, isSandbox }: OriginSettings, log: Lo
 
 /** Whether a page of this origin comes from a server on the machine of its reader, which no attacker can imitate. */
 function isOfThisMachine(origin: string): boolean {
-  return isOrigin(origin) && isLoopback(plainHost(new URL(origin).host));
-}
-
-/** Whether a browser could have written this as the origin of a page. */
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && new URL(text).origin === text;
+  // What a browser would have written otherwise is not an origin.
+  const isOrigin = URL.canParse(origin) && new URL(origin).origin === origin;
+  return isOrigin && isLoopback(plainHost(new URL(origin).host));
 }
 
 function isPreflight(exchange: Exchange): boolean {
@@ -79,21 +71,6 @@ function isPreflight(exchange: Exchange): boolean {
     exchange.header('origin') !== undefined
   );
 }
-
-/** Logs each origin once, and at most 20: anyone can send any origin, as often as they like. */
-function reportOnce(log: Logger): (origin: string, requestId: string) => void {
-  const reported = new Set<string>();
-  return (origin, requestId) => {
-    if (!isOrigin(origin) || reported.has(origin) || reported.size >= MOST_REPORTED) return;
-    reported.add(origin);
-    log.warn(
-      { requestId, origin },
-      'a preflight was refused, because its origin is not listed. To allow pages of this origin, add it to CORS_ORIGINS.',
-    );
-  };
-}
-
-const MOST_REPORTED = 20;
 
 const SENDABLE = [
   'content-type',

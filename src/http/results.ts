@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { resultOf, ServiceGraphQLError } from '../engine/answer.ts';
 import { parseExactly } from '../engine/json.ts';
@@ -40,12 +39,13 @@ export async function payloadResult(payload: Payload): Promise<PayloadResult> {
 /** Replaces an unexpected error by one for callers. */
 export type MaskAny = (error: unknown) => GraphQLError;
 
-/** Writes any result as JSON. Other requests get their turns while a long list is written. */
-export async function writeResult(
+/** Writes any result as JSON. */
+export function writeResult(
   { data, errors, extensions, incremental, ...others }: PayloadResult,
   mask: MaskAny,
-): Promise<Piece[]> {
-  const rest = JSON.stringify({
+): Piece[] {
+  const written = {
+    data,
     ...shownErrors(errors, mask),
     ...(extensions && shownExtensions(extensions)),
     incremental: incremental?.map((entry) => ({
@@ -53,34 +53,8 @@ export async function writeResult(
       ...shownErrors(entry['errors'] as PayloadResult['errors'], mask),
     })),
     ...others,
-  });
-  if (data === undefined) return [rest];
-  return ['{"data":', ...(await writeData(data)), rest === '{}' ? '}' : `,${rest.slice(1)}`];
-}
-
-/** Elements of a list that are written without a pause. */
-const WRITTEN_AT_ONCE = 1_000;
-
-async function writeData(data: object | null): Promise<Piece[]> {
-  if (data === null || Array.isArray(data)) return [JSON.stringify(data)];
-  const pieces: Piece[] = ['{'];
-  for (const [key, value] of Object.entries(data)) {
-    const before = `${pieces.length > 1 ? ',' : ''}${JSON.stringify(key)}:`;
-    if (!Array.isArray(value) || value.length <= WRITTEN_AT_ONCE) {
-      // Undefined for a function, for example.
-      const json = JSON.stringify(value) as string | undefined;
-      if (json !== undefined) pieces.push(before + json);
-      continue;
-    }
-    for (let at = 0; at < value.length; at += WRITTEN_AT_ONCE) {
-      const json = JSON.stringify(value.slice(at, at + WRITTEN_AT_ONCE));
-      pieces.push(`${at === 0 ? `${before}[` : ','}${json.slice(1, -1)}`);
-      await nextTurn();
-    }
-    pieces.push(']');
-  }
-  pieces.push('}');
-  return pieces;
+  };
+  return [JSON.stringify(written)];
 }
 
 function shownErrors(errors: PayloadResult['errors'], mask: MaskAny) {
@@ -95,9 +69,14 @@ export function shownError(error: GraphQLError) {
   return { ...shown, ...(extensions && shownExtensions(extensions)) };
 }
 
-/** `http` only sets the status and headers of the response. */
+/** The key of what the service itself called `http`, and so neither sets the status nor the headers of the response. */
+export const HTTP_OF_SERVICE = Symbol('http of the service');
+
+/** `http` of plugins and of the gateway only sets the status and headers of the response. */
 export function shownExtensions(written: Readonly<Record<string, unknown>>) {
-  const { http: _, ...extensions } = written;
+  const { http: _, ...others } = written;
+  const { [HTTP_OF_SERVICE]: http } = written as { readonly [HTTP_OF_SERVICE]?: unknown };
+  const extensions = { ...others, ...(http !== undefined && { http }) };
   return Object.keys(extensions).length > 0 ? { extensions } : undefined;
 }
 

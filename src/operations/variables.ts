@@ -8,6 +8,7 @@ import {
 } from 'graphql';
 import type { CallVariables } from '../engine/call.ts';
 import { badRequest, codedError } from '../errors.ts';
+import { tooComplex } from './limits.ts';
 
 /** An integer of 16 digits or more. Also found in strings, where it only costs time. */
 const LONG_NUMBER = /[:[,]\s*-?\d{16}/;
@@ -41,16 +42,44 @@ interface Operation {
   readonly operation: OperationDefinitionNode;
 }
 
+/** The variables of a call, and how long they are as JSON. */
+interface MeasuredVariables extends CallVariables {
+  readonly length: number;
+}
+
 /**
  * Returns the variables that an operation declares, and nothing else of its request: a request may contain others of any
  * size, and a walk that several callers share outlives the request that began it.
  *
- * @throws AggregateError of one error for each wrong value; BAD_USER_INPUT for a condition that is null
+ * @throws AggregateError of one error for each wrong value; BAD_USER_INPUT for a condition that is null;
+ * OPERATION_TOO_COMPLEX for values that are nested too deeply
  */
 export function coerceVariables(
+  operation: Operation,
+  sent: Readonly<Record<string, unknown>>,
+  options: Options,
+): MeasuredVariables {
+  try {
+    const { values, sent: kept } = coerced(operation, sent, options);
+    return { values, sent: kept, length: JSON.stringify(kept).length };
+  } catch (error) {
+    // Coercion and `JSON.stringify` recurse into each level of a value, until the call stack overflows.
+    if (!(error instanceof RangeError)) throw error;
+    throw tooComplex(
+      'The variables are nested too deeply to be read. Send values with fewer levels.',
+    );
+  }
+}
+
+interface Options {
+  readonly schema: GraphQLSchema;
+  readonly hideSuggestions?: boolean;
+}
+
+function coerced(
   { document, operation }: Operation,
   sent: Readonly<Record<string, unknown>>,
-  { schema, hideSuggestions = false }: { schema: GraphQLSchema; hideSuggestions?: boolean },
+  { schema, hideSuggestions = false }: Options,
 ): CallVariables {
   const { variableDefinitions = [] } = operation;
   if (variableDefinitions.length === 0) return NONE;

@@ -21,17 +21,10 @@ test('a 405 lists the allowed methods', async () => {
 });
 
 test.each<[string, object | string, RegExp]>([
-  ['a syntax error', { query: '{ candidates {' }, /^Syntax Error/],
-  ['an unknown field', { query: '{ nothing }' }, /Cannot query field "nothing"/],
   [
     'an unknown name among several operations',
     { query: 'query A { me { id } } query B { me { id } }', operationName: 'C' },
     /there is A, B\.$/,
-  ],
-  [
-    'several operations without an operationName',
-    { query: 'query A { me { id } } query B { me { id } }' },
-    /^Say with operationName which operation to run; there is A, B\.$/,
   ],
   [
     'a very odd name',
@@ -43,23 +36,7 @@ test.each<[string, object | string, RegExp]>([
   expect(errors![0]!.message).toMatch(message);
 });
 
-describe('an unknown path is answered with 404', () => {
-  test.each<[string, RequestInit]>([
-    ['/', {}],
-    ['/elsewhere', post({ query: '{ __typename }' })],
-    ['/elsewhere/graphql', post({ query: '{ __typename }' })],
-    ['/graphql/elsewhere', post({ query: '{ __typename }' })],
-    ['/GraphQL', post({ query: '{ __typename }' })],
-    ['/%zz', {}],
-  ])('%s %j', async (path, init) => {
-    const response = await fetch(front.url + path, init);
-    expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(/^Nothing is served under this path[^\n]*\/graphql\.\n$/);
-    expect(await life()).toEqual(ALIVE);
-  });
-});
-
-describe('a request that is not valid HTTP is refused', () => {
+describe('a request of an unusual form is answered, and one that is not valid HTTP is refused', () => {
   test.each([
     ['a Host that is none', 'GET /graphql HTTP/1.1\r\nHost: ]:x\r\n\r\n', 400],
     ['a Host with a path', 'GET /graphql HTTP/1.1\r\nHost: a/b?c#\r\n\r\n', 400],
@@ -72,6 +49,9 @@ describe('a request that is not valid HTTP is refused', () => {
       'GET http://elsewhere.example/graphql HTTP/1.1\r\nHost: localhost\r\n\r\n',
       421,
     ],
+    ['an absolute URL', 'GET HTTP://127.0.0.1/graphql HTTP/1.1\r\nHost: a.example\r\n\r\n', 400],
+    ['an absolute URL without a path', 'GET http://localhost?x HTTP/1.1\r\nHost: a\r\n\r\n', 404],
+    ['an absolute URL with a broken host', 'GET http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n', 400],
     ['two slashes', 'GET //graphql HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
     ['a star', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n', 404],
     ['no request', 'hello\r\n\r\n', 400],

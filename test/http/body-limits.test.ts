@@ -1,8 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listen } from '../../src/http/listen.ts';
-import { post, startFront, type Body, type Front } from './front.ts';
+import { post, startFront, type Front } from './front.ts';
 
 const MAX = 100_000;
 const ASK = JSON.stringify({ query: '{ me { id } }' });
@@ -73,64 +72,11 @@ test('a client that sends the whole body before it reads can still read the refu
   expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*"code":"BAD_USER_INPUT"/);
 });
 
-test.each(['gzip', 'GZIP', 'identity, gzip'])(
-  'an encoded body is not decoded: %s',
-  async (encoding) => {
-    const response = await fetch(`${front.url}/graphql`, {
-      ...post('', { 'content-encoding': encoding }),
-      body: gzipSync(ASK),
-    });
-    expect(response.status).toBe(415);
-    expect(response.headers.get('accept-encoding')).toBe('identity');
-    const { errors } = (await response.json()) as Body;
-    expect(errors![0]!.message).toBe(
-      'The content-encoding of this request is not supported. Send the body without one.',
-    );
-  },
-);
-
-test('an address is refused above the limit of a body, and a very long one by Node itself', async () => {
-  const small = await startFront({ config: { maxBodyBytes: 1_000 } });
-  const inAddress = (length: number) =>
-    fetch(`${small.url}/graphql?query={me{id}}${'%20'.repeat(length / 3)}`, {
-      headers: { 'apollo-require-preflight': 'true' },
-    });
-  expect((await inAddress(300)).status).toBe(200);
-  const { status, body } = await statusAndBody(inAddress(1_200));
-  expect([status, body]).toMatchObject([
-    414,
-    { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] },
-  ]);
-  expect((await inAddress(18_000)).status).toBe(431);
-  await small[Symbol.asyncDispose]();
-});
-
-test.each([
-  ['a head', 'POST /graphql HTTP/1.1\r\nHost: localhost\r\n'],
-  ['a body', `${HEAD}Content-Length: 100\r\n\r\n{`],
-  ['chunks', `${HEAD}Transfer-Encoding: chunked\r\n\r\n`],
-])('%s that arrives too slowly is cut, and nothing of it is logged', async (what, start) => {
-  const { handler } = front.gateway.gateway;
-  const timeOuts = {
-    keepAliveTimeout: 1_000,
-    headersTimeout: 100,
-    requestTimeout: 200,
-    connectionsCheckingInterval: 25,
-  };
-  const server = await listen(handler, { host: '127.0.0.1', port: 0, timeOuts });
-  const lines = front.gateway.logged.length;
-  const socket = open(server.url);
-  const closed = new Promise((done) => socket.once('close', done));
-  const answer = headOf(socket);
-  socket.write(start);
-  const next = { 'a head': 'x-a: b\r\n', 'a body': ' ', chunks: '1\r\n \r\n' }[what]!;
-  const sending = setInterval(() => socket.writable && socket.write(next), 10);
-  expect(await answer).toMatch(/^HTTP\/1.1 408 /);
-  await closed;
-  clearInterval(sending);
-  await server.close();
-  const bad = front.gateway.logged.slice(lines).filter(({ level }) => Number(level) >= 50);
-  expect(bad).toEqual([]);
+test('an encoded body is not decoded', async () => {
+  const encoded = post('', { 'content-encoding': 'identity, GZIP' });
+  const response = await fetch(`${front.url}/graphql`, { ...encoded, body: gzipSync(ASK) });
+  expect(response.status).toBe(415);
+  expect(response.headers.get('accept-encoding')).toBe('identity');
 });
 
 async function statusAndBody(

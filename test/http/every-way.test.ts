@@ -101,6 +101,7 @@ const inAddress = (text: string) => ({
 });
 const ME = query('{ me { id } }');
 const BY_ID = 'query ($id: Int!) { candidate(id: $id) { id } }';
+const ENTITIES = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
 const RENAME = 'mutation { rename(id: 1, name: "New") { name } }';
 const asGate = { headers: { 'x-api-key': GATE } };
 const anonymous = { 'x-api-key': '' };
@@ -112,168 +113,147 @@ const FRAGMENTS = [...SPREADS.slice(1), 'id '.repeat(7)].map(
 
 type Row = readonly [name: string, sent: SentRequest, status: number, expected: unknown];
 
-/** Refused before the service is asked. @returns rows whose last part is the code, or undefined where it is no GraphQL */
+/** Makes a row of each request: they have one status, and one code, or none where the answer is not GraphQL. */
+function refused(
+  status: number,
+  code: string | undefined,
+  requests: Readonly<Record<string, SentRequest>>,
+): Row[] {
+  return Object.entries(requests).map(([name, sent]) => [name, sent, status, code]);
+}
+
+const ofType = (type: string, body: unknown = SECRET) => ({
+  headers: { 'content-type': type },
+  body,
+});
+const DEEP = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
+
+/** Refused before the service is asked. */
 const REFUSED: readonly Row[] = [
   // Where the request comes from.
-  ['a foreign host name', { host: 'evil.example', ...ME }, 421, 'FORBIDDEN'],
-  [
-    'GraphiQL under a foreign host name',
-    { method: 'GET', host: 'evil.example', headers: { accept: 'text/html' } },
-    421,
-    undefined,
-  ],
-  ['an unknown path', { path: '/elsewhere', ...ME }, 404, undefined],
-  ['a path that ends like a probe', { path: '//evil/graphql?x=/health', ...ME }, 404, undefined],
-  ['no credential', { headers: anonymous, ...ME }, 401, 'UNAUTHENTICATED'],
-  ['an unknown API key', { headers: { 'x-api-key': 'unknown' }, ...ME }, 401, 'UNAUTHENTICATED'],
-  [
-    'a page of another site',
-    { headers: { 'sec-fetch-site': 'cross-site' }, ...ME },
-    403,
-    'FORBIDDEN',
-  ],
-  [
-    'a GET without a header that needs a preflight',
-    { to: 'open', ...inAddress('{ me { id } }'), headers: anonymous },
-    400,
-    'BAD_USER_INPUT',
-  ],
+  ...refused(421, 'FORBIDDEN', { 'a foreign host name': { host: 'evil.example', ...ME } }),
+  ...refused(421, undefined, {
+    'GraphiQL under a foreign host name': {
+      method: 'GET',
+      host: 'evil.example',
+      headers: { accept: 'text/html' },
+    },
+  }),
+  ...refused(404, undefined, {
+    'an unknown path': { path: '/elsewhere', ...ME },
+    'a path above': { path: '/', ...ME },
+    'a path below': { path: '/graphql/elsewhere', ...ME },
+    'a path in other letters': { path: '/GraphQL', ...ME },
+    'a path with a broken escape': { path: '/%zz', ...ME },
+    'a path that ends like a probe': { path: '//evil/graphql?x=/health', ...ME },
+  }),
+  ...refused(401, 'UNAUTHENTICATED', {
+    'no credential': { headers: anonymous, ...ME },
+    'an unknown API key': { headers: { 'x-api-key': 'unknown' }, ...ME },
+  }),
+  ...refused(403, 'FORBIDDEN', {
+    'a page of another site': { headers: { 'sec-fetch-site': 'cross-site' }, ...ME },
+  }),
+  ...refused(400, 'BAD_USER_INPUT', {
+    'a GET without a header that needs a preflight': {
+      to: 'open',
+      ...inAddress('{ me { id } }'),
+      headers: anonymous,
+    },
+  }),
   // What form it has.
-  [
-    'a form',
-    { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'query={me{id}}' },
-    415,
-    'BAD_USER_INPUT',
-  ],
-  [
-    'a compressed body',
-    { headers: { 'content-encoding': 'gzip' }, body: 'x' },
-    415,
-    'BAD_USER_INPUT',
-  ],
-  [
-    'a charset that is not read',
-    { headers: { 'content-type': 'application/json; charset=iso-8859-1' }, ...ME },
-    415,
-    'BAD_USER_INPUT',
-  ],
-  [
-    'a body that is not UTF-8',
-    { body: Buffer.from('{"query":"{ me { id } }","variables":{"name":"Jos\xe9"}}', 'latin1') },
-    400,
-    'BAD_USER_INPUT',
-  ],
-  ['a large body', query('{ me { id } }'.padEnd(MAX_BODY)), 413, 'BAD_USER_INPUT'],
-  ['a long address', inAddress('{ me { id } }'.padEnd(MAX_BODY)), 414, 'BAD_USER_INPUT'],
-  ...[
-    ['that is not JSON', `{"query": "${SECRET}`],
-    ['of plain text', SECRET],
-    ['of nothing', ''],
-    ['of a number', '7'],
-    ['of a string', `"${SECRET}"`],
-    ['of null', 'null'],
-    ['of a batch', [{ query: '{ me { id } }' }, { query: SECRET }]],
-    ['without a query', { variables: { name: SECRET } }],
-    ['with a query that is null', { query: null }],
-    ['with a query that is no text', { query: { [SECRET]: SECRET } }],
-    ['with variables that are a list', { query: '{ me { id } }', variables: [SECRET] }],
-    ['with variables that are a text', { query: '{ me { id } }', variables: SECRET }],
-    ['with an unknown parameter', { query: '{ me { id } }', onError: 'NULL' }],
-  ].map(([what, body]): Row => [`a body ${what as string}`, { body }, 400, 'BAD_USER_INPUT']),
-  ...['text/plain', 'application/xml', 'multipart/form-data; boundary=x', ''].map((type): Row => [
-    `a body of the type "${type}"`,
-    { headers: { 'content-type': type }, body: SECRET },
-    415,
-    'BAD_USER_INPUT',
-  ]),
-  ...['PUT', 'DELETE', 'OPTIONS'].map((method): Row => [
-    `the method ${method}`,
-    { method, body: {} },
-    405,
-    'BAD_USER_INPUT',
-  ]),
-  ['an address without a query', { method: 'GET' }, 400, 'BAD_USER_INPUT'],
-  ...['variables', 'extensions'].map((name): Row => [
-    `an address with broken ${name}`,
-    { method: 'GET', path: `/graphql?query={me{id}}&${name}=${SECRET}` },
-    400,
-    'BAD_USER_INPUT',
-  ]),
-  ['a type of answer that is not sent', { headers: { accept: 'text/csv' }, ...ME }, 406, undefined],
+  ...refused(415, 'BAD_USER_INPUT', {
+    'a form': ofType('application/x-www-form-urlencoded', 'query={me{id}}'),
+    'a form of parts': ofType('multipart/form-data; boundary=x'),
+    'a plain text': ofType('text/plain'),
+    'a body without a type': ofType(''),
+    'a charset that is not read': ofType('application/json; charset=iso-8859-1', ME.body),
+    'a compressed body': { headers: { 'content-encoding': 'gzip' }, body: 'x' },
+  }),
+  ...refused(413, 'BAD_USER_INPUT', { 'a large body': query('{ me { id } }'.padEnd(MAX_BODY)) }),
+  ...refused(414, 'BAD_USER_INPUT', {
+    'a long address': inAddress('{ me { id } }'.padEnd(MAX_BODY)),
+  }),
+  ...refused(400, 'BAD_USER_INPUT', {
+    'a body that is not UTF-8': {
+      body: Buffer.from('{"query":"{ me { id } }","variables":{"name":"Jos\xe9"}}', 'latin1'),
+    },
+    'a body that is not JSON': { body: `{"query": "${SECRET}` },
+    'a body of plain text': { body: SECRET },
+    'a body of nothing': { body: '' },
+    'a body of a number': { body: '7' },
+    'a body of a string': { body: `"${SECRET}"` },
+    'a body of null': { body: 'null' },
+    'a body of a batch': { body: [{ query: '{ me { id } }' }, { query: SECRET }] },
+    'a body without a query': { body: { variables: { name: SECRET } } },
+    'a query that is null': { body: { query: null } },
+    'a query that is no text': { body: { query: { [SECRET]: SECRET } } },
+    'variables that are a list': query('{ me { id } }', { variables: [SECRET] }),
+    'variables that are a text': query('{ me { id } }', { variables: SECRET }),
+    'an unknown parameter': query('{ me { id } }', { onError: 'NULL' }),
+    'an address without a query': { method: 'GET' },
+    'an address with broken variables': {
+      method: 'GET',
+      path: `/graphql?query={me{id}}&variables=${SECRET}`,
+    },
+  }),
+  ...refused(405, 'BAD_USER_INPUT', {
+    'the method PUT': { method: 'PUT', body: {} },
+    'the method DELETE': { method: 'DELETE', body: {} },
+    'the method OPTIONS': { method: 'OPTIONS', body: {} },
+    'a mutation in an address': inAddress(RENAME),
+  }),
+  ...refused(406, undefined, {
+    'a type of answer that is not sent': { headers: { accept: 'text/csv' }, ...ME },
+  }),
   // What the operation is.
-  ['a text that is not trusted', { to: 'trusted', ...ME }, 403, 'FORBIDDEN'],
-  [
-    'an id that is not trusted',
-    { to: 'trusted', body: { id: 'x' } },
-    400,
-    'PERSISTED_QUERY_NOT_FOUND',
-  ],
-  ['a syntax error', query('{'), 400, 'BAD_USER_INPUT'],
-  ['an empty text', query(''), 400, 'BAD_USER_INPUT'],
-  ['a missing argument', query('{ candidate { id } }'), 400, 'BAD_USER_INPUT'],
-  ['only a fragment', query('fragment F on Query { me { id } }'), 400, 'BAD_USER_INPUT'],
-  ['a subscription', query('subscription { hired { id } }'), 400, 'BAD_USER_INPUT'],
-  [
-    'one of several operations without a name',
-    query('query A { me { id } } query B { me { id } }'),
-    400,
-    'BAD_USER_INPUT',
-  ],
-  ['a name that is no text', query('{ me { id } }', { operationName: {} }), 400, 'BAD_USER_INPUT'],
-  ['an unknown operation', query('{ me { id } }', { operationName: 'A' }), 400, 'BAD_USER_INPUT'],
-  ['an unknown field', query('{ nothing }'), 400, 'BAD_USER_INPUT'],
-  ['a reserved name', query('{ me { _rs: id } }'), 400, 'BAD_USER_INPUT'],
-  ['a missing variable', query(BY_ID), 400, 'BAD_USER_INPUT'],
-  ['a wrong variable', query(BY_ID, { variables: { id: 'x' } }), 400, 'BAD_USER_INPUT'],
-  [
-    'a variable that is a long integer',
-    { body: `{"query":"${BY_ID}","variables":{"id":12345678901234567890}}` },
-    400,
-    'BAD_USER_INPUT',
-  ],
-  [
-    'a variable in an address that is a long integer',
-    {
+  ...refused(403, 'FORBIDDEN', {
+    'a text that is not trusted': { to: 'trusted', ...ME },
+    'a missing scope': query(RENAME),
+    'fields of a router': query('{ _service { sdl } }'),
+  }),
+  ...refused(400, 'PERSISTED_QUERY_NOT_FOUND', {
+    'an id that is not trusted': { to: 'trusted', body: { id: 'x' } },
+  }),
+  ...refused(400, 'BAD_USER_INPUT', {
+    'a syntax error': query('{'),
+    'an empty text': query(''),
+    'a missing argument': query('{ candidate { id } }'),
+    'only a fragment': query('fragment F on Query { me { id } }'),
+    'a subscription': query('subscription { hired { id } }'),
+    'one of two operations without a name': query('query A { me { id } } query B { me { id } }'),
+    'a name that is no text': query('{ me { id } }', { operationName: {} }),
+    'an unknown operation': query('{ me { id } }', { operationName: 'A' }),
+    'an unknown field': query('{ nothing }'),
+    'a reserved name': query('{ me { _rs: id } }'),
+    'a missing variable': query(BY_ID),
+    'a wrong variable': query(BY_ID, { variables: { id: 'x' } }),
+    'a variable that is a long integer': {
+      body: `{"query":"${BY_ID}","variables":{"id":12345678901234567890}}`,
+    },
+    'a variable in an address that is a long integer': {
       method: 'GET',
       path: `/graphql?query=${encodeURIComponent(BY_ID)}&variables={"id":[-9007199254740993]}`,
     },
-    400,
-    'BAD_USER_INPUT',
-  ],
-  [
-    'a condition that is null',
-    query('query ($is: Boolean = true) { me { id @include(if: $is) } }', {
-      variables: { is: null },
-    }),
-    400,
-    'BAD_USER_INPUT',
-  ],
-  ['a mutation in an address', inAddress(RENAME), 405, 'BAD_USER_INPUT'],
-  [
-    'introspection',
-    { to: 'open', ...query('{ __schema { types { name } } }') },
-    400,
-    'BAD_USER_INPUT',
-  ],
-  ['a missing scope', query(RENAME), 403, 'FORBIDDEN'],
-  ['fields of a router', query('{ _service { sdl } }'), 403, 'FORBIDDEN'],
+    'a condition that is null': query(
+      'query ($is: Boolean = true) { me { id @include(if: $is) } }',
+      { variables: { is: null } },
+    ),
+    introspection: { to: 'open', ...query('{ __schema { types { name } } }') },
+  }),
   // How large it is.
-  ['tokens', query(`{ me { ${'id '.repeat(100)} } }`), 400, 'OPERATION_TOO_COMPLEX'],
-  [
-    'levels',
-    query('{ candidate(id: 1) { vacancy { lead { vacancy { id } } } } }'),
-    400,
-    'OPERATION_TOO_COMPLEX',
-  ],
-  ['aliases', query('{ me { a: id b: id c: id } }'), 400, 'OPERATION_TOO_COMPLEX'],
-  ['fields', query(`{ me { ${SPREADS[0]}} } ${FRAGMENTS.join(' ')}`), 400, 'OPERATION_TOO_COMPLEX'],
-  [
-    'selections of one field',
-    { to: 'open', ...query(`{ me { ${'id '.repeat(101)} } }`) },
-    400,
-    'OPERATION_TOO_COMPLEX',
-  ],
-  ['a name', query(`{ ${'a'.repeat(256)}: __typename }`), 400, 'OPERATION_TOO_COMPLEX'],
+  ...refused(400, 'OPERATION_TOO_COMPLEX', {
+    tokens: query(`{ me { ${'id '.repeat(100)} } }`),
+    levels: query('{ candidate(id: 1) { vacancy { lead { vacancy { id } } } } }'),
+    aliases: query('{ me { a: id b: id c: id } }'),
+    fields: query(`{ me { ${SPREADS[0]}} } ${FRAGMENTS.join(' ')}`),
+    'selections of one field': { to: 'open', ...query(`{ me { ${'id '.repeat(101)} } }`) },
+    'a name': query(`{ ${'a'.repeat(256)}: __typename }`),
+    'levels of variables': {
+      to: 'open',
+      body: `{"query":"${ENTITIES}","variables":{"of":[${DEEP}]}}`,
+    },
+  }),
 ];
 
 /** Answered, also with errors. The last part of a row matches the body. */

@@ -4,24 +4,14 @@ import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { post, startFront, type Body } from './front.ts';
 
 const WAYS: [string, string, string?][] = [
-  ['under an alias', 'mutation { a: rename(id: 1, name: "New") { id } }'],
   ['under the alias of an allowed one', 'mutation { hire: rename(id: 1, name: "New") { id } }'],
   [
     'in a fragment',
     'mutation { ...F } fragment F on Mutation { rename(id: 1, name: "New") { id } }',
   ],
   [
-    'in a fragment without a name',
-    'mutation { ... on Mutation { ... { rename(id: 1, name: "New") { id } } } }',
-  ],
-  ['with @include', 'mutation { rename(id: 1, name: "New") @include(if: true) { id } }'],
-  [
     'with @skip',
     'mutation { ... @skip(if: false) { rename(id: 1, name: "New") @skip(if: false) { id } } }',
-  ],
-  [
-    'twice',
-    'mutation { rename(id: 1, name: "New") { id } b: rename(id: 1, name: "Newer") { id } }',
   ],
   [
     'before an allowed one',

@@ -35,15 +35,7 @@ const reads: readonly [string, string][] = [
   ['all… with a limit', '{ allPersons(limit: 700) { id } }'],
   ['first', '{ personsConnection(first: 700) { nodes { id } } }'],
   ['last', '{ personsConnection(last: 700) { nodes { id } } }'],
-  [
-    'last under aliases',
-    aliased(7, (at) => `personsConnection(last: ${100 + at}) { nodes { id } }`),
-  ],
   ['pages under aliases', pagesUnderAliases(13)],
-  [
-    'connections under aliases',
-    aliased(13, (at) => `personsConnection(first: ${100 + at}) { nodes { id } }`),
-  ],
   ['drains under aliases', aliased(7, (at) => `allPersons(limit: ${100 + at}) { id }`)],
 ];
 
@@ -154,37 +146,6 @@ describe('without the scope drain', () => {
   });
 });
 
-test('a caller with many operations gets no more turns for drains than others', async () => {
-  const world = await startWorld({ persons: 200, config: { maxDrains: 1 } });
-  const ended: string[] = [];
-  const drain = async (key: string, limit: number) => {
-    await world.ask(key, `{ allPersons(limit: ${limit}) { id } }`);
-    ended.push(key);
-  };
-  await Promise.all([
-    ...Array.from({ length: 8 }, (_, at) => drain(DRAINER, 100 + at)),
-    drain(OTHER, 150),
-  ]);
-  expect(ended.indexOf(OTHER)).toBeLessThan(3);
-});
-
-test.each(['totalCount', 'last: 20'])(
-  'no error offers to continue in the middle of %s',
-  async (name) => {
-    const [, query] = ways.find(([way]) => way === name)!;
-    const world = await startWorld({ config: { pagesPerMinute: 5 } });
-    const { errors } = await world.ask(DRAINER, query);
-    const extensions = {
-      code: 'RATE_LIMITED',
-      pages: 6,
-      pagesPerMinute: 5,
-      retryAfter: expect.any(Number),
-    };
-    expect(errors![0]!.extensions).toEqual(extensions);
-    expect(errors![0]!.message).not.toMatch(/drain ended|resumeAfter/);
-  },
-);
-
 describe('PAGES_PER_MINUTE', () => {
   test('a totalCount above the budget is null with an error of its own, and the edges stay', async () => {
     const world = await startWorld({ config: { pagesPerMinute: 5 } });
@@ -288,26 +249,6 @@ describe('PAGES_PER_MINUTE', () => {
     ]);
     expect(world.requests()).toBe(0);
     expect(codesOf(await world.ask(DRAINER, page(49, 50)))).toEqual([]);
-  });
-
-  test.each([
-    ['number their pages', 'odd(first: Int, after: Int): CandidatePage!', ''],
-    [
-      'are returned as an interface',
-      'odd(first: Int, after: String): SomePage!',
-      'interface SomePage { items: [Candidate]! pageInfo: PageInfo! }',
-    ],
-    ['need no cursor', 'odd(first: Int): CandidatePage!', ''],
-  ])('lists that %s cost as much as others', async (_, field, more) => {
-    const { schema } = fullService();
-    const snapshot = `${printSchema(schema)} extend type Vacancy { ${field} } ${more}`;
-    const world = await startWorld({ schema, snapshot, config: { pagesPerMinute: 50 } });
-    const { errors } = await world.ask(
-      DRAINER,
-      '{ vacancies(first: 50) { items { odd(first: 50) { items { __typename } } } } }',
-    );
-    expect(errors?.[0]?.message).toMatch(/costs at least 51 pages /);
-    expect(world.requests()).toBe(0);
   });
 
   test('pages behind results count like others', async () => {

@@ -73,22 +73,6 @@ test('an answer is produced only as far as it is read, and no further after the 
   expect(made).toBe(1);
 });
 
-test('other requests are answered while a large answer is written', async () => {
-  const huge = Array<Buffer>(1_000).fill(Buffer.alloc(64 * 1024, 'x'));
-  let isWritten = false;
-  const handler = handlerOf([
-    ({ path }) => (path === '/huge' ? reply(huge) : reply(isWritten ? 'late' : 'in between')),
-  ]);
-  const { url } = await start(handler);
-  const writing = fetch(`${url}/huge`).then(async (response) => {
-    const { byteLength } = await response.arrayBuffer();
-    isWritten = true;
-    return byteLength;
-  });
-  expect(await (await fetch(url)).text()).toBe('in between');
-  expect(await writing).toBe(1_000 * 64 * 1024);
-});
-
 test.each<[string, (pieces: Buffer[]) => Body | AsyncIterable<Body>]>([
   ['in pieces', (pieces) => pieces],
   [

@@ -4,12 +4,12 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { postBare, standstill } from '../support/clients/bare-client.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { honest } from '../support/imitations/scripted.ts';
 import { silence } from '../support/imitations/hostile-sockets.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
-import { next, partsOf } from '../support/clients/multipart.ts';
 
 const STREAM = '{ allPersons @stream { id firstName } }';
 
@@ -42,26 +42,30 @@ test('a client that stops reading pauses the walk of 1,000,000 persons, and ends
   await server.close();
 });
 
-test('when a client leaves, the request in flight is aborted, and no further one is sent', async () => {
-  await using gateway = await startGatewayOverFake({ persons: 1000 });
-  const { upstream } = gateway;
-  upstream.answer(honest, honest, silence, honest);
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  const response = await fetch(`${server.url}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'multipart/mixed' },
-    body: JSON.stringify({ query: STREAM }),
-  });
-  const parts = partsOf(response);
-  await next(parts);
-  await next(parts);
-  await upstream.arrived(3);
-  await parts.return();
-  expect(await upstream.received[2]!.over).toBe('cut');
-  expect((await gateway.ask('{ persons { items { id } } }')).errors).toBeUndefined();
-  expect(upstream.received).toHaveLength(4);
-  await server.close();
-});
+test.each([
+  ['a page', '{ persons { items { id } } }', []],
+  ['a page, beside a plugin', '{ persons { items { id } } }', [everyHook()]],
+  ['a stream', STREAM, []],
+  ['a stream, beside a plugin', STREAM, [everyHook()]],
+])(
+  'when a client of %s leaves, the request in flight is aborted, and no further one is sent',
+  async (_, query, plugins) => {
+    await using gateway = await startGatewayOverFake({ persons: 1000 }, { plugins });
+    const { upstream } = gateway;
+    const pages = query === STREAM ? 2 : 0;
+    if (query === STREAM) upstream.answer(honest, honest, silence, honest);
+    else upstream.answer(silence, honest);
+    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+    const socket = postBare(server, query, 'multipart/mixed').resume();
+    await upstream.arrived(pages + 1);
+    socket.destroy();
+    expect(await upstream.received[pages]!.over).toBe('cut');
+    expect((await gateway.ask('{ persons { items { id } } }')).errors).toBeUndefined();
+    expect(upstream.received).toHaveLength(pages + 2);
+    await expect.poll(() => running(gateway)).toBe('0');
+    await server.close();
+  },
+);
 
 test.each(['leaves', 'cancels the body'])(
   'a client that %s before it reads anything of a stream ends its walk',
@@ -69,12 +73,10 @@ test.each(['leaves', 'cancels the body'])(
     await using gateway = await startGatewayOverSandbox({ persons: 1000 });
     const leaving = new AbortController();
     const response = await streamed(gateway, leaving.signal);
-    const running = async () =>
-      /^recruiting_drains_running (\d)/m.exec(await gateway.gateway.metrics.text())?.[1];
-    expect(await running()).toBe('1');
+    expect(await running(gateway)).toBe('1');
     if (how === 'leaves') leaving.abort();
     else await response.body!.cancel();
-    await expect.poll(running).toBe('0');
+    await expect.poll(() => running(gateway)).toBe('0');
   },
 );
 
@@ -146,6 +148,11 @@ test('a client that stops reading makes the gateway read large pages ahead only 
   socket.destroy();
   await server.close();
 });
+
+/** The number of drains that run. */
+async function running({ gateway }: TestGateway): Promise<string | undefined> {
+  return /^recruiting_drains_running (\d)/m.exec(await gateway.metrics.text())?.[1];
+}
 
 async function streamed(gateway: TestGateway, signal?: AbortSignal): Promise<Response> {
   const response = await gateway.fetch('/graphql', {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { after, altered, honest, json } from '../support/imitations/scripted.ts';
-import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { all, ask, list, next, partsOf, whole } from '../support/clients/multipart.ts';
 
@@ -231,22 +230,6 @@ test.each([
   const parts = await all(gateway, query, variables);
   expect(parts).toMatchObject([{ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] }]);
   expect(gateway.sandbox.stats.requests.graphql).toBe(0);
-});
-
-test('@defer is an unknown directive, also where the service defines it', async () => {
-  const sdl = `${documentedSdl}\ndirective @defer on FRAGMENT_SPREAD | INLINE_FRAGMENT`;
-  await using gateway = await startGatewayOverSandbox({}, { snapshot: sdl });
-  expect(await all(gateway, '{ ... @defer { allPersons { id } } }')).toEqual([
-    {
-      errors: [
-        {
-          message: expect.stringContaining('Unknown directive "@defer"'),
-          locations: expect.any(Array),
-          extensions: expect.objectContaining({}),
-        },
-      ],
-    },
-  ]);
 });
 
 test('every payload of a stream says where to go on behind its records, and how long the list was', async () => {

@@ -54,6 +54,15 @@ test('an operation with @stream is executed in parts', async () => {
   expect(JSON.stringify(results).match(/"id"/g)).toHaveLength(120);
 });
 
+test('variables that are nested too deeply are refused', async () => {
+  let deep: object = {};
+  for (let level = 0; level < 30_000; level += 1) deep = { deep };
+  const query = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
+  expect(
+    await gateway.executor({ document: parse(query), variables: { of: [deep] } }),
+  ).toMatchObject({ errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] });
+});
+
 test('a failure is a result with errors', async () => {
   const negative = '{ personsConnection(first: -1) { nodes { id } } }';
   expect(await gateway.executor({ document: parse(negative) })).toMatchObject({

@@ -1,6 +1,10 @@
 import { GraphQLError, Kind, print, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ask } from '../support/clients/multipart.ts';
+import { everyHook } from '../support/gateway/every-hook.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
+import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
+import { json } from '../support/imitations/scripted.ts';
 import { countedHooks, type Seen } from './counted-hooks.ts';
 import {
   FAILING,
@@ -149,3 +153,15 @@ test.each(REFUSED.filter(({ name }) => name.endsWith(' credential')))(
     expect((await seenOf(request)).hooks).toEqual(['response']);
   },
 );
+
+test.each([
+  ['no plugin', []],
+  ['a plugin', [everyHook()]],
+])('what the service calls http is passed on, and sets no status, with %s', async (_, plugins) => {
+  await using gateway = await startGatewayOverFake({}, { plugins });
+  const extensions = { http: { status: 418, headers: { 'x-of': 'the service' } }, cost: 1 };
+  gateway.upstream.answer(json({ data: { persons: { items: [] } }, extensions }));
+  const response = await ask(gateway, '{ persons { items { id } } }', {}, 'application/json');
+  expect([response.status, response.headers.get('x-of')]).toEqual([200, null]);
+  expect(await response.json()).toEqual({ data: { persons: { items: [] } }, extensions });
+});

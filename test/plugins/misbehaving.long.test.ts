@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
@@ -13,9 +11,6 @@ import {
   type TestGatewayOptions,
 } from '../support/gateway/gateway.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { honest } from '../support/imitations/scripted.ts';
-import { silence } from '../support/imitations/hostile-sockets.ts';
 import { got, settings, STREAMED, type TestRequest } from './requests.ts';
 
 const PAGE: TestRequest = { name: 'a page', query: '{ persons(first: 2) { items { id } } }' };
@@ -57,107 +52,87 @@ const boom = (): never => {
   throw new Error('the disk of db.internal failed');
 };
 
-const THROWING: readonly (readonly [string, Plugin])[] = [
-  ['onRequest', { onRequest: boom }],
-  ['onRequestParse', { onRequestParse: boom }],
-  ['the end of onRequestParse', { onRequestParse: () => ({ onRequestParseDone: boom }) }],
-  ['onParams', { onParams: boom }],
-  ['onEnveloped', { onEnveloped: boom }],
-  ['onParse', { onParse: boom }],
-  ['the end of onParse', { onParse: () => boom }],
-  ['onValidate', { onValidate: boom }],
-  ['the end of onValidate', { onValidate: () => boom }],
-  ['onContextBuilding', { onContextBuilding: boom }],
-  ['the end of onContextBuilding', { onContextBuilding: () => boom }],
-  ['onExecute', { onExecute: boom }],
-  ['onExecute, later', { onExecute: () => pause(5).then(boom) }],
-  ['onExecuteDone', { onExecute: () => ({ onExecuteDone: boom }) }],
-  ['a wrapped executeFn', { onExecute: ({ setExecuteFn }) => setExecuteFn(boom) }],
-  [
-    'a wrapped executeFn, after the answer',
-    {
-      onExecute: ({ executeFn, setExecuteFn }) =>
-        setExecuteFn(async (args) => {
-          await executeFn(args);
-          return boom();
-        }),
-    },
-  ],
-  ['onExecutionResult', { onExecutionResult: boom }],
-  ['onResultProcess', { onResultProcess: boom }],
-  ['onResponse', { onResponse: boom }],
-];
-
-test.each(THROWING)(
-  'a plugin that throws in %s costs its caller the answer, and nothing else',
-  async (_, plugin) => {
-    const [overSocket, gateway] = await both(plugin);
-    for (const way of [overSocket, gateway]) {
-      const { text, headers } = await got(way, PAGE);
-      expect(text).not.toMatch(/db\.internal|    at |"items"/);
-      expect(text).toContain('INTERNAL_SERVER_ERROR');
-      expect(headers['content-type']).toMatch(/json/);
-    }
-    expect(JSON.stringify(gateway.logged)).toContain('the disk of db.internal failed');
-    expect((await overSocket.fetch('/health')).status).toBe(200);
-    await expectNothingHeld(gateway);
+/** Throws where it is told to. */
+const failure: { at: string; thrown: unknown } = { at: '', thrown: undefined };
+const at = (hook: string): void => {
+  if (hook === failure.at) throw failure.thrown;
+};
+const HOOKS: Plugin = {
+  onRequest: () => at('onRequest'),
+  onRequestParse: () => {
+    at('onRequestParse');
+    return { onRequestParseDone: () => at('onRequestParseDone') };
   },
-);
+  onParams: () => at('onParams'),
+  onEnveloped: () => at('onEnveloped'),
+  onParse: () => {
+    at('onParse');
+    return () => at('onParseDone');
+  },
+  onValidate: () => {
+    at('onValidate');
+    return () => at('onValidateDone');
+  },
+  onContextBuilding: () => {
+    at('onContextBuilding');
+    return () => at('onContextBuildingDone');
+  },
+  onExecute: async ({ executeFn, setExecuteFn }) => {
+    at('onExecute');
+    await pause(0);
+    at('onExecute, later');
+    setExecuteFn(async (args) => {
+      at('executeFn');
+      const result: unknown = await executeFn(args);
+      at('executeFn, after the answer');
+      return result;
+    });
+    return {
+      onExecuteDone: () => {
+        at('onExecuteDone');
+        return { onNext: () => at('onNext') };
+      },
+    };
+  },
+  onExecutionResult: () => at('onExecutionResult'),
+  onResultProcess: () => at('onResultProcess'),
+  onResponse: () => at('onResponse'),
+};
+const PLACES = [
+  ...Object.keys(HOOKS),
+  ...['onRequestParseDone', 'onParseDone', 'onValidateDone', 'onContextBuildingDone'],
+  ...['onExecute, later', 'executeFn', 'executeFn, after the answer', 'onExecuteDone', 'onNext'],
+];
+const SECRET = 'secret of db.internal';
+const forged = new Error(SECRET);
+forged.name = 'GraphQLError';
 
-describe('whatever a plugin throws, its caller gets only an id', () => {
-  const SECRET = 'secret of db.internal';
-  const failure: { at: string; thrown: unknown } = { at: '', thrown: undefined };
-  const at = (hook: string): void => {
-    if (hook === failure.at) throw failure.thrown;
-  };
-  const HOOKS: Plugin = {
-    onRequest: () => at('onRequest'),
-    onRequestParse: () => at('onRequestParse'),
-    onParams: () => at('onParams'),
-    onParse: () => at('onParse'),
-    onValidate: () => at('onValidate'),
-    onContextBuilding: () => at('onContextBuilding'),
-    onExecute: ({ executeFn, setExecuteFn }) => {
-      at('onExecute');
-      setExecuteFn(async (args) => {
-        at('executeFn');
-        return executeFn(args) as unknown;
-      });
-      return {
-        onExecuteDone: () => {
-          at('onExecuteDone');
-          return { onNext: () => at('onNext') };
-        },
-      };
-    },
-    onExecutionResult: () => at('onExecutionResult'),
-    onResultProcess: () => at('onResultProcess'),
-    onResponse: () => at('onResponse'),
-  };
-  const forged = new Error(SECRET);
-  forged.name = 'GraphQLError';
-
-  test.each([
-    ['a text', SECRET],
-    ['an error of GraphQL about it', createGraphQLError(SECRET, { originalError: forged })],
-    ['an abort', new DOMException(SECRET, 'AbortError')],
-  ])('%s', async (_, thrown) => {
-    const gateway = await startWith(HOOKS);
-    failure.thrown = thrown;
-    const hooks = [...Object.keys(HOOKS), 'executeFn', 'onExecuteDone', 'onNext'];
-    for (const hook of hooks) {
-      failure.at = hook;
-      for (const request of hook === 'onNext' ? [STREAM] : [PAGE, STREAM]) {
-        const { text } = await got(gateway, request);
-        expect(text, hook).not.toMatch(/db\.internal|"items"|"allPersons"/);
-        expect(text, hook).toContain('"code":"INTERNAL_SERVER_ERROR"');
+test.each([
+  ['an error', new Error(SECRET)],
+  ['a text', SECRET],
+  ['an error of GraphQL about another', createGraphQLError(SECRET, { originalError: forged })],
+  ['an abort', new DOMException(SECRET, 'AbortError')],
+])(
+  'a plugin that throws %s, anywhere, costs its caller the answer, and nothing else',
+  async (what, thrown) => {
+    const [overSocket, gateway] = await both(HOOKS);
+    for (const place of PLACES) {
+      Object.assign(failure, { at: place, thrown });
+      for (const way of [overSocket, gateway]) {
+        for (const request of place === 'onNext' ? [STREAM] : [PAGE, STREAM]) {
+          const { text, headers } = await got(way, request);
+          expect(text, place).not.toMatch(/db\.internal|    at |"items"|"allPersons"/);
+          expect(text, place).toContain('"code":"INTERNAL_SERVER_ERROR"');
+          if (place !== 'onNext') expect(headers['content-type']).toMatch(/json/);
+        }
       }
     }
     failure.at = '';
     expect((await got(gateway, PAGE)).text).toContain('"items"');
+    if (what === 'an error') expect(JSON.stringify(gateway.logged)).toContain(SECRET);
     await expectNothingHeld(gateway);
-  });
-});
+  },
+);
 
 test('a plugin that throws at a payload ends the stream with an error', async () => {
   const masked = expect.objectContaining({
@@ -218,20 +193,6 @@ describe('a plugin that answers itself', () => {
     expect((await gateway.fetch('/health')).status).toBe(200);
     expect(gateway.sandbox.stats.requests.graphql).toBe(0);
     await expectNothingHeld(gateway);
-  });
-
-  test('under a path of its own: behind the check of the credential', async () => {
-    const plugin: Plugin = {
-      onRequest: ({ url, endResponse, fetchAPI }) => {
-        if (url.pathname === '/mine') endResponse(new fetchAPI.Response('mine'));
-      },
-    };
-    for (const way of await both(plugin)) {
-      const mine = { ...PAGE, address: '/mine', init: { method: 'GET' } };
-      expect((await got(way, mine)).text).toBe('mine');
-      expect((await got(way, { ...mine, key: '' })).status).toBe(401);
-      expect((await got(way, { ...PAGE, address: '/other' })).status).toBe(404);
-    }
   });
 
   test.each([PAGE, STREAM])('with a result in onExecute instead of $name', async (request) => {
@@ -502,80 +463,17 @@ describe('with a slow plugin', () => {
   });
 });
 
-describe('a caller that leaves', () => {
-  const every: Plugin = {
-    onExecute: () => ({ onExecuteDone: () => ({ onNext: () => {}, onEnd: () => {} }) }),
-    onResultProcess: () => {},
-  };
-
-  test('while the service is asked ends the upstream request', async () => {
-    const gateway = await startGatewayOverFake({}, { plugins: [every] });
-    onTestFinished(() => gateway[Symbol.asyncDispose]());
-    gateway.upstream.answer(silence);
-    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-    onTestFinished(() => server.close());
-    const asking = send(`${server.url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-    });
-    asking.on('error', () => {});
-    asking.end(JSON.stringify({ query: PAGE.query }));
-    await gateway.upstream.arrived(1);
-    asking.destroy();
-    expect(await gateway.upstream.received[0]!.over).toBe('cut');
-    await expectNothingHeld(gateway);
-  });
-
-  test('in the middle of a stream ends the walk, and the plugin hears of its end', async () => {
-    const ended = Promise.withResolvers<void>();
-    const gateway = await startGatewayOverFake(
-      { persons: 1_000 },
-      {
-        plugins: [
-          {
-            onExecute: () => ({
-              onExecuteDone: () => ({ onNext: () => {}, onEnd: () => ended.resolve() }),
-            }),
-          },
-        ],
-      },
-    );
-    onTestFinished(() => gateway[Symbol.asyncDispose]());
-    gateway.upstream.answer(honest, honest, silence);
-    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-    onTestFinished(() => server.close());
-    const asking = send(`${server.url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'multipart/mixed' },
-    });
-    asking.end(JSON.stringify({ query: '{ allPersons @stream { id } }' }));
-    const [response] = await once(asking, 'response');
-    await once(response, 'data');
-    asking.on('error', () => {});
-    response.on('error', () => {});
-    asking.destroy();
-    await expect(ended.promise).resolves.toBeUndefined();
-    await expectNothingHeld(gateway);
-  });
-});
-
-describe('values of an answer that a plugin reads', () => {
-  const QUERY = '{ allPersons { id firstName } }';
-  const reader: Plugin = {
-    onExecute: () => ({ onExecuteDone: ({ result }) => void ('data' in result && result.data) }),
-  };
+test('values of an answer that a plugin reads count in ANSWER_BYTES', async () => {
+  const persons = { persons: 5_000 };
   const options = { config: { ...settings, answerBytes: 1_000_000 } };
-
-  test('count in ANSWER_BYTES', async () => {
-    const persons = { persons: 5_000 };
-    await using gateway = await startGatewayOverSandbox(persons, { ...options, plugins: [reader] });
-    const { text } = await got(gateway, { name: '', query: QUERY });
-    expect(JSON.parse(text)).toMatchObject({
-      errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }],
-    });
-    expect(text).not.toContain('"data"');
-    await expectNothingHeld(gateway);
-    await using plain = await startGatewayOverSandbox(persons, options);
-    expect((await got(plain, { name: '', query: QUERY })).text).toContain('"data"');
-  });
+  const request = { name: '', query: '{ allPersons { id firstName } }' };
+  const reader: Plugin = { onExecute: () => ({ onExecuteDone: () => {} }) };
+  await using gateway = await startGatewayOverSandbox(persons, { ...options, plugins: [reader] });
+  const { text } = await got(gateway, request);
+  const refusal = { errors: [{ extensions: { code: 'OPERATION_TOO_COMPLEX' } }] };
+  expect(JSON.parse(text)).toMatchObject(refusal);
+  expect(text).not.toContain('"data"');
+  await expectNothingHeld(gateway);
+  await using plain = await startGatewayOverSandbox(persons, options);
+  expect((await got(plain, request)).text).toContain('"data"');
 });

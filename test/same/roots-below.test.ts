@@ -17,12 +17,6 @@ test('the query type below itself is answered as a nested object, not as the roo
   });
 });
 
-test('the query type in a list and behind an interface is answered as a nested object', async () => {
-  const world = await sideBySide({ schema: usersSchema() });
-  await world.expectSame({ query: '{ users { name asUser(id: 7) { name users { name } } } }' });
-  await world.expectSame({ query: '{ named { name ... on Query { asUser(id: 4) { name } } } }' });
-});
-
 test('the result of a mutation is read in the request of the mutation', async () => {
   const { schema, added } = addingSchema();
   const world = await sideBySide({ schema });
@@ -38,9 +32,7 @@ test('the result of a mutation is read in the request of the mutation', async ()
 
 test.each([
   ['one level deep', 'mutation { self { add(n: 5) } }', [5]],
-  ['three levels deep', 'mutation { self { self { self { add(n: 5) } } } }', [5]],
   ['at two depths', 'mutation { add(n: 1) self { add(n: 5) b: add(n: 6) } }', [1, 5, 6]],
-  ['in a payload', 'mutation { put(n: 2) { self { add(n: 3) } } }', [2, 3]],
   ['through a fragment', 'mutation { ...M } fragment M on Mutation { self { add(n: 5) } }', [5]],
 ])('a mutation %s is sent once', async (_, query, expected) => {
   const { schema, added } = addingSchema();
@@ -54,12 +46,7 @@ test.each([
 
 test.each([
   ['below an allowed one', 'mutation { self { add(n: 5) } }'],
-  ['deeper', 'mutation { self { self { b: add(n: 5) } } }'],
   ['in a fragment', 'mutation { self { ...M } } fragment M on Mutation { add(n: 5) }'],
-  [
-    'in an inline fragment',
-    'mutation { self { ... on Adding { ... on Mutation { add(n: 5) } } } }',
-  ],
   ['on an interface of the mutation type', 'mutation { self { ... on Adding { add(n: 5) } } }'],
   ['beside an allowed one', 'mutation { self { __typename } add(n: 5) }'],
 ])('with MUTATIONS=self a refused mutation %s is not sent', async (_, query) => {
@@ -80,8 +67,6 @@ test('with MUTATIONS=self the allowed mutation is sent', async () => {
 
 test.each([
   ['returns the mutation type', '{ door { add(n: 5) } }'],
-  ['returns it below', '{ total inner { door { add(n: 5) } } }'],
-  ['returns a list of it', '{ doors { add(n: 5) } }'],
   ['returns an interface of it', '{ adding { add(n: 5) } }'],
   ['returns a union with it', '{ either { ... on Mutation { add(n: 5) } } }'],
 ])('with MUTATIONS=off a query field that %s sends no mutation', async (_, query) => {

@@ -20,19 +20,13 @@ export function examples(lists: readonly DescribedList[], knownId = '1'): readon
     lists.find(({ all, connection }) => all ?? connection) ??
     lists[0];
   if (!list) return [example(WELCOME, 'query Welcome { __typename }')];
-  const others = lists.filter((other) => other !== list).map(({ field }) => field);
-  const { all, connection, record, selection } = list;
-  const made = [
-    ...(all ? [drained(all, selection)] : []),
-    paged(list, others),
-    ...(connection
-      ? [forward(connection, selection), backward(list.field, connection, selection)]
-      : []),
-    ...(record ? [oneRecord(record, selection, knownId)] : []),
-  ];
-  return made.map(([comment, query, variables], at) =>
-    example(at === 0 ? `${WELCOME}\n\n${comment}` : comment, query, variables),
-  );
+  const similar = lists.filter((other) => other !== list).map(({ field }) => field);
+  const made = [drained(list), paged(list, similar), forward(list), backward(list)];
+  return [...made, oneRecord(list, knownId)]
+    .filter((parts) => parts !== undefined)
+    .map(([comment, query, variables], at) =>
+      example(at === 0 ? `${WELCOME}\n\n${comment}` : comment, query, variables),
+    );
 }
 
 type Parts = readonly [comment: string, query: string, variables?: object];
@@ -41,41 +35,37 @@ const WELCOME = `Welcome! Press the play button, or
 Ctrl-Enter, to run this query. The icon at
 the top left opens the documentation.`;
 
-function drained({ field, limit }: NonNullable<DescribedList['all']>, selection: string): Parts {
-  return [
-    `${field} is the list in one answer,
+function drained({ all, selection }: DescribedList): Parts | undefined {
+  return (
+    all && [
+      `${all.field} is the list in one answer,
 sent as the pages of the service arrive.
-For all of it, leave out ${limit}; above 500
+For all of it, leave out ${all.limit}; above 500
 records, a credential needs the scope "drain".`,
-    `query ${capitalized(field)} { ${field}(${limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
-  ];
+      `query ${titled(all.field)} { ${all.field}(${all.limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
+    ]
+  );
 }
 
-function paged(
-  { field, after, selection, pageInfo, result }: DescribedList,
-  others: readonly string[],
-): Parts {
+function paged(list: DescribedList, similar: readonly string[]): Parts {
+  const { field, after, selection, pageInfo, result } = list;
   const page = `items { ${selection} } pageInfo { ${pageInfo} }`;
   const members = [{ type: result?.success, selection: page }, ...(result?.failures ?? [])];
   const fragments = members.map((member) => `... on ${member.type} { ${member.selection} }`);
-  const similar = others.length > 0 ? `\n\nSimilar lists: ${others.slice(0, 5).join(', ')}.` : '';
+  const others = similar.length > 0 ? `\n\nSimilar lists: ${similar.slice(0, 5).join(', ')}.` : '';
   return [
     `${field} is the list as the service itself
 serves it: page by page, forward only. For
 the next page, add ${after}: "…" with the
-endCursor of this one.${similar}`,
-    `query ${capitalized(field)} {
-      ${field}(first: 2) { ${result ? `__typename ${fragments.join(' ')}` : page} }
-    }`,
+endCursor of this one.${others}`,
+    `query ${titled(field)} { ${field}(first: 2) { ${result ? `__typename ${fragments.join(' ')}` : page} } }`,
   ];
 }
 
-function forward(
-  { field, after }: NonNullable<DescribedList['connection']>,
-  selection: string,
-): Parts {
-  return [
-    `${field} is a Relay connection:
+function forward({ connection, selection }: DescribedList): Parts | undefined {
+  return (
+    connection && [
+      `${connection.field} is a Relay connection:
 every edge has its own cursor, and first may
 be more than a page of the service. totalCount
 counts the whole list, and is then kept for
@@ -83,48 +73,45 @@ some minutes.
 
 For the next edges, put the endCursor into
 "after" in the variables below.`,
-    `query ${capitalized(field)}($first: Int, $after: String) {
-      ${field}(first: $first, ${after}: $after) {
-        totalCount
-        edges { cursor node { ${selection} } }
-        pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
-      }
-    }`,
-    { first: 120, after: null },
-  ];
+      `query ${titled(connection.field)}($first: Int, $after: String) {
+        ${connection.field}(first: $first, ${connection.after}: $after) {
+          totalCount
+          edges { cursor node { ${selection} } }
+          pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+        }
+      }`,
+      { first: 120, after: null },
+    ]
+  );
 }
 
-function backward(
-  list: string,
-  { field, last }: NonNullable<DescribedList['connection']>,
-  selection: string,
-): Parts {
-  return [
-    `The end of the list, which the service
+function backward({ field, connection, selection }: DescribedList): Parts | undefined {
+  return (
+    connection && [
+      `The end of the list, which the service
 itself cannot page to. For the edges in front
 of these, add before: "…" with the startCursor.`,
-    `query ${capitalized(last)}${capitalized(list)} {
-      ${field}(${last}: 3) {
-        totalCount
-        edges { cursor node { ${selection} } }
-        pageInfo { hasPreviousPage startCursor }
-      }
-    }`,
-  ];
+      `query ${titled(connection.last)}${titled(field)} {
+        ${connection.field}(${connection.last}: 3) {
+          totalCount
+          edges { cursor node { ${selection} } }
+          pageInfo { hasPreviousPage startCursor }
+        }
+      }`,
+    ]
+  );
 }
 
-function oneRecord(
-  { field, argument, idType }: NonNullable<DescribedList['record']>,
-  selection: string,
-  knownId: string,
-): Parts {
-  return [
-    `One record by its id. Copy an id from the
+function oneRecord({ record, selection }: DescribedList, knownId: string): Parts | undefined {
+  return (
+    record && [
+      `One record by its id. Copy an id from the
 result of another tab into the variables below.
 If no record has it, the answer is null.`,
-    `query ${capitalized(field)}($id: ${idType}) { ${field}(${argument}: $id) { ${selection} } }`,
-    { id: idType.startsWith('Int') ? 1 : knownId },
-  ];
+      `query ${titled(record.field)}($id: ${record.idType}) { ${record.field}(${record.argument}: $id) { ${selection} } }`,
+      { id: record.idType.startsWith('Int') ? 1 : knownId },
+    ]
+  );
 }
 
 function example(comment: string, query: string, variables?: object): Example {
@@ -134,6 +121,6 @@ function example(comment: string, query: string, variables?: object): Example {
   };
 }
 
-function capitalized(name: string): string {
+function titled(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }

@@ -18,10 +18,7 @@ const doubling = (levels: number, twice: (next: string) => string) =>
 
 const HOSTILE: [string, string, RegExp][] = [
   ['10,000 aliases', `{ ${many(10_000, (index) => `a${index}: me { id }`)} }`, /2000 tokens/],
-  ['300 aliases', `{ me { ${many(300, (index) => `a${index}: id`)} } }`, /300 aliases.* 30 /],
-  ['100,000 directives', `{ me { id ${'@a'.repeat(100_000)} } }`, /2000 tokens/],
   ['10,000 levels', `{ me { ${nested(3_334, 'id')} } }`, /2000 tokens/],
-  ['91 levels', `{ me { ${nested(30, 'id')} } }`, /92 levels deep; at most 15 /],
   [
     'a list in 100,000 lists',
     `{ candidate(id: ${'['.repeat(100_000)}) { id } }`,
@@ -38,11 +35,6 @@ const HOSTILE: [string, string, RegExp][] = [
     /\d{5,} fields/,
   ],
   ['one field 1,000 times', `{ me { ${many(1_000, () => 'id')} } }`, /"id" is selected 1000 times/],
-  [
-    'one field 400 times, with a selection',
-    `{ me { ${many(390, () => 'vacancy { id }')} } }`,
-    /"vacancy" is selected 390 times/,
-  ],
   [
     'one field 256 times, in pairs of pairs',
     `{ me { ${Array.from({ length: 8 }).reduce<string>((inside) => `friends { ${inside} } friends { ${inside} }`, 'id')} } }`,
@@ -67,11 +59,6 @@ const CIRCULAR: [string, string, RegExp][] = [
     /within itself/,
   ],
   [
-    'overlapping fields where nobody looks',
-    `{ me { id } } fragment A on Candidate { ${many(390, () => 'vacancy { id }')} }`,
-    /Fragment "A" is never used/,
-  ],
-  [
     'overlapping fields in a fragment of the same name',
     `{ me { ...A } } fragment A on Candidate { id } fragment A on Candidate { ${many(390, () => 'vacancy { id }')} }`,
     /There can be only one fragment named/,
@@ -93,26 +80,6 @@ describe('a hostile document is refused before anything is sent', () => {
     expect(data).toBeUndefined();
     expect(errors![0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
     expect(errors![0]!.message).toMatch(message);
-  });
-
-  test('variables with 40,000 levels are refused', async () => {
-    const deep = `${'['.repeat(40_000)}${']'.repeat(40_000)}`;
-    const json = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
-    const before = front.service.stats.requests.graphql;
-    for (const [query, variables] of [
-      ['query ($v: Int!) { candidate(id: $v) { id } }', deep],
-      ['query ($v: Int!) { candidate(id: $v) { id } }', json],
-      ['query ($v: [_Any!]!) { _entities(representations: $v) { __typename } }', deep],
-      ['query ($v: [_Any!]!) { _entities(representations: $v) { __typename } }', `[${json}]`],
-    ]) {
-      const response = await fetch(
-        `${front.url}/graphql`,
-        post(`{"query":${JSON.stringify(query)},"variables":{"v":${variables}}}`),
-      );
-      const { errors } = (await response.json()) as Body;
-      expect(['BAD_USER_INPUT', 'OPERATION_TOO_COMPLEX']).toContain(errors![0]!.extensions.code);
-    }
-    expect(front.service.stats.requests.graphql).toBe(before);
   });
 
   test('no request reached the service', () => {

@@ -1,4 +1,3 @@
-import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
@@ -118,18 +117,6 @@ test('a supergraph without credentials may request entities under any number of 
   const { data, errors } = (await response.json()) as Body;
   expect(errors).toBeUndefined();
   expect(Object.keys(data!)).toHaveLength(60);
-});
-
-describe('introspection', () => {
-  test('levels of introspection are not counted, so that the query of GraphiQL is answered', async () => {
-    const question = getIntrospectionQuery({ oneOf: true, inputValueDeprecation: true });
-    expect(question.length).toBeGreaterThan(0);
-    await using open = await startFront({ config: { maxDepth: 2 } });
-    const response = await fetch(`${open.url}/graphql`, post({ query: question }));
-    const { data, errors } = (await response.json()) as Body;
-    expect(errors).toBeUndefined();
-    expect(data).toHaveProperty('__schema');
-  });
 });
 
 async function ask(query: string, key: string, operationName?: string): Promise<Body> {

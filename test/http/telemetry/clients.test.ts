@@ -1,5 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { listen } from '../../../src/http/listen.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
 
 test.each([
@@ -17,25 +16,6 @@ test('a value that is not the name of an application is left out', async () => {
     await gateway.ask({ 'graphql-client-name': name, 'graphql-client-version': name });
   }
   expect(gateway.lines()).toEqual(Array.from({ length: 7 }, () => [undefined, undefined]));
-});
-
-test('a client is named too if its answer is sent in parts', async () => {
-  const gateway = await start();
-  const { handler } = gateway.gateway;
-  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  const response = await fetch(`${server.url}/graphql`, {
-    method: 'POST',
-    headers: {
-      accept: 'multipart/mixed',
-      'content-type': 'application/json',
-      'graphql-client-name': 'kiosk',
-      'graphql-client-version': '7',
-    },
-    body: JSON.stringify({ query: '{ allPersons @stream { id } }' }),
-  });
-  expect(await response.text()).toContain('"hasNext":false');
-  await vi.waitFor(() => expect(gateway.lines()).toEqual([['kiosk', '7']]));
 });
 
 async function start() {

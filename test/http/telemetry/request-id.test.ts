@@ -31,28 +31,6 @@ test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com', '', '
   },
 );
 
-test.each<
-  [string, number, string, Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }]
->([
-  ['what is no GraphQL', 400, '/graphql', { method: 'POST', body: '{' }],
-  [
-    'an operation that is not valid',
-    400,
-    '/graphql',
-    { method: 'POST', body: '{"query":"{ no }"}' },
-  ],
-  ['another method', 405, '/graphql', { method: 'PUT', body: '{}' }],
-  ['another type', 415, '/graphql', { method: 'POST', body: new URLSearchParams({ query: '{}' }) }],
-  ['another address', 404, '/elsewhere', {}],
-  ['a probe', 200, '/health', {}],
-])('the answer to %s has a request id too', async (_, status, path, { headers, ...init }) => {
-  const type = init.body instanceof URLSearchParams ? {} : { 'content-type': 'application/json' };
-  const accept = { accept: 'application/graphql-response+json' };
-  const all = { ...type, ...accept, ...headers, 'x-request-id': 'refused' };
-  const response = await gateway.fetch(path, { ...init, headers: all });
-  expect([response.status, response.headers.get('x-request-id')]).toEqual([status, 'refused']);
-});
-
 test('a stream has the request id in its headers and in its upstream requests', async () => {
   gateway.upstream.answer(honest);
   const before = gateway.upstream.received.length;

@@ -1,4 +1,3 @@
-import { get } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen, type Listening } from '../../../src/http/listen.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
@@ -63,13 +62,6 @@ test('the log line has the code of the first error, and no text of the service',
   expect(await line()).toMatchObject({ status: 200, code: 'BAD_USER_INPUT' });
   await (await ask('mutation { nothing }', { 'x-api-key': 'of Max' })).text();
   expect(await line()).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
-});
-
-test('the log line agrees with the answer, even under a foreign host name', async () => {
-  const { hostname, port } = new URL(server.url);
-  const headers = { host: 'foreign.example' };
-  get({ hostname, port, path: '/graphql', headers }, (answer) => answer.resume());
-  expect(await line()).toMatchObject({ status: 421, code: 'FORBIDDEN' });
 });
 
 test('the subject of a token is not logged, because it may be a person', async () => {
