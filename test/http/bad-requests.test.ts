@@ -1,6 +1,6 @@
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
-import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { post, startFront, type Body, type Front } from './front.ts';
 
 let front: Front;
@@ -61,7 +61,9 @@ describe('a request of an unusual form is answered, and one that is not valid HT
       400,
     ],
   ])('%s', async (_, text, status) => {
-    const answer = await speak(text);
+    const socket = openBare(front, text);
+    const answer = await headOf(socket);
+    socket.destroy();
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(answer).not.toMatch(/Error|node_modules| at /);
     expect(await life()).toEqual(ALIVE);
@@ -69,10 +71,8 @@ describe('a request of an unusual form is answered, and one that is not valid HT
 
   test('a body that ends too early', async () => {
     const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
-    const socket = connect(Number(new URL(front.url).port), '127.0.0.1');
-    await new Promise<void>((resolve) => {
-      socket.end(`${head}Content-Length: 100\r\n\r\n{"query"`, resolve);
-    });
+    const socket = openBare(front, `${head}Content-Length: 100\r\n\r\n`);
+    await new Promise<void>((resolve) => void socket.end('{"query"', resolve));
     socket.destroy();
     expect(await life()).toEqual(ALIVE);
   });
@@ -85,20 +85,6 @@ async function life(): Promise<unknown> {
 }
 
 const ALIVE = { data: { __typename: 'Query' } };
-
-/** The response, until the server closes the connection or has sent a head and a body. */
-function speak(text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(front.url).port), '127.0.0.1', () => socket.write(text));
-    let answer = '';
-    socket.setEncoding('utf8').on('data', (chunk: string) => {
-      answer += chunk;
-      if (/\r\n\r\n/.test(answer)) socket.end();
-    });
-    socket.once('close', () => resolve(answer));
-    socket.once('error', reject);
-  });
-}
 
 test('an operation that is nested too deeply for the parser is refused, and not logged as an unexpected error', async () => {
   await using gateway = await startGatewayOverSandbox();

@@ -1,6 +1,6 @@
-import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { headOf, openBare } from '../support/clients/bare-client.ts';
 import { post, startFront, type Front } from './front.ts';
 
 const MAX = 100_000;
@@ -44,15 +44,13 @@ test('the limit also applies to requests through fetch, without a socket', async
 });
 
 test('a body is refused by its content-length before any of it is sent', async () => {
-  const socket = open(front.url);
-  socket.write(`${HEAD}Content-Length: 5000000000\r\n\r\n`);
+  const socket = openBare(front, `${HEAD}Content-Length: 5000000000\r\n\r\n`);
   expect(await headOf(socket)).toMatch(/^HTTP\/1.1 413 [^]*\r\nconnection: close\r\n/i);
   socket.destroy();
 });
 
 test('an endless chunked body is refused at the limit, and its connection is closed soon', async () => {
-  const socket = open(front.url);
-  socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+  const socket = openBare(front, `${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
   const answer = headOf(socket);
   const closed = new Promise((done) => socket.once('close', done));
   const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`;
@@ -63,9 +61,8 @@ test('an endless chunked body is refused at the limit, and its connection is clo
 });
 
 test('a client that sends the whole body before it reads can still read the refusal', async () => {
-  const socket = open(front.url).pause();
   const body = Buffer.alloc(8_000_000, ' ');
-  socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n`);
+  const socket = openBare(front, `${HEAD}Content-Length: ${body.length}\r\n\r\n`).pause();
   await new Promise((sent) => socket.write(body, sent));
   const answer = headOf(socket);
   socket.resume();
@@ -84,21 +81,4 @@ async function statusAndBody(
 ): Promise<{ status: number; body: unknown }> {
   const response = await answer;
   return { status: response.status, body: await response.json() };
-}
-
-function open(url: string): Socket {
-  // Sending after the end of a connection fails, which does not matter here.
-  return connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
-}
-
-/** The response, up to the end of its head. */
-function headOf(socket: Socket): Promise<string> {
-  return new Promise((done) => {
-    let read = '';
-    socket.setEncoding('utf8').on('data', (chunk: string) => {
-      read += chunk;
-      if (read.includes('\r\n\r\n')) done(read);
-    });
-    socket.once('close', () => done(read));
-  });
 }

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { buildSchema, parse, print } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
+import { describeLists } from '../../src/schema/describe-lists.ts';
 import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
@@ -13,20 +14,18 @@ import { openBrowser, recordComplaints, recordRequests } from '../support/client
 
 const patience = 60_000;
 const TABS = ['AllPersons', 'Persons', 'PersonsConnection', 'LastPersons', 'Person'];
-const browserAccepts = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+const KEY = 'rsk_of-the-portal';
+const OPEN = {
+  headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' },
+};
 
 test(
-  'GraphiQL in a browser opens with a valid credential, runs its examples with it, stores it nowhere, and asks only the gateway',
-  {
-    timeout: patience,
-  },
+  'GraphiQL in a browser opens with a valid credential, runs an example with it, stores it nowhere, and asks only the gateway',
+  { timeout: patience },
   async () => {
     await using issuer = await startIssuer();
     const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
-    await using gateway = await startGatewayOverSandbox(
-      { persons: 2_345 },
-      { config: { auth: { ...auth }, pagesPerMinute: 6_000 } },
-    );
+    await using gateway = await startGatewayOverSandbox({}, { config: { auth } });
     await using server = await listen(gateway.gateway.handler);
     const browser = await openBrowser();
     onTestFinished(() => browser.close());
@@ -37,7 +36,6 @@ test(
     await page.goto(server.origin);
     expect(page.url()).toBe(`${server.origin}/graphql`);
     const tabs = page.locator('.graphiql-tab-button');
-    const result = page.locator('.graphiql-response .view-lines');
 
     const field = page.getByLabel('API key or bearer token');
     await page.getByText('answers only callers with an API key or a bearer token').waitFor();
@@ -57,19 +55,10 @@ test(
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
     await page.locator('.graphiql-doc-explorer').getByText('Query', { exact: true }).waitFor();
 
-    const shown = ['"allPersons"', '"endCursor"', '2345', '2345', 'null'];
     expect(await tabs.allTextContents()).toEqual(TABS);
-    for (const [at, tab] of TABS.entries()) {
-      await tabs.getByText(tab, { exact: true }).click();
-      // GraphiQL executes what it has stored.
-      await page.waitForFunction(
-        (pattern) => pattern.test(localStorage.getItem('graphiql:query') ?? ''),
-        new RegExp(`query ${tab}\\b`),
-      );
-      await page.locator('.graphiql-execute-button').click();
-      await result.getByText(shown[at]!).first().waitFor();
-      expect(await result.textContent()).not.toContain('errors');
-    }
+    await page.locator('.graphiql-execute-button').click();
+    const result = page.locator('.graphiql-response .view-lines');
+    await result.getByText('"allPersons"').first().waitFor();
 
     const picture = page.waitForRequest(/\/pictures\//);
     await page.evaluate(() => fetch('/pictures/ada.png'));
@@ -85,6 +74,19 @@ test(
   },
 );
 
+test('every example is answered for a caller with the scope read', async () => {
+  const apiKeys = [entryFor(KEY, 'portal', 'read')];
+  const config = { auth: { apiKeys, jwt: undefined } };
+  await using gateway = await startGatewayOverSandbox({ persons: 2_345 }, { config });
+  const { adapters, entities } = gateway.gateway.served;
+  for (const { query, variables = '{}' } of examples(describeLists({ adapters, entities }))) {
+    const headers = { 'x-api-key': KEY };
+    const sent = JSON.parse(variables) as Record<string, unknown>;
+    const { data, errors } = await gateway.ask(query, sent, { headers });
+    expect([Object.keys(data).length, errors]).toEqual([1, undefined]);
+  }
+});
+
 function isProbe(url: string, sent: string | null): boolean {
   return url.endsWith('/graphql') && sent?.includes('{ __typename }') === true;
 }
@@ -92,54 +94,42 @@ function isProbe(url: string, sent: string | null): boolean {
 describe('the page', () => {
   test('the page is not served if GraphiQL is off', async () => {
     await using server = await serve({ enabled: false });
-    const response = await fetch(server.url, { headers: { accept: browserAccepts } });
-    const strict = await fetch(server.url, { headers: { accept: 'text/html' } });
-    for (const { status, headers } of [response, strict]) {
-      expect([status, headers.get('content-type')]).toEqual([
-        400,
-        'application/json; charset=utf-8',
-      ]);
-    }
-    for (const answer of [response, strict]) {
-      expect(await answer.json()).toMatchObject({
-        errors: [{ message: 'The request has no "query". Send the text of an operation.' }],
-      });
-    }
+    const response = await fetch(server.url, OPEN);
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      400,
+      'application/json; charset=utf-8',
+    ]);
+    expect(await response.text()).toContain('The request has no \\"query\\".');
   });
 
   test('the page says that the people of the sandbox are made up, and no page of a service does', async () => {
     await using sandbox = await startSandboxInside();
-    await using service = await startGatewayOverSandbox();
-    const open = { headers: { accept: browserAccepts } };
-    const made = await sandbox.fetch('/graphql', open);
-    expect(await made.text()).toContain('the people are made up');
-    expect(await (await service.fetch('/graphql', open)).text()).not.toContain('made up');
+    expect(await (await sandbox.fetch('/graphql', OPEN)).text()).toContain(
+      'the people are made up',
+    );
+    await using server = await serve();
+    expect(await (await fetch(server.url, OPEN)).text()).not.toContain('made up');
   });
 
   test('the page is sent compressed, and only once', async () => {
     await using server = await serve();
-    const first = await fetch(server.url, { headers: { accept: browserAccepts } });
+    const first = await fetch(server.url, OPEN);
     const page = await first.text();
     expect(first.headers.get('content-encoding')).toBe('gzip');
     expect(Number(first.headers.get('content-length'))).toBeLessThan(page.length / 3);
-
     const etag = first.headers.get('etag') ?? '';
-    const again = await fetch(server.url, {
-      headers: { accept: browserAccepts, 'if-none-match': etag },
-    });
-    expect(again.status).toBe(304);
-    expect(await again.text()).toBe('');
-
-    const plain = await fetch(server.url, {
-      headers: { accept: browserAccepts, 'accept-encoding': 'gzip;q=0, identity' },
-    });
+    const withHeader = (more: object) =>
+      fetch(server.url, { headers: { ...OPEN.headers, ...more } });
+    const again = await withHeader({ 'if-none-match': etag });
+    expect([again.status, await again.text()]).toEqual([304, '']);
+    const plain = await withHeader({ 'accept-encoding': 'gzip;q=0, identity' });
     expect(plain.headers.get('content-encoding')).toBeNull();
     expect(await plain.text()).toBe(page);
   });
 
   test('the page allows neither frames of other sites nor pictures and requests elsewhere', async () => {
     await using server = await serve();
-    const { headers } = await fetch(server.url, { headers: { accept: browserAccepts } });
+    const { headers } = await fetch(server.url, OPEN);
     const policy = headers.get('content-security-policy')!.split('; ');
     expect(policy).toContain("frame-ancestors 'none'");
     expect(policy).toContain("connect-src 'self'");
@@ -152,8 +142,7 @@ describe('the page', () => {
     await using server = await serve({
       examples: [{ query, variables: JSON.stringify({ nasty }) }],
     });
-    const response = await fetch(server.url, { headers: { accept: browserAccepts } });
-    const html = await response.text();
+    const html = await (await fetch(server.url, OPEN)).text();
     expect(html).toContain('query Nasty');
     expect(html).not.toMatch(/<script>window\.broken|<!--<script>|<img src=x/);
   });
@@ -200,8 +189,6 @@ const persons = {
 } as const;
 
 const schema = buildSchema('type Query { any: Int }');
-
-const KEY = 'rsk_of-the-portal';
 
 const usual = { enabled: true, examples: examples([persons]) };
 /** Shared, because building and compressing its nine megabytes takes most of the time. */

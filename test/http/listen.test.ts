@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
-import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
+import { headOf, openBare } from '../support/clients/bare-client.ts';
 
 test('closing waits for requests in flight, and keeps no connection open', async () => {
   const arrived = Promise.withResolvers<ServerResponse>();
@@ -84,15 +84,9 @@ test.each([
     await read(server.url, idle);
     const { socket } = await lookAt(server.url, idle);
 
-    const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
-    slow.on('error', () => undefined).write(begin);
+    const slow = openBare(server, begin);
     const drops = setInterval(() => slow.write(bit), 10);
-    // Not `once` of node:events, which rejects if a write after the answer is answered with a reset.
-    const answer = await new Promise<string>((done) => {
-      let text = '';
-      slow.setEncoding('utf8').on('data', (part: string) => (text += part));
-      slow.once('close', () => done(text));
-    });
+    const answer = await headOf(slow);
     clearInterval(drops);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
     expect((await lookAt(server.url, idle)).socket).toBe(socket);
@@ -106,9 +100,9 @@ test.each([
   ['headers of 15 kB', `cookie: ${'c'.repeat(15_000)}\r\n`, 200],
   ['headers of 17 kB', `cookie: ${'c'.repeat(17_000)}\r\n`, 431],
 ])('a request with %s is answered, or refused', async (_, headers, status) => {
-  const { url } = await whole();
+  const server = await whole();
   const text = `GET / HTTP/1.1\r\n${headers}host: localhost\r\nconnection: close\r\n\r\n`;
-  expect(await exchange(url, text)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  expect(await headOf(openBare(server, text))).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
 });
 
 test('a client that sends a thousand requests at once gets all answers, a few at a time and in their order', async () => {
@@ -121,7 +115,7 @@ test('a client that sends a thousand requests at once gets all answers, a few at
     });
   }, LOOPBACK);
   onTestFinished(() => server.close());
-  const socket = connect(Number(new URL(server.url).port), '127.0.0.1').setEncoding('utf8');
+  const socket = openBare(server, '').setEncoding('utf8');
   onTestFinished(() => void socket.destroy());
   let answers = '';
   socket.on('data', (text: string) => (answers += text));
@@ -147,8 +141,7 @@ test('a client that sends a thousand requests at once, without reading an answer
   let most = 0;
   const server = await listen(() => (most += 1), LOOPBACK);
   onTestFinished(() => server.close());
-  const socket = connect(Number(new URL(server.url).port), '127.0.0.1').on('error', () => {});
-  socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1_000));
+  const socket = openBare(server, 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1_000));
   await new Promise((closed) => socket.once('close', closed));
   expect(most).toBeLessThan(100);
 });
@@ -205,17 +198,6 @@ function keepAlive(): Agent {
 
 function shortHeaders(count: number): string {
   return Array.from({ length: count }, (_, at) => `x-${at}: v${at}\r\n`).join('');
-}
-
-/** Sends a text on a connection of its own. Returns all that is answered. */
-function exchange(url: string, text: string): Promise<string> {
-  return new Promise((done) => {
-    let answer = '';
-    const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
-    socket.on('error', () => {}).on('close', () => done(answer));
-    socket.on('data', (part: string) => (answer += part));
-    socket.write(text);
-  });
 }
 
 function readAll(request: IncomingMessage, response: ServerResponse): void {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { usePrometheus } from '@graphql-yoga/plugin-prometheus';
+import type { ExecutionResult } from 'graphql';
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
 import { Registry } from 'prom-client';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -195,77 +196,71 @@ describe('a plugin that answers itself', () => {
     await expectNothingHeld(gateway);
   });
 
-  test.each([PAGE, STREAM])('with a result in onExecute instead of $name', async (request) => {
-    const gateway = await startWith({
-      onExecute: ({ setResultAndStopExecution }) =>
-        setResultAndStopExecution({ data: { mine: true } }),
-    });
-    const { status, text } = await got(gateway, request);
-    expect(status).toBe(200);
-    expect(text).toContain('{"data":{"mine":true}}');
-    expect(gateway.sandbox.stats.requests.graphql).toBe(0);
-    await expectNothingHeld(gateway);
+  const refusing = (code: string, http: object) =>
+    createGraphQLError('Not now.', { extensions: { code, http } });
+  const answering = (result: ExecutionResult): Plugin => ({
+    onExecute: ({ setResultAndStopExecution }) => setResultAndStopExecution(result),
   });
 
-  test('with an error that has a status and headers', async () => {
-    const gateway = await startWith({
-      onExecute: ({ setResultAndStopExecution }) =>
-        setResultAndStopExecution({
-          data: null,
-          errors: [
-            createGraphQLError('Come back later.', {
-              extensions: { code: 'LATER', http: { status: 503, headers: { 'retry-after': '7' } } },
-            }),
-          ],
-        }),
-    });
-    const { status, headers, text } = await got(gateway, PAGE);
-    expect([status, headers['retry-after']]).toEqual([503, '7']);
-    expect(JSON.parse(text)).toEqual({
-      data: null,
-      errors: [{ message: 'Come back later.', extensions: { code: 'LATER' } }],
-    });
-  });
-
-  test('with an error that it throws: it is for callers if it is one of GraphQL', async () => {
-    const gateway = await startWith({
-      onExecute() {
-        throw createGraphQLError('Not you.', {
-          extensions: { code: 'FORBIDDEN', http: { status: 403 } },
-        });
+  test.each<[string, Plugin, number, string | undefined, object]>([
+    [
+      'a result in onExecute',
+      answering({ data: { mine: 1 } }),
+      200,
+      undefined,
+      { data: { mine: 1 } },
+    ],
+    [
+      'an error that has a status and headers',
+      answering({
+        data: null,
+        errors: [refusing('LATER', { status: 503, headers: { 'x-mine': '1' } })],
+      }),
+      503,
+      '1',
+      { data: null, errors: [{ message: 'Not now.', extensions: { code: 'LATER' } }] },
+    ],
+    [
+      'an error of GraphQL that it throws',
+      {
+        onExecute: () => {
+          throw refusing('FORBIDDEN', { status: 403 });
+        },
       },
-    });
-    const { status, text } = await got(gateway, PAGE);
-    expect(status).toBe(403);
-    expect(JSON.parse(text)).toEqual({
-      errors: [{ message: 'Not you.', extensions: { code: 'FORBIDDEN' } }],
-    });
-  });
-
-  test('with a result in onParams', async () => {
-    const gateway = await startWith({
-      onParams: ({ setResult }) =>
-        setResult({ data: { mine: 1 }, extensions: { http: { headers: { 'x-mine': '1' } } } }),
-    });
-    const { headers, text } = await got(gateway, PAGE);
-    expect([text, headers['x-mine']]).toEqual(['{"data":{"mine":1}}', '1']);
+      403,
+      undefined,
+      { errors: [{ message: 'Not now.', extensions: { code: 'FORBIDDEN' } }] },
+    ],
+    [
+      'a result in onParams',
+      {
+        onParams: ({ setResult }) =>
+          setResult({ data: { mine: 1 }, extensions: { http: { headers: { 'x-mine': '1' } } } }),
+      },
+      200,
+      '1',
+      { data: { mine: 1 } },
+    ],
+  ])('with %s', async (_, plugin, expected, mine, body) => {
+    const gateway = await startWith(plugin);
+    for (const request of [PAGE, STREAM]) {
+      const { status, headers, text } = await got(gateway, request);
+      expect([status, headers['x-mine'], JSON.parse(text)]).toEqual([expected, mine, body]);
+    }
+    expect(gateway.sandbox.stats.requests.graphql).toBe(0);
     await expectNothingHeld(gateway);
   });
 });
 
-test('a plugin can change the headers and the status of every response', async () => {
-  const gateway = await startWith({
+test('a plugin can change the headers of every response', async () => {
+  const ways = await both({
     onExecute: () => undefined,
     onResponse: ({ response }) => response.headers.set('x-served-by', 'me'),
   });
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  for (const request of [PAGE, STREAM, { ...PAGE, key: '' }, { name: '', query: '{' }]) {
-    expect((await got(gateway, request)).headers).toMatchObject({ 'x-served-by': 'me' });
-    const overSocket = {
-      fetch: (path: string, init?: RequestInit) => fetch(server.url + path, init),
-    };
-    expect((await got(overSocket, request)).headers).toMatchObject({ 'x-served-by': 'me' });
+  for (const way of ways) {
+    for (const request of [PAGE, STREAM, { ...PAGE, key: '' }, { name: '', query: '{' }]) {
+      expect((await got(way, request)).headers).toMatchObject({ 'x-served-by': 'me' });
+    }
   }
 });
 

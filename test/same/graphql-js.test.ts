@@ -7,7 +7,6 @@ import { sameAnswers } from './side-by-side.ts';
 const OBJECT = 'query ($in: TestInput) { object(in: $in) }';
 
 sameAnswers('input objects', echoing, [
-  ['written out', 'data', '{ object(in: { a: "foo", b: ["bar"], c: "baz" }) }'],
   ['one value for a list', 'data', '{ object(in: { a: "foo", b: "bar", c: "baz" }) }'],
   [
     'a scalar that the service refuses',
@@ -21,17 +20,10 @@ sameAnswers('input objects', echoing, [
     { variables: { c: 'C', a: null } },
   ],
   ['a variable', 'data', OBJECT, { variables: { in: { a: 'foo', b: ['bar'], c: 'baz' } } }],
-  ['a variable that is null', 'data', OBJECT, { variables: { in: null } }],
   [
     'a default that is used',
     'data',
     'query ($in: TestInput = { a: "foo", b: ["bar"], c: "baz" }) { object(in: $in) }',
-  ],
-  [
-    'null instead of the default',
-    'data',
-    'query ($in: TestInput = { c: "no" }) { object(in: $in) }',
-    { variables: { in: null } },
   ],
   [
     'defaults of the fields of a variable',
@@ -40,7 +32,6 @@ sameAnswers('input objects', echoing, [
     { variables: { in: { b: 3 } } },
   ],
   ['a faulty scalar', 'refused', OBJECT, { variables: { in: { c: 'foo', d: 'FaultyValue' } } }],
-  ['a field that is missing', 'refused', OBJECT, { variables: { in: { a: 'foo', b: 'bar' } } }],
   [
     'several mistakes at once, deep inside',
     'refused',
@@ -114,35 +105,14 @@ sameAnswers('lists', echoing, [
 
 sameAnswers('interfaces and unions', zoo, [
   [
-    'union: inline fragments',
-    'data',
-    '{ either { ... on Dog { name barks } ... on Cat { name meows } } }',
-  ],
-  [
-    'interface: named fragments, several on one type',
-    'data',
-    `{ pets { ...D ...C ...All ...D } } fragment D on Dog { barks friends { ...All } }
-     fragment C on Cat { meows } fragment All on Pet { name __typename }`,
-  ],
-  [
     'a condition that is a union',
     'data',
     '{ pets { name ... on Either { __typename ... on Cat { meows } } } }',
   ],
   [
-    'interfaces of an interface',
-    'data',
-    '{ lives { kingdom ... on Mammal { legs } ... on Dog { mother { ...M ... on Dog { barks } } } } } fragment M on Mammal { legs mother { kingdom } }',
-  ],
-  [
     'the same key with another field in each type',
     'data',
     '{ pets { ... on Dog { x: barks } ... on Cat { x: meows } } }',
-  ],
-  [
-    '__typename only in a fragment',
-    'data',
-    '{ pets { ... on Dog { __typename } } either { ... on Pet { t: __typename } } }',
   ],
   [
     'fields of an abstract type that fail',

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { connect } from 'node:net';
 import { exportJWK, exportSPKI } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { headOf, openBare } from '../../support/clients/bare-client.ts';
 import { startGatewayOverFake } from '../../support/gateway/over-fake.ts';
 import { post, startFront, type Body, type Front } from '../front.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
@@ -68,7 +68,8 @@ describe('a request without a credential', () => {
 
   test('the refusal does not wait for the body', async () => {
     const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
-    expect(await speak(`${head}Content-Length: 100\r\n\r\n`)).toMatch(/^HTTP\/1.1 401 /);
+    const socket = openBare(front, `${head}Content-Length: 100\r\n\r\n`);
+    expect(await headOf(socket)).toMatch(/^HTTP\/1.1 401 /);
   });
 });
 
@@ -206,9 +207,9 @@ describe('a bearer token', () => {
       [`x-api-key: ${KEY}\r\n`, 200],
       [`x-api-key: ${KEY}\r\nx-api-key: ${KEY}\r\n`, 401],
     ] as const) {
-      const answer = await speak(
-        `GET /graphql?query={me{id}} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`,
-      );
+      const head =
+        'GET /graphql?query={me{id}} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n';
+      const answer = await headOf(openBare(front, `${head}${headers}\r\n`));
       expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     }
   });
@@ -348,18 +349,4 @@ async function withHeader(header: object): Promise<string> {
 
 function base64(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
-}
-
-/** The response, up to the end of its head. */
-function speak(text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(front.url).port), '127.0.0.1', () => socket.write(text));
-    let answer = '';
-    socket.setEncoding('utf8').on('data', (chunk: string) => {
-      answer += chunk;
-      if (answer.includes('\r\n\r\n')) socket.destroy();
-    });
-    socket.once('close', () => resolve(answer));
-    socket.once('error', reject);
-  });
 }

@@ -3,7 +3,6 @@ import { listen, type Listening } from '../../../src/http/listen.ts';
 import { entryFor } from '../../support/gateway/api-key.ts';
 import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
 import { honest, json } from '../../support/imitations/scripted.ts';
-import { silence } from '../../support/imitations/hostile-sockets.ts';
 import { gathered, next, partsOf } from '../../support/clients/multipart.ts';
 import { startIssuer, type Issuer } from '../auth/issuer.ts';
 
@@ -82,25 +81,6 @@ test('a stream is logged when it ends, with the error that interrupted it', asyn
   expect(gateway.logged.filter(({ msg }) => msg === 'request')).toEqual([]);
   await gathered(parts);
   expect(await line()).toMatchObject({ status: 200, code: 'DRAIN_INTERRUPTED', pages: 2 });
-});
-
-test('a caller that leaves is logged as LEFT, before or during the answer', async () => {
-  const before = gateway.upstream.received.length;
-  gateway.upstream.answer(silence);
-  const leaving = new AbortController();
-  const answer = ask('{ persons { items { firstName } } }', {}, 'application/json', leaving.signal);
-  await gateway.upstream.arrived(before + 1);
-  leaving.abort();
-  await expect(answer).rejects.toThrow('abort');
-  const said = await line();
-  expect(said).toMatchObject({ code: 'LEFT', upstreamRequests: 1 });
-  expect(said).not.toHaveProperty('status');
-
-  gateway.upstream.answer(honest, honest, silence);
-  const parts = partsOf(await ask('{ allPersons @stream { firstName } }', {}, 'multipart/mixed'));
-  await next(parts);
-  await parts.return();
-  expect(await line()).toMatchObject({ code: 'LEFT', status: 200 });
 });
 
 test('probes are logged only at debug level, and other paths are not taken for probes', async () => {

@@ -3,9 +3,7 @@ import { expect } from 'vitest';
 
 /** An HTTP client over a bare socket that reads only when a test says so. */
 export function postBare({ url }: { url: string }, query: string, accept: string): Socket {
-  const { hostname, port } = new URL(url);
   const body = JSON.stringify({ query });
-  const socket = connect(Number(port), hostname);
   const head = [
     'POST /graphql HTTP/1.1',
     'host: localhost',
@@ -14,8 +12,28 @@ export function postBare({ url }: { url: string }, query: string, accept: string
     `accept: ${accept}`,
     `content-length: ${body.length}`,
   ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
-  return socket;
+  return openBare({ url }, `${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/** Opens a connection, and sends a text on it. */
+export function openBare({ url }: { url: string }, text: string): Socket {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.write(text);
+  // To send after the end of a connection fails, which tests do not care about.
+  return socket.on('error', () => {});
+}
+
+/** Reads the head of an answer, and what came with it; everything if the connection ends before. */
+export function headOf(socket: Socket): Promise<string> {
+  return new Promise((done) => {
+    let read = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      read += text;
+      if (read.includes('\r\n\r\n')) done(read);
+    });
+    socket.once('close', () => done(read));
+  });
 }
 
 /** Waits until a count has stayed the same for a number of checks. */
