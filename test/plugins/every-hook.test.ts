@@ -108,9 +108,9 @@ describe('hooks see true values', () => {
     seen.length = 0;
     const { text } = await got(hooked, request);
     const [{ results }] = seen as [Seen];
-    const parts = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, json]) => json!);
+    const parts = [...text.matchAll(/\r\n\r\n(\{.*\})\r\n---/g)].map(([, part]) => part!);
     const payloads = text.startsWith('{') ? [text] : parts;
-    expect(results).toEqual(payloads.map((json) => JSON.parse(json)));
+    expect(results).toEqual(payloads.map((payload) => JSON.parse(payload)));
   });
 
   test('of a syntax error', async () => {

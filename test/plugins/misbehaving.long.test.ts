@@ -101,8 +101,15 @@ const HOOKS: Plugin = {
 };
 const PLACES = [
   ...Object.keys(HOOKS),
-  ...['onRequestParseDone', 'onParseDone', 'onValidateDone', 'onContextBuildingDone'],
-  ...['onExecute, later', 'executeFn', 'executeFn, after the answer', 'onExecuteDone', 'onNext'],
+  'onRequestParseDone',
+  'onParseDone',
+  'onValidateDone',
+  'onContextBuildingDone',
+  'onExecute, later',
+  'executeFn',
+  'executeFn, after the answer',
+  'onExecuteDone',
+  'onNext',
 ];
 const SECRET = 'secret of db.internal';
 const forged = new Error(SECRET);
@@ -149,10 +156,10 @@ test('a plugin that throws at a payload ends the stream with an error', async ()
   expect(last).toEqual(failed);
 });
 
-/** Returns the parts of a stream. @param at the index of the payload at which a plugin throws */
-async function partsFailingAt(at: number) {
+/** Returns the parts of a stream. @param index of the payload at which a plugin throws */
+async function partsFailingAt(index: number) {
   let payloads = 0;
-  const onNext = () => void ((payloads += 1) > at && boom());
+  const onNext = () => void ((payloads += 1) > index && boom());
   const gateway = await startWith({ onExecute: () => ({ onExecuteDone: () => ({ onNext }) }) });
   const { text } = await got(gateway, {
     name: '',
@@ -171,6 +178,12 @@ test('a plugin that throws at the start is the mistake of the operator', async (
   for (const plugin of [{ onPluginInit: boom }, { onYogaInit: boom }, { onSchemaChange: boom }]) {
     await expect(startGatewayOverSandbox({}, { plugins: [plugin] })).rejects.toThrow('db.internal');
   }
+});
+
+const refusing = (code: string, http: object) =>
+  createGraphQLError('Not now.', { extensions: { code, http } });
+const answering = (result: ExecutionResult): Plugin => ({
+  onExecute: ({ setResultAndStopExecution }) => setResultAndStopExecution(result),
 });
 
 describe('a plugin that answers itself', () => {
@@ -194,12 +207,6 @@ describe('a plugin that answers itself', () => {
     expect((await gateway.fetch('/health')).status).toBe(200);
     expect(gateway.sandbox.stats.requests.graphql).toBe(0);
     await expectNothingHeld(gateway);
-  });
-
-  const refusing = (code: string, http: object) =>
-    createGraphQLError('Not now.', { extensions: { code, http } });
-  const answering = (result: ExecutionResult): Plugin => ({
-    onExecute: ({ setResultAndStopExecution }) => setResultAndStopExecution(result),
   });
 
   test.each<[string, Plugin, number, string | undefined, object]>([
