@@ -15,7 +15,6 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { withPath, type AnswerError } from '../engine/answer.ts';
-import type { Call } from '../engine/call.ts';
 import type { Plan } from '../engine/plan.ts';
 import { fragmentNode, isCondition } from '../engine/syntax.ts';
 import { codedError } from '../errors.ts';
@@ -41,20 +40,10 @@ export function addedPlan(
   const { document, operation } = onlyOperation(planned.document, planned.operation);
   checkOperation(document, served.snapshot);
   const executed = prepared(document, schema, served.schema);
-  const conditions = conditionsOf(document);
   const checkIncremental = incrementalCheck(document);
-  const check = ({ variables: { values } }: Call) => {
-    checkIncremental(values);
-    const unknown = conditions.find((name) => values[name] === null);
-    if (unknown === undefined) return;
-    throw codedError(
-      'BAD_USER_INPUT',
-      `The variable $${unknown} is null, but it is the condition of a @skip or @include. Send true or false.`,
-    );
-  };
   return {
     answer: async (call) => {
-      check(call);
+      checkIncremental(call.variables.values);
       const { execution, context } = beginExecution(call);
       const { data, errors = [] } = await execute({
         schema,
@@ -66,7 +55,7 @@ export function addedPlan(
       return { data, errors: [...errors.flatMap(answerErrors), ...execution.unplaced] };
     },
     stream: (call) => {
-      check(call);
+      checkIncremental(call.variables.values);
       return undefined;
     },
   };
@@ -147,18 +136,6 @@ function conditionsAround(field: FieldNode): FieldNode | InlineFragmentNode {
   if (conditions.length === 0) return field;
   const directives = field.directives?.filter((directive) => !isCondition(directive)) ?? [];
   return fragmentNode(undefined, [{ ...field, directives }], conditions);
-}
-
-/** The variables on which fields depend. */
-function conditionsOf(document: DocumentNode): readonly string[] {
-  const names: string[] = [];
-  visit(document, {
-    Directive: (node) => {
-      const value = isCondition(node) ? node.arguments?.[0]?.value : undefined;
-      if (value?.kind === Kind.VARIABLE) names.push(value.name.value);
-    },
-  });
-  return names;
 }
 
 /** One value can fail for several reasons. */

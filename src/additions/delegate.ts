@@ -42,7 +42,12 @@ interface Checked extends Pick<CheckedOperation<Plan>, 'plan' | 'isIncremental'>
   readonly variables: CallVariables;
 }
 
-/** Finds an operation that does not come as a request, and checks it like those that do. @throws coded errors */
+/**
+ * Finds an operation that does not come as a request: of a resolver, or of the program around the library. Its errors,
+ * scopes and variables are checked as those of requests are. Limits are not, since no caller wrote its text.
+ *
+ * @throws coded errors
+ */
 export function checkedFor(
   { schema, operations }: SchemaOperations,
   { document, operationName, variables = {} }: ExecutionRequest,

@@ -13,7 +13,7 @@ import {
   type ExportOutput,
 } from '../export/output.ts';
 import { idOf, patientGateway, readPages } from '../export/pages.ts';
-import { openGateway, openUpstream, type CloseAtEnd } from '../setup/open-gateway.ts';
+import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
 import { CommandError, commandLog, type Terminal } from './terminal.ts';
@@ -255,8 +255,8 @@ async function localGateway(
   const added = await loadedFor(config, terminal);
   if (!hasService) stderr.write(SANDBOX_NOTICE);
   const setup = { config, added, machine: terminal, log, closeAtEnd, hasCallers: false };
-  const upstream = await openUpstream(setup);
-  const gateway = await openGateway(upstream, { ...setup, config: { ...config, ...ONLY_CALLER } });
+  const access = await openAccess(setup);
+  const gateway = await openGateway(access, { ...setup, config: { ...config, ...ONLY_CALLER } });
   return {
     gateway: gatewayInside(gateway.handler),
     source: config.recruitingUrl ?? 'the sandbox',

@@ -4,7 +4,7 @@ import { configWarnings, readConfig } from '../config.ts';
 import { listen } from '../http/listen.ts';
 import { adminHandler } from '../http/admin.ts';
 import { adminHosts } from '../http/hosts.ts';
-import { openGateway, openUpstream, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
+import { openGateway, openAccess, type CloseAtEnd, type Setup } from '../setup/open-gateway.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/telemetry.ts';
 import { loadGatewayConfig } from './gateway-config-file.ts';
@@ -26,8 +26,8 @@ export async function serve(terminal: Terminal): Promise<void> {
   const added = await loadGatewayConfig(config, (risk) => log.warn(risk));
   if (added) log.info({ file: added.source }, 'configuration file loaded');
   const setup: Setup = { config, added, machine: terminal, log, closeAtEnd };
-  const upstream = await openUpstream(setup);
-  const gateway = await openGateway(upstream, setup);
+  const access = await openAccess(setup);
+  const gateway = await openGateway(access, setup);
   await listenAdmin(gateway.metrics, setup);
   const server = closeAtEnd(
     await listen(gateway.handler, {
@@ -40,7 +40,7 @@ export async function serve(terminal: Terminal): Promise<void> {
         log.warn({ requests }, 'requests were cut off, because they did not end in time'),
     }),
   );
-  announce(server.url, upstream.settings.recruitingUrl, setup, terminal);
+  announce(server.url, access.settings.recruitingUrl, setup, terminal);
   await stopped(terminal.stop);
   // From now on `/ready` replies 503, and each answer is the last one of its connection.
   gateway.sayNotReady();

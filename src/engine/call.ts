@@ -18,8 +18,8 @@ export interface CallVariables {
 
 /** Where a call comes from. */
 export interface CallOrigin {
-  /** Whose pages are counted, and whose requests take turns. Undefined only before it is known. */
-  readonly budgetOwner: BudgetOwner | undefined;
+  /** Whose pages are counted, and whose requests take turns. */
+  readonly budgetOwner: BudgetOwner;
   /** Aborted when the caller leaves. Read it late: it is created on first use, which is not free. */
   readonly signal: AbortSignal;
   /** For telemetry; passed on unread. */
@@ -45,10 +45,13 @@ export interface CallParts {
   readonly memory: AnswerMemory;
 }
 
-/** On whose behalf the service is asked: an operation, or a walk that several operations share. */
+/**
+ * On whose behalf the service is asked: an operation (`Call`), a part of it that only finds records (`forOverhead`), or a
+ * walk that several operations share (`Shared`). They differ in whose pages `ask` spends.
+ */
 export interface Requester {
   readonly variables: CallVariables;
-  /** Callers take turns. */
+  /** The name of the budget's owner: callers take turns. */
   readonly caller: string;
   readonly cause: Cause | undefined;
   /** Its walks take turns together. */
@@ -137,7 +140,7 @@ export class Call implements Requester {
     this.origin = origin;
     this.#parts = parts;
     this.#whole = whole ?? this;
-    const { name, mayDrain } = origin.budgetOwner!;
+    const { name, mayDrain } = origin.budgetOwner;
     this.budget = whole?.budget ?? new PageBudget(parts.callers, name, mayDrain);
     const { drainMaxItems: max } = parts;
     this.drainBudget = whole?.drainBudget ?? { max, left: max };

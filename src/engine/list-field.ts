@@ -278,6 +278,7 @@ export class ListField implements NestedFiller {
       lastName: names.last,
       inTurn: (begin) => walkInTurn(slots, { caller, operation, signal }, begin),
     };
+    // Also where only `totalCount` is selected.
     checkedArguments(connected, args);
     const [connection, total] = await Promise.all([
       isRead ? readConnection(connected, args) : NOTHING,

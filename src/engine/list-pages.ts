@@ -143,8 +143,8 @@ export class ListPages {
   /** Makes the function that fetches the pages of a list of the root on behalf of a requester. */
   fetcher(requester: Requester): FetchPage<ListRecord> {
     const cost = inFullPages();
-    return async (after, first, left) => {
-      const answer = await this.#ask(requester, { after, first, cost, left });
+    return async (after, first, leaving) => {
+      const answer = await this.#ask(requester, { after, first, cost, leaving });
       return this.#pageOf(requester, rootValue(answer, this.#adapter.name), answer, {
         after,
         first,
@@ -159,10 +159,10 @@ export class ListPages {
   fetcherBelow(requester: Requester, parentId: unknown): FetchPage<ListRecord> {
     const way = this.#way!;
     const cost = inFullPages();
-    return async (after, first, left) => {
+    return async (after, first, leaving) => {
       const id = way.idOf(parentId);
       if (after !== null || !way.isBatched) {
-        const answer = await this.#ask(requester, { after, first, parents: [id], cost, left });
+        const answer = await this.#ask(requester, { after, first, parents: [id], cost, leaving });
         return this.#pageOf(requester, way.listIn(answer, 0), answer, { after, first });
       }
       const name = `${first} ${this.nameWith(requester.variables.sent)}`;
@@ -249,7 +249,7 @@ export class ListPages {
   /** @throws SizeRefusedError, PageFailedError */
   async #ask(
     requester: Requester,
-    { after, first, parents = [], cost, left }: RequestedPage,
+    { after, first, parents = [], cost, leaving }: RequestedPage,
   ): Promise<ServiceAnswer> {
     const request = this.#request(Math.max(1, parents.length));
     const added: JsonObject = { [FIRST]: first, ...this.#way?.values(parents) };
@@ -260,7 +260,7 @@ export class ListPages {
       const pagesFor = (records: number) =>
         request.pagesWith({ ...requester.variables.values, ...added, [FIRST]: records });
       const pages = cost?.(first, pagesFor(LARGEST_PAGE)) ?? pagesFor(first);
-      answered = await requester.ask(outgoing, pages, left);
+      answered = await requester.ask(outgoing, pages, leaving);
     } catch (error) {
       throw pageError(error);
     }
@@ -374,7 +374,7 @@ interface RequestedPage {
   /** Default: that of this request alone. */
   readonly cost?: Cost | undefined;
   /** Aborted when the reader of the page leaves. */
-  readonly left?: AbortSignal | undefined;
+  readonly leaving?: AbortSignal | undefined;
 }
 
 /** Returns what a page costs. @param full the cost of a full one */

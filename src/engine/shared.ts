@@ -162,11 +162,11 @@ export class Shared {
       budget: undefined,
       drainBudget: { max, left: max },
       signal,
-      ask: async (request, pages, left) => {
+      ask: async (request, pages, leaving) => {
         for (let page = 0; page < pages; page += 1) spendPage();
         const page = pace.begin();
         const sender: Sender = {
-          signal: left ? AbortSignal.any([signal, left]) : signal,
+          signal: leaving ? AbortSignal.any([signal, leaving]) : signal,
           caller,
           cause,
           priority: 'drain',

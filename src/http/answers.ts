@@ -32,7 +32,7 @@ import {
 export interface Ready<P = unknown> extends Asked<P> {
   readonly variables: CallVariables;
   /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
-  readonly budgetOwner: NonNullable<CallOrigin['budgetOwner']>;
+  readonly budgetOwner: CallOrigin['budgetOwner'];
   /** What resolvers get as their context. */
   readonly context: object;
 }

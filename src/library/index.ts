@@ -9,7 +9,7 @@ import { checkGatewayConfig, defineConfig, type GatewayConfig } from '../config/
 import { OperatorMistake } from '../errors.ts';
 import { createLog, withoutDetails } from '../telemetry/log.ts';
 import { thisMachine } from '../setup/machine.ts';
-import { openExecutor, openGateway, openUpstream, type Setup } from '../setup/open-gateway.ts';
+import { openExecutor, openGateway, openAccess, type Setup } from '../setup/open-gateway.ts';
 
 export { defineConfig, type GatewayConfig };
 
@@ -57,8 +57,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: true });
   const added = checkGatewayConfig(configOf(options, setup), 'config');
-  const upstream = await openUpstream(setup);
-  const gateway = await openGateway(upstream, { ...setup, added });
+  const access = await openAccess(setup);
+  const gateway = await openGateway(access, { ...setup, added });
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
     handler: (request, response) => gateway.handler(unmounted(request), response),
@@ -113,8 +113,8 @@ export interface ServiceExecutor {
 export async function createExecutor(options: ExecutorOptions): Promise<ServiceExecutor> {
   await using opening = new AsyncDisposableStack();
   const setup = await setUp(options, opening, { hasCallers: false });
-  const upstream = await openUpstream(setup);
-  const { execute } = await openExecutor(upstream, setup);
+  const access = await openAccess(setup);
+  const { execute } = await openExecutor(access, setup);
   return { executor: execute, close: closer(opening.move()) };
 }
 

@@ -30,14 +30,14 @@ export interface Page<R = unknown> {
  *
  * @param after a cursor of the service; null: the start of the list
  * @param first the number of records to request. The service may use another limit, and return more or fewer
- * @param left aborted when the walk that requested the page does not need it any more
+ * @param leaving aborted when the walk that requested the page does not need it any more
  * @throws SizeRefusedError, CursorRefusedError, PageFailedError. Anything else ends the walk as it is: an abort, or a
  *   budget that does not allow the page
  */
 export type FetchPage<R = unknown> = (
   after: string | null,
   first: number,
-  left?: AbortSignal,
+  leaving?: AbortSignal,
 ) => Promise<Page<R>>;
 
 /** The service refuses a page of this many records, and may accept a smaller one. `cause` is the service's error. */

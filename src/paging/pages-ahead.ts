@@ -38,7 +38,7 @@ export class PagesAhead<R> {
   readonly #index: PageIndex;
   readonly #limit: () => number;
   readonly #pace: Pace;
-  readonly #left: AbortSignal;
+  readonly #leaving: AbortSignal;
   readonly #slots: Slots;
   readonly #reads = new Map<number, Promise<ReadPage<R> | undefined>>();
   readonly #links = new Map<number, Promise<Link<R>>>();
@@ -54,13 +54,13 @@ export class PagesAhead<R> {
   constructor(
     fetchPage: FetchPage<R>,
     { index, limit, pace }: PagesAheadOptions,
-    left: AbortSignal,
+    leaving: AbortSignal,
   ) {
     this.#fetchPage = fetchPage;
     this.#index = index;
     this.#limit = limit;
     this.#pace = pace;
-    this.#left = left;
+    this.#leaving = leaving;
     this.#slots = new Slots(() => pace.limit);
     for (const [number, { behind, hashes }] of index.pages.entries()) {
       for (const hash of [behind, hashes?.[0]]) {
@@ -133,8 +133,8 @@ export class PagesAhead<R> {
   }
 
   /** For the parts that are read in sequence. */
-  fetchPage(after: string | null, first: number, left = this.#left): Promise<ReadPage<R>> {
-    return this.#request(after, first, { left });
+  fetchPage(after: string | null, first: number, leaving = this.#leaving): Promise<ReadPage<R>> {
+    return this.#request(after, first, { leaving });
   }
 
   /** Returns what leads on from a page of the index. It is found as soon as the pages are there. */
@@ -237,13 +237,13 @@ export class PagesAhead<R> {
   #request(
     after: string | null,
     first: number,
-    { isUrgent = true, isAhead = false, left = this.#left } = {},
+    { isUrgent = true, isAhead = false, leaving = this.#leaving } = {},
   ): Promise<ReadPage<R>> {
     const read = async () => {
-      left.throwIfAborted();
+      leaving.throwIfAborted();
       if (isAhead && this.#failures >= MAX_FAILURES) throw LEFT_OUT;
       try {
-        const page = new ReadPage(after, await this.#fetchPage(after, first, left));
+        const page = new ReadPage(after, await this.#fetchPage(after, first, leaving));
         this.#failures = 0;
         this.#largest = Math.max(this.#largest ?? 1, page.bytes);
         return page;

@@ -29,14 +29,14 @@ export interface Setup {
 export type CloseAtEnd = <T extends { close(): Promise<void> }>(part: T) => T;
 
 /** The connection of a gateway to the service, or to a sandbox in its place. */
-export interface UpstreamParts {
+export interface ServiceAccess {
   readonly settings: { readonly recruitingUrl: string; readonly tokenLink: string | undefined };
   readonly store: TokenStore;
   readonly emergency: Emergency;
 }
 
 /** Opens the token store of the configured service, or starts a sandbox. */
-export async function openUpstream({ config, closeAtEnd }: Setup): Promise<UpstreamParts> {
+export async function openAccess({ config, closeAtEnd }: Setup): Promise<ServiceAccess> {
   const { recruitingUrl, tokenLink } = config;
   if (recruitingUrl === undefined) return sandboxInside(closeAtEnd);
   const store = closeAtEnd(openTokenStore(config.tokenStore, config));
@@ -48,7 +48,7 @@ export async function openUpstream({ config, closeAtEnd }: Setup): Promise<Upstr
 }
 
 /** Keeps the tokens of the sandbox in memory, so that they cannot be mixed with real ones. */
-async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
+async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<ServiceAccess> {
   // Loaded only here: a gateway in front of a service does not need it.
   const { startSandbox } = await import('../../sandbox/sandbox.ts');
   const { url, tokenLink } = closeAtEnd<Sandbox>(await startSandbox());
@@ -64,11 +64,11 @@ async function sandboxInside(closeAtEnd: CloseAtEnd): Promise<UpstreamParts> {
  *
  * @throws Error with a message for the operator
  */
-export async function openGateway(upstream: UpstreamParts, setup: Setup): Promise<Gateway> {
+export async function openGateway(access: ServiceAccess, setup: Setup): Promise<Gateway> {
   const { config, added, machine, hasCallers, closeAtEnd } = setup;
   return closeAtEnd(
     await createGateway({
-      ...managedParts(upstream, setup),
+      ...managedParts(access, setup),
       snapshot: readSnapshotFile(config.schemaPath, machine),
       overrides: readAdaptersFile(config.schemaPath, machine),
       trustedDocuments: readTrustedDocumentsFile(config.trustedDocuments, machine),
@@ -83,12 +83,12 @@ export async function openGateway(upstream: UpstreamParts, setup: Setup): Promis
 }
 
 /** Opens the executor with managed tokens by itself. @throws Error with a message for the operator */
-export async function openExecutor(upstream: UpstreamParts, setup: Setup) {
-  return setup.closeAtEnd(await createManagedExecutor(managedParts(upstream, setup)));
+export async function openExecutor(access: ServiceAccess, setup: Setup) {
+  return setup.closeAtEnd(await createManagedExecutor(managedParts(access, setup)));
 }
 
 function managedParts(
-  { settings, store, emergency }: UpstreamParts,
+  { settings, store, emergency }: ServiceAccess,
   { config, machine: { owner, env }, log }: Setup,
 ) {
   return {

@@ -1,7 +1,7 @@
 import { readConfig } from '../../../src/config.ts';
 import type { Gateway } from '../../../src/gateway.ts';
 import { thisMachine } from '../../../src/setup/machine.ts';
-import { openGateway, openUpstream, type Setup } from '../../../src/setup/open-gateway.ts';
+import { openGateway, openAccess, type Setup } from '../../../src/setup/open-gateway.ts';
 import { recordingLog } from './recording-log.ts';
 
 interface SandboxInside extends AsyncDisposable, Pick<Gateway, 'handler'> {
@@ -17,7 +17,7 @@ export async function startSandboxInside(): Promise<SandboxInside> {
     log: recordingLog().log,
     closeAtEnd: (part) => parts.adopt(part, (each) => each.close()),
   };
-  const { handler } = await openGateway(await openUpstream(setup), setup);
+  const { handler } = await openGateway(await openAccess(setup), setup);
   return {
     handler,
     fetch: async (path, init) => handler.fetch(new Request(`http://localhost${path}`, init)),
