@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox, type TestGatewayOptions } from '../support/gateway/gateway.ts';
-import { reviews } from '../support/additions/reviews.ts';
 
 const richSdl = readFileSync('schema/rich.graphql', 'utf8');
 
@@ -204,17 +203,6 @@ test('the limits of an operation hold with own fields', async () => {
   ]);
   const many = await gateway.ask('{ persons { items { a: id b: id c: shout } } }');
   expect(many.errors).toBeUndefined();
-});
-
-test('an operation that touches nothing added is forwarded as without additions', async () => {
-  const service = reviews();
-  await using gateway = await start({}, 20, { ...shout, subschemas: [service] });
-  const { data, errors } = await gateway.ask<{ persons: { items: { id: string }[] } }>(
-    '{ persons(first: 3) { items { id } } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data.persons.items).toHaveLength(3);
-  expect(service.requests).toEqual([]);
 });
 
 test.each([

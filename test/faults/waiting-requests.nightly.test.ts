@@ -87,40 +87,6 @@ test.concurrent(
   },
 );
 
-test.concurrent(
-  'pipelined equal queries that share one upstream request are counted with their headers',
-  async () => {
-    await using gateway = await startGateway();
-    const { upstream } = gateway;
-    const gate = Promise.withResolvers<void>();
-    upstream.answer(after(gate.promise, honest));
-    const connections = Array.from({ length: 20 }, () => open(gateway));
-    for (const { send } of connections) send(requestOf(PERSONS, HEADERS).repeat(150));
-    await upstream.arrived(1);
-    expect(await health(gateway)).toBe(200);
-    gate.resolve();
-    await Promise.all(connections.map(({ received }) => received(/"data"|RATE_LIMITED/)));
-    for (const { socket } of connections) socket.destroy();
-    await isServing(gateway);
-  },
-);
-
-test.concurrent.each([
-  ['80 long headers', HEADERS],
-  ['more than 100 headers', Array.from({ length: 900 }, (_, at) => `h${at}: v\r\n`).join('')],
-])(
-  'bodies that never arrive do not end a gateway, whatever their headers: %s',
-  async (_, headers) => {
-    await using gateway = await startGateway();
-    const connections = Array.from({ length: 1_000 }, () => open(gateway));
-    const head = requestOf(PERSONS, headers).split('\r\n\r\n', 1)[0]!;
-    for (const { send } of connections) send(`${head}\r\n\r\n`);
-    expect(await health(gateway)).toBe(200);
-    for (const { socket } of connections) socket.destroy();
-    await isServing(gateway);
-  },
-);
-
 test.concurrent('only some callers wait while the keys of their tokens do not arrive', async () => {
   await using silent = createServer(() => {});
   await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));

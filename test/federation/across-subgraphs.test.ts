@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { salaryBandOf } from '../support/supergraph/payroll-subgraph.ts';
 import type { GraphqlAnswer } from '../support/gateway/ask-at.ts';
 import { representationsIn } from '../support/supergraph/recorded-server.ts';
-import { READER_KEY } from '../support/supergraph/recruiting-subgraph.ts';
 import { startSupergraph, UNKNOWN_ID, type Supergraph } from '../support/supergraph/supergraph.ts';
 
 let supergraph: Supergraph;
@@ -175,20 +174,6 @@ describe('what is missing, and what fails', () => {
   });
 });
 
-test.each([
-  ['nobody', '', 'UNAUTHENTICATED'],
-  ['whoever may read', READER_KEY, 'FORBIDDEN'],
-])('%s that is not the router gets no entities and no SDL', async (_, key, code) => {
-  for (const query of [
-    '{ __typename: __typename sub: _service { sdl } }',
-    `{ ... { e: _entities(representations: [{ __typename: "Person", id: "1" }]) { __typename } } }`,
-  ]) {
-    const answer = await supergraph.recruiting.ask(query, {}, { 'x-api-key': key });
-    expect(answer).toMatchObject({ errors: [{ extensions: { code } }] });
-    expect(answer.data ?? null).toBeNull();
-  }
-});
-
 test('with SCHEMA_PREFIX, persons are resolved under their prefixed name, beside a PageInfo with more fields', async () => {
   await using prefixed = await startSupergraph({
     prefix: 'Recruiting',
@@ -233,99 +218,6 @@ test('a query root with another name is the Query of the supergraph', async () =
     payrollRun: [{ person: { __typename: 'Person', id: person!.id, firstName: null } }],
   });
 });
-
-/** Requests as these routers write them, with their names and headers. */
-describe('routers that are not started here', () => {
-  test('the operations of Apollo Router are answered: named after the subgraph, with aliases for clashing fields', async () => {
-    const [person] = persons;
-    expect(
-      await supergraph.recruiting.ask(
-        `query People__recruiting__1($representations: [_Any!]!) {
-        _entities(representations: $representations) {
-          ... on Person { firstName firstName__alias_0: firstName }
-        }
-      }`,
-        { representations: referencesTo(person!.id) },
-        { accept: 'application/json, application/graphql-response+json' },
-      ),
-    ).toEqual({
-      data: {
-        _entities: [{ firstName: person!.firstName, firstName__alias_0: person!.firstName }],
-      },
-    });
-  });
-
-  test('the operations of Hive Gateway are answered: several in one, each with a prefix', async () => {
-    const [first, second] = persons;
-    expect(
-      await supergraph.recruiting.ask(
-        `query($_v0_representations:[_Any!]!$_v1_representations:[_Any!]!$_v2_id:ID!) {
-        _v0__entities: _entities(representations: $_v0_representations) { __typename ...on Person { firstName } }
-        _v1__entities: _entities(representations: $_v1_representations) { __typename ...on Person { n: firstName } }
-        _v2_person: person(id: $_v2_id) { __typename id }
-      }`,
-        {
-          _v0_representations: referencesTo(first!.id),
-          _v1_representations: referencesTo(second!.id),
-          _v2_id: first!.id,
-        },
-        { accept: 'application/graphql-response+json, application/json, multipart/mixed' },
-      ),
-    ).toEqual({
-      data: {
-        _v0__entities: [{ __typename: 'Person', firstName: first!.firstName }],
-        _v1__entities: [{ __typename: 'Person', n: second!.firstName }],
-        _v2_person: { __typename: 'Person', id: first!.id },
-      },
-    });
-  });
-
-  test('the operations of Hive Router are answered: a variable with two underscores, shared by two aliases', async () => {
-    const [person] = persons;
-    expect(
-      await supergraph.recruiting.ask(
-        `query($__batch_reps_0:[_Any!]!){
-        _e0: _entities(representations: $__batch_reps_0) { ...on Person { firstName } }
-        _e1: _entities(representations: $__batch_reps_0) { ...on Person { __typename _internal_qp_alias_0: id } }
-      }`,
-        { __batch_reps_0: referencesTo(person!.id) },
-        { 'content-type': 'application/json; charset=utf-8' },
-      ),
-    ).toEqual({
-      data: {
-        _e0: [{ firstName: person!.firstName }],
-        _e1: [{ __typename: 'Person', _internal_qp_alias_0: person!.id }],
-      },
-    });
-  });
-
-  test('the operations of Cosmo are answered: aliases with two underscores', async () => {
-    const [person] = persons;
-    expect(
-      await supergraph.recruiting.ask(
-        `query($a: ID!, $representations: [_Any!]!) {
-        person(id: $a) { __internal_typename: __typename }
-        _entities(representations: $representations) {
-          ... on Person { __typename __internal_id: id __internal_1_id: id }
-        }
-      }`,
-        { a: person!.id, representations: referencesTo(person!.id) },
-        { accept: 'application/json', 'accept-encoding': 'gzip, deflate' },
-      ),
-    ).toEqual({
-      data: {
-        person: { __internal_typename: 'Person' },
-        _entities: [
-          { __typename: 'Person', __internal_id: person!.id, __internal_1_id: person!.id },
-        ],
-      },
-    });
-  });
-});
-
-function referencesTo(...ids: string[]) {
-  return ids.map((id) => ({ __typename: 'Person', id }));
-}
 
 /** Makes one entity of an answer fail, under whatever alias `_entities` has. */
 function failEntity(place: number) {

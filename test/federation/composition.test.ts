@@ -17,10 +17,6 @@ test('the subgraph composes with others that share PageInfo, extend Person and r
   expect(publicSdl).toMatch(/type Person \{[^}]*salaryBand: String[^}]*firstName: String/);
 });
 
-test('the subgraph composes alone', async () => {
-  expect(composeAll({ recruiting: await recruitingSdl() }).errors).toBeUndefined();
-});
-
 test('a schema with every feature of GraphQL composes, and keeps all of them', async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file('upstream.graphql'), fullSdl);
@@ -32,11 +28,6 @@ test('a schema with every feature of GraphQL composes, and keeps all of them', a
   expect(publicSdl).toContain('TRIAL @deprecated');
   expect(publicSdl).toContain('union Applicant =');
   expect(publicSdl).toContain('implements Named');
-});
-
-test('the router fields are not visible to clients of the supergraph', async () => {
-  const { publicSdl } = composeAll({ recruiting: await recruitingSdl(), payroll: payrollSdl() });
-  expect(publicSdl).not.toMatch(/_entities|_service|_Any|_Entity/);
 });
 
 test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', async () => {
@@ -52,24 +43,6 @@ test('a PageInfo with more fields elsewhere composes only with SCHEMA_PREFIX', a
   });
   expect(prefixed.errors).toBeUndefined();
   expect(prefixed.publicSdl).toContain('type RecruitingPageInfo');
-});
-
-test('a PageInfo elsewhere that is not shareable composes only with SCHEMA_PREFIX, or once it is', async () => {
-  const recruiting = await recruitingSdl();
-  const reviews = reviewsSdl().replace('PageInfo @shareable', 'PageInfo');
-  const { errors = [] } = composeAll({ recruiting, reviews });
-  const fields = ['hasNextPage', 'hasPreviousPage', 'startCursor', 'endCursor'];
-  expect(errors.map(({ extensions }) => extensions['code'])).toEqual(
-    fields.map(() => 'INVALID_FIELD_SHARING'),
-  );
-  for (const field of fields) {
-    expect(errors.map(String).join()).toContain(`Non-shareable field "PageInfo.${field}"`);
-  }
-  const prefixed = composeAll({
-    recruiting: await recruitingSdl('Recruiting'),
-    reviews: reviews.replaceAll('Person', 'RecruitingPerson'),
-  });
-  expect(prefixed.errors).toBeUndefined();
 });
 
 test('renamed root types and a schema description compose with subgraphs that have the usual names', async () => {
@@ -105,23 +78,6 @@ test('a PageInfo that the service shares with Relay composes with that of others
   const { errors, publicSdl } = composeAll({ recruiting, reviews: reviewsSdl() });
   expect(errors).toBeUndefined();
   expect(publicSdl).toContain('info: PageInfo');
-});
-
-test('a root field of the same name elsewhere composes only with SCHEMA_PREFIX', async () => {
-  const other = 'type Query { allPersons: Int }';
-  const { errors } = composeAll({ recruiting: await recruitingSdl(), other });
-  expect(errors?.map(String).join()).toContain('"Query.allPersons"');
-  expect(
-    composeAll({ recruiting: await recruitingSdl('Recruiting'), other }).errors,
-  ).toBeUndefined();
-});
-
-test('an id that is an Int elsewhere does not compose, and the error says so', async () => {
-  const { errors } = composeAll({
-    recruiting: await recruitingSdl(),
-    payroll: payrollSdl().replace('id: ID!', 'id: Int!'),
-  });
-  expect(errors?.map(({ extensions }) => extensions['code'])).toEqual(['FIELD_TYPE_MISMATCH']);
 });
 
 function composeAll(sdls: Record<string, string>) {

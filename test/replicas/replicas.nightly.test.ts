@@ -9,8 +9,7 @@ import {
   type Replica,
   type ReplicaWorld,
 } from '../support/postgres/replicas.ts';
-import { claimIsOver, eventually, older } from '../support/tokens/fault-world.ts';
-import { standsStill } from '../support/tokens/fault-process.ts';
+import { eventually, older } from '../support/tokens/fault-world.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { personUnlikeOthers } from '../support/clients/unlike.ts';
 
@@ -172,51 +171,6 @@ test('after a failover that lost the last commit the replicas save their pair ag
   expect(await problemsOf(loads)).toEqual([]);
   expect(exchanges()).toEqual(['answered', 'answered']);
 });
-
-test('a replica that starts on an older copy of the database serves with the newest pair, which the others put back', async () => {
-  await world.postgres.stop();
-  const putBack = world.postgres.keepCopy();
-  await world.postgres.start();
-  await allServe(replicas);
-  await world.expire();
-  await allServe(replicas);
-  expect(exchanges()).toEqual(['answered']);
-  const newest = await generation();
-  await world.postgres.stop();
-  putBack();
-  const late = await world.serve({ SHUTDOWN_DELAY_MS: '0' });
-  await world.postgres.start();
-  // The access token in the copy has expired, so this replica has to refresh. If it comes before all the others, it sends
-  // the old refresh token, is refused, and finds the newest pair a moment later.
-  await eventually(() => allServe([late]));
-  expect(await generation()).toBe(newest);
-  await allServe(replicas);
-  expect(exchanges().filter((outcome) => outcome !== 'invalid-grant')).toEqual(['answered']);
-  expect(await late.stop()).toMatchObject({ code: 0, stderr: '' });
-}, 120_000);
-
-test('a replica that is stopped with its claim for longer than every time-out sends nothing on waking; others refresh', async () => {
-  const holder = await world.hanging({ at: 'after the claim' });
-  await allServe([holder]);
-  await world.expire();
-  const answered = askAt(holder.url, personUnlikeOthers());
-  await holder.printed(/REACHED after the claim/);
-  holder.signal('SIGSTOP');
-  await standsStill(holder);
-  // The effects of 200 s: on the claim, by the clock of the server, and on the process, by its own clock.
-  await world.alter(claimIsOver);
-  holder.tell('later 200000');
-  const loads = loadOnAll();
-  await answeredByAll(loads);
-  expect(exchanges()).toEqual(['answered']);
-  holder.tell('go');
-  holder.signal('SIGCONT');
-  await answered;
-  await allServe([holder]);
-  expect(await problemsOf(loads)).toEqual([]);
-  expect(exchanges()).toEqual(['answered']);
-  await holder.kill();
-}, 300_000);
 
 test('tokens export moves a SQLite store to PostgreSQL under load without a failed request, and its gateway refuses to refresh from then on', async () => {
   const { postgres, folder } = world;

@@ -107,38 +107,6 @@ test('an administrator makes and revokes tokens over HTTP', async () => {
   expect((await exchange(sandbox, made.refresh_token)).status).toBe(400);
 });
 
-test('unknown addresses, wrong methods and other bodies are refused with a reason', async () => {
-  const sandbox = await start();
-  const { access_token } = await openLink(sandbox);
-  const statusOf = async (path: string, type?: string, body?: string) => {
-    const response = await fetch(sandbox.url + path, {
-      ...(body !== undefined && { method: 'POST', body }),
-      headers: {
-        authorization: `Bearer ${access_token}`,
-        ...(type !== undefined && { 'content-type': type }),
-      },
-    });
-    expect(await response.json()).toEqual({ errors: [{ message: expect.any(String) }] });
-    return response.status;
-  };
-  expect(await statusOf('/')).toBe(404);
-  expect(await statusOf('/graphql')).toBe(405);
-  expect(await statusOf('/graphql', 'text/plain', '{"query":"{ __typename }"}')).toBe(415);
-  for (const body of ['not JSON', 'null', '{"query":7}']) {
-    expect(await statusOf('/graphql', 'application/json', body)).toBe(400);
-  }
-});
-
-test('an answer waits for the latency, and closing ends the wait', async () => {
-  const sandbox = await start({ latency: 60_000 });
-  const { access_token } = await openLink(sandbox);
-  const answer = ask(sandbox, access_token, '{ __typename }');
-  const outcome = answer.catch(({ message }: Error) => message);
-  await expect.poll(() => sandbox.stats.inFlight).toBe(1);
-  await sandbox.close();
-  expect(await outcome).toBe('fetch failed');
-});
-
 function shape(schema: GraphQLSchema): string {
   const silent = buildClientSchema(introspectionFromSchema(schema, { descriptions: false }));
   return printSchema(lexicographicSortSchema(silent));

@@ -12,7 +12,6 @@ import { runHere } from '../gateway/run-here.ts';
 import { served, startProcess, type Program, type Served } from '../processes/process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { older } from '../tokens/fault-world.ts';
-import type { HangingOptions } from '../tokens/hanging-gateway.ts';
 import { startPostgres } from './server.ts';
 
 export type Replica = Program & Served;
@@ -22,7 +21,6 @@ const A_DAY = 86_400_000;
 /** A service whose access tokens are valid for a day, a PostgreSQL, and replicas that are processes. */
 export async function startReplicaWorld() {
   const program = await bundled('src/process.ts');
-  const hangingProgram = await bundled('test/support/tokens/hanging-gateway.ts');
   const ends = new AsyncDisposableStack();
   const postgres = ends.adopt(await startPostgres(), (it) => it.close());
   const service = { ahead: 0 };
@@ -71,12 +69,6 @@ export async function startReplicaWorld() {
     folder,
     /** Starts a replica, and waits until it listens. */
     serve: (extra?: Record<string, string>): Promise<Replica> => served(start([program], extra)),
-    /** Starts a gateway that hangs at a point of the exchange, and waits until it serves. */
-    hanging: async (options: HangingOptions): Promise<Replica> => {
-      const hanging = start([hangingProgram, JSON.stringify(options)]);
-      const [url] = await hanging.printed(/(?<=SERVING )\S+/);
-      return Object.create(hanging, { url: { value: url } }) as Replica;
-    },
     /** Runs a `tokens` command in this process. */
     tokens: (args: readonly string[], extra: Record<string, string> = {}) =>
       runHere(['tokens', ...args], { ...env, ...extra }),

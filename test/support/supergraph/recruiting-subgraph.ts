@@ -8,7 +8,7 @@ import { serveRecorded, type RecordedServer } from './recorded-server.ts';
 /** The credential of the router, the only one that may request entities. */
 export const ROUTER_KEY = 'key-of-the-router';
 /** A credential that may request everything else. */
-export const READER_KEY = 'key-of-a-reader';
+const READER_KEY = 'key-of-a-reader';
 
 /** This project's own subgraph, over a sandbox, on a socket that records its requests. */
 export interface RecruitingSubgraph extends RecordedServer, PublishedSubgraph {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startProcess } from '../../support/processes/process.ts';
 import { FLAWS } from './flaws.ts';
-import { stepsThatShow } from './simulator.ts';
+import { find, simulate, stepsThatShow } from './simulator.ts';
 
 // From other seeds every night. The output of a failure says how to replay it.
 test('20,000 histories of replicas break no promise, and meet every row of faults', async () => {
@@ -22,3 +22,13 @@ test.each(Object.keys(FLAWS))(
     expect(await stepsThatShow(flaw)).toBeLessThanOrEqual(4);
   },
 );
+
+test('the command that is printed with a failure replays it', async () => {
+  const { output } = await find('ignore-claims');
+  const { command } = /npm run simulate -- (?<command>.*)$/m.exec(output)!.groups!;
+  const replayed = await simulate(...command!.split(' '));
+  expect(replayed.code).toBe(1);
+  expect(replayed.output.slice(replayed.output.indexOf('The shortest'))).toBe(
+    output.slice(output.indexOf('The shortest')),
+  );
+});

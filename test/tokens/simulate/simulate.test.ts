@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { blockWith } from '../../support/docs/documents.ts';
 import { runPlan } from './history.ts';
-import { stepsThatShow, find, simulate } from './simulator.ts';
+import { simulate } from './simulator.ts';
 
 test.concurrent(
   '250 histories of replicas break no promise, and meet every row of faults',
@@ -46,23 +46,4 @@ test.concurrent('a seed gives the same history, line by line', async () => {
   const [first, second] = await Promise.all([simulate(...args), simulate(...args)]);
   expect(first.output).toContain('all faults end');
   expect(second.output).toBe(first.output);
-});
-
-// All of them are found at night.
-test.concurrent.each(['use-before-save', 'send-again-without-answer'])(
-  'the flaw %s is found, and its history is shortened',
-  { timeout: 240_000 },
-  async (flaw) => {
-    expect(await stepsThatShow(flaw)).toBeLessThanOrEqual(4);
-  },
-);
-
-test.concurrent('the command that is printed with a failure replays it', async () => {
-  const { output } = await find('ignore-claims');
-  const { command } = /npm run simulate -- (?<command>.*)$/m.exec(output)!.groups!;
-  const replayed = await simulate(...command!.split(' '));
-  expect(replayed.code).toBe(1);
-  expect(replayed.output.slice(replayed.output.indexOf('The shortest'))).toBe(
-    output.slice(output.indexOf('The shortest')),
-  );
 });
