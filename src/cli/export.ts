@@ -1,4 +1,3 @@
-import { systemClock } from '../clock.ts';
 import { readConfig, readNamedSettings } from '../config.ts';
 import { isSecureUrl } from '../config/values.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -6,13 +5,13 @@ import { recordFormat, type FormatName } from '../export/format.ts';
 import { gatewayAt, GatewayFailure, gatewayInside, type Gateway } from '../export/gateway.ts';
 import { exportedList, type ExportedList } from '../export/list.ts';
 import {
-  checkFolder,
+  fileToWrite,
   openExportFile,
   ReaderLeft,
   streamOutput,
   type ExportOutput,
 } from '../export/output.ts';
-import { idOf, patientGateway, readPages } from '../export/pages.ts';
+import { idOf, Patience, readPages } from '../export/pages.ts';
 import { openGateway, openAccess, type CloseAtEnd } from '../setup/open-gateway.ts';
 import { count, exportProgress } from './export-progress.ts';
 import { loadedFor } from './gateway-config-file.ts';
@@ -37,14 +36,14 @@ const STOPPED = 'The export was stopped.';
 
 /** Exports a list to a file or to the standard output. @returns the exit code: see docs/export.md */
 export async function exportList(options: ExportOptions, terminal: Terminal): Promise<number> {
-  const { output: path, resume, limit = Infinity, url } = options;
-  const { stop: signal, stdout, stderr } = terminal;
+  const { limit = Infinity, url } = options;
+  const { stop: signal, stdout, stderr, clock } = terminal;
   const say = (message: string) => void stderr.write(`${message}\n`);
-  if (resume && path === undefined) {
+  if (options.resume && options.output === undefined) {
     throw new OperatorMistake('--resume continues a file. Name it with --output.');
   }
   const formatName = formatOf(options);
-  if (path !== undefined) checkFolder(path);
+  const path = options.output === undefined ? undefined : fileToWrite(options.output);
   await using parts = new AsyncDisposableStack();
   const closeAtEnd: CloseAtEnd = (part) => parts.adopt(part, () => part.close());
   const { gateway, source } =
@@ -63,7 +62,7 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
           path,
           header: format.header,
           begun: { source, format: formatName, operation: list.stream(limit) },
-          clock: systemClock,
+          clock,
           onBeginAnew: (reason) => say(`${reason} This export begins anew.`),
         });
   if (output === 'whole') {
@@ -77,22 +76,27 @@ export async function exportList(options: ExportOptions, terminal: Terminal): Pr
       ? `Continuing the export of ${list.name} from ${source} to ${path}: ${wereWritten(records)} before.`
       : `Exporting ${list.name} from ${source} to ${path ?? 'the standard output'}.`,
   );
-  return await copied({ gateway, list, output, format }, options, terminal);
+  return await copied({ gateway, list, output, format, path, limit }, terminal);
 }
 
+/** Finds the list, as soon as the gateway can be reached. */
 async function listFor(
   options: ExportOptions,
   gateway: Gateway,
-  { stop, stderr }: Terminal,
+  { stop, stderr, clock }: Terminal,
 ): Promise<ExportedList> {
-  const patient = patientGateway(gateway, systemClock, ({ message }, seconds) => {
+  const patience = new Patience(clock, stop, ({ message }, seconds) => {
     stderr.write(`${message} Trying again in ${seconds} s.\n`);
   });
-  try {
-    return await exportedList(options, patient, stop);
-  } catch (error) {
-    if (stop.aborted) throw new CommandError(STOPPED);
-    throw isMistake(error) ? new OperatorMistake(error.message) : error;
+  for (;;) {
+    try {
+      return await exportedList(options, gateway, stop);
+    } catch (error) {
+      if (stop.aborted) throw new CommandError(STOPPED);
+      if (isMistake(error)) throw new OperatorMistake(error.message);
+      if (!(error instanceof GatewayFailure) || !error.reasons.isTemporary) throw error;
+      await patience.wait(error);
+    }
   }
 }
 
@@ -101,34 +105,27 @@ interface Copy {
   readonly list: ExportedList;
   readonly output: ExportOutput;
   readonly format: ReturnType<typeof recordFormat>;
+  readonly path: string | undefined;
+  readonly limit: number;
 }
 
 /** Copies the list to the output, to its end. @returns the exit code */
 async function copied(
-  { gateway, list, output, format }: Copy,
-  { output: path, limit = Infinity }: ExportOptions,
-  { stop: signal, stderr }: Terminal,
+  { gateway, list, output, format, path, limit }: Copy,
+  { stop: signal, stderr, clock }: Terminal,
 ): Promise<number> {
-  const { written } = output;
-  const progress = exportProgress(stderr, { clock: systemClock, from: output.progress });
+  const progress = exportProgress(stderr, { clock, from: output.progress });
+  const patience = new Patience(clock, signal, ({ message }, seconds) => {
+    progress.say(`${message} Trying again in ${seconds} s.`);
+  });
   const needed = () => limit - output.progress.records;
   let fault: string | undefined;
   try {
-    const pages = readPages({
-      gateway,
-      list,
-      after: output.progress.after,
-      needed,
-      clock: systemClock,
-      signal,
-      onWait: ({ message }, seconds, fewer) => {
-        const size = fewer === undefined ? '' : `, with ${count(fewer, 'record')} at a time`;
-        progress.say(`${message} Trying again in ${seconds} s${size}.`);
-      },
-    });
-    for await (const { records: read, after, faults, listLength = Infinity } of pages) {
-      const records = written.newOf(read, idOf).slice(0, needed());
-      const page = { ids: records.map(idOf), faults: faults.length, after };
+    const { after } = output.progress;
+    const pages = readPages({ gateway, list, after, needed, patience, signal });
+    for await (const { records: read, after: cursor, faults, listLength = Infinity } of pages) {
+      const records = output.written.newOf(read, idOf).slice(0, needed());
+      const page = { ids: records.map(idOf), faults: faults.length, after: cursor };
       await output.write(format.write(records), page);
       fault ??= faults[0];
       progress.show(output.progress, Math.min(listLength, limit));

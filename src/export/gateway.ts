@@ -7,6 +7,7 @@ export interface Payload {
   readonly data?: Readonly<Record<string, unknown>> | null;
   readonly errors?: readonly PayloadError[];
   readonly incremental?: readonly Increment[];
+  /** Undefined: the answer has one part. */
   readonly hasNext?: boolean;
 }
 
@@ -25,10 +26,8 @@ interface PayloadError {
 
 /** The gateway that a list is exported from: it runs elsewhere, or inside this process. */
 export interface Gateway {
-  /** Returns the `data` of an answer. @throws GatewayFailure */
-  ask(query: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
-  /** Returns the payloads of an answer in parts, or the only one. @throws GatewayFailure */
-  payloads(query: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<Payload>;
+  /** Returns the parts of an answer as they arrive. @throws GatewayFailure */
+  send(query: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<Payload>;
   close(): Promise<void>;
 }
 
@@ -56,91 +55,61 @@ export function gatewayAt(
   // The types of undici and of Node describe the same interfaces, but are different types.
   const over = (to: string, init: RequestInit) =>
     fetchOver(to, { ...(init as object), dispatcher }) as Promise<Answer>;
-  const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-api-key': apiKey };
-  return gatewayOver(over, url, headers, () => dispatcher.destroy());
+  const credential: Record<string, string> = apiKey === undefined ? {} : { 'x-api-key': apiKey };
+  return gatewayOver(over, url, credential, () => dispatcher.destroy());
 }
 
 function gatewayOver(
   fetch: Fetch,
   url: string,
-  headers: Record<string, string>,
+  credential: Record<string, string>,
   close: () => Promise<void>,
 ): Gateway {
   return {
-    ask: async (query, signal) => {
-      for await (const { data, errors } of payloads(query, undefined, signal)) {
-        if (errors?.[0]) throw GatewayFailure.of(errors[0]);
-        if (data) return data;
-      }
-      throw notAGateway(url, 'no data', 200);
-    },
-    payloads,
     close,
+    async *send(query, after, signal) {
+      let isAnswered = false;
+      try {
+        const answer = await fetch(url, {
+          method: 'POST',
+          headers: {
+            ...credential,
+            'content-type': 'application/json',
+            accept: 'multipart/mixed;deferSpec=20220824, application/json',
+          },
+          body: JSON.stringify({ query, variables: { after: after ?? null } }),
+          redirect: 'error',
+          signal,
+        });
+        isAnswered = true;
+        for await (const text of partsOf(answer)) yield payloadOf(text, answer.status, url);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof GatewayFailure) throw error;
+        throw isAnswered ? cutOff(error) : unreachable(url, error);
+      }
+    },
   };
-
-  async function* payloads(
-    query: string,
-    after: string | undefined,
-    signal: AbortSignal,
-  ): AsyncGenerator<Payload> {
-    const answer = await post({ query, variables: { after: after ?? null } }, signal);
-    const type = answer.headers.get('content-type') ?? '';
-    try {
-      const isInParts = answer.body && type.startsWith('multipart/mixed');
-      const texts = isInParts ? partsOf(answer.body, type) : [await answer.text()];
-      for await (const text of texts) yield payloadOf(text, answer.status);
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof GatewayFailure) throw error;
-      const message = `The answer of the gateway ended in the middle (${reasonOf(error)}).`;
-      throw new GatewayFailure(message, { isTemporary: true, cause: error });
-    }
-  }
-
-  async function post(request: object, signal: AbortSignal): Promise<Answer> {
-    const accept = 'multipart/mixed;deferSpec=20220824, application/json';
-    try {
-      return await fetch(url, {
-        method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json', accept },
-        body: JSON.stringify(request),
-        redirect: 'error',
-        signal,
-      });
-    } catch (error) {
-      signal.throwIfAborted();
-      throw unreachable(url, error);
-    }
-  }
-
-  function payloadOf(text: string, status: number): Payload {
-    let payload: unknown;
-    try {
-      payload = parseExactly(text);
-    } catch {
-      // Not JSON.
-    }
-    const isPayload = ['data', 'errors', 'incremental', 'hasNext'].some(
-      (key) => typeof payload === 'object' && payload !== null && key in payload,
-    );
-    if (!isPayload) throw notAGateway(url, `HTTP ${status}`, status);
-    return payload as Payload;
-  }
 }
 
 /**
- * Returns the bodies of the parts of a multipart answer (RFC 2046, 5.1) as they arrive. A part ends with the next
- * boundary, which cannot occur in JSON: there, a line break is escaped.
+ * Returns the bodies of the parts of a multipart answer (RFC 2046, 5.1) as they arrive, or the only body. A part ends
+ * with the next boundary, which cannot occur in JSON: there, a line break is escaped.
  *
  * @throws Error when the answer ends before its last part
  */
-async function* partsOf(body: AsyncIterable<Uint8Array>, type: string): AsyncGenerator<string> {
+async function* partsOf(answer: Answer): AsyncGenerator<string> {
+  const type = answer.headers.get('content-type') ?? '';
+  if (!answer.body || !type.startsWith('multipart/mixed')) {
+    yield await answer.text();
+    return;
+  }
   const boundary = `\r\n--${/boundary="?([^";]+)/i.exec(type)?.[1] ?? '-'}`;
   const decoder = new TextDecoder();
   // The first boundary may begin the answer, without a line break before it.
   let rest = '\r\n';
   // Reads to the end of the body: the gateway would count a client that stops at the last boundary as having left.
-  for await (const piece of body) {
+  for await (const piece of answer.body) {
     const parts = (rest + decoder.decode(piece, { stream: true })).split(boundary);
     rest = parts.pop()!;
     for (const part of parts) {
@@ -149,6 +118,26 @@ async function* partsOf(body: AsyncIterable<Uint8Array>, type: string): AsyncGen
     }
   }
   if (!rest.startsWith('--')) throw new Error('The last boundary is missing.');
+}
+
+/** @throws GatewayFailure for what no gateway answers */
+function payloadOf(text: string, status: number, url: string): Payload {
+  let payload: unknown;
+  try {
+    payload = parseExactly(text);
+  } catch {
+    // Not JSON.
+  }
+  const isPayload = ['data', 'errors', 'incremental', 'hasNext'].some(
+    (key) => typeof payload === 'object' && payload !== null && key in payload,
+  );
+  if (isPayload) return payload as Payload;
+  const isTemporary = status === 429 || status >= 500;
+  const what = `${new URL(url).host} did not answer as a gateway does (HTTP ${status}).`;
+  throw new GatewayFailure(`${what} Check the address in --url.`, {
+    isTemporary,
+    isMistake: !isTemporary,
+  });
 }
 
 interface Reasons {
@@ -204,6 +193,11 @@ const NEEDS_DRAIN =
   'EXPORT_API_KEY lacks the scope drain. Have the operator of the gateway make a key with `--scopes read+drain`, and ' +
   'export with it.';
 
+function cutOff(cause: unknown): GatewayFailure {
+  const message = `The answer of the gateway ended in the middle (${reasonOf(cause)}).`;
+  return new GatewayFailure(message, { isTemporary: true, cause });
+}
+
 function unreachable(url: string, cause: unknown): GatewayFailure {
   const reason = reasonOf(cause);
   const advice = /SSL|EPROTO/.test(reason)
@@ -222,11 +216,4 @@ function reasonOf(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: string };
   if (typeof code === 'string') return code;
   return cause instanceof Error ? reasonOf(cause) : (name ?? 'unknown');
-}
-
-function notAGateway(url: string, what: string, status: number): GatewayFailure {
-  const { host } = new URL(url);
-  const isTemporary = status === 429 || status >= 500;
-  const message = `${host} did not answer as a gateway does (${what}). Check the address in --url.`;
-  return new GatewayFailure(message, { isTemporary, isMistake: !isTemporary });
 }

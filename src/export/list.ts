@@ -21,7 +21,6 @@ import {
   type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
-  type IntrospectionQuery,
   type SelectionSetNode,
 } from 'graphql';
 import { means, OperatorMistake } from '../errors.ts';
@@ -69,7 +68,7 @@ export async function exportedList(
 ): Promise<ExportedList> {
   // Before the first request, so that a typing error is reported at once.
   if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
-  if (args !== undefined) parsed('--args', `{ list(`, args, `) }`, `--args 'status: OPEN'`);
+  if (args !== undefined) onlyField(`{ list(${args}\n) }`, '--args', `--args 'status: OPEN'`);
   if (fields !== undefined) selectionOf(fields);
   const schema = await schemaOf(gateway, signal);
   const list = schema ? chosenList(field, schema) : usualList(field);
@@ -80,11 +79,10 @@ export async function exportedList(
     `query Export($after: String) { ${LIST_KEY}: ${name}(${[...(args === undefined ? [] : [args]), ...more].join(', ')})`;
   const after = `${list.after}: $after`;
   // Reads no record.
-  const check = (record: string) =>
-    gateway.ask(
-      `${call(list.name, after, `${list.limit}: 1`)} @include(if: false) ${record} }`,
-      signal,
-    );
+  const check = (record: string) => {
+    const query = `${call(list.name, after, `${list.limit}: 1`)} @include(if: false) ${record} }`;
+    return dataOf(gateway, query, signal);
+  };
   await check(print(selection)).catch(explain);
   const hasId = await check('{ id }').then(() => true, isInvalid);
   const record = print(selection).replace('{', hasId ? `{ ${ID_KEY}: id` : '{');
@@ -113,46 +111,30 @@ const NO_SCHEMA =
 
 /** @throws OperatorMistake */
 function selectionOf(fields: string): SelectionSetNode {
-  const example = `--fields "id title company { name }"`;
-  if (/^\s*\{[^]*\}\s*$/.test(fields)) {
-    throw new OperatorMistake(
-      `--fields has braces around all fields. Remove these. It is written as in GraphQL: ${example}.`,
-    );
-  }
-  return parsed('--fields', `{ list {`, fields, `} }`, example).selectionSet!;
+  return onlyField(`{ list {${fields}\n} }`, '--fields', `--fields "id title company { name }"`)
+    .selectionSet!;
 }
 
 /**
- * Parses the text of an option as a part of the only field of an operation.
+ * Parses an operation around the text of an option.
  *
- * @param before and `after`: what makes an operation of the text
- * @throws OperatorMistake
+ * @throws OperatorMistake if it is not one field: a text that closes a bracket which it did not open makes more of it
  */
-function parsed(
-  option: string,
-  before: string,
-  text: string,
-  after: string,
-  example: string,
-): FieldNode {
-  const refuse = (why: string) =>
-    new OperatorMistake(
-      `${option} cannot be read: ${why} It is written as in GraphQL: ${example}.`,
-    );
-  if (text.trim() === '') throw refuse('it is empty.');
+function onlyField(operation: string, option: string, example: string): FieldNode {
+  let why = 'it closes a bracket that it did not open.';
   try {
-    const [operation, ...others] = parse(`${before}\n${text}\n${after}`).definitions;
-    if (operation?.kind === Kind.OPERATION_DEFINITION && others.length === 0) {
-      const [field, ...beside] = operation.selectionSet.selections;
-      // A text that closes a bracket of `before` is more than a part of the field.
-      const end = before.length + text.length;
-      if (field?.kind === Kind.FIELD && beside.length === 0 && field.loc!.end > end) return field;
+    const [only, ...others] = parse(operation).definitions;
+    if (only?.kind === Kind.OPERATION_DEFINITION && others.length === 0) {
+      const [field, ...beside] = only.selectionSet.selections;
+      if (field?.kind === Kind.FIELD && beside.length === 0) return field;
     }
   } catch (error) {
     if (!(error instanceof GraphQLError)) throw error;
-    throw refuse(error.message.replace('Syntax Error: ', ''));
+    why = error.message;
   }
-  throw refuse('it closes a bracket that it did not open.');
+  throw new OperatorMistake(
+    `${option} cannot be read: ${why} It is written as in GraphQL, without braces around it: ${example}.`,
+  );
 }
 
 /** The names of a list in the schema of a gateway. */
@@ -227,12 +209,20 @@ function withoutAll(name: string): string {
 /** @returns undefined if the gateway does not show its schema */
 async function schemaOf(gateway: Gateway, signal: AbortSignal): Promise<GraphQLSchema | undefined> {
   try {
-    const data = await gateway.ask(getIntrospectionQuery({ descriptions: false }), signal);
-    return buildClientSchema(data as unknown as IntrospectionQuery);
+    const query = getIntrospectionQuery({ descriptions: false });
+    return buildClientSchema((await dataOf(gateway, query, signal)) as never);
   } catch (error) {
     isInvalid(error);
     return undefined;
   }
+}
+
+async function dataOf(gateway: Gateway, query: string, signal: AbortSignal): Promise<unknown> {
+  for await (const { data, errors } of gateway.send(query, undefined, signal)) {
+    if (errors?.[0]) throw GatewayFailure.of(errors[0]);
+    return data;
+  }
+  return undefined;
 }
 
 /** @returns false @throws any error but one that says that the operation does not fit the schema, or is not allowed to see it */

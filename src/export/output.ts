@@ -1,7 +1,6 @@
 import { constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { open, rename, type FileHandle } from 'node:fs/promises';
+import { open, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { userInfo } from 'node:os';
 import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../clock.ts';
 import { OperatorMistake } from '../errors.ts';
@@ -22,7 +21,7 @@ import { syncFolder } from '../sync-folder.ts';
  *     kill while the file is written  it is longer than the state says: cut off
  *     ... while the state is written  its last line is not whole: as if it were not there
  *     ... after the last page         nothing comes behind the cursor: the file is renamed
- *     ... after the rename            the state says that it is whole: nothing is left to do
+ *     ... after the rename            there is no .part, so the file is whole
  */
 
 /** What was written so far, by earlier runs too. */
@@ -34,6 +33,8 @@ interface Progress {
   /** The cursor behind the last record; undefined before the first page. */
   readonly after?: string | undefined;
 }
+
+const NOTHING: Progress = { records: 0, pages: 0, faults: 0 };
 
 interface WrittenPage {
   /** Of the records; null for one without an id. */
@@ -47,9 +48,9 @@ export interface ExportOutput {
   readonly progress: Progress;
   /** The ids of everything that was written. */
   readonly written: WrittenIds;
-  /** Writes the lines of a page. @throws OutputFailure */
+  /** Writes the lines of a page. @throws Error with a message for the operator */
   write(lines: string, page: WrittenPage): Promise<void>;
-  /** Call it when everything is written. @throws OutputFailure */
+  /** Call it when everything is written. @throws Error with a message for the operator */
   finish(): Promise<void>;
   /** Keeps what can be resumed. */
   close(): Promise<void>;
@@ -83,15 +84,14 @@ interface Begun {
   readonly format: string;
   /** The operation, with its field, fields, filters and limit. */
   readonly operation: string;
-  /** Whether a file of that name may be replaced. */
-  readonly force: boolean;
 }
 
 interface ExportFileOptions {
+  /** As `fileToWrite` returns it. */
   readonly path: string;
   /** What the file begins with. */
   readonly header: string;
-  readonly begun: Omit<Begun, 'force'>;
+  readonly begun: Begun;
   readonly resume: boolean;
   /** Whether an existing file may be replaced. With `resume`: what an interrupted export left, unless it can be continued. */
   readonly force: boolean;
@@ -100,59 +100,49 @@ interface ExportFileOptions {
   readonly onBeginAnew: (reason: string) => void;
 }
 
-/** The file cannot be written, or the output is closed. */
-class OutputFailure extends Error {
-  override name = 'OutputFailure';
-}
-
-/** What an interrupted export left cannot be continued. */
-class NotResumable extends OperatorMistake {
-  /** A sentence. */
-  readonly reason: string;
-  constructor(reason: string, advice = 'Begin anew with --force.') {
-    super(`${reason} ${advice}`);
-    this.reason = reason;
+/**
+ * Checks a path before the first request to the gateway. A link stays a link: returns the file that it names.
+ *
+ * @throws OperatorMistake for anything but a file in a folder
+ */
+export function fileToWrite(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isFile()) return realpathSync(path);
+  if (stats || path === '-' || path.endsWith('/')) {
+    throw new OperatorMistake(
+      `--output takes the path of a file, which ${path} is not. Leave it out for the standard output.`,
+    );
   }
+  const folder = dirname(path);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return path;
+  throw new OperatorMistake(
+    `There is no folder ${folder}. Create it, or give --output another path.`,
+  );
 }
 
-/** @returns `whole` if nothing is left to resume @throws OperatorMistake, OutputFailure */
+/** @returns `whole` if nothing is left to resume @throws OperatorMistake, Error with a message for the operator */
 export async function openExportFile(options: ExportFileOptions): Promise<ExportOutput | 'whole'> {
-  const path = targetOf(options.path);
-  const { resume, force } = options;
+  const { path, resume, force } = options;
   const names = namesOf(path);
-  const lock = await lockOf(path, names.lock);
   try {
+    await using parts = new AsyncDisposableStack();
+    parts.use(await lockOf(path));
     const exists = existsSync(path);
-    const isBegun = existsSync(names.part) || existsSync(names.state);
+    const isBegun = existsSync(names.part);
     if (!resume && !force && (exists || isBegun)) throw alreadyExists(path, isBegun);
-    if (resume && exists && !isBegun && !force) return end('whole');
-    if (resume && isBegun) {
-      try {
-        const state = await readState(names.state);
-        if (state?.isWhole && exists && !existsSync(names.part)) {
-          // Only the removal of the state was missing.
-          rmSync(names.state);
-          if (!force) return end('whole');
-        } else {
-          if (state) checkSame(state.begun, options.begun, path);
-          return await ExportFile.open(path, state, lock, options);
-        }
-      } catch (error) {
-        if (!force || !(error instanceof NotResumable)) throw error;
-        options.onBeginAnew(error.reason);
-      }
+    if (resume && !force && exists && !isBegun) {
+      rmSync(names.state, { force: true });
+      return 'whole';
     }
-    for (const name of [names.part, names.state]) removeFile(name);
-    return await ExportFile.open(path, undefined, lock, options);
+    const state = resume && isBegun ? await resumable(options) : undefined;
+    if (!state) for (const name of [names.part, names.state]) rmSync(name, { force: true });
+    const part = parts.use(await openCut(names.part, state?.bytes ?? 0));
+    const log = parts.use(await openCut(names.state, state?.length ?? 0));
+    if (!state) await log.appendFile(`${JSON.stringify({ ...MARK, ...options.begun })}\n`);
+    await log.sync();
+    return new ExportFile(options, state, part, log, parts.move());
   } catch (error) {
-    end();
     throw failureOf(error, names.part);
-  }
-
-  function end<T>(result?: T): T {
-    rmSync(names.lock, { force: true });
-    lock.close();
-    return result as T;
   }
 }
 
@@ -168,11 +158,13 @@ class ExportFile implements ExportOutput {
   progress: Progress;
   readonly written: WrittenIds;
   readonly #path: string;
-  readonly #part: AppendedFile;
-  readonly #state: AppendedFile;
-  readonly #lock: DatabaseSync;
+  readonly #part: FileHandle;
+  readonly #state: FileHandle;
+  /** The two files, and the lock. */
+  readonly #parts: AsyncDisposableStack;
   readonly #clock: Clock;
-  readonly #mayReplace: boolean;
+  /** The length of the file, bytes. */
+  #bytes: number;
   /** What the file still has to begin with. */
   #header: string;
   /** Since the last commit. */
@@ -180,46 +172,22 @@ class ExportFile implements ExportOutput {
   #committedAt: number;
   #isFinished = false;
 
-  static async open(
-    path: string,
-    state: State | undefined,
-    lock: DatabaseSync,
-    options: ExportFileOptions,
-  ): Promise<ExportFile> {
-    const names = namesOf(path);
-    const part = await AppendedFile.open(names.part, state?.bytes ?? 0);
-    try {
-      const kept = await AppendedFile.open(names.state, state?.length ?? 0);
-      const output = new ExportFile(path, state, part, kept, lock, options);
-      if (!state)
-        await kept.append(
-          `${JSON.stringify({ ...MARK, ...options.begun, force: options.force })}\n`,
-        );
-      await kept.flush();
-      return output;
-    } catch (error) {
-      await part.close();
-      throw error;
-    }
-  }
-
   constructor(
-    path: string,
+    { path, header, clock }: ExportFileOptions,
     state: State | undefined,
-    part: AppendedFile,
-    kept: AppendedFile,
-    lock: DatabaseSync,
-    { header, force, clock }: ExportFileOptions,
+    part: FileHandle,
+    log: FileHandle,
+    parts: AsyncDisposableStack,
   ) {
     this.progress = state?.progress ?? NOTHING;
     this.written = state?.written ?? new WrittenIds();
     this.#path = path;
     this.#part = part;
-    this.#state = kept;
-    this.#lock = lock;
+    this.#state = log;
+    this.#parts = parts;
     this.#clock = clock;
-    this.#mayReplace = force || state?.begun.force === true;
-    this.#header = part.length > 0 ? '' : header;
+    this.#bytes = state?.bytes ?? 0;
+    this.#header = this.#bytes > 0 ? '' : header;
     this.#committedAt = clock.elapsed();
   }
 
@@ -237,11 +205,11 @@ class ExportFile implements ExportOutput {
     await this.#guarded(async () => {
       // An empty list has a header, too.
       await this.#append('');
-      if (existsSync(this.#path) && !this.#mayReplace) throw appeared(this.#path);
-      await this.#commit(true);
-      await rename(namesOf(this.#path).part, this.#path);
+      await this.#commit();
+      const { part, state } = namesOf(this.#path);
+      await rename(part, this.#path);
       syncFolder(dirname(this.#path));
-      rmSync(namesOf(this.#path).state);
+      rmSync(state);
       this.#isFinished = true;
     });
   }
@@ -249,26 +217,25 @@ class ExportFile implements ExportOutput {
   async close(): Promise<void> {
     // What was committed before can be resumed if this fails.
     if (!this.#isFinished) await this.#commit().catch(() => {});
-    await this.#part.close();
-    await this.#state.close();
-    const { part, state, lock } = namesOf(this.#path);
+    const { part, state } = namesOf(this.#path);
     // The files of an export that never began must not prevent the next one.
     const isNothing = !this.#isFinished && this.progress.records === 0;
-    for (const name of isNothing ? [part, state, lock] : [lock]) rmSync(name, { force: true });
-    this.#lock.close();
+    for (const name of isNothing ? [part, state] : []) rmSync(name, { force: true });
+    await this.#parts.disposeAsync();
   }
 
   async #append(lines: string): Promise<void> {
-    await this.#part.append(this.#header + lines);
+    const text = this.#header + lines;
+    await this.#part.appendFile(text);
+    this.#bytes += Buffer.byteLength(text);
     this.#header = '';
   }
 
-  async #commit(isWhole = false): Promise<void> {
-    await this.#part.flush();
-    const { progress } = this;
-    const commit: Commit = { ...progress, bytes: this.#part.length, ids: this.#ids, isWhole };
-    await this.#state.append(`${JSON.stringify(commit)}\n`);
-    await this.#state.flush();
+  async #commit(): Promise<void> {
+    await this.#part.sync();
+    const commit: Commit = { ...this.progress, bytes: this.#bytes, ids: this.#ids };
+    await this.#state.appendFile(`${JSON.stringify(commit)}\n`);
+    await this.#state.sync();
     this.#ids = [];
     this.#committedAt = this.#clock.elapsed();
   }
@@ -282,8 +249,6 @@ class ExportFile implements ExportOutput {
   }
 }
 
-const NOTHING: Progress = { records: 0, pages: 0, faults: 0 };
-
 function withPage({ records, pages, faults }: Progress, page: WrittenPage): Progress {
   return {
     records: records + page.ids.length,
@@ -293,92 +258,48 @@ function withPage({ records, pages, faults }: Progress, page: WrittenPage): Prog
   };
 }
 
-/** A file that only its owner can read, to which text is appended. */
-class AppendedFile {
-  readonly #file: FileHandle;
-  /** Bytes. */
-  length: number;
-
-  private constructor(file: FileHandle, length: number) {
-    this.#file = file;
-    this.length = length;
+/** Lets one process at a time write a file. The lock is one of the operating system: it ends with the process. */
+async function lockOf(path: string): Promise<Disposable> {
+  const { lock: name } = namesOf(path);
+  await (await openCut(name)).close();
+  const lock = new DatabaseSync(name, { timeout: 0 });
+  try {
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+  } catch (error) {
+    lock.close();
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_BUSY) throw error;
+    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
   }
-
-  /** Opens a file, and cuts off what follows its first `bytes`. @throws NotResumable, OperatorMistake */
-  static async open(path: string, bytes: number): Promise<AppendedFile> {
-    const file = await openPrivate(path);
-    try {
-      if ((await file.stat()).size < bytes) {
-        throw new NotResumable(
-          `${path} is shorter than the export left it, so it cannot be continued.`,
-        );
-      }
-      await file.truncate(bytes);
-      return new AppendedFile(file, bytes);
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-  }
-
-  /** Writes behind what was appended before, even if an earlier write failed beyond it. */
-  async append(text: string): Promise<void> {
-    const content = Buffer.from(text);
-    for (let at = 0; at < content.length;) {
-      const position = this.length + at;
-      at += (await this.#file.write(content, at, content.length - at, position)).bytesWritten;
-    }
-    this.length += content.length;
-  }
-
-  async flush(): Promise<void> {
-    await this.#file.sync();
-  }
-
-  async close(): Promise<void> {
-    await this.#file.close();
-  }
+  return {
+    [Symbol.dispose]: () => {
+      rmSync(name, { force: true });
+      lock.close();
+    },
+  };
 }
+
+const SQLITE_BUSY = 5;
 
 /**
- * Opens a file for its owner only. In a folder such as /tmp, somebody else may have put a link or a file of its own
- * there: nothing is written to it.
+ * Opens a file for its owner only, to append to it. In a folder such as /tmp, somebody else may have put a link there,
+ * which is not followed.
  *
- * @throws NotResumable, OperatorMistake
+ * @param bytes what follows them is cut off; undefined: nothing is
  */
-async function openPrivate(path: string): Promise<FileHandle> {
-  const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants;
-  const file = await open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EISDIR') throw notAFile(path);
-      throw error.code === 'ELOOP' ? notOurs(path) : error;
-    },
-  );
-  const { nlink, uid } = await file.stat();
-  const user = userInfo().uid;
-  // Windows does not number its users.
-  if (nlink === 1 && (user === -1 || uid === user)) {
-    await file.chmod(0o600);
-    return file;
-  }
-  await file.close();
-  throw notOurs(path);
-}
-
-function notOurs(path: string): NotResumable {
-  return new NotResumable(
-    `${path} was not left by an export of this user: it is a link, has a second name, or belongs to another user.`,
-  );
+async function openCut(path: string, bytes?: number): Promise<FileHandle> {
+  const { O_RDWR, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
+  const file = await open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
+  if (bytes !== undefined) await file.truncate(bytes);
+  return file;
 }
 
 /** What the first line of a state begins with. Changes with its form: that of another version cannot be continued. */
-const MARK = { export: 6 };
+const MARK = { export: 7 };
 
 interface Commit extends Progress {
   /** The length of the file. */
   readonly bytes: number;
   readonly ids: readonly (string | null)[];
-  readonly isWhole: boolean;
 }
 
 interface State {
@@ -387,32 +308,37 @@ interface State {
   readonly written: WrittenIds;
   /** The length of the file. */
   readonly bytes: number;
-  readonly isWhole: boolean;
   /** The length of the whole lines of the state, bytes. */
   readonly length: number;
 }
 
-/** @returns undefined if the export was not begun, or not even that was written whole @throws NotResumable */
-async function readState(path: string): Promise<State | undefined> {
-  const file = await openPrivate(path);
-  let text: string;
-  try {
-    text = await file.readFile('utf8');
-  } finally {
-    await file.close();
+/** @returns undefined if the export has to begin anew @throws OperatorMistake if only --force may do that */
+async function resumable(options: ExportFileOptions): Promise<State | undefined> {
+  const { path, begun, force, onBeginAnew } = options;
+  const { state: name } = namesOf(path);
+  const state = stateIn(await readFile(name, 'utf8').catch(() => ''));
+  const reason = state
+    ? whyNot(state, begun, path)
+    : `${name} is damaged, or was left by another version of this program.`;
+  if (reason === undefined) return state;
+  if (state && !force) {
+    throw new OperatorMistake(
+      `${reason} Resume it with the same options, or begin anew with --force.`,
+    );
   }
-  const lines = text.split('\n').slice(0, -1);
-  const [first, ...commits] = lines;
-  const start = JSON.stringify(MARK).slice(0, -1);
-  if (first === undefined && start.startsWith(text.slice(0, start.length))) return undefined;
-  const begun = first?.startsWith(start) ? (parsed(first) as Begun | undefined) : undefined;
-  if (!begun) {
-    throw new NotResumable(`${path} is damaged, or was left by another version of this program.`);
-  }
+  onBeginAnew(reason);
+  return undefined;
+}
+
+/** @returns undefined for a text that is not a state */
+function stateIn(text: string): State | undefined {
+  const [first, ...lines] = text.split('\n').slice(0, -1);
+  const begun = first === undefined ? undefined : (parsed(first) as Begun & typeof MARK);
+  if (begun?.export !== MARK.export) return undefined;
   const written = new WrittenIds();
-  let last: Commit = { ...NOTHING, bytes: 0, ids: [], isWhole: false };
+  let last: Commit = { ...NOTHING, bytes: 0, ids: [] };
   let length = Buffer.byteLength(first!) + 1;
-  for (const line of commits) {
+  for (const line of lines) {
     const commit = parsed(line) as Commit | undefined;
     // After a power failure, the last line may have its length without its text.
     if (!commit) break;
@@ -420,8 +346,8 @@ async function readState(path: string): Promise<State | undefined> {
     last = commit;
     length += Buffer.byteLength(line) + 1;
   }
-  const { bytes, isWhole, ids: _, ...progress } = last;
-  return { begun, progress, written, bytes, isWhole, length };
+  const { bytes, ids: _, ...progress } = last;
+  return { begun, progress, written, bytes, length };
 }
 
 /** @returns undefined for a text that is not JSON */
@@ -433,70 +359,20 @@ function parsed(line: string): unknown {
   }
 }
 
-/** Lets one process at a time write a file. The lock is one of the operating system: it ends with the process. */
-async function lockOf(path: string, name: string): Promise<DatabaseSync> {
-  await (await openPrivate(name)).close();
-  const lock = new DatabaseSync(name, { timeout: 0 });
-  try {
-    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    return lock;
-  } catch (error) {
-    lock.close();
-    if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_BUSY) throw error;
-    throw new OperatorMistake(`Another export is writing ${path}. Wait for it, or stop it first.`);
-  }
-}
-
-const SQLITE_BUSY = 5;
-
-/** A link stays a link: the file that it names is replaced. @throws OperatorMistake for anything but a file in a folder */
-function targetOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats && !stats.isFile()) throw notAFile(path);
-  return stats ? realpathSync(path) : path;
-}
-
-/** Reports a folder in which nothing can be written, before the first request to the gateway. @throws OperatorMistake */
-export function checkFolder(path: string): void {
-  if (path === '-' || path.endsWith('/')) {
-    throw new OperatorMistake(
-      `--output takes the path of a file, which ${path} is not. Leave it out for the standard output.`,
-    );
-  }
-  const folder = dirname(path);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
-  throw new OperatorMistake(
-    `There is no folder ${folder}. Create it, or give --output another path.`,
+/** @returns the reason why a state cannot be continued; undefined if it can */
+function whyNot({ begun, bytes }: State, now: Begun, path: string): string | undefined {
+  const { part } = namesOf(path);
+  if (statSync(part).size < bytes) return `${part} is shorter than the export left it.`;
+  const key = (['source', 'format', 'operation'] as const).find(
+    (each) => begun[each] !== now[each],
   );
-}
-
-function removeFile(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'ERR_FS_EISDIR' ? notAFile(path) : error;
-  }
-}
-
-function notAFile(path: string): OperatorMistake {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  const kind = stats?.isDirectory() === true ? 'a folder' : 'not a file';
-  return new OperatorMistake(`${path} is ${kind}. Give the path of a file instead.`);
-}
-
-function checkSame(begun: Begun, now: Omit<Begun, 'force'>, path: string): void {
-  const keys = ['source', 'format', 'operation'] as const;
-  const other = keys.find((key) => begun[key] !== now[key]);
-  if (other === undefined) return;
+  if (key === undefined) return undefined;
   const was = {
     source: `from ${begun.source}, and this one is from ${now.source}`,
     format: `as ${begun.format}, and this one is ${now.format}`,
     operation: 'with another field, --fields, --args or --limit, or the schema has changed',
-  }[other];
-  throw new NotResumable(
-    `The export to ${path} was begun ${was}.`,
-    'Resume it with the same options, or begin anew with --force.',
-  );
+  }[key];
+  return `The export to ${path} was begun ${was}.`;
 }
 
 function alreadyExists(path: string, isBegun: boolean): OperatorMistake {
@@ -507,25 +383,18 @@ function alreadyExists(path: string, isBegun: boolean): OperatorMistake {
   );
 }
 
-function appeared(path: string): OutputFailure {
-  return new OutputFailure(
-    `The export is whole, but ${path} appeared meanwhile. Move that file away and run the same command with ` +
-      '--resume, or replace it with --resume --force.',
-  );
-}
-
 /** @param file the file that cannot be written */
 function failureOf(error: unknown, file: string): Error {
-  if (error instanceof OperatorMistake || error instanceof OutputFailure) return error;
-  const { code = 'unknown error' } = error as { code?: string };
+  const { code } = error as { code?: string };
+  if (code === undefined) return error as Error;
   const why = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code)
     ? 'cannot grow, because the disk is full. Free some space, and'
     : `cannot be written (${code}). Check that the folder exists, and that this user may write to it; then`;
-  return new OutputFailure(`${file} ${why} run the same command with --resume.`, { cause: error });
+  return new Error(`${file} ${why} run the same command with --resume.`, { cause: error });
 }
 
 /** The reader has closed the output, as `head` does. */
-export class ReaderLeft extends OutputFailure {
+export class ReaderLeft extends Error {
   override name = 'ReaderLeft';
 }
 
@@ -550,7 +419,7 @@ export function streamOutput(
     close: async () => {},
   };
 
-  /** @throws OutputFailure; the reason of the signal */
+  /** @throws Error with a message for the operator; the reason of the signal */
   async function send(lines: string): Promise<void> {
     const text = pending + lines;
     pending = '';
@@ -566,11 +435,10 @@ export function streamOutput(
   }
 }
 
-function streamFailure(error: NodeJS.ErrnoException): OutputFailure {
+function streamFailure(error: NodeJS.ErrnoException): Error {
   const code = error.code ?? error.message;
-  if (['EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNRESET'].includes(code))
-    return new ReaderLeft('Nobody reads the output any more.');
-  return new OutputFailure(
+  if (['EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNRESET'].includes(code)) return new ReaderLeft();
+  return new Error(
     `The output cannot be written (${code}). Free some space if the disk is full, and export again; with --output, an ` +
       'export can be resumed.',
   );

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { gatewayInside } from '../../src/export/gateway.ts';
 import { exportedList } from '../../src/export/list.ts';
-import { readPages } from '../../src/export/pages.ts';
+import { Patience, readPages } from '../../src/export/pages.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { ManualClock } from '../support/random/manual-clock.ts';
 
@@ -21,15 +21,16 @@ async function exportWith(pagesPerMinute: number) {
   const { signal } = new AbortController();
   const list = await exportedList({ field: 'vacancies', fields: FIELDS }, gateway, signal);
   const waits: number[] = [];
+  const sleep = async (ms: number) => clock.jump(ms);
+  const hasty = { now: clock.now, elapsed: clock.elapsed, sleep };
   const records: unknown[] = [];
   const read = readPages({
     gateway,
     list,
     after: undefined,
     needed: () => Infinity,
-    clock: { now: clock.now, elapsed: clock.elapsed, sleep: async (ms) => clock.jump(ms) },
+    patience: new Patience(hasty, signal, (_failure, seconds) => void waits.push(seconds)),
     signal,
-    onWait: (_failure, seconds) => void waits.push(seconds),
   });
   let error: unknown;
   try {
@@ -43,34 +44,22 @@ async function exportWith(pagesPerMinute: number) {
   return { records, error, minutes: waits.reduce((sum, seconds) => sum + seconds, 0) / 60 };
 }
 
-test.each([
-  ['a page of records costs more than a minute has', 3_000],
-  ['one request for them already does', 300],
-  ['the minute ends in the middle of a list below a record', 160],
-])('when %s, the export requests fewer records at a time, and is whole', async (_, pages) => {
-  const { records, error, minutes } = await exportWith(pages);
+test('when the minute ends in the middle of a list below a record, the export requests fewer records at a time, and is whole', async () => {
+  const { records, error, minutes } = await exportWith(160);
   expect(error).toBeUndefined();
   const whole = await exportWith(0);
   expect(records).toEqual(whole.records);
   expect(whole).toMatchObject({ minutes: 0, records: { length: 64 } });
   // Half of the pages at most are used for what is refused.
-  expect(minutes).toBeLessThan((2 * 6_000) / pages);
+  expect(minutes).toBeLessThan((2 * 6_000) / 160);
 });
 
-test.each([
-  ['is refused before it is sent', 50],
-  ['ends in the middle', 60],
-])(
-  'a record that costs more than a minute has is an error after one try with it alone, if it %s',
-  async (_, pages) => {
-    const { records, error, minutes } = await exportWith(pages);
-    expect(records).toEqual([]);
-    // A minute before each smaller operation: 25, 12, 6, 3 and 1.
-    expect(minutes).toBeLessThanOrEqual(5);
-    expect(error).toMatchObject({
-      message: expect.stringMatching(
-        /single record .* Select less, .*\(first: n\), .*without --url/,
-      ),
-    });
-  },
-);
+test('a record that costs more than a minute has is an error after one try with it alone', async () => {
+  const { records, error, minutes } = await exportWith(60);
+  expect(records).toEqual([]);
+  // A minute before each smaller operation: 500, 250, 125, and so on.
+  expect(minutes).toBeLessThanOrEqual(9);
+  expect(error).toMatchObject({
+    message: expect.stringMatching(/single record .* Select less, .*\(first: n\), .*without --url/),
+  });
+});

@@ -2,16 +2,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Writable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { exportProgress } from '../../src/cli/export-progress.ts';
-import { keys, peopleSdl, peopleService, scopes } from '../schema/scopes/people.ts';
+import { startService } from '../service/service.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { listeningGateway, type ListeningGateway } from '../support/gateway/listening-gateway.ts';
-import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { runHere } from '../support/gateway/run-here.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
-import { startSandboxProgram } from '../support/processes/process.ts';
 import { ManualClock, MINUTE, SECOND } from '../support/random/manual-clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -147,21 +145,16 @@ test.each<[string[], RegExp]>([
   [['people'], /no list "people" to export\. Choose one of these: allPersons, allMembers\./],
   [['persons', '--resume'], /--resume continues a file\. Name it with --output/],
   [['persons', '--fields', 'id } other: allPersons { id'], /--fields .* written as in GraphQL/],
-  [['persons', '--fields', '{id firstName}'], /--fields has braces around all fields\. Remove/],
-  [['persons', '--fields', ''], /--fields cannot be read: it is empty/],
-  [['persons', '--fields', 'id {'], /--fields cannot be read: .* written as in GraphQL/],
+  [['persons', '--fields', '{id firstName}'], /--fields cannot be read.* without braces around/],
   [['persons', '--fields', 'id @skip(if: $x)'], /"\$x" is not defined.* Correct --fields/],
   [['persons', '--args', 'foo', '--fields', 'id'], /--args cannot be read/],
   [['persons { id }', '--fields', 'id'], /by its name only/],
   [['persons', '--args', 'limit: 3'], /only one argument named "limit"/],
   [['persons', '--args', 'status: "OPEN"'], /Write OPEN without quotes/],
   [['persons', '--fields', 'nobody'], /Cannot query field "nobody".* Correct --fields/],
-  [['persons', '--limit', '0'], /--limit/],
-  [['persons', '--format', 'xlsx'], /Allowed choices are ndjson, csv/],
   [['persons', '--output', '/no/such/folder/x'], /There is no folder \/no\/such\/folder/],
   [['persons', '--output', '-'], /--output takes the path of a file.*for the standard output/],
-  [['persons', '--output', '/dev/null'], /\/dev\/null is not a file\. Give the path of a file/],
-  [['persons', '--output', '/tmp'], /\/tmp is a folder\. Give the path of a file/],
+  [['persons', '--output', '/dev/null'], /path of a file, which \/dev\/null is not/],
   [['persons', '--output', '/tmp/x.csv.gz'], /does not end with \.gz, and compress/],
   [['persons', '--output', '/tmp/x.csv', '--format', 'ndjson'], /contradicts .* \.csv/],
   [['persons', '--sandbox'], /remove --url/],
@@ -200,9 +193,6 @@ describe('paged lists below the records', () => {
       expect((await vacancies('id candidates(first: 5) { items { id } }')).stderr).not.toContain(
         'first page',
       );
-      const { stdout } = await vacancies('allCandidates { id }');
-      const all = await runHere(['export', 'candidates', '--fields', 'id', '--url', richDoor.url]);
-      expect(stdout.match(/"id"/g)!.length).toBe(all.stdout.match(/"id"/g)!.length);
     },
   );
 });
@@ -229,9 +219,9 @@ describe('with keys', () => {
       [undefined, to, 2, /Set EXPORT_API_KEY/],
       ['wrong', to, 2, /Set EXPORT_API_KEY/],
       ['drainer', ['--output', file], 2, /Name them with --fields/],
-      ['reader', to, 2, /lacks the scope drain\. .* \d+ records were written .*--resume/],
+      ['reader', to, 2, /lacks the scope drain\.[^]* \d+ records were written .*--resume/],
       // More records than DRAIN_MAX_ITEMS.
-      ['drainer', [...to, '--resume'], 0, /Continuing .*\n1,000 records/],
+      ['drainer', [...to, '--resume'], 0, /Continuing [^]*\n1,000 records/],
     ] as const) {
       const done = await persons(key, ...args);
       expect(done).toMatchObject({ code, stderr: expect.stringMatching(sentence) });
@@ -242,30 +232,6 @@ describe('with keys', () => {
     });
     expect(clear).toMatchObject({ code: 2, stderr: expect.stringContaining('https://') });
     expect(clear.stderr).not.toContain('secret-key');
-  });
-
-  test('a field for which the key lacks a scope ends the export, and the scope is named', async () => {
-    const { schema } = peopleService();
-    const config = { auth: keys };
-    const options = { snapshot: peopleSdl, overrides: scopes, config };
-    await using scoped = await startGatewayOverFake({ schema }, options);
-    await using scopedDoor = await listeningGateway(scoped);
-    const people = (key: string, fields: string) =>
-      runHere(['export', 'people', '--fields', fields, '--url', scopedDoor.url], {
-        EXPORT_API_KEY: key,
-      });
-    expect(await people('few', 'id email')).toMatchObject({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringContaining('Person.email needs the scope "pii"'),
-    });
-    for (const [key, fields] of [
-      ['all', 'id email'],
-      ['few', 'id name'],
-    ] as const) {
-      const { stdout } = await people(key, fields);
-      expect(stdout.trimEnd().split('\n')).toHaveLength(60);
-    }
   });
 });
 
@@ -288,9 +254,10 @@ describe('without a gateway', () => {
   });
 
   test('the service of the settings is exported beside a gateway on the same token store', async () => {
-    await using service = await startSandboxProgram(['--persons', '60', '--expires-in', '1']);
+    const service = await startService({ persons: 60, expiresIn: 1 });
+    onTestFinished(() => service.close());
     const store = { TOKEN_STORE: `sqlite:${folder.file('tokens.db')}` };
-    const env = { RECRUITING_URL: service.baseUrl, ...store, AUTH_API_KEYS: '' };
+    const env = { RECRUITING_URL: service.url, ...store, AUTH_API_KEYS: '' };
     const empty = await runHere(['export', 'persons'], env);
     expect(empty).toMatchObject({
       stdout: '',
@@ -325,13 +292,11 @@ describe('without a gateway', () => {
 
 describe('progress', () => {
   test('a terminal shows records, rate, and the share done of a list that was read before', async () => {
-    for (const part of [/\r\S*\d+ records {2}\d+ pages? {2}[\d,]+\/s/, / {2}\d+ %/]) {
-      const { stderr } = await runHere(['export', 'members', '--url', door.url], {}, [], {
-        isTerminal: true,
-      });
-      expect(stderr).toMatch(part);
-      expect(stderr).toMatch(/60 records\. Read \d pages in .*\.\n$/);
-    }
+    const args = ['export', 'members', '--url', door.url];
+    await runHere(args);
+    const { stderr } = await runHere(args, {}, [], { isTerminal: true });
+    expect(stderr).toMatch(/\r\S*\d+ records {2}\d+ pages? {2}[\d,]+\/s {2}\d+ %/);
+    expect(stderr).toMatch(/60 records\. Read \d pages in .*\.\n$/);
   });
 
   test('a log gets a line after 10 seconds and then each minute, with the time left', () => {
