@@ -216,20 +216,25 @@ interface ConversationParts extends Pick<HandlerParts, 'errors' | 'clock'> {
 }
 
 /** A request on its way through the plugins of Yoga, and the methods that answer it. */
-class Conversation {
+class Conversation implements Sending {
   readonly exchange: Exchange;
   /** Whether its answer is a stream. */
   streams = false;
   readonly #parts: ConversationParts;
-  readonly #sending: Sending;
   /** The response that the gateway made; undefined before. */
   #response: Response | undefined;
 
   constructor(exchange: Exchange, parts: ConversationParts) {
     this.exchange = exchange;
     this.#parts = parts;
-    const { fetchAPI, clock } = parts;
-    this.#sending = { exchange, fetchAPI, clock, cutOff: (error) => this.cutOff(error) };
+  }
+
+  get fetchAPI(): FetchAPI {
+    return this.#parts.fetchAPI;
+  }
+
+  get clock(): Clock {
+    return this.#parts.clock;
   }
 
   /** Returns the response of Yoga. Refuses what Yoga throws: it would send the stacks of what its plugins throw. */
@@ -250,10 +255,10 @@ class Conversation {
     this.streams = isStream(reply.body);
     if (exchange.inbound.node && !this.streams) await endOfTurn();
     try {
-      this.#response = responseOf(reply, this.#sending);
+      this.#response = responseOf(reply, this);
     } catch (error) {
       this.streams = false;
-      this.#response = responseOf(errors.fail(exchange, error), this.#sending);
+      this.#response = responseOf(errors.fail(exchange, error), this);
     }
     return this.#response;
   }

@@ -173,6 +173,7 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
     passage.operation = found;
     return validate({ exchange, operation: found });
   };
+  const checkKept = thrown.kept(check);
 
   return {
     /** In two steps, so that the parameters, which may be large, are not kept while the answer is awaited. */
@@ -207,7 +208,7 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
       rules: readonly ValidationRule[] = [],
     ): readonly GraphQLError[] => {
       try {
-        thrown.kept(check)(exchange, document, operationName);
+        checkKept(exchange, document, operationName);
       } catch (error) {
         const all = errorsIn(error);
         if (all.every((each) => each instanceof GraphQLError)) return all;

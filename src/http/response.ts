@@ -14,7 +14,7 @@ export interface Sending {
   readonly fetchAPI: Pick<FetchAPI, 'Response'>;
   readonly clock: Clock;
   /** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */
-  readonly cutOff: (error: unknown) => Error;
+  cutOff(error: unknown): Error;
 }
 
 /**
@@ -85,7 +85,7 @@ async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Body, void, un
 function overSocket(
   body: AsyncIterable<Body>,
   { req, res }: NodeMessages,
-  { exchange, cutOff }: Sending,
+  sending: Sending,
 ): AsyncGenerator<Piece, void, undefined> {
   const parts = body[Symbol.asyncIterator]();
   // Programs that imitate requests may have other streams than sockets.
@@ -95,14 +95,14 @@ function overSocket(
     // The adapter of Yoga has switched the time limit for readers off.
     socket.setTimeout?.(timeout);
     // Yoga waits for the reader, and hears nothing of its leaving.
-    exchange.onEnd(() => void parts.return?.().catch(() => {}));
+    sending.exchange.onEnd(() => void parts.return?.().catch(() => {}));
     try {
       for (let part = await parts.next(); part.done !== true; part = await parts.next()) {
         yield bytesOf(part.value);
         await nextTurn();
       }
     } catch (error) {
-      cutOff(error);
+      sending.cutOff(error);
       res.destroy();
     }
   })();

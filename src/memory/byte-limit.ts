@@ -66,25 +66,6 @@ export interface BodyLimits {
 }
 
 /**
- * Reads a body as UTF-8.
- *
- * @throws BodyTooLarge, BodiesTooLarge as soon as a limit is passed; leaving the loop destroys the stream
- */
-export async function readBody(
-  body: AsyncIterable<Uint8Array>,
-  limits: BodyLimits,
-): Promise<string> {
-  const parts = new BodyParts(limits);
-  try {
-    for await (const part of body) parts.add(part);
-    // TextDecoder removes the byte order mark that some servers put before their JSON.
-    return new TextDecoder().decode(parts.bytes());
-  } finally {
-    parts.drop();
-  }
-}
-
-/**
  * Collects the parts of a body in one buffer, which doubles when it is full. The parts themselves are not kept: a body
  * may arrive in parts of one byte, each an object of some hundred bytes that keeps what else was read with it.
  */

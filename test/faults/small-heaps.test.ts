@@ -1,86 +1,78 @@
-/** Gateways with so little memory that a request, or an answer of the service, which took many times its size would end them. */
+/** A gateway with so little memory that a request, or an answer of the service, which took many times its size would end it. */
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { after, honest, json, type Reply } from '../support/imitations/scripted.ts';
-import { startSmallGateway } from '../support/processes/small-gateway.ts';
+import { startSmallGateway, type SmallGateway } from '../support/processes/small-gateway.ts';
 import { someOf } from '../support/random/some-of.ts';
 
 const BYTES = 400_000;
 const PERSONS = '{ persons(first: 1) { items { id } } }';
 
-test.concurrent(
-  'a request that arrives byte by byte takes hardly more memory than its bytes',
-  async () => {
-    await using gateway = await start();
-    const { url, ask, firstPage } = gateway;
-    const body = JSON.stringify({ query: PERSONS });
-    const chunk = `${body.length.toString(16)}\r\n${body}\r\n`;
-    const response = await exchange(url, [
-      'POST /graphql HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n',
-      'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
-      singleBytes(),
-      `${chunk}0\r\n\r\n`,
-    ]);
-    expect(response).toContain(firstPage);
-    expect(await ask({ query: PERSONS })).toBe(firstPage);
-  },
-);
+let gateway: SmallGateway;
+let firstPage: string;
+beforeAll(async () => {
+  gateway = await startSmallGateway();
+  firstPage = await gateway.ask({ query: PERSONS });
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
+beforeEach(() => gateway.upstream.answer(honest));
 
-test.concurrent(
-  'an answer of the service that arrives byte by byte takes hardly more memory than its bytes',
-  async () => {
-    await using gateway = await start();
-    const { upstream, ask, firstPage } = gateway;
-    upstream.answer(byteByByte, honest);
-    expect(await ask({ query: PERSONS })).toContain('UPSTREAM_BAD_RESPONSE');
-    expect(await ask({ query: PERSONS })).toBe(firstPage);
-  },
-);
+test('a request that arrives byte by byte takes hardly more memory than its bytes', async () => {
+  const { url, ask } = gateway;
+  const body = JSON.stringify({ query: PERSONS });
+  const chunk = `${body.length.toString(16)}\r\n${body}\r\n`;
+  const response = await exchange(url, [
+    'POST /graphql HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n',
+    'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
+    singleBytes(),
+    `${chunk}0\r\n\r\n`,
+  ]);
+  expect(response).toContain(firstPage);
+  expect(await ask({ query: PERSONS })).toBe(firstPage);
+});
+
+test('an answer of the service that arrives byte by byte takes hardly more memory than its bytes', async () => {
+  const { upstream, ask } = gateway;
+  upstream.answer(byteByByte, honest);
+  expect(await ask({ query: PERSONS })).toContain('UPSTREAM_BAD_RESPONSE');
+  expect(await ask({ query: PERSONS })).toBe(firstPage);
+});
 
 const UNUSED = [
   ['with a number that JavaScript writes otherwise', '1.50,'],
   ['', ''],
 ] as const;
 
-test.concurrent.each(someOf(UNUSED))(
+test.each(someOf(UNUSED))(
   'variables that an operation does not declare are not kept while it waits for the service: %s',
   async (_, number) => {
-    await using gateway = await start();
-    const { upstream, ask, firstPage } = gateway;
+    const { upstream, ask } = gateway;
     const gate = Promise.withResolvers<void>();
     upstream.answer(after(gate.promise, honest));
     const unused = `[${number}${'[],'.repeat(BYTES / 3)}0]`;
+    const before = upstream.received.length;
     const answers: Promise<string>[] = [];
     // One after the other: bodies that arrive together are bounded by themselves.
     for (let at = 0; at < 12; at += 1) {
       const query = `query Waiting${at}($first: Int) { persons(first: $first) { items { id } } }`;
       const answer = ask(`{"query":"${query}","variables":{"unused":${unused},"first":1}}`);
       answers.push(answer);
-      await Promise.race([upstream.arrived(answers.length), answer]);
+      await Promise.race([upstream.arrived(before + answers.length), answer]);
     }
     gate.resolve();
     expect(await Promise.all(answers)).toEqual(answers.map(() => firstPage));
   },
 );
 
-test.concurrent(
-  'an answer of the service with an error in it takes only a few times its bytes',
-  async () => {
-    await using gateway = await start();
-    const { upstream, ask } = gateway;
-    const items = Array.from({ length: BYTES / 4 }, (_, id) => ({ id, firstName: `First ${id}` }));
-    const error = { message: 'No name.', path: ['persons', 'items', 3, 'firstName'] };
-    upstream.answer(json({ data: { persons: { items } }, errors: [error] }));
-    const answer = await ask({ query: '{ persons { items { id firstName } } }' });
-    expect(answer).toContain(`{"id":${BYTES / 4 - 1},"firstName":"First ${BYTES / 4 - 1}"}`);
-    expect(answer).toContain('No name.');
-  },
-);
-
-async function start() {
-  const gateway = await startSmallGateway();
-  return Object.assign(gateway, { firstPage: await gateway.ask({ query: PERSONS }) });
-}
+test('an answer of the service with an error in it takes only a few times its bytes', async () => {
+  const { upstream, ask } = gateway;
+  const items = Array.from({ length: BYTES / 4 }, (_, id) => ({ id, firstName: `First ${id}` }));
+  const error = { message: 'No name.', path: ['persons', 'items', 3, 'firstName'] };
+  upstream.answer(json({ data: { persons: { items } }, errors: [error] }));
+  const answer = await ask({ query: '{ persons { items { id firstName } } }' });
+  expect(answer).toContain(`{"id":${BYTES / 4 - 1},"firstName":"First ${BYTES / 4 - 1}"}`);
+  expect(answer).toContain('No name.');
+});
 
 function singleBytes(): string {
   return '1\r\n \r\n'.repeat(BYTES);

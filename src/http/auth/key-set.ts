@@ -2,7 +2,7 @@ import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
 import type { Logger } from 'pino';
 import { fetch as send, ProxyAgent } from 'undici';
 import type { Clock } from '../../clock.ts';
-import { BodyTooLarge, readBody } from '../../memory/byte-limit.ts';
+import { BodyParts, BodyTooLarge } from '../../memory/byte-limit.ts';
 
 interface KeySetParts {
   /** The URL of the proxy; undefined: none. */
@@ -58,8 +58,7 @@ export function keySet(
       const answer = await send(url, { ...options, ...dispatcher });
       if (answer.status !== 200)
         throw new Error(`the server answered with status ${answer.status}`);
-      const text = answer.body ? await readBody(answer.body, { each: MAX_BODY_BYTES }) : '';
-      const usable = usableKeys(text);
+      const usable = usableKeys(await textOf(answer.body ?? []));
       failedAt = undefined;
       fetchedAt = clock.elapsed();
       return Response.json(usable);
@@ -87,6 +86,14 @@ export function keySet(
     }
     return keys(header, token);
   };
+}
+
+/** Leaving the loop ends the answer. @throws BodyTooLarge */
+async function textOf(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+  const parts = new BodyParts({ each: MAX_BODY_BYTES });
+  for await (const part of body) parts.add(part);
+  // TextDecoder removes the byte order mark that some servers put before their JSON.
+  return new TextDecoder().decode(parts.bytes());
 }
 
 /** @throws Error for something that is no key set. Members that are no keys are left out, as newer kinds are ignored */

@@ -72,16 +72,6 @@ describe('a trusted document is executed', () => {
     }
   });
 
-  test('an id without the prefix of its manifest is found', async () => {
-    for (const body of [
-      { documentId: 'abc' },
-      { documentId: 'sha256:abc' },
-      { extensions: { persistedQuery: { version: 1, sha256Hash: 'abc' } } },
-    ]) {
-      expect((await send(only, body)).data).toHaveProperty('me');
-    }
-  });
-
   test('a trusted document is counted under the id of its manifest, in whatever form the request has it', async () => {
     for (const documentId of ['abc', 'sha256:abc']) await send(only, { documentId });
     const metrics = await only.gateway.gateway.metrics.text();
@@ -120,7 +110,6 @@ describe('a request is refused', () => {
       'PERSISTED_QUERY_NOT_FOUND',
     ],
     ['neither an id nor a text', { variables: {} }, 400, 'BAD_USER_INPUT'],
-    ['an id that is none', { documentId: 7 }, 400, 'BAD_USER_INPUT'],
   ])('%s', async (_, body, status, code) => {
     for (const front of [both, only]) {
       const response = await fetch(`${front.url}/graphql`, post(body, { 'x-api-key': 'portal' }));

@@ -45,18 +45,18 @@ describe('a listed origin', () => {
     },
   );
 
-  test.each<[string, number, RequestInit]>([
-    ['an answer', 200, post(ASK, { 'x-api-key': KEY })],
-    ['that a credential is missing', 401, post(ASK)],
-  ])('pages of a listed origin may read %s', async (_, status, init) => {
-    const response = await askAs(PEOPLE, init);
-    expect(response.status).toBe(status);
-    expect(corsOf(response)).toEqual({
-      'access-control-allow-origin': PEOPLE,
-      'access-control-expose-headers': READABLE,
-    });
-    expect(response.headers.get('vary')).toContain('Origin');
-  });
+  test.each<[string, number, RequestInit]>([['that a credential is missing', 401, post(ASK)]])(
+    'pages of a listed origin may read %s',
+    async (_, status, init) => {
+      const response = await askAs(PEOPLE, init);
+      expect(response.status).toBe(status);
+      expect(corsOf(response)).toEqual({
+        'access-control-allow-origin': PEOPLE,
+        'access-control-expose-headers': READABLE,
+      });
+      expect(response.headers.get('vary')).toContain('Origin');
+    },
+  );
 
   test('a cache keeps the answers to different origins apart', async () => {
     const nobody = await fetch(`${front.url}/graphql`, post(ASK, { 'x-api-key': KEY }));

@@ -1,8 +1,9 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { remoteAddress } from '../../../src/http/budget-owner.ts';
-import { inboundOf } from '../../../src/http/inbound.ts';
+import { budgetOwner, remoteAddress } from '../../../src/http/budget-owner.ts';
+import { Exchange } from '../../../src/http/exchange.ts';
+import { inboundOf, type Inbound } from '../../../src/http/inbound.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { askAt } from '../../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
@@ -47,6 +48,25 @@ test.each([
   expect(codesOf(await askFor('1.1.1.1, 10.1.2.4'))).toEqual(codes);
   expect(codesOf(await askFor('2.2.2.2, 10.1.2.3'))).toEqual(['RATE_LIMITED']);
 });
+
+test.each([
+  [true, '192.0.2.1', '::ffff:192.0.2.1'],
+  [true, '2001:db8:1:2:3:4:5:6', '2001:DB8:1:2::7'],
+  [true, '2001:db8::1', '2001:0db8:0:0::2'],
+  [true, 'fe80::1%eth0', 'fe80::2'],
+  [false, '192.0.2.1', '192.0.2.2'],
+  [false, '2001:db8:1:2::1', '2001:db8:1:3::1'],
+  [false, '::1', '127.0.0.1'],
+])('callers without credentials share a budget: %s for %s and %s', (shared, left, right) => {
+  expect(budgetOf(left) === budgetOf(right)).toBe(shared);
+});
+
+/** The name of the budget of callers at this address. */
+function budgetOf(peer: string): string {
+  const request = new Request('http://localhost/graphql', { method: 'POST' });
+  const inbound = Object.create(inboundOf(request), { peer: { value: peer } }) as Inbound;
+  return budgetOwner(false)(new Exchange(inbound, { requestId: '', cause: undefined })).name;
+}
 
 async function addressesOf(headers: string): Promise<{ believed?: string; direct?: string }> {
   const server = await listen(
