@@ -9,8 +9,7 @@ import { runWithoutNpm, type NpmCall } from '../support/docs/shell.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { listeningGateway } from '../support/gateway/listening-gateway.ts';
-import { runHere } from '../support/gateway/run-here.ts';
-import { served, startProgram } from '../support/processes/process.ts';
+import { runHere, serveHere } from '../support/gateway/run-here.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('the first command of the README starts the sandbox, and prints the address of GraphiQL', async () => {
@@ -39,7 +38,7 @@ test('the commands of the README lead from a token link to a gateway that serves
   const { AUTH_API_KEYS, RECRUITING_URL, TOKEN_STORE } = serve!.env;
   expect(AUTH_API_KEYS).toBe('portal:…');
   const env = { AUTH_API_KEYS: entry, RECRUITING_URL: RECRUITING_URL!, TOKEN_STORE: TOKEN_STORE! };
-  await using gateway = await served(startProgram([], { env }));
+  await using gateway = await serveHere(env);
   const [header] = blockWith('docs/authentication.md', 'x-api-key: rsk_…').split('\n');
   const [name, value] = header!.replace('rsk_…', key).split(': ') as [string, string];
   const ask = '{ allPersons(limit: 200) { id } }';
