@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { GraphQLSchema } from 'graphql';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
@@ -192,13 +192,12 @@ function neverRefreshed(value: string): BearerTokens<{ readonly value: string }>
   };
 }
 
-/** Replaces a file, or the target of a link, at once: a reader sees the old content or the new. */
+/** Replaces a file at once: a reader sees the old content or the new. */
 function replaceFile(path: string, text: string): void {
-  const target = existsSync(path) ? realpathSync(path) : path;
-  const beside = `${target}.${randomUUID()}.new`;
+  const beside = `${path}.${randomUUID()}.new`;
   try {
     writeFileSync(beside, text, { flag: 'wx', flush: true });
-    renameSync(beside, target);
+    renameSync(beside, path);
   } catch (error) {
     rmSync(beside, { force: true });
     const { code } = error as { code?: string };

@@ -179,10 +179,6 @@ test('commands for tokens and keys never load the file', async () => {
   for (const args of [
     ['tokens', 'import', sandbox.tokenLink],
     ['tokens', 'status'],
-    ['tokens', 'check'],
-    ['tokens', 'refresh'],
-    ['tokens', 'recover'],
-    ['tokens', 'export', `sqlite:${folder.file('moved.db')}`],
     ['keys', 'new', 'portal'],
   ]) {
     expect(await runHere(args, env)).toMatchObject({ code: 0 });

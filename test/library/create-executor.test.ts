@@ -1,13 +1,8 @@
 import { schemaFromExecutor, wrapSchema } from '@graphql-tools/wrap';
 import { parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import {
-  createExecutor,
-  createGateway,
-  type ServiceExecutor,
-  type Settings,
-} from '../../src/library/index.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createExecutor, type ServiceExecutor, type Settings } from '../../src/library/index.ts';
 import { startService, type Service } from '../service/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -71,22 +66,6 @@ test('a failure is a result with a code, and so are requests after the end', asy
   expect(await opened.executor({ document: PEOPLE })).toMatchObject({
     errors: [{ extensions: { code: expect.any(String) } }],
   });
-});
-
-test('a gateway and an executor of one program share a store', async () => {
-  await using opened = await open();
-  // Now the tokens are in the store.
-  await opened.executor({ document: PEOPLE });
-  const gateway = await createGateway({
-    settings: { ...settings, TOKEN_LINK: undefined, ALLOW_ANONYMOUS: true },
-  });
-  onTestFinished(() => gateway.close());
-  const query = { document: PEOPLE };
-  const answers = await Promise.all([opened.executor(query), gateway.executor(query)]);
-  expect(answers).toEqual([
-    { data: { persons: { items: ids() } } },
-    { data: { persons: { items: ids() } } },
-  ]);
 });
 
 async function open(others: Settings = {}): Promise<AsyncDisposable & ServiceExecutor> {

@@ -1,7 +1,5 @@
-import { wrapSchema } from '@graphql-tools/wrap';
 import { isAsyncIterable, type ExecutionResult } from '@graphql-tools/utils';
 import { parse } from 'graphql';
-import { createYoga } from 'graphql-yoga';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type Settings } from '../../src/library/index.ts';
 import { startService, type Service, type ServiceOptions } from '../service/service.ts';
@@ -30,17 +28,6 @@ test('the program executes operations of what is served, without a credential', 
       personsConnection: { nodes: ids().slice(-2), pageInfo: { hasNextPage: false } },
     },
   });
-});
-
-test('another Yoga serves the same schema through the executor', async () => {
-  const schema = wrapSchema({ schema: gateway.schema, executor: gateway.executor });
-  const yoga = createYoga({ schema, logging: false });
-  const answer = await yoga.fetch('http://localhost/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: '{ first: allPersons(limit: 1) { id } }' }),
-  });
-  expect(await answer.json()).toEqual({ data: { first: ids().slice(0, 1) } });
 });
 
 test('an operation with @stream is executed in parts', async () => {

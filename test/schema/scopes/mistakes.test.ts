@@ -4,19 +4,12 @@ import { runHere } from '../../support/gateway/run-here.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { peopleSdl, scopes } from './people.ts';
 
-const ADDED = `export default {
-  typeDefs: 'extend type Person { greeting: String } type Review { text: String } extend type Query { review: Review }',
-  resolvers: { Person: { greeting: () => 'Hello' }, Query: { review: () => null } },
-};`;
-
-async function run(command: readonly string[], overrides: unknown, config?: string) {
+async function run(command: readonly string[], overrides: unknown) {
   using folder = temporaryFolder();
   writeFileSync(folder.file('upstream.graphql'), peopleSdl);
   writeFileSync(folder.file('adapters.json'), JSON.stringify(overrides));
   const env = { RECRUITING_SCHEMA: folder.file('upstream.graphql') };
-  if (config === undefined) return await runHere([...command], env);
-  writeFileSync(folder.file('gateway.config.ts'), config);
-  return await runHere([...command], { ...env, GATEWAY_CONFIG: folder.file('gateway.config.ts') });
+  return await runHere(command, env);
 }
 
 const PII = { scope: 'pii' };
@@ -54,18 +47,6 @@ test.each<[string, object, string]>([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(mistake);
 });
-
-test.each([[{ fields: { 'Person.greeting': PII } }], [{ types: { Review: PII } }]])(
-  '%j for an added name needs gateway.config.ts',
-  async (overrides) => {
-    expect(await run(['schema', 'print'], overrides, ADDED)).toMatchObject({ code: 0, stderr: '' });
-    const { code, stderr } = await run(['schema', 'print'], overrides);
-    expect(code).toBe(2);
-    expect(stderr).toContain('what gateway.config.ts adds needs GATEWAY_CONFIG');
-    const misspelled = { fields: { 'Person.greetin': PII } };
-    expect((await run(['schema', 'print'], misspelled, ADDED)).stderr).toContain(NOT_ONE);
-  },
-);
 
 test('the schema that callers see does not change with scopes', async () => {
   const [withScopes, without] = await Promise.all([
