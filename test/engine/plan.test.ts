@@ -93,6 +93,8 @@ async function startTeams(config = {}): Promise<TestGateway & { requests(): numb
   return { ...world, requests: () => world.sandbox.stats.requests.graphql };
 }
 
+const ALIASES = ['a', 'b', 'c', 'd', 'e'];
+
 /** Operations with their answers. An error is its message and its path. */
 const ANSWERS: readonly {
   readonly title: string;
@@ -245,6 +247,17 @@ const ANSWERS: readonly {
         { team: { allPeople: [{ id: 'p0' }, { id: 'p1' }] } },
         { team: { allPeople: [{ id: 'p0' }, { id: 'p1' }] } },
       ],
+    },
+  },
+  {
+    title: 'each of several hundred nested lists is below its own parent',
+    query: `{ teams(first: 50) { items { ${ALIASES.map((key) => `${key}: allPeople(limit: 1) { id }`).join(' ')} } } }`,
+    data: {
+      teams: {
+        items: TEAMS.slice(0, 50).map(({ id }) =>
+          Object.fromEntries(ALIASES.map((key) => [key, id === 0 ? [] : [{ id: 'p0' }]])),
+        ),
+      },
     },
   },
   {

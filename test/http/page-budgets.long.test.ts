@@ -299,6 +299,9 @@ describe('PAGES_PER_MINUTE', () => {
         'query ($no: Boolean = false) { vacancies(first: 10) { items { candidates(first: 50) @include(if: $no) { items { id } } } } }',
       ),
     ).toBe(1);
+    const all = 'fragment All on Vacancy { candidates(first: 50) { items { id } } }';
+    const both = '{ vacancy(id: 1) { ...All } vacancies(first: 10) { items { ...All } } }';
+    expect(await cost(both + all)).toBe(1 + 11);
     world.clock.jump(MINUTE);
     const before = world.requests();
     const two = `{ a: ${page(50, 50).slice(1, -1)} b: ${page(49, 50).slice(1, -1)} }`;

@@ -8,6 +8,7 @@ import {
   type Reply,
 } from '../support/imitations/scripted.ts';
 import type { TestGatewayOptions } from '../support/gateway/gateway.ts';
+import { idOf } from '../../sandbox/person-list.ts';
 import { readPair } from '../../src/tokens/pair.ts';
 import { importPair } from '../../src/tokens/state.ts';
 
@@ -40,6 +41,24 @@ describe('a list that was drained before', () => {
     world.load.most = 0;
     expect(await world.drain()).toEqual(world.ids());
     expect(world.load.most).toBe(1);
+  });
+
+  test('a total and an id that was not found are not remembered for another token set', async () => {
+    await using world = await startWorld({ persons: 120 });
+    const { gateway } = world;
+    const added = idOf(120);
+    const query = `{ person(id: "${added}") { id } personsConnection { totalCount } }`;
+    const ask = async () => (await gateway.ask(query)).data;
+    expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
+    gateway.upstream.sandbox.persons.insert(60);
+    expect(await ask()).toEqual({ person: null, personsConnection: { totalCount: 120 } });
+    await importAnotherSet(gateway);
+    // The gateway notices the other set when it sends its next request.
+    await gateway.ask('{ persons(first: 1) { items { id } } }');
+    expect(await ask()).toEqual({
+      person: { id: added },
+      personsConnection: { totalCount: 121 },
+    });
   });
 });
 
