@@ -3,29 +3,25 @@ import {
   getIntrospectionQuery,
   getNamedType,
   getNullableType,
-  GraphQLError,
   isCompositeType,
-  isInterfaceType,
-  isLeafType,
   isListType,
-  isObjectType,
-  isRequiredArgument,
-  isUnionType,
-  Kind,
-  parse,
   print,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
-  type FieldNode,
-  type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
-  type SelectionSetNode,
 } from 'graphql';
 import { means, OperatorMistake } from '../errors.ts';
 import { fieldsByKey } from '../selections.ts';
 import { GatewayFailure, type Gateway } from './gateway.ts';
+import {
+  checkFilters,
+  cutLists,
+  fieldsOf,
+  onlyFirstPage,
+  plainFields,
+  selectionOf,
+  typeOf,
+  type Field,
+} from './selection.ts';
 
 /** What is exported, as it was typed. */
 interface Chosen {
@@ -68,11 +64,11 @@ export async function exportedList(
 ): Promise<ExportedList> {
   // Before the first request, so that a typing error is reported at once.
   if (!/^\w+$/.test(field)) throw new OperatorMistake(NOT_A_LIST);
-  if (args !== undefined) onlyField(`{ list(${args}\n) }`, '--args', `--args 'status: OPEN'`);
-  if (fields !== undefined) selectionOf(fields);
+  if (args !== undefined) checkFilters(args);
+  const typed = fields === undefined ? undefined : selectionOf(fields);
   const schema = await schemaOf(gateway, signal);
   const list = schema ? chosenList(field, schema) : usualList(field);
-  const selection = selectionOf(fields ?? plainSelection(list.record, schema));
+  const selection = typed ?? selectionOf(plainFields(list.record));
   const cut = cutLists(selection, list.record, schema);
   if (schema && cut[0] !== undefined) throw onlyFirstPage(cut[0]);
   const call = (name: string, ...more: readonly string[]) =>
@@ -105,38 +101,6 @@ export async function exportedList(
 
 const NOT_A_LIST =
   'The list to export is given by its name only, such as persons. Its fields follow in --fields, and its filters in --args.';
-const NO_SCHEMA =
-  'The gateway does not show its schema, so the fields of a record are not known here. Name them with ' +
-  '--fields "id …", or have the operator set INTROSPECTION=on.';
-
-/** @throws OperatorMistake */
-function selectionOf(fields: string): SelectionSetNode {
-  return onlyField(`{ list {${fields}\n} }`, '--fields', `--fields "id title company { name }"`)
-    .selectionSet!;
-}
-
-/**
- * Parses an operation around the text of an option.
- *
- * @throws OperatorMistake if it is not one field: a text that closes a bracket which it did not open makes more of it
- */
-function onlyField(operation: string, option: string, example: string): FieldNode {
-  let why = 'it closes a bracket that it did not open.';
-  try {
-    const [only, ...others] = parse(operation).definitions;
-    if (only?.kind === Kind.OPERATION_DEFINITION && others.length === 0) {
-      const [field, ...beside] = only.selectionSet.selections;
-      if (field?.kind === Kind.FIELD && beside.length === 0) return field;
-    }
-  } catch (error) {
-    if (!(error instanceof GraphQLError)) throw error;
-    why = error.message;
-  }
-  throw new OperatorMistake(
-    `${option} cannot be read: ${why} It is written as in GraphQL, without braces around it: ${example}.`,
-  );
-}
-
 /** The names of a list in the schema of a gateway. */
 interface ListNames {
   readonly name: string;
@@ -241,85 +205,6 @@ function explain(error: unknown): void {
   const [, value] = /non-enum value: "(\w+)"/.exec(message) ?? [];
   const advice = value === undefined ? '' : ` Write ${value} without quotes.`;
   throw new OperatorMistake(`${message}${advice} Correct --fields or --args.`, { cause: error });
-}
-
-/** The names of selected lists of which only the first page would come: their page is selected without a number of elements. */
-function cutLists(
-  selection: SelectionSetNode,
-  record: GraphQLNamedType | undefined,
-  schema: GraphQLSchema | undefined,
-): string[] {
-  const types = schema && new TypeInfo(schema, record);
-  const cut = new Set<string>();
-  const around: FieldNode[] = [];
-  const Field = {
-    enter: (node: FieldNode) => {
-      const type = types?.getType();
-      const parent = types?.getParentType();
-      const isElements = types
-        ? type && parent && isListType(getNullableType(type)) && typeOf(parent, 'pageInfo')
-        : ['items', 'edges', 'nodes'].includes(node.name.value);
-      const page = around.at(-1);
-      const hasSize = page?.arguments?.some(({ name }) => SIZE.test(name.value));
-      if (isElements && page && !hasSize) cut.add(page.name.value);
-      around.push(node);
-    },
-    leave: () => void around.pop(),
-  };
-  visit(selection, types ? visitWithTypeInfo(types, { Field }) : { Field });
-  return [...cut];
-}
-
-const SIZE = /^(?:first|last|limit)$|size$/i;
-
-function onlyFirstPage(name: string): OperatorMistake {
-  return new OperatorMistake(
-    `--fields: only the first page of ${name} would be exported. Take all of it with its all… field if it has one, ` +
-      `or say how many elements to take, such as ${name}(first: 50).`,
-  );
-}
-
-/** As in GraphQL, the fields of a record that need neither a selection nor an argument. @throws OperatorMistake */
-function plainSelection(
-  record: GraphQLNamedType | undefined,
-  schema: GraphQLSchema | undefined,
-): string {
-  if (!record || !schema) throw new OperatorMistake(NO_SCHEMA);
-  if (!isUnionType(record)) return namesOf(plainFields(record)) || '__typename';
-  const members = schema.getPossibleTypes(record);
-  const all = members.flatMap(plainFields);
-  const parts = members.map((member) => {
-    // Types that differ between the members would make the operation invalid.
-    const fields = plainFields(member).filter(({ name, type }) =>
-      all.every((other) => other.name !== name || String(other.type) === String(type)),
-    );
-    return fields.length > 0 ? ` ... on ${member.name} { ${namesOf(fields)} }` : '';
-  });
-  return `__typename${parts.join('')}`;
-}
-
-function namesOf(fields: readonly Field[]): string {
-  return fields.map(({ name }) => name).join(' ');
-}
-
-type Field = GraphQLField<unknown, unknown>;
-
-function plainFields(type: GraphQLNamedType): readonly Field[] {
-  return fieldsOf(type).filter(
-    (field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument),
-  );
-}
-
-function fieldsOf(type: GraphQLNamedType): readonly Field[] {
-  if (!isObjectType(type) && !isInterfaceType(type)) return [];
-  return Object.values(type.getFields()).filter(
-    ({ deprecationReason }) => deprecationReason == null,
-  );
-}
-
-function typeOf(type: GraphQLNamedType, field: string): GraphQLNamedType | undefined {
-  const found = fieldsOf(type).find(({ name }) => name === field);
-  return found && getNamedType(found.type);
 }
 
 function argumentOf(field: Field, name: RegExp): string | undefined {
