@@ -16,6 +16,10 @@ export default defineConfig({
       { find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) },
       // As Node finds it once the package is packed.
       { find: /^recruiting-subgraph$/, replacement: resolve('src/library/index.ts') },
+      {
+        find: /^recruiting-subgraph\/tokens$/,
+        replacement: resolve('src/library/token-keeper.ts'),
+      },
     ],
   },
   test: {

@@ -36,6 +36,7 @@ import { createTokenKeeper, type TokenKeeper } from './tokens/keeper.ts';
 import { readLink } from './tokens/link.ts';
 import { proxyAgent, tokenService } from './tokens/service.ts';
 import type { TokenStore } from './tokens/store.ts';
+import { GATEWAY_WORDING } from './setup/wording.ts';
 import { graphqlToolsExecutor } from './upstream/executor.ts';
 import { openUpstream, type SendToService, type Upstream } from './upstream/upstream.ts';
 
@@ -316,6 +317,8 @@ async function keepTokens(
     clock,
     log,
     onExchange,
+    wording: GATEWAY_WORDING,
+    meansExpired: (detail) => detail === 'token_expired',
     link:
       tokenLink === undefined ? undefined : { read: () => readLink(tokenLink, { agent, http }) },
   });

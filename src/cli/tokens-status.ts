@@ -1,15 +1,8 @@
 import type { Unsaved } from '../tokens/emergency.ts';
-import {
-  iso,
-  lineOn,
-  times,
-  troublesOf,
-  underWay,
-  whyUnclear,
-  type Trouble,
-} from '../tokens/health.ts';
+import { iso, times, troublesOf, underWay, whyUnclear, type Trouble } from '../tokens/health.ts';
 import { proxyAgent, tokenService, type Verdict } from '../tokens/service.ts';
 import { endsAt, fingerprintOf, isLive, isLost, isUncertain, type State } from '../tokens/state.ts';
+import { lineOn } from '../setup/wording.ts';
 import { duration, printable, type Terminal } from './terminal.ts';
 import { noTokens, printAsJson, withReadTokens, type ReadTokens } from './tokens-store.ts';
 

@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import type { Dispatcher } from 'undici';
 import { readNamedSettings, type Config } from '../config.ts';
 import type { Emergency } from '../tokens/emergency.ts';
-import { foreignStore, storeProblem } from '../tokens/errors.ts';
-import { adviceOn } from '../tokens/health.ts';
 import { TokenHolder } from '../tokens/holder.ts';
-import { proxyAgent, type TokenService } from '../tokens/service.ts';
+import { proxyAgent, type RecruitingTokens } from '../tokens/service.ts';
 import type { Reading, TokenStore } from '../tokens/store.ts';
 import { emergencyFor, openTokenStore, tokenParts } from '../setup/custody.ts';
+import { adviceOn, foreignStore, storeProblem } from '../setup/wording.ts';
 import { CommandError, commandLog, exitCodeOf, type Terminal } from './terminal.ts';
 
 /** Reads only the settings for tokens, because these commands need none for callers. */
@@ -77,7 +76,7 @@ export function printAsJson(state: 'unreadable' | 'missing', error: Error, { std
 /** The token set of a store, held by a command as by any other process. Gateways may be running on the same store. */
 export interface HeldTokens extends OpenStore {
   readonly holder: TokenHolder;
-  readonly service: TokenService;
+  readonly service: RecruitingTokens;
   readonly http: Dispatcher;
   readonly by: string;
   readonly print: (text: string) => void;

@@ -3,16 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Config } from '../config.ts';
 import { foreignLink, isSecureUrl, readStoreAddress } from '../config/values.ts';
 import { codeOf } from '../errors.ts';
-import { storeProblem } from '../tokens/errors.ts';
-import {
-  adviceOn,
-  afterClaim,
-  lineOn,
-  times,
-  troublesOf,
-  underWay,
-  type Trouble,
-} from '../tokens/health.ts';
+import { times, troublesOf, underWay, type Trouble } from '../tokens/health.ts';
 import type { TokenHolder } from '../tokens/holder.ts';
 import { readLink, readTokenFile } from '../tokens/link.ts';
 import { parseJson, readPair, type Pair } from '../tokens/pair.ts';
@@ -33,6 +24,7 @@ import {
 } from '../tokens/state.ts';
 import type { TokenStore } from '../tokens/store.ts';
 import { openTokenStore } from '../setup/custody.ts';
+import { adviceOn, afterClaim, lineOn, storeProblem } from '../setup/wording.ts';
 import { CommandError, duration, printable, stopped, type Terminal } from './terminal.ts';
 import { noTokens, readTokenConfig, withHeldTokens, type HeldTokens } from './tokens-store.ts';
 

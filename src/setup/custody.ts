@@ -4,14 +4,14 @@ import type { Dispatcher } from 'undici';
 import type { Config } from '../config.ts';
 import type { StoreAddress } from '../config/values.ts';
 import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
-import { storeProblem } from '../tokens/errors.ts';
 import type { HolderParts } from '../tokens/holder.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
 import { createSealer } from '../tokens/seal.ts';
-import { tokenService } from '../tokens/service.ts';
+import { tokenService, type RecruitingTokens } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { TokenStore } from '../tokens/store.ts';
 import type { Machine } from './machine.ts';
+import { GATEWAY_WORDING, storeProblem } from './wording.ts';
 
 type StoreSettings = Pick<Config, 'tokenStore' | 'tokenStoreKeys' | 'tokenRescueDir'>;
 
@@ -53,7 +53,7 @@ export function tokenParts(
     readonly machine: Pick<Machine, 'owner' | 'clock'>;
     readonly log: Logger;
   },
-): HolderParts {
+): HolderParts & { readonly service: RecruitingTokens } {
   const { store, serviceUrl, http, log } = parts;
   const { owner, clock } = parts.machine;
   return {
@@ -64,5 +64,6 @@ export function tokenParts(
     by: `${owner.host}/${owner.pid}`,
     clock,
     log,
+    wording: GATEWAY_WORDING,
   };
 }

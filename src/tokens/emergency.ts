@@ -49,7 +49,7 @@ export type Unsaved =
 
 const FILE = /^unsaved-[\w-]+\.json$/;
 
-/** @param folder of the SQLite store, or TOKEN_RESCUE_DIR */
+/** @param folder on a disk that outlives the process, such as that of the SQLite store */
 export function emergencyIn(folder: string, sealer: Sealer): Emergency {
   const pathOf = ({ id, generation }: Pick<Received, 'id' | 'generation'>) =>
     join(folder, `unsaved-${id}-${generation}.json`);

@@ -1,25 +1,27 @@
 import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
-import { lineOn } from './health.ts';
+import { lineOn, type Wording } from './health.ts';
 import { KeyMissing } from './seal.ts';
 import type { State } from './state.ts';
 import { StoreUnavailable, type TokenStore } from './store.ts';
 
 /** Of tokens that are missing (also: moved) or lost. Nothing changes until the operator has acted. */
-export function fatalError(trouble: 'missing' | 'lost', state: State | null) {
+export function fatalError(trouble: 'missing' | 'lost', state: State | null, wording: Wording) {
   const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
   // A caller gets this error, so the access token does not work for callers, whatever the clock says.
-  return new OperatorError(code, lineOn(trouble, state, Infinity), { needsOperator: true });
+  return new OperatorError(code, lineOn(trouble, state, Infinity, wording), {
+    needsOperator: true,
+  });
 }
 
 export function stoppingError() {
-  return codedError('UPSTREAM_UNREACHABLE', 'The gateway is stopping. Send the request again.');
+  return codedError('UPSTREAM_UNREACHABLE', 'This process is stopping. Send the request again.');
 }
 
 /** @param retryAfter seconds */
 export function notRefreshedError(why: string, retryAfter = 10) {
   return new OperatorError(
     'UPSTREAM_UNREACHABLE',
-    `The access token could not be refreshed (${why}). A running gateway tries again by itself.`,
+    `The access token could not be refreshed (${why}). A running process tries again by itself.`,
     { retryAfter },
   );
 }
@@ -29,7 +31,7 @@ export function storeError(cause: unknown) {
   return new OperatorError(
     'INTERNAL_SERVER_ERROR',
     `The token store fails (${(cause as Error).message}), so the access token cannot be refreshed. Repair the disk or the ` +
-      'database server; a running gateway then goes on by itself.',
+      'database server; a running process then goes on by itself.',
     { cause },
   );
 }
@@ -38,10 +40,11 @@ export function foreignStore(
   { description }: Pick<TokenStore, 'description'>,
   { service }: State,
   serviceUrl: string,
+  { settings }: Wording,
 ): OperatorMistake {
   return new OperatorMistake(
-    `The token store (${description}) belongs to ${service}, but RECRUITING_URL is ${serviceUrl}. Correct RECRUITING_URL, ` +
-      'or name the store of this service with TOKEN_STORE. The store was not changed.',
+    `The token store (${description}) belongs to ${service}, but ${settings.service} is ${serviceUrl}. Correct ${settings.service}, ` +
+      `or name the store of this service with ${settings.store}. The store was not changed.`,
   );
 }
 
@@ -53,36 +56,38 @@ export function foreignStore(
 export function storeProblem(
   error: unknown,
   { description }: Pick<TokenStore, 'description'>,
+  wording: Wording,
 ): Error {
   if (error instanceof OperatorMistake) return error;
   const { message } = error as Error;
-  const text = `The token store cannot be used (${description}): ${message}. ${stepAfter(error as Error, description)}`;
+  const text = `The token store cannot be used (${description}): ${message}. ${stepAfter(error as Error, description, wording)}`;
   return error instanceof KeyMissing
     ? new OperatorMistake(text, { cause: error })
     : new Error(text, { cause: error });
 }
 
-function stepAfter(error: Error, description: string): string {
+function stepAfter(error: Error, description: string, wording: Wording): string {
+  const { settings, steps, users } = wording;
   const isFile = description.startsWith('sqlite:');
   if (error instanceof KeyMissing) {
     return (
-      'It was left as it is. Set TOKEN_STORE_KEY as it is set for the gateway on this store. While the key is being changed, ' +
-      'that is both keys, the new one first.'
+      `It was left as it is. Set ${settings.key} as it is set for the ${users} on this store. While the key is being ` +
+      'changed, that is both keys, the new one first.'
     );
   }
   if (/damaged|malformed|not a database/.test(error.message)) {
     const remove = isFile ? 'move the file away' : 'run DELETE FROM recruiting_tokens';
     return (
-      `It was left as it is. Check that TOKEN_STORE names the token store. If it does, ${remove}: a gateway that still runs saves ` +
-      'its pair again within half a minute. If none runs, start one, which looks for an emergency file; if `tokens status` then ' +
-      'reports that the tokens are missing, have an administrator make a new token, and run `tokens import <link>`.'
+      `It was left as it is. Check that ${settings.store} names the token store. If it does, ${remove}: a process that still runs ` +
+      'saves its pair again within half a minute. If none runs, start one, which looks for an emergency file. If the tokens are ' +
+      `missing after that: ${steps.missing.step}`
     );
   }
-  if (!(error instanceof StoreUnavailable)) return 'It was left as it is. Check TOKEN_STORE.';
+  if (!(error instanceof StoreUnavailable)) return `It was left as it is. Check ${settings.store}.`;
   return (
     (isFile
-      ? 'Check TOKEN_STORE and the disk, and that the user of the gateway runs this and may read and write there. '
-      : 'Start the database server, or correct TOKEN_STORE. ') +
-    'Running gateways serve with the tokens that they have; callers get errors once the access token expires.'
+      ? `Check ${settings.store} and the disk, and that the user of the ${users} runs this and may read and write there. `
+      : `Start the database server, or correct ${settings.store}. `) +
+    'Running processes serve with the tokens that they have; callers get errors once the access token expires.'
   );
 }

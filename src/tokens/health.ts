@@ -22,71 +22,98 @@ export const TROUBLES = [
 
 export type Trouble = (typeof TROUBLES)[number];
 
-/** What an operator reads about a trouble. */
-interface Told {
-  /** What is the case. */
-  readonly what: string;
-  /** The code that callers get once the access token does not work any more. */
-  readonly code: string;
+/** The names and the steps that the operator of a program knows. */
+export interface Wording {
+  /** What has the store open, beside this process. */
+  readonly users: string;
+  /** Where the program is told these. */
+  readonly settings: { readonly store: string; readonly key: string; readonly service: string };
+  /**
+   * What helps, each with a full stop. Late since the start is `unread`, late after refusals is `refused`. `claimed`: once
+   * the claim of a process that died has ended.
+   */
+  readonly steps: Readonly<Record<Trouble | 'moved' | 'unread' | 'claimed' | 'refused', Step>>;
+}
+
+interface Step {
   /** What to try before the step. */
   readonly first?: string;
   /** The one step that helps. */
   readonly step: string;
 }
 
-const NEW_TOKEN =
-  'have an administrator make a new token in the personal account of the recruiting service, and run `tokens import <link>';
-const RECOVER = 'Run `tokens recover`, which looks for a pair that arrived and was not saved.';
-
-const TOLD: Readonly<Record<Trouble, Told>> = {
-  missing: {
-    what: 'The token store is empty.',
-    code: 'TOKENS_MISSING',
-    step: `If TOKEN_STORE names the store that you mean, ${NEW_TOKEN}\`.`,
+/** For a program with its own settings and commands, or none. */
+export const PLAIN_WORDING: Wording = {
+  users: 'other processes',
+  settings: {
+    store: 'the address of the store',
+    key: 'the keys of the store',
+    service: 'the address of the service',
   },
+  steps: {
+    missing: { step: 'If it is the store that you mean, import a new pair.' },
+    moved: { step: 'Use that one.' },
+    lost: {
+      step: 'Import a new pair. Never restore a backup of the store: its refresh token is spent.',
+    },
+    uncertain: {
+      step:
+        'A running process sends the refresh token once more in the last minutes of the access token, or right away if it has ' +
+        'expired.',
+    },
+    unsaved: {
+      step:
+        'Repair the disk or the database before you stop that process: it saves the pair by itself. The next start saves what is ' +
+        'in a file.',
+    },
+    late: { step: 'The log says what prevents it.' },
+    unread: { step: 'The log says why.' },
+    claimed: { step: 'Another process goes on then.' },
+    refused: { step: 'If you know that the tokens were revoked or spent, import a new pair.' },
+    unauthorized: { step: 'Check the account; if it is in order, import a new pair.' },
+    ending: { step: 'Start a process that keeps it, and read its log.' },
+  },
+};
+
+/** What an operator reads about a trouble. */
+interface Told extends Step {
+  /** What is the case. */
+  readonly what: string;
+  /** The code that callers get once the access token does not work any more. */
+  readonly code: string;
+}
+
+const TOLD: Readonly<Record<Trouble, Omit<Told, keyof Step>>> = {
+  missing: { what: 'The token store is empty.', code: 'TOKENS_MISSING' },
   lost: {
     what:
       'The service refuses the refresh token for good. It was revoked, or it is spent: an answer never arrived, another program ' +
       'used it, or the store was replaced by an older copy of it.',
     code: 'TOKENS_LOST',
-    first: RECOVER,
-    step: `Without one, ${NEW_TOKEN}\`. Never restore a backup: its refresh token is spent.`,
   },
   uncertain: {
     what: 'A refresh got no clear answer, so the refresh token may be spent.',
     code: 'UPSTREAM_UNREACHABLE',
-    step:
-      'A running gateway sends the refresh token once more in the last minutes of the access token, or right away if it has ' +
-      'expired. Run `tokens recover` to do that now.',
   },
   unsaved: {
     what: 'The newest pair is not in the store, only in the memory of a process or in an emergency file.',
     code: 'INTERNAL_SERVER_ERROR',
-    step:
-      'Repair the disk or the database before you stop that process: it saves the pair by itself. `tokens recover` and the next ' +
-      'start save what is in a file.',
   },
-  late: {
-    what: 'The refresh of the access token is overdue.',
-    code: 'UPSTREAM_UNREACHABLE',
-    step: 'Run `tokens refresh`, which says what prevents it.',
-  },
+  late: { what: 'The refresh of the access token is overdue.', code: 'UPSTREAM_UNREACHABLE' },
   unauthorized: {
     what:
-      'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the administrator ' +
-      'who made it was demoted or blocked.',
+      'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the account that ' +
+      'it belongs to lost its rights.',
     code: 'UPSTREAM_UNAUTHORIZED',
-    step: `Have the account checked; if it is in order, ${NEW_TOKEN} --replace\`.`,
   },
   ending: {
     what: 'The refresh token was not renewed for long, and ends soon.',
     code: 'UPSTREAM_UNREACHABLE',
-    step: 'Start a gateway, or run `tokens refresh` and read its output.',
   },
 };
 
 /** What is the case, what it means for callers now, and the step that helps, each with a full stop. */
-interface Advice {
+export interface Advice {
   readonly what: string;
   readonly callers: string;
   readonly first?: string;
@@ -94,8 +121,14 @@ interface Advice {
 }
 
 /** @param now the store's clock, ms; Infinity: the access token does not work */
-export function adviceOn(trouble: Trouble, state: State | null, now: number): Advice {
-  const { code, ...told } = { ...TOLD[trouble], ...specialOf(trouble, state, now) };
+export function adviceOn(
+  trouble: Trouble,
+  state: State | null,
+  now: number,
+  wording: Wording,
+): Advice {
+  const common = { ...TOLD[trouble], ...wording.steps[trouble] };
+  const { code, ...told } = { ...common, ...specialOf(trouble, state, now, wording) };
   const isServed = state !== null && now < state.expiresAt && trouble !== 'unauthorized';
   const callers = isServed
     ? `Callers are served until the access token expires, and then get ${code}.`
@@ -104,53 +137,62 @@ export function adviceOn(trouble: Trouble, state: State | null, now: number): Ad
 }
 
 /** The same as one line. */
-export function lineOn(trouble: Trouble, state: State | null, now: number): string {
-  const { what, callers, first, step } = adviceOn(trouble, state, now);
+export function lineOn(...of: Parameters<typeof adviceOn>): string {
+  const { what, callers, first, step } = adviceOn(...of);
   return [what, callers, first, step].filter((part) => part !== undefined).join(' ');
 }
 
 /** Some troubles have several causes, which the state tells apart. */
-function specialOf(trouble: Trouble, state: State | null, now: number): Partial<Told> {
-  if (trouble === 'late') return specialOfLate(state, now);
+function specialOf(
+  trouble: Trouble,
+  state: State | null,
+  now: number,
+  wording: Wording,
+): Partial<Told> {
+  if (trouble === 'late') return specialOfLate(state, now, wording);
   if (!state) return {};
   const { movedTo, lost, claim, generation } = state;
   if (trouble === 'missing' && movedTo !== null) {
     return {
       what: `The token set was moved to another store (${movedTo}), and cannot be refreshed from this one.`,
-      step: 'Set TOKEN_STORE to that one for every gateway, and restart it.',
+      ...wording.steps.moved,
     };
+  }
+  const isDoubtful = claim && isUncertain(state, now);
+  if (isDoubtful && (trouble === 'uncertain' || (trouble === 'lost' && !lost && claim.isFinal))) {
+    const refresh = `The refresh of generation ${generation} by ${claim.by}`;
+    const risk = claim.isFinal ? ', and this service revokes everything if it is sent again' : '';
+    const what = `${refresh} got no clear answer (${whyUnclear(claim)}), so the refresh token may be spent${risk}.`;
+    return { what };
   }
   if (trouble === 'lost' && !lost) {
     return { what: 'The refresh token has reached its end by the clock of the token store.' };
   }
-  if (trouble === 'uncertain' && claim) {
-    const refresh = `The refresh of generation ${generation} by ${claim.by}`;
-    const what = `${refresh} got no clear answer (${whyUnclear(claim)}), so the refresh token may be spent.`;
-    return { what };
-  }
   return {};
 }
 
-function specialOfLate(state: State | null, now: number): Partial<Told> {
+function specialOfLate(state: State | null, now: number, wording: Wording): Partial<Told> {
+  const { steps } = wording;
   if (!state) {
     return {
-      what: 'This gateway could not read its token store since it started.',
+      what: 'This process could not read its token store since it started.',
       code: 'INTERNAL_SERVER_ERROR',
-      step: 'Run `tokens status`, which says why.',
+      ...steps.unread,
     };
   }
   const { refusals, claim, expiresAt } = state;
   const expiry = now < expiresAt ? '' : 'The access token has expired. ';
-  if (isLive(claim, now)) return { what: expiry + underWay(claim!), step: afterClaim(claim!) };
+  if (isLive(claim, now)) {
+    return { what: expiry + underWay(claim!), step: afterClaim(claim!, wording) };
+  }
   if (now < expiresAt) return {};
   if (refusals === 0) return { what: 'The access token has expired, and was not refreshed.' };
   return {
     what:
       `The access token has expired, and the service has refused the refresh token ${times(refusals)}. Clocks may differ, so a ` +
-      'running gateway sends it again for eleven minutes, and then reports the tokens as lost.',
+      'running process sends it again for eleven minutes, and then reports the tokens as lost.',
     code: 'UPSTREAM_UNREACHABLE or UPSTREAM_UNAUTHORIZED',
-    first: RECOVER,
-    step: `Without one, and if you know that the tokens were revoked or spent, ${NEW_TOKEN} --replace\`.`,
+    ...steps.refused,
   };
 }
 
@@ -164,10 +206,10 @@ export function underWay({ by, until }: Claim): string {
   return `${by} began a refresh at ${iso(until - CLAIM_MS)}, and has not saved its outcome.`;
 }
 
-export function afterClaim({ by, until }: Claim): string {
+export function afterClaim({ by, until }: Claim, { steps }: Wording): string {
   return (
     `If the log of ${by} says \`unsaved\`, repair the disk or the database, and do not stop it. If it has died, its claim ends at ` +
-    `${iso(until)}: run \`tokens recover\` then.`
+    `${iso(until)}. ${steps.claimed.step}`
   );
 }
 

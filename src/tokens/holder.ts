@@ -9,7 +9,7 @@ import {
   stoppingError,
   storeError,
 } from './errors.ts';
-import type { Facts } from './health.ts';
+import type { Facts, Wording } from './health.ts';
 import type { Pair } from './pair.ts';
 import type { Exchange, TokenService } from './service.ts';
 import {
@@ -73,6 +73,8 @@ export interface HolderParts {
   readonly by: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** For messages to the operator. */
+  readonly wording: Wording;
   readonly onExchange?: ((kind: Exchange['kind'], seconds: number) => void) | undefined;
 }
 
@@ -128,8 +130,9 @@ export class TokenHolder {
   /** @throws the coded error of a set that cannot be refreshed */
   usable(): State {
     const state = this.#state;
-    if (!state || state.movedTo !== null) throw fatalError('missing', state);
-    if (isLost(state, this.now)) throw fatalError('lost', state);
+    const { wording } = this.#parts;
+    if (!state || state.movedTo !== null) throw fatalError('missing', state, wording);
+    if (isLost(state, this.now)) throw fatalError('lost', state, wording);
     return state;
   }
 
@@ -143,7 +146,7 @@ export class TokenHolder {
   }
 
   async #look(): Promise<State | null> {
-    const { store, clock, serviceUrl } = this.#parts;
+    const { store, clock, serviceUrl, wording } = this.#parts;
     this.#keepInFile();
     const before = this.#state;
     const { state: read, now } = await store.read();
@@ -151,7 +154,7 @@ export class TokenHolder {
     this.#ahead = now - clock.elapsed();
     // This process has changed the store meanwhile: what was read does not show that it lacks something.
     if (this.#state !== before) return this.#look();
-    if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl);
+    if (read && read.service !== serviceUrl) throw foreignStore(store, read, serviceUrl, wording);
     const state = (await this.#saveEmergencies()) ?? read;
     const held = this.#state;
     const isBehind = !state || (state.id === held?.id && state.generation < held.generation);
@@ -256,7 +259,9 @@ export class TokenHolder {
     const begun = clock.elapsed();
     const over = from.claim?.attempt ?? null;
     const { generation } = from;
-    const isClaimed = await this.#update(takeClaim({ attempt, generation, over, by, evenIfLost }));
+    const isFinal = service.revokesOnReuse ?? false;
+    const claim = takeClaim({ attempt, generation, over, by, evenIfLost, isFinal });
+    const isClaimed = await this.#update(claim);
     if (!isClaimed) return this.#newerThan(from, OTHERS_MS);
     const maySend = () => !this.#isClosing && clock.elapsed() - begun < SEND_WITHIN_MS;
     const answer = await service.exchange(from.pair, maySend);
@@ -269,6 +274,7 @@ export class TokenHolder {
         return this.#unsent(attempt, answer);
       case 'unclear':
         await this.#end(attempt, answer);
+        this.usable();
         throw notRefreshedError(`no clear answer: ${answer.why}`, 60);
       case 'invalid-grant':
         return this.#refused(from, attempt);
@@ -290,11 +296,12 @@ export class TokenHolder {
 
   /** @throws a coded error if the store fails */
   async #update<T>(rule: Rule<T>): Promise<T> {
-    const { store, serviceUrl } = this.#parts;
+    const { store, serviceUrl, wording } = this.#parts;
     const { state, result } = await store
       .update((before, now) => {
         // Another store may have taken the place of its own since it was read.
-        if (before && before.service !== serviceUrl) throw foreignStore(store, before, serviceUrl);
+        if (before && before.service !== serviceUrl)
+          throw foreignStore(store, before, serviceUrl, wording);
         const done = rule(before, now);
         return { ...done, result: { state: done.next ?? before, result: done.result } };
       })
@@ -347,18 +354,16 @@ export class TokenHolder {
   async #refused(from: State, attempt: string): Promise<State> {
     const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
     if (newer) return newer;
+    const { service, wording } = this.#parts;
     const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
     // Where the access token is refused as well, it was not too early.
-    const isExpired = isKnown || (await this.#isAccessRefused(from));
-    const isSpent = isExpired && isSpentIfRefused(from);
+    const verdict = isKnown ? undefined : await service.check?.(from.pair.accessToken);
+    const isExpired = isKnown || verdict?.kind === 'refused';
+    const isSpent = !service.check || (isExpired && isSpentIfRefused(from));
     await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired });
     throw isSpent
-      ? fatalError('lost', this.#state)
+      ? fatalError('lost', this.#state, wording)
       : notRefreshedError('the service refused the refresh token: too early, or spent');
-  }
-
-  async #isAccessRefused({ pair }: State): Promise<boolean> {
-    return (await this.#parts.service.check(pair.accessToken)).kind === 'refused';
   }
 
   /** If the end cannot be recorded the claim stays, which means the same as `unclear`. */

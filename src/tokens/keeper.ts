@@ -10,7 +10,7 @@ import { daysLeft, endIsNear, healthOf, lineOn, type TokenHealth, type Trouble }
 import { TokenHolder, type HolderParts } from './holder.ts';
 import { LinkError } from './link.ts';
 import type { Pair } from './pair.ts';
-import { dueAt, isLost, isUncertain, pausedUntil, type State } from './state.ts';
+import { dueAt, isLost, isUncertain, pausedUntil, type Imported, type State } from './state.ts';
 import { StoreUnavailable } from './store.ts';
 
 /** The access token that a request is sent with. */
@@ -39,6 +39,13 @@ export interface TokenKeeper {
   accepted(token: AccessToken): void;
   /** Reports that the service refused a token, and that no other one helps. */
   refused(token: AccessToken): void;
+  /**
+   * Stores a pair, which is exchanged at once: its age is unknown.
+   *
+   * @param replace whether it may replace a set that is in use
+   * @throws a coded error if the store fails; the pair may have been imported all the same
+   */
+  import(pair: Pair, replace?: boolean): Promise<Imported>;
   /** Whether there is a set, or was one. */
   readonly present: boolean;
   /** Identifies the set in use. */
@@ -54,6 +61,8 @@ export interface KeeperParts extends HolderParts {
   readonly link?: { read(): Promise<Pair> } | undefined;
   /** 0 to 1. Default: Math.random */
   readonly random?: () => number;
+  /** Whether the detail of a 401 says that the access token has expired. Default: every 401 does */
+  readonly meansExpired?: (detail: string) => boolean;
 }
 
 /** How often the store is read, ms. */
@@ -115,7 +124,7 @@ class Keeper implements TokenKeeper {
   async open(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#reports.failed(storeProblem(error, this.#parts.store));
+      this.#reports.failed(storeProblem(error, this.#parts.store, this.#parts.wording));
     });
     this.#parts.store.watch(() => void this.#holder.look().catch(() => {}));
     // Requests wait for the first try only: a link that is unavailable would hold them for ever.
@@ -133,7 +142,7 @@ class Keeper implements TokenKeeper {
   async #firstToken(): Promise<AccessToken> {
     await this.#firstImport;
     const state = this.#holder.state ?? (await this.#look());
-    if (!state) throw fatalError('missing', null);
+    if (!state) throw fatalError('missing', null, this.#parts.wording);
     return tokenOf(state);
   }
 
@@ -155,7 +164,7 @@ class Keeper implements TokenKeeper {
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
-    if (!state) throw fatalError('missing', null);
+    if (!state) throw fatalError('missing', null, this.#parts.wording);
     const isOlder = refused.generation !== state.generation;
     if (isOlder) this.#acceptance.isRefused(refused);
     // The newest one was refused a moment ago if this request was sent with an older one after it.
@@ -165,7 +174,8 @@ class Keeper implements TokenKeeper {
     // The error of a set that is lost or moved, whatever the detail is.
     this.#holder.usable();
     // After an exchange without an answer, any refusal may mean that the service has processed it.
-    if (detail !== 'token_expired' && !isUncertain(state, this.#holder.now)) {
+    const isExpiry = this.#parts.meansExpired?.(detail) ?? true;
+    if (!isExpiry && !isUncertain(state, this.#holder.now)) {
       // Some services end the old access token with an exchange that is under way.
       const running = this.#holder.exchanging;
       return running && this.#patiently(running.then(tokenOf));
@@ -285,6 +295,14 @@ class Keeper implements TokenKeeper {
     this.#reports.troubles(this.health().troubles);
   }
 
+  async import(pair: Pair, replace = false): Promise<Imported> {
+    const outcome = await this.#holder.import(pair, replace).catch((error: unknown) => {
+      throw storeError(error);
+    });
+    this.#nap.abort();
+    return outcome;
+  }
+
   get present(): boolean {
     return this.#holder.state !== null;
   }
@@ -322,7 +340,7 @@ class Keeper implements TokenKeeper {
 
   async #step(): Promise<void> {
     await this.#holder.look().catch((error: unknown) => {
-      throw storeProblem(error, this.#parts.store);
+      throw storeProblem(error, this.#parts.store, this.#parts.wording);
     });
     await this.#link.importIfNeeded();
     if (this.#untilDue() <= 0) await this.#refresh();
@@ -478,13 +496,13 @@ class Reports {
   }
 
   troubles(troubles: readonly Trouble[]): void {
-    const { log } = this.#parts;
+    const { log, wording } = this.#parts;
     const { state, now } = this.#holder;
     const told = new Map(troubles.map((trouble) => [trouble, newsOf(trouble, state, now)]));
     for (const [trouble, news] of told) {
       if (this.#told.get(trouble) === news) continue;
       const days = trouble === 'ending' && { days: daysLeft(state!, now) };
-      log[LEVELS[trouble] ?? 'error']({ trouble, ...days }, lineOn(trouble, state, now));
+      log[LEVELS[trouble] ?? 'error']({ trouble, ...days }, lineOn(trouble, state, now, wording));
     }
     for (const trouble of this.#told.keys()) {
       if (!told.has(trouble))
@@ -506,4 +524,4 @@ function newsOf(trouble: Trouble, state: State | null, now: number): string {
 }
 
 const FAILED =
-  'The tokens could not be refreshed or read. The gateway serves with the tokens that it has, if any, and tries again.';
+  'The tokens could not be refreshed or read. Requests are sent with the tokens at hand, if any, and this is tried again.';

@@ -9,19 +9,32 @@ export interface Pair {
   readonly name: string | null;
 }
 
+/** Lifetimes in seconds, for an answer without them. */
+export interface Lifetimes {
+  readonly accessToken: number;
+  readonly refreshToken: number;
+}
+
 const DAY = 86_400;
+/** Of the recruiting service (recruiting-service-api.md, 2.1). */
+const DOCUMENTED: Lifetimes = { accessToken: DAY, refreshToken: 120 * DAY };
 /** A refresh token with a shorter life than this is a mistake of the service: obeying it would refresh all the time. */
 const SHORTEST_REFRESH_LIFE = 600;
 /** 100 years. Times that follow from a much longer life are no numbers in JSON, and would be due at once. */
-const LONGEST_LIFE = 36_525 * DAY;
+export const LONGEST_LIFE = 36_525 * DAY;
 
 /**
- * Reads the JSON of a token link or of an exchange (recruiting-service-api.md, 2.1). One token is enough: the refresh
- * token that was sent is spent, so whatever arrived is kept, and an odd lifetime is replaced by the documented one.
+ * Reads the JSON of a token link or of an exchange. One token is enough: the refresh token that was sent is spent, so
+ * whatever arrived is kept.
  *
  * @param before the pair that was exchanged: an answer without a refresh token leaves it valid (RFC 6749, section 6)
+ * @param lifetimes in the place of those that are missing or odd
  */
-export function readPair(document: unknown, before?: Pair): Pair | undefined {
+export function readPair(
+  document: unknown,
+  before?: Pair,
+  lifetimes = DOCUMENTED,
+): Pair | undefined {
   if (typeof document !== 'object' || document === null) return undefined;
   const set = document as Record<string, unknown>;
   const accessToken = text(set['access_token']);
@@ -35,9 +48,9 @@ export function readPair(document: unknown, before?: Pair): Pair | undefined {
   return {
     accessToken: pair.accessToken,
     refreshToken: pair.refreshToken,
-    expiresIn: seconds(set['expires_in'], 1) ?? DAY,
+    expiresIn: seconds(set['expires_in'], 1) ?? lifetimes.accessToken,
     refreshTokenExpiresIn:
-      seconds(set['refresh_token_expires_in'], SHORTEST_REFRESH_LIFE) ?? 120 * DAY,
+      seconds(set['refresh_token_expires_in'], SHORTEST_REFRESH_LIFE) ?? lifetimes.refreshToken,
     name: text(set['name']) ?? before?.name ?? null,
   };
 }

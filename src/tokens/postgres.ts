@@ -207,7 +207,7 @@ function explained(error: unknown): Error {
     : (MISTAKES[code] ?? (/SSL/.test(message) ? NO_TLS : undefined));
   if (explanation !== undefined) return new Error(explanation, { cause: error });
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
-    const advice = 'give its certificate authority with sslrootcert in TOKEN_STORE';
+    const advice = 'give its certificate authority with sslrootcert';
     return new Error(`the certificate of the database server is not trusted (${code}): ${advice}`);
   }
   // Only errors of the server have a severity. The others are errors of the connection. 25P03 and 25P04 meet a process that
@@ -220,27 +220,27 @@ function explained(error: unknown): Error {
 type Failure = Error & Partial<DatabaseError> & { readonly syscall?: string };
 
 const FILES =
-  'a file that TOKEN_STORE names (sslrootcert, sslcert or sslkey) is missing or cannot be read';
+  'a file that its address names (sslrootcert, sslcert or sslkey) is missing or cannot be read';
 
 const NO_TLS =
-  'the database server does not offer TLS, and TOKEN_STORE requires it: configure TLS there, or set sslmode=disable';
+  'the database server does not offer TLS, and the address of the store requires it: configure TLS there, or set sslmode=disable';
 
 const MISTAKES: Readonly<Record<string, string>> = {
-  '28P01': 'the database server refuses the user or the password of TOKEN_STORE',
-  '28000': 'the database server refuses the user of TOKEN_STORE, or a connection from here',
-  '3D000': 'the database server has no database of the name in TOKEN_STORE: create it',
-  '3F000': 'the database has no schema for the user of TOKEN_STORE: create it, owned by that user',
+  '28P01': 'the database server refuses the user or the password',
+  '28000': 'the database server refuses the user, or a connection from here',
+  '3D000': 'the database server has no database of this name: create it',
+  '3F000': 'the database has no schema for this user: create it, owned by that user',
   '42501': 'the database user lacks a right that the token store needs (docs/tokens.md lists them)',
 };
 
 const PASSING: Readonly<Record<string, string>> = {
   ENOENT:
-    'the socket of the database server is not there: the server is not running, or TOKEN_STORE names another folder',
+    'the socket of the database server is not there: the server is not running, or the address names another folder',
   ENOTFOUND: 'the host of the database server was not found',
   EAI_AGAIN: 'the host of the database server cannot be looked up now',
   ECONNREFUSED: 'nothing listens at the address of the database server',
   '25006':
-    'the database server is a standby, which cannot be written: TOKEN_STORE has to name the primary',
+    'the database server is a standby, which cannot be written: the address has to name the primary',
 };
 
 function describe(url: string): string {

@@ -8,7 +8,7 @@ export interface Sealer {
   open(sealed: string): string;
 }
 
-/** The text was encrypted with a key that is not in TOKEN_STORE_KEY. */
+/** The text was encrypted with a key that was not given. */
 export class KeyMissing extends Error {
   override readonly name = 'KeyMissing';
 }
@@ -30,7 +30,7 @@ export function createSealer(keys: readonly Uint8Array[]): Sealer {
       const key = ring.get(id);
       if (!key) {
         throw new KeyMissing(
-          `the tokens are encrypted with the key ${id}, ${newest ? 'which TOKEN_STORE_KEY does not contain' : 'and TOKEN_STORE_KEY is not set'}`,
+          `the tokens are encrypted with the key ${id}, ${newest ? 'which is not among the keys that are set' : 'and no key is set'}`,
         );
       }
       return decrypt(key, parts);

@@ -1,9 +1,9 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync } from 'node:zlib';
 import { Agent, EnvHttpProxyAgent, type Dispatcher } from 'undici';
-import { parseJson, readPair, type Pair } from './pair.ts';
+import { parseJson, readPair, type Lifetimes, type Pair } from './pair.ts';
 import { LONGEST_PAUSE_MS } from './state.ts';
 
-/** The addresses of the service that are about tokens. */
+/** The addresses of a service that are about tokens. */
 export interface TokenService {
   /**
    * Sends the refresh token of a pair once, without redirects or retries. Never rejects.
@@ -12,8 +12,20 @@ export interface TokenService {
    */
   exchange(pair: Pair, maySend: () => boolean): Promise<Exchange>;
   /**
-   * Asks whether the service accepts an access token. Never rejects.
-   *
+   * Asks whether the service accepts an access token. Never rejects. Without it, `invalid_grant` is never taken for a
+   * refresh that was too early: it means that the refresh token is spent or revoked.
+   */
+  check?(accessToken: string): Promise<Verdict>;
+  /**
+   * The service revokes everything that followed from a refresh token once it is sent twice (RFC 9700, 4.14.2). Then it
+   * is not sent again after an exchange without a clear answer. Default: false
+   */
+  readonly revokesOnReuse?: boolean;
+}
+
+/** The recruiting service. */
+export interface RecruitingTokens extends TokenService {
+  /**
    * @param asCaller sends a query instead, which can be refused although the token is accepted: its account may have lost
    * rights. Default: false
    */
@@ -51,40 +63,16 @@ const CHECK_MS = 10_000;
 const GRACE_MS = 1_000;
 const DEFAULT_RETRY_AFTER = 60;
 
-export function tokenService({
-  baseUrl,
-  agent,
-  http,
-  answerMs = ANSWER_MS,
-}: ServiceAddress): TokenService {
+export function tokenService({ baseUrl, agent, http, answerMs }: ServiceAddress): RecruitingTokens {
   const url = new URL(`${baseUrl}/oauth/token`);
   return {
-    exchange: async (pair, maySend) => {
-      let isSent = false;
-      const guarded = http.compose(
-        beforeWriting(() => {
-          if (isSent || !maySend()) return false;
-          isSent = true;
-          return true;
-        }),
-      );
-      const body = new URLSearchParams({
-        grant_type: 'refresh_token',
-        refresh_token: pair.refreshToken,
-      });
-      const headers = { ...FORM, ...agentHeaders(agent) };
-      const reply = await send(
-        guarded,
-        url,
-        { method: 'POST', headers, body: String(body) },
-        answerMs,
-      );
-      if (!isSent) {
-        const { flaw = TOO_LATE } = reply;
-        return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${NOT_REACHED}` };
-      }
-      return judge(pair, reply);
-    },
+    exchange: exchangeAt({
+      url,
+      headers: agentHeaders(agent),
+      http,
+      answerMs,
+      settings: 'RECRUITING_URL, RECRUITING_AGENT',
+    }),
     check: async (accessToken, asCaller = false) => {
       const headers = { ...agentHeaders(agent), authorization: `Bearer ${accessToken}` };
       const { status, text, flaw } = await (asCaller
@@ -98,6 +86,85 @@ export function tokenService({
       return { kind: 'refused', detail: typeof detail === 'string' ? detail : `status ${status}` };
     },
   };
+}
+
+/** A token endpoint (RFC 6749, 3.2), and what is sent to it beside the refresh token. */
+export interface TokenEndpoint {
+  readonly url: URL;
+  /** Opens the connections, through a proxy if there is one. */
+  readonly http: Dispatcher;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How the client names itself (RFC 6749, 2.3.1). Default: not at all. */
+  readonly client?: ClientCredentials | undefined;
+  /** Further fields of the form, such as `scope`. */
+  readonly fields?: Readonly<Record<string, string>>;
+  /** Whether an answer without a new refresh token is normal (RFC 6749, 6). Otherwise it is logged. Default: false */
+  readonly mayKeepToken?: boolean;
+  /** Default: those that the recruiting service documents. */
+  readonly lifetimes?: Lifetimes;
+  /** What to check if the endpoint cannot be reached or refuses the request itself. */
+  readonly settings: string;
+  /** How long to wait for the answer of an exchange, ms. Default: 2 minutes. */
+  readonly answerMs?: number | undefined;
+}
+
+export interface ClientCredentials {
+  readonly id: string;
+  /** Default: none, as for a public client, whose id is sent in the body. */
+  readonly secret?: string;
+  /** Where the secret is sent. Default: header */
+  readonly in?: 'header' | 'body';
+}
+
+/** Exchanges refresh tokens at any token endpoint. */
+export function exchangeAt(endpoint: TokenEndpoint): TokenService['exchange'] {
+  const { url, http, headers, client, fields, settings, answerMs = ANSWER_MS } = endpoint;
+  const credentials = credentialsOf(client);
+  return async (pair, maySend) => {
+    let isSent = false;
+    const guarded = http.compose(
+      beforeWriting(() => {
+        if (isSent || !maySend()) return false;
+        isSent = true;
+        return true;
+      }),
+    );
+    const body = new URLSearchParams({
+      ...fields,
+      ...credentials.fields,
+      grant_type: 'refresh_token',
+      refresh_token: pair.refreshToken,
+    });
+    const request = {
+      method: 'POST' as const,
+      headers: { ...FORM, ...headers, ...credentials.headers },
+      body: String(body),
+    };
+    const reply = await send(guarded, url, request, answerMs);
+    if (!isSent) {
+      const { flaw = TOO_LATE } = reply;
+      const advice = `nothing was sent, so check ${settings}, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS`;
+      return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${advice}` };
+    }
+    return judge(pair, reply, endpoint);
+  };
+}
+
+function credentialsOf(client: ClientCredentials | undefined): {
+  readonly fields?: Record<string, string>;
+  readonly headers?: Record<string, string>;
+} {
+  if (!client) return {};
+  const { id, secret } = client;
+  if (secret === undefined) return { fields: { client_id: id } };
+  if (client.in === 'body') return { fields: { client_id: id, client_secret: secret } };
+  const joined = `${formEncoded(id)}:${formEncoded(secret)}`;
+  return { headers: { authorization: `Basic ${Buffer.from(joined).toString('base64')}` } };
+}
+
+/** Both halves of the header are encoded as in a form, so that a colon in one of them does not end it. */
+function formEncoded(value: string): string {
+  return new URLSearchParams([['', value]]).toString().slice(1);
 }
 
 const FORM = {
@@ -119,14 +186,16 @@ export function agentHeaders(agent: string) {
   return { 'user-agent': agent, 'api-user-agent': agent, 'accept-encoding': 'identity' };
 }
 
-/** The status of a success is not documented, so every 2xx that holds a token counts. */
-function judge(sent: Pair, { status, headers, text, flaw }: Reply): Exchange {
+/** Some services do not document the status of a success, so every 2xx that holds a token counts. */
+function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
+  const { status, headers, text, flaw } = reply;
+  const { mayKeepToken = false, lifetimes, settings } = endpoint;
   const document = parseJson(text);
   const isSuccess = status >= 200 && status < 300;
-  const pair = isSuccess ? readPair(document, sent) : undefined;
+  const pair = isSuccess ? readPair(document, sent, lifetimes) : undefined;
   if (pair) {
-    const isRotated = pair.refreshToken !== sent.refreshToken;
-    return { kind: 'granted', pair, ...(!isRotated && { flaw: 'no new refresh token' }) };
+    const isExpected = mayKeepToken || pair.refreshToken !== sent.refreshToken;
+    return { kind: 'granted', pair, ...(!isExpected && { flaw: 'no new refresh token' }) };
   }
   const error = (document as { error?: unknown } | null | undefined)?.error;
   // Some services refuse an early refresh with a 403.
@@ -140,17 +209,28 @@ function judge(sent: Pair, { status, headers, text, flaw }: Reply): Exchange {
       retryAfter: secondsIn(headers['retry-after']),
     };
   }
-  // The request was refused before the token was looked at (RFC 6749, 5.2).
-  const isUnprocessed = status === 401 || status === 403 || error === 'unsupported_grant_type';
-  if (isUnprocessed) return { kind: 'unsent', why: `${why}: ${NOT_TALKING}` };
+  const isUnprocessed = status === 401 || status === 403 || isRefusedUnseen(status, error);
+  if (isUnprocessed) {
+    const advice = `the service refuses the request itself, so check ${settings} and the proxy`;
+    return { kind: 'unsent', why: `${why}: ${advice}` };
+  }
   return { kind: 'unclear', why, answer: text === '' ? null : text };
 }
 
-const NOT_REACHED =
-  'nothing was sent, so check RECRUITING_URL, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS';
 const TOO_LATE = 'it was too late to send it';
-const NOT_TALKING =
-  'the service refuses the request itself, so check RECRUITING_URL, RECRUITING_AGENT and the proxy';
+
+/** The errors of RFC 6749, 5.2 that refuse a request before its refresh token is used. */
+const REFUSED_UNSEEN: readonly unknown[] = [
+  'invalid_request',
+  'invalid_client',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+];
+
+function isRefusedUnseen(status: number, error: unknown): boolean {
+  return status === 400 && REFUSED_UNSEEN.includes(error);
+}
 
 function isRateLimit(error: unknown): boolean {
   return typeof error === 'string' && /THROTTL|RATE_LIMIT|TOO_MANY/i.test(error);

@@ -62,6 +62,8 @@ export interface Claim {
   readonly unclear: string | null;
   /** The uncertain one that it followed, which holds again if nothing was sent. */
   readonly over: Claim | null;
+  /** The refresh token must not be sent again after it: the service would revoke everything. Default: false */
+  readonly isFinal?: boolean;
 }
 
 type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly'>;
@@ -107,9 +109,10 @@ export function endsAt({ pair, savedAt }: Pick<State, 'pair' | 'savedAt'>): numb
   return savedAt + pair.refreshTokenExpiresIn * 1000;
 }
 
-/** Whether only an administrator can make the next pair. */
+/** Whether the next pair can only come from an import, or from a process that has received it and not saved it yet. */
 export function isLost(state: State, now: number): boolean {
-  return state.lost || now >= endsAt(state);
+  const isDoubtful = state.claim?.isFinal === true && isUncertain(state, now);
+  return state.lost || isDoubtful || now >= endsAt(state);
 }
 
 /**
@@ -207,11 +210,13 @@ interface ClaimRequest {
   readonly by: string;
   /** Sends a refresh token that is lost by all that is known: `tokens recover` has nothing to lose. */
   readonly evenIfLost?: boolean;
+  /** The service revokes everything if a refresh token is sent twice. */
+  readonly isFinal?: boolean;
 }
 
 /** Takes the right to send the refresh token of a generation. */
 export function takeClaim(request: ClaimRequest): Rule<boolean> {
-  const { attempt, generation, over, by, evenIfLost = false } = request;
+  const { attempt, generation, over, by, evenIfLost = false, isFinal = false } = request;
   return (state, now) => {
     if (!state || state.generation !== generation || state.movedTo !== null) {
       return { result: false };
@@ -222,7 +227,8 @@ export function takeClaim(request: ClaimRequest): Rule<boolean> {
       return { result: false };
     }
     const before = state.claim && { ...state.claim, over: null };
-    const taken = { attempt, by, until: now + CLAIM_MS, unclear: null, over: before };
+    const until = now + CLAIM_MS;
+    const taken = { attempt, by, until, unclear: null, over: before, ...(isFinal && { isFinal }) };
     return { next: { ...state, claim: taken }, result: true };
   };
 }

@@ -1,7 +1,8 @@
 /** `tokens status` and `tokens check`: the seven troubles, and what each says to the operator. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { adviceOn, lineOn, type Trouble } from '../../src/tokens/health.ts';
+import { adviceOn, lineOn } from '../../src/setup/wording.ts';
+import type { Trouble } from '../../src/tokens/health.ts';
 import { successor } from '../../src/tokens/state.ts';
 import { pairOf } from '../tokens/values.ts';
 import { refusal } from '../support/imitations/scripted.ts';
@@ -201,7 +202,7 @@ test.each<[string, (operator: Operator) => Promise<Record<string, string>>, numb
       return { ...env, TOKEN_STORE_KEY: OTHER_KEY };
     },
     2,
-    /encrypted with the key [0-9a-f]{8}, which TOKEN_STORE_KEY does not contain\. It was left as it is\. Set TOKEN_STORE_KEY as it is/,
+    /encrypted with the key [0-9a-f]{8}, which is not among the keys that are set\. It was left as it is\. Set TOKEN_STORE_KEY as it is/,
   ],
   [
     'belongs to another service',
@@ -303,7 +304,7 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp | string, obj
     'is accepted, but whose query is refused: its account has lost its rights',
     ({ service }) => service.answer(refusal('insufficient_permissions', 403)),
     1,
-    /refuses a query \(insufficient_permissions\).*demoted or blocked\. Callers get UPSTREAM_UNAUTHORIZED\./,
+    /refuses a query \(insufficient_permissions\).*Callers get UPSTREAM_UNAUTHORIZED\..*demoted or blocked/,
     { kind: 'refused', asked: 'a query' },
   ],
   [

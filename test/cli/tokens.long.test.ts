@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../service/service.ts';
-import { adviceOn } from '../../src/tokens/health.ts';
+import { adviceOn } from '../../src/setup/wording.ts';
 import { moveTo, successor, type State } from '../../src/tokens/state.ts';
 import { pairOf } from '../tokens/values.ts';
 import { refusal } from '../support/imitations/scripted.ts';

@@ -64,6 +64,7 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
       'dist/src/main.cjs',
       'dist/src/gateway.js',
       'dist/src/library/index.js',
+      'dist/src/library/token-keeper.js',
       'dist/sandbox/sandbox.js',
     ]),
   );
@@ -75,6 +76,8 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
       'dist/src/config.d.ts',
       'dist/src/errors.d.ts',
       'dist/src/library/index.d.ts',
+      'dist/src/library/token-keeper.d.ts',
+      ...readdirSync('src/tokens').map((name) => `dist/src/tokens/${name.replace('.ts', '.d.ts')}`),
       'dist/src/additions/additions.d.ts',
       'package.json',
       'dist/package.json',

@@ -33,7 +33,12 @@ test.each([
     'it is damaged',
   ],
   ['was altered', alter, sealed, 'was altered'],
-  ['is sealed with another key', () => {}, createSealer([Buffer.alloc(32, 2)]), 'TOKEN_STORE_KEY'],
+  [
+    'is sealed with another key',
+    () => {},
+    createSealer([Buffer.alloc(32, 2)]),
+    'not among the keys',
+  ],
 ])(
   'an emergency file that %s is reported with its reason, without tokens',
   (_, harm, sealer, why) => {

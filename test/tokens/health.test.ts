@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { adviceOn, lineOn } from '../../src/setup/wording.ts';
 import {
-  adviceOn,
   endIsNear,
   healthOf,
-  lineOn,
   TROUBLES,
   troublesOf,
   type Trouble,

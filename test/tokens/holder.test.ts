@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { emergencyIn, type Emergency } from '../../src/tokens/emergency.ts';
+import { PLAIN_WORDING } from '../../src/tokens/health.ts';
 import { TokenHolder, type HolderParts } from '../../src/tokens/holder.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange } from '../../src/tokens/service.ts';
@@ -144,8 +145,12 @@ test('a store that becomes the store of another service is not changed, and its 
   const { holder, sent } = holderOf(store);
   await holder.look();
   store.replaceBy(foreign);
-  await expect(holder.look()).rejects.toThrow(/belongs to https:\/\/other.*RECRUITING_URL/);
-  await expect(holder.exchange()).rejects.toThrow(/belongs to https:\/\/other.*RECRUITING_URL/);
+  await expect(holder.look()).rejects.toThrow(
+    /belongs to https:\/\/other.*Correct the address of the service/,
+  );
+  await expect(holder.exchange()).rejects.toThrow(
+    /belongs to https:\/\/other.*Correct the address of the service/,
+  );
   expect(sent).toEqual([]);
   expect((await foreign.read()).state).toEqual(before.state);
   expect(holder.state).toMatchObject({ service: SERVICE, pair: pairOf('own') });
@@ -226,6 +231,7 @@ function holderOf(
     emergency,
     serviceUrl: SERVICE,
     by: 'test/1',
+    wording: PLAIN_WORDING,
     clock: { ...systemClock, ...clock },
     log,
   });

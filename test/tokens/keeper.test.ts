@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { codeOf } from '../../src/errors.ts';
 import type { Clock } from '../../src/tokens/clock.ts';
 import { emergencyIn } from '../../src/tokens/emergency.ts';
-import type { Trouble } from '../../src/tokens/health.ts';
+import { PLAIN_WORDING, type Trouble } from '../../src/tokens/health.ts';
 import {
   createTokenKeeper,
   type AccessToken,
@@ -12,7 +12,7 @@ import {
 } from '../../src/tokens/keeper.ts';
 import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
-import type { Exchange } from '../../src/tokens/service.ts';
+import type { Exchange, TokenService } from '../../src/tokens/service.ts';
 import { endAttempt, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
@@ -111,6 +111,30 @@ test('after a refresh without an answer, any refusal of the access token sends t
   const next = await keeper.afterRefusal(await keeper.token(), 'token_revoked', 0);
   expect(next).toEqual({ value: 'access-2', generation: 2 });
   expect(world.sent).toHaveLength(2);
+});
+
+describe('at a service that revokes everything once a refresh token is sent twice', () => {
+  test.each<Exchange>([{ kind: 'unclear', why: 'cut', answer: null }, { kind: 'invalid-grant' }])(
+    'a refresh that ends as $kind is a loss, until new tokens are imported',
+    async (ending) => {
+      const answers: Exchange[] = [ending, { kind: 'granted', pair: pairOf('3') }];
+      const world = worldOf(async () => answers.shift()!, { revokesOnReuse: true });
+      await world.put(importOf('1'));
+      const keeper = await world.start();
+      await world.time.pass(2 * DAY);
+      expect(world.sent).toEqual(['refresh-1']);
+      expect(keeper.health().troubles).toEqual(['lost']);
+      const token = await keeper.token();
+      const refused = codeAfter(keeper.afterRefusal(token, 'token_expired', 0));
+      await world.time.pass(1_000);
+      expect([token.value, await refused.soFar()]).toEqual(['access-1', 'TOKENS_LOST']);
+      expect(await keeper.import(pairOf('2'))).toBe('imported');
+      await world.time.pass(2_000);
+      expect(world.sent).toEqual(['refresh-1', 'refresh-2']);
+      expect(keeper.health().troubles).toEqual([]);
+      expect(await keeper.token()).toMatchObject({ value: 'access-3' });
+    },
+  );
 });
 
 test('a token that is refused as expired and was never accepted is renewed after 30 s, and the next one after a minute', async () => {
@@ -280,7 +304,9 @@ test('a store that is damaged under a running process is an error that names the
   await world.time.pass(5 * MINUTE);
   const errors = world.logged.filter(({ level }) => level === 50);
   expect(errors).toHaveLength(1);
-  expect(JSON.stringify(errors)).toMatch(/cannot be used.*Check that TOKEN_STORE names/);
+  expect(JSON.stringify(errors)).toMatch(
+    /cannot be used.*Check that the address of the store names/,
+  );
 });
 
 const lostSet: State = { ...exchanged(), lost: true };
@@ -436,6 +462,7 @@ function worldOf(
     kind: 'granted',
     pair: pairOf(`after ${refreshToken}`),
   }),
+  habits: Omit<TokenService, 'exchange'> = { check: async () => ({ kind: 'works' }) },
 ) {
   const time = new VirtualTime();
   const folder = quickFolder();
@@ -465,11 +492,13 @@ function worldOf(
             sent.push(refreshToken);
             return answer(refreshToken, time);
           },
-          check: async () => ({ kind: 'works' }),
+          ...habits,
         },
         emergency: emergencyIn(folder, createSealer([])),
         serviceUrl: SERVICE,
         by: 'test/1',
+        wording: PLAIN_WORDING,
+        meansExpired: (detail) => detail === 'token_expired',
         clock: clockOf(time, () => away.asleep),
         log,
         random: () => 0,

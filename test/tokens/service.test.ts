@@ -6,7 +6,13 @@ import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LinkError, readLink, readTokenFile } from '../../src/tokens/link.ts';
-import { proxyAgent, tokenService, type Exchange } from '../../src/tokens/service.ts';
+import {
+  exchangeAt,
+  proxyAgent,
+  tokenService,
+  type ClientCredentials,
+  type Exchange,
+} from '../../src/tokens/service.ts';
 import {
   listenForTest,
   refusingAddress,
@@ -436,5 +442,78 @@ describe('a token file', () => {
 
   test('gives its pair', () => {
     expect(readTokenFile(Buffer.from(whole))).toEqual(pairOf('2', { expiresIn: 60 }));
+  });
+});
+
+const basic = (joined: string) => `Basic ${Buffer.from(joined).toString('base64')}`;
+
+describe('at any token endpoint', () => {
+  const refresh = { grant_type: 'refresh_token', refresh_token: pairOf('1').refreshToken };
+  const settings = 'the settings';
+
+  test.each<[string, ClientCredentials | undefined, string | undefined, object]>([
+    ['no client', undefined, undefined, {}],
+    ['a public client', { id: 'a' }, undefined, { client_id: 'a' }],
+    ['a secret in the header', { id: 'a:b', secret: 'c d%' }, basic('a%3Ab:c+d%25'), {}],
+    [
+      'a secret in the body',
+      { id: 'a', secret: 'c d', in: 'body' },
+      undefined,
+      { client_id: 'a', client_secret: 'c d' },
+    ],
+  ])('the client names itself: %s', async (_, client, authorization, fields) => {
+    let seen: unknown;
+    const url = await startServer((request, response) => {
+      const answer = async () => {
+        const form = Object.fromEntries(new URLSearchParams(await text(request)));
+        seen = { path: request.url, authorization: request.headers.authorization, form };
+        json(200, GRANT)(response, request);
+      };
+      void answer();
+    });
+    const extra = { scope: 'read write', audience: 'x', grant_type: 'never' };
+    const address = new URL(`${url}/realms/one/token?v=2`);
+    const exchange = exchangeAt({ url: address, http: direct, client, fields: extra, settings });
+    expect(await exchange(pairOf('1'), always)).toMatchObject({ kind: 'granted' });
+    const form = { scope: 'read write', audience: 'x', ...fields, ...refresh };
+    expect(seen).toEqual({ path: '/realms/one/token?v=2', authorization, form });
+  });
+
+  test.each([
+    ['invalid_request', 'unsent'],
+    ['invalid_client', 'unsent'],
+    ['unauthorized_client', 'unsent'],
+    ['unsupported_grant_type', 'unsent'],
+    ['invalid_scope', 'unsent'],
+    ['invalid_grant', 'invalid-grant'],
+    ['server_error', 'unclear'],
+  ])('a status 400 with %s is %s', async (error, kind) => {
+    const url = await startServer((request, response) => json(400, { error })(response, request));
+    const exchange = exchangeAt({ url: new URL(url), http: direct, settings });
+    expect(await exchange(pairOf('1'), always)).toMatchObject({ kind });
+  });
+
+  test('lifetimes that it does not tell are passed in', async () => {
+    const tokens = { access_token: 'access-2', refresh_token: 'refresh-2' };
+    const url = await startServer((request, response) => json(200, tokens)(response, request));
+    const lifetimes = { accessToken: 3_600, refreshToken: 1_000_000 };
+    const exchange = exchangeAt({ url: new URL(url), http: direct, lifetimes, settings });
+    const pair = pairOf('2', { expiresIn: 3_600, refreshTokenExpiresIn: 1_000_000 });
+    expect(await exchange(pairOf('1'), always)).toEqual({ kind: 'granted', pair });
+  });
+
+  test.each([
+    [true, undefined],
+    [false, 'no new refresh token'],
+  ])('an answer without a new refresh token is normal: %s', async (mayKeepToken, flaw) => {
+    const { refresh_token: _, ...kept } = GRANT;
+    const url = await startServer((request, response) => json(200, kept)(response, request));
+    const exchange = exchangeAt({ url: new URL(url), http: direct, mayKeepToken, settings });
+    const { refreshToken } = pairOf('1');
+    expect(await exchange(pairOf('1'), always)).toEqual({
+      kind: 'granted',
+      pair: expect.objectContaining({ accessToken: 'access-2', refreshToken }) as unknown,
+      ...(flaw !== undefined && { flaw }),
+    });
   });
 });

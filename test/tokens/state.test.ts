@@ -159,6 +159,17 @@ describe('a claim', () => {
     expect(takeClaim(request)({ ...state, lost: true }, NOON).result).toBe(true);
   });
 
+  test('after which a refresh token must not be sent again is a loss once it is over, until its pair is saved', () => {
+    const request = { attempt: 'a', generation: 2, over: null, by: 'host/1', isFinal: true };
+    const only = after(state, NOON, takeClaim(request));
+    expect(isLost(only, NOON)).toBe(false);
+    expect(isLost(only, NOON + CLAIM_MS)).toBe(true);
+    expect(claimOf('b', 2, 'a')(only, NOON + CLAIM_MS).result).toBe(false);
+    const unsent = after(only, NOON, endAttempt('a', { kind: 'not exchanged' }, 'host/1'));
+    const saved = after(only, NOON + CLAIM_MS, saveOf(state, '3'));
+    for (const next of [unsent, saved]) expect(isLost(next, NOON + CLAIM_MS)).toBe(false);
+  });
+
   test('that is over makes the refresh token uncertain, and one with an answer does not', () => {
     expect(isUncertain(claimed, NOON)).toBe(false);
     expect(isUncertain(claimed, NOON + CLAIM_MS)).toBe(true);

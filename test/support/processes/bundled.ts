@@ -3,7 +3,11 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 
-const ENTRIES = ['src/process.ts', 'test/support/tokens/hanging-gateway.ts'] as const;
+const ENTRIES = [
+  'src/process.ts',
+  'test/support/tokens/hanging-gateway.ts',
+  'examples/token-keeper/worker.ts',
+] as const;
 const SOURCES = ['{src,sandbox}/**/*.{ts,json}', ...ENTRIES, 'package.json', 'package-lock.json'];
 const A_DAY = 86_400_000;
 const CACHE = resolve('node_modules/.cache');
@@ -30,6 +34,7 @@ async function bundle(): Promise<string> {
   await build({
     input: [...ENTRIES],
     platform: 'node',
+    resolve: { alias: { 'recruiting-subgraph/tokens': resolve('src/library/token-keeper.ts') } },
     // GraphiQL is one string of 9 MB.
     external: [/^node:/, /^@graphql-yoga\/render-graphiql/],
     logLevel: 'silent',

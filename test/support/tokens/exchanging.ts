@@ -8,6 +8,7 @@ import pino from 'pino';
 import { Agent } from 'undici';
 import { systemClock } from '../../../src/clock.ts';
 import { emergencyIn } from '../../../src/tokens/emergency.ts';
+import { PLAIN_WORDING } from '../../../src/tokens/health.ts';
 import { TokenHolder } from '../../../src/tokens/holder.ts';
 import { openPostgresStore } from '../../../src/tokens/postgres.ts';
 import { createSealer } from '../../../src/tokens/seal.ts';
@@ -33,6 +34,7 @@ const holder = new TokenHolder({
   service: tokenService({ baseUrl: serviceUrl, agent: 'test', http: new Agent() }),
   serviceUrl,
   by: `test/${process.pid}`,
+  wording: PLAIN_WORDING,
   clock: systemClock,
   log: pino({ level: 'silent' }),
 });

@@ -7,6 +7,7 @@ import {
   type KeeperParts,
   type TokenKeeper,
 } from '../../../src/tokens/keeper.ts';
+import { PLAIN_WORDING } from '../../../src/tokens/health.ts';
 import type { Pair } from '../../../src/tokens/pair.ts';
 import type { Received } from '../../../src/tokens/state.ts';
 import { setImmediate } from './turns.ts';
@@ -116,6 +117,8 @@ export class Process {
       serviceUrl: SERVICE_URL,
       // Two containers can have the same host name and process id.
       by: 'host/1',
+      wording: PLAIN_WORDING,
+      meansExpired: (detail) => detail === 'token_expired',
       clock: this.#clock,
       log,
       link,

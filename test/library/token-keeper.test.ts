@@ -1,0 +1,78 @@
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { codeOf } from '../../src/errors.ts';
+import { createTokenKeeper, type TokenKeeperOptions } from '../../src/library/token-keeper.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startServer } from '../support/test-server.ts';
+
+const SIGN_IN = { access_token: 'access-1', refresh_token: 'refresh-1', expires_in: 3_600 };
+const streamOf = (body: string) => new Blob([body]).stream();
+const post = (body: BodyInit) => ({ method: 'POST', body, duplex: 'half' }) as const;
+
+test.each<[string, RequestInit | undefined, statuses: number[], bodies: string[]]>([
+  ['without a body', undefined, [200, 200], ['', '', '']],
+  ['with a text', post('hello'), [200, 200], ['hello', 'hello', '']],
+  ['with a stream, only once', post(streamOf('hello')), [401, 200], ['hello', '']],
+])('fetch sends a request that is refused with 401 again: %s', async (_what, init, ...expected) => {
+  const { keeper, url, seen } = await openKeeper();
+  await keeper.import(SIGN_IN);
+  const first = await keeper.fetch(`${url}/api`, init);
+  const second = await keeper.fetch(`${url}/api`);
+  expect([[first.status, second.status], seen.bodies]).toEqual(expected);
+  expect(seen.exchanges).toEqual(['refresh-1']);
+});
+
+test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
+  const { keeper } = await openKeeper();
+  expect(codeOf(await keeper.token().catch((error: unknown) => error))).toBe('TOKENS_MISSING');
+  expect(keeper.health().troubles).toEqual(['missing']);
+  await expect(keeper.import({ access_token: 'a' })).rejects.toThrow(/not the answer of a token/);
+  expect(await keeper.import(SIGN_IN)).toBe('imported');
+  expect(await keeper.import(SIGN_IN)).toBe('known');
+  expect(await keeper.import({ ...SIGN_IN, refresh_token: 'other' })).toBe('in use');
+});
+
+test.each<[keyof TokenKeeperOptions, object, RegExp]>([
+  ['endpoint', { endpoint: 'http://example.com/token' }, /must begin with https/],
+  ['onReuse', { onReuse: undefined }, /must be 'revokes' or 'refuses'/],
+  ['store', { store: 'tokens.db' }, /must be sqlite:<file> or postgres:/],
+  ['rescueFolder', { store: 'postgres://me@host/base' }, /rescueFolder must name a folder/],
+])('a wrong option is refused with what it must be: %s', async (_name, wrong, message) => {
+  const right = { endpoint: 'https://example.com', store: 'sqlite:x.db', onReuse: 'revokes' };
+  await expect(createTokenKeeper({ ...right, ...wrong } as TokenKeeperOptions)).rejects.toThrow(
+    message,
+  );
+});
+
+/** A keeper of a service that refuses the first request of its API. */
+async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
+  const folder = temporaryFolder();
+  const seen = { exchanges: [] as (string | null)[], bodies: [] as string[] };
+  const url = await startServer((request, response) => {
+    const answer = async () => {
+      const body = await text(request);
+      if (request.url === '/token') {
+        seen.exchanges.push(new URLSearchParams(body).get('refresh_token'));
+        const next = seen.exchanges.length + 1;
+        const pair = { access_token: `access-${next}`, refresh_token: `refresh-${next}` };
+        return response.end(JSON.stringify(pair));
+      }
+      seen.bodies.push(body);
+      response.writeHead(seen.bodies.length === 1 ? 401 : 200).end();
+    };
+    void answer();
+  });
+  const keeper = await createTokenKeeper({
+    endpoint: `${url}/token`,
+    store: `sqlite:${folder.file('tokens.db')}`,
+    onReuse: 'revokes',
+    log: recordingLog().log,
+    ...options,
+  });
+  onTestFinished(async () => {
+    await keeper.close();
+    folder[Symbol.dispose]();
+  });
+  return { keeper, url, seen };
+}
