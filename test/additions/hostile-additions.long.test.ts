@@ -57,20 +57,6 @@ test('types of a company that refer to themselves are limited like others', asyn
   expect(shallow).toEqual({ data: { chain: { next: { next: { name: 'root..' } } } } });
 });
 
-test('values that are drawn one by one are a list', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
-  const answer = await gateway.ask('{ chain { drawn(n: 3) } }');
-  expect(answer).toEqual({ data: { chain: { drawn: [0, 1, 2] } } });
-});
-
-test('a text that a resolver throws is masked', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
-  const { data, errors } = await gateway.ask('{ persons(first: 1) { items { thrown } } }');
-  expect(data).toEqual({ persons: { items: [{ thrown: null }] } });
-  expect(codesOf(errors)).toEqual(['INTERNAL_SERVER_ERROR']);
-  expect(JSON.stringify(errors)).not.toContain('secret');
-});
-
 describe('a list whose promises are rejected after it has failed does not end the process', () => {
   const many = Array.from({ length: 10_001 }, () => 1);
 
@@ -111,15 +97,6 @@ describe('a list whose promises are rejected after it has failed does not end th
     await pause(20);
     expect(rejected).toEqual([]);
   });
-});
-
-test('a scalar that JSON does not have is null', async () => {
-  const additions: Additions = {
-    typeDefs: 'scalar Any extend type Query { any: Any }',
-    resolvers: { Query: { any: () => Symbol('any') } },
-  };
-  await using gateway = await startGatewayOverSandbox({}, { additions });
-  expect(await gateway.ask('{ any }')).toEqual({ data: { any: null } });
 });
 
 test.each([

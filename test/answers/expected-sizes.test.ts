@@ -2,28 +2,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer, TestGatewayOptions } from '../support/gateway/gateway.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-import { startTeams } from '../support/gateway/teams.ts';
-
-const LONG = 'n'.repeat(240);
-
-test('several nested lists have no more records together than one', async () => {
-  await using gateway = await startTeams({ teams: 3 }, { config: { answerBytes: 40_000_000 } });
-  const members = `allMembers { ${LONG}: id }`;
-  const single = await gateway.ask(`{ allTeams { ${members} } }`);
-  expect(single.errors).toBeUndefined();
-  const three = await gateway.ask(`{ allTeams { a: ${members} b: ${members} c: ${members} } }`);
-  expect(three.errors).toBeUndefined();
-});
-
-test('an ordinary alias in the nested lists of many parents is not refused', async () => {
-  const config = { answerBytes: 20_000_000 };
-  await using gateway = await startTeams({ teams: 1_000 }, { config });
-  const { data, errors } = await gateway.ask<{ allTeams: { allMembers: object[] }[] }>(
-    '{ allTeams { id allMembers { idOfThisMember: id } } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data.allTeams.every(({ allMembers }) => allMembers.length === 2)).toBe(true);
-});
 
 const BY_LIST = `
   type Person { id: ID! name: String text: String }

@@ -86,14 +86,6 @@ export class ModelService {
     this.#put(0, this.#created(traits.length));
   }
 
-  copy(): ModelService {
-    const copy = new ModelService({ ...this.traits, length: 0, limit: this.limit });
-    copy.#records = this.#records.map((record) => ({ ...record }));
-    copy.#next = this.#next;
-    copy.changes = this.changes;
-    return copy;
-  }
-
   /** The serial numbers of all records that the service shows, in order. */
   get shown(): number[] {
     return this.shownBehind(null);

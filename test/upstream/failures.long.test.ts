@@ -178,24 +178,6 @@ test.each(['gzip', 'br', 'GZIP', 'deflate, gzip', 'x-unknown'])(
   },
 );
 
-test('the coding identity is accepted', async () => {
-  await using gateway = await startGatewayOverFake();
-  const persons = { items: [{ id: '1' }] };
-  gateway.upstream.answer(json({ data: { persons } }, 200, { 'content-encoding': 'identity' }));
-  expect(await gateway.ask(PERSONS)).toEqual({ data: { persons } });
-});
-
-test.each([
-  [429, 'UPSTREAM_RATE_LIMITED'],
-  [503, 'UPSTREAM_BAD_RESPONSE'],
-])('a %i has the same code, compressed or not', async (status, code) => {
-  await using gateway = await startGatewayOverFake();
-  gateway.upstream.answer(text('', status, { 'content-encoding': 'gzip' }), honest);
-  expect((await gateway.ask(PERSONS)).errors).toBeUndefined();
-  gateway.upstream.answer(text('', status, { 'content-encoding': 'gzip' }));
-  expect(await gateway.ask(PERSONS)).toMatchObject(failed(code));
-});
-
 test('a gateway that closes ends the queries in flight at once, and sends none of them again', async () => {
   await using gateway = await startGatewayOverFake({}, { config: { upstreamConcurrency: 2 } });
   gateway.upstream.answer(silence, unfinished, honest);
@@ -221,26 +203,6 @@ test('a failure of one root field does not affect the other fields of the operat
   );
   expect([data['allPersons'], data['all']].filter((list) => list === null)).toHaveLength(1);
   expect(errors).toHaveLength(1);
-});
-
-test.each([
-  ['allPersons', '{ allPersons { id } }'],
-  ['personsConnection', '{ personsConnection { nodes { id } } }'],
-])('%s gives the same codes as the list itself', async (field, query) => {
-  await using gateway = await startGatewayOverFake({}, { config: { upstreamTimeoutMs: 200 } });
-  for (const [reply, code] of [
-    [cut, 'UPSTREAM_UNREACHABLE'],
-    [silence, 'UPSTREAM_TIMEOUT'],
-    [text(HTML), 'UPSTREAM_BAD_RESPONSE'],
-    [json({}, 429), 'UPSTREAM_RATE_LIMITED'],
-    [refusal('blocked', 403), 'UPSTREAM_UNAUTHORIZED'],
-  ] as const) {
-    gateway.upstream.answer(reply);
-    expect(await gateway.ask(query)).toMatchObject({
-      data: { [field]: null },
-      errors: [{ path: [field], extensions: { code } }],
-    });
-  }
 });
 
 test('neither addresses, tokens nor text of a broken answer reach the caller; neither tokens nor answers reach the log', async () => {

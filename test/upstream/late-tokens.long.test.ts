@@ -8,7 +8,6 @@ const REQUESTS = 250;
 
 test.each([
   { late: 400, detail: 'token_unknown', oldOne: 'works on' },
-  { late: 1_500, detail: 'token_expired', oldOne: 'works on' },
   { late: 1_500, detail: 'token_unknown', oldOne: 'is revoked' },
 ])(
   'no request fails and no alarm is raised if the service knows a new access token $late ms late ($detail), and the old one $oldOne',

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock, type Clock } from '../../src/clock.ts';
+import { systemClock } from '../../src/clock.ts';
 import { impatientClock, startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, json, refusal, text, type Reply } from '../support/imitations/scripted.ts';
 import { cut, cutInBody, silence, unfinished } from '../support/imitations/hostile-sockets.ts';
@@ -126,38 +126,6 @@ test('no attempt begins later than 30 s after the first, however long the random
   expect(waited()).toBeLessThanOrEqual(30_000);
 });
 
-test('a query that gets no turn for another attempt ends with the failure of the last one', async () => {
-  let ahead = 0;
-  const retried = Promise.withResolvers<void>();
-  const waiting = Promise.withResolvers<void>();
-  const late = Promise.withResolvers<void>();
-  const clock: Clock = {
-    ...systemClock,
-    elapsed: () => systemClock.elapsed() + ahead,
-    sleep: async (ms, signal) => {
-      if (ms < 1_000) return retried.promise;
-      if (ms > 30_000 || ms < 25_000) return systemClock.sleep(ms, signal);
-      waiting.resolve();
-      return late.promise;
-    },
-  };
-  const config = { upstreamConcurrency: 1 };
-  await using gateway = await startGatewayOverFake({}, { clock, config });
-  gateway.upstream.answer(json({}, 429), silence);
-  const refused = gateway.ask(PERSONS);
-  await gateway.upstream.arrived(1);
-  const leaving = new AbortController();
-  const other = gateway.ask('{ persons { items { firstName } } }', {}, { signal: leaving.signal });
-  other.catch(() => {});
-  await gateway.upstream.arrived(2);
-  retried.resolve();
-  await waiting.promise;
-  ahead = 31_000;
-  late.resolve();
-  expect((await refused).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_RATE_LIMITED' } }]);
-  leaving.abort();
-});
-
 test.each([
   ['none', undefined, null],
   ['zero', '0', 1],
@@ -250,15 +218,6 @@ test('the fields beside one that was limited are not lost with it', async () => 
   expect(gateway.upstream.received).toHaveLength(1);
 });
 
-test('of several limits the longest time is what callers are told', async () => {
-  await using gateway = await startGatewayOverFake();
-  const longer = { ...THROTTLED, extensions: { code: 'THROTTLED', retryAfter: 12 } };
-  gateway.upstream.answer(json({ errors: [THROTTLED, longer] }));
-  const { errors } = await gateway.ask(PERSONS);
-  const extensions = { code: 'UPSTREAM_RATE_LIMITED', retryAfter: 12 };
-  expect(errors).toMatchObject([{ extensions }]);
-});
-
 test.each([
   ['of null', { data: { rename: null }, errors: [{ ...THROTTLED, path: ['rename'] }] }],
   ['below its field', { data: null, errors: [{ ...THROTTLED, path: ['rename', 'name'] }] }],
@@ -278,16 +237,6 @@ test('a pause that a 503 asks for is made before the query is sent again', async
   expect(await gateway.ask(PERSONS)).toEqual(DATA);
   expect(gateway.waits).toHaveLength(1);
   expect(gateway.waits[0]).toBeGreaterThanOrEqual(5_000);
-});
-
-test('what one attempt has answered beside a limited field is not lost with a later attempt', async () => {
-  await using gateway = await startGatewayOverFake();
-  const data = { persons: { items: [{ id: '1' }] }, other: null };
-  const error = { ...THROTTLED, path: ['other'] };
-  gateway.upstream.answer(json({ data, errors: [error] }), json({}, 429));
-  const query = '{ persons(first: 1) { items { id } } other: persons(first: 2) { items { id } } }';
-  expect((await gateway.ask(query)).errors).toMatchObject([error]);
-  expect(gateway.upstream.received).toHaveLength(4);
 });
 
 test('a service that limits the rate of requests is waited for, and drains are whole', async () => {

@@ -28,20 +28,6 @@ test.each([2, 100])('%i identical queries at once are one upstream request', asy
   expect(sent(gateway)).toEqual([{ first: 2 }, OTHER]);
 });
 
-test('the same field under another alias is another query, and each answer has its own alias', async () => {
-  await using gateway = await startGatewayOverFake();
-  const { upstream } = gateway;
-  const gate = Promise.withResolvers<void>();
-  upstream.answer(after(gate.promise, honest));
-  const answers = ['a', 'b'].map((alias) =>
-    gateway.ask(`query ($first: Int) { ${alias}: persons(first: $first) { items { id } } }`),
-  );
-  await allInFlight(gateway);
-  gate.resolve();
-  expect((await Promise.all(answers)).map(({ data }) => Object.keys(data))).toEqual([['a'], ['b']]);
-  expect(sent(gateway)).toEqual([{}, {}, OTHER]);
-});
-
 test('queries that differ, even in one variable, are not shared; nor is a query that was answered', async () => {
   await using gateway = await startGatewayOverFake();
   const queries = [{ first: 1 }, { first: 2 }, {}, { first: null }];
