@@ -29,35 +29,27 @@ import {
 } from './results.ts';
 
 /** A checked operation, with everything that its plan needs. */
-export interface Ready<P = unknown> extends Asked<P> {
+export interface Ready extends Asked<Plan> {
   readonly variables: CallVariables;
   /** The name whose minute of pages the operation is charged to, and whether one operation may cost many pages. */
-  readonly budgetOwner: CallOrigin['budgetOwner'];
+  readonly budgetOwner: NonNullable<CallOrigin['budgetOwner']>;
   /** What resolvers get as their context. */
   readonly context: object;
 }
+
+interface AnswersParts {
+  readonly engine: Pick<Engine, 'createCall'>;
+  /** Masks unexpected errors. Errors of the service are not passed to it. */
+  readonly mask: MaskFor;
+}
+
+export type Answers = ReturnType<typeof createAnswers>;
 
 /**
  * Answers checked operations by their plans: in parts, as `multipart/mixed`, if the operation has a `@stream` and the
  * caller accepts parts; otherwise whole. What is thrown before anything is sent is answered as a refused request.
  */
-export interface Answers<P> {
-  /** Replies with the texts of the plan as they are. It may be the last step if no plugin sees results. */
-  readonly answer: (ready: Ready<P>) => Promise<Reply>;
-  /** Makes results, for plugins. */
-  readonly execute: (ready: Ready<P>) => Promise<Results>;
-  /** Makes the reply of results, also of those that plugins have made. */
-  readonly replyOf: (results: Results, asked: Asked<P>) => Reply;
-}
-
-/** @param mask of unexpected errors. Errors of the service are not passed to it */
-export function createAnswers({
-  engine,
-  mask: maskFor,
-}: {
-  readonly engine: Pick<Engine, 'createCall'>;
-  readonly mask: MaskFor;
-}): Answers<Plan> {
+export function createAnswers({ engine, mask: maskFor }: AnswersParts) {
   /** Masks an error, and notes the first one of an answer for telemetry. */
   const maskIn =
     (exchange: Exchange): MaskAny =>
@@ -68,7 +60,8 @@ export function createAnswers({
     };
 
   return {
-    answer: async (ready) => {
+    /** Replies with the texts of the plan as they are. It may be the last step if no plugin sees results. */
+    answer: async (ready: Ready): Promise<Reply> => {
       const { exchange } = ready;
       const { accepts, plan, call, payloads } = begin(ready);
       const mask = maskIn(exchange);
@@ -86,7 +79,8 @@ export function createAnswers({
       return multipartReply(written(write(first), payloads, write));
     },
 
-    execute: async (ready) => {
+    /** Makes results, for plugins. */
+    execute: async (ready: Ready): Promise<Results> => {
       const { plan, call, payloads } = begin(ready);
       if (!payloads) {
         const answer = await plan.answer(call);
@@ -98,7 +92,8 @@ export function createAnswers({
       return first.hasNext ? written(result, payloads, payloadResult) : result;
     },
 
-    replyOf: (results, asked) => {
+    /** Makes the reply of results, also of those that plugins have made. */
+    replyOf: (results: Results, asked: Asked): Reply => {
       const { exchange, operation } = asked;
       const accepts = acceptedBy(asked);
       const mask = maskIn(exchange);
@@ -110,7 +105,7 @@ export function createAnswers({
     },
   };
 
-  function begin(ready: Ready<Plan>) {
+  function begin(ready: Ready) {
     const { exchange, variables, budgetOwner, context } = ready;
     const { plan, isIncremental } = ready.operation;
     const accepts = acceptedBy(ready);

@@ -25,31 +25,20 @@ interface ErrorPolicyParts {
   readonly forOperator?: boolean | undefined;
 }
 
-/** Decides how errors reach callers. */
-export interface ErrorPolicy {
-  /**
-   * Replaces an unexpected error with one that shows only an id, which is logged with the error. Replaces the message
-   * of an error for the operator with one for callers, with the id of its log line.
-   */
-  readonly mask: MaskFor;
-  /** Answers an error that a stage threw. @param extensions of the answer, which plugins may have added */
-  readonly refuse: (
-    exchange: Exchange,
-    error: unknown,
-    extensions?: ExecutionResult['extensions'],
-  ) => Promise<Reply>;
-  /** Answers a request that could neither be answered nor refused. */
-  readonly fail: (exchange: Exchange, error: unknown) => Reply;
-}
+export type ErrorPolicy = ReturnType<typeof createErrorPolicy>;
 
-/** Refusals have the status that the `accept` header requires (GraphQL over HTTP, 6.4). */
-export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts): ErrorPolicy {
+/** Decides how errors reach callers. Refusals have the status that `accept` requires (GraphQL over HTTP, 6.4). */
+export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts) {
   const mask = maskUnexpected(
     log,
     forOperator ? withOperatorMessage : maskOperatorErrors(log, clock),
   );
 
-  const refuse: ErrorPolicy['refuse'] = async (exchange, thrown, extensions) => {
+  const refuse = (
+    exchange: Exchange,
+    thrown: unknown,
+    extensions?: ExecutionResult['extensions'],
+  ): Reply => {
     // A thousand callers may leave at once.
     if (exchange.hasLeft && isAbort(thrown)) return EMPTY_REPLY;
     const all: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [thrown];
@@ -66,9 +55,15 @@ export function createErrorPolicy({ clock, log, forOperator }: ErrorPolicyParts)
     return { status, headers: { ...headers, 'content-type': json ?? JSON_TYPE }, body };
   };
   return {
+    /**
+     * Replaces an unexpected error with one that shows only an id, which is logged with the error. Replaces the message
+     * of an error for the operator with one for callers, with the id of its log line.
+     */
     mask,
+    /** Answers an error that a stage threw. `extensions` are those of the answer, which plugins may have added. */
     refuse,
-    fail: (exchange, error) => {
+    /** Answers a request that could neither be answered nor refused. */
+    fail: (exchange: Exchange, error: unknown): Reply => {
       const masked = mask(error, exchange);
       exchange.notes.outcome = knownCode(masked.extensions['code']);
       return errorReply(500, masked);

@@ -7,7 +7,7 @@ import { createYoga, type FetchAPI, type Plugin } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
 import type { ErrorPolicy } from './error-policy.ts';
 import { Exchange, type ExchangeTelemetry, type Stage, type Stages } from './exchange.ts';
-import { inboundOf, useOriginForm } from './inbound.ts';
+import { Inbound, useOriginForm } from './inbound.ts';
 import { isStream, type Reply } from './reply.ts';
 import { responseOf, type Sending } from './response.ts';
 
@@ -16,7 +16,7 @@ interface HandlerParts {
   readonly schema: GraphQLSchema;
   /** In the order in which they see a request. One of them always ends it. */
   readonly plugins: readonly GatewayPlugin[];
-  readonly errors: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
+  readonly errors: ErrorPolicy;
   readonly telemetry: ExchangeTelemetry;
   readonly clock: Clock;
 }
@@ -71,7 +71,7 @@ export function createHandler({
 
   const byNode = (req: IncomingMessage, res: ServerResponse): void => {
     useOriginForm(req);
-    const inbound = inboundOf({ req, res });
+    const inbound = new Inbound({ req, res });
     const exchange = new Exchange(inbound, telemetry.begun(inbound));
     const conversation = new Conversation(exchange, parts);
     // Not `once`, which adds two objects to each request: a response closes once.
@@ -105,7 +105,7 @@ export function createHandler({
   const byFetch = (...args: Parameters<typeof fetch>): Promise<Response> => {
     const [input, init] = args;
     const request = input instanceof Request && !init ? input : new Request(input, init);
-    const inbound = inboundOf(request);
+    const inbound = new Inbound(request);
     const exchange = new Exchange(inbound, telemetry.begun(inbound));
     const conversation = new Conversation(exchange, parts);
     return new Promise((resolve, reject) => {
@@ -268,7 +268,7 @@ class Conversation implements Sending {
     const { exchange } = this;
     const { errors } = this.#parts;
     try {
-      return await this.respond(await errors.refuse(exchange, error));
+      return await this.respond(errors.refuse(exchange, error));
     } catch (thrown) {
       return this.fail(thrown);
     }

@@ -10,6 +10,7 @@ import {
 } from 'graphql';
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import type { CallVariables } from '../engine/call.ts';
+import type { Plan } from '../engine/plan.ts';
 import { OperatorMistake } from '../errors.ts';
 import type { CheckedOperation } from '../operations/operations.ts';
 import { aborted, type Answers, type Ready } from './answers.ts';
@@ -38,7 +39,7 @@ import { isParts, type Results } from './results.ts';
  * more than the caller may have, nor send a kept answer to somebody who may not have it.
  */
 
-interface LaneParts<Plan> {
+interface LaneParts {
   /** The served schema. */
   readonly schema: GraphQLSchema;
   /** The plugins of the operator. */
@@ -62,14 +63,14 @@ interface LaneParts<Plan> {
   /** Makes the values of the variables that the operation declares. */
   readonly variables: (asked: Asked<Plan>, sent: unknown) => CallVariables;
   readonly budgetOwner: (exchange: Exchange) => Ready['budgetOwner'];
-  readonly answers: Answers<Plan>;
+  readonly answers: Answers;
   readonly errors: Pick<ErrorPolicy, 'refuse'>;
   /** Logs facts for the operator. */
   readonly warn: (message: string) => void;
 }
 
 /** Makes all plugins of Yoga: those of the gateway, with those of the operator among them. */
-export function lanes<Plan>(parts: LaneParts<Plan>): readonly GatewayPlugin[] {
+export function lanes(parts: LaneParts): readonly GatewayPlugin[] {
   const { schema, plugins, admit, enter } = parts;
   const steps = stepsOf(parts);
   const atOnce = [...enter, steps.all];
@@ -133,7 +134,7 @@ export function lanes<Plan>(parts: LaneParts<Plan>): readonly GatewayPlugin[] {
 }
 
 /** What the hooks of Yoga have found out about one request, each for those behind it. */
-interface Passage<Plan> {
+interface Passage {
   params: Params;
   operation?: CheckedOperation<Plan>;
   /** Whether a plan has made a result for plugins. */
@@ -141,14 +142,14 @@ interface Passage<Plan> {
 }
 
 /** The stages as the steps of Yoga, and all of them in one. */
-function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) {
+function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
   const thrown = new ThrownHttp();
-  const passages = new WeakMap<Exchange, Passage<Plan>>();
+  const passages = new WeakMap<Exchange, Passage>();
 
-  const passageOf = (exchange: Exchange): Passage<Plan> => {
+  const passageOf = (exchange: Exchange): Passage => {
     const known = passages.get(exchange);
     if (known) return known;
-    const passage: Passage<Plan> = { params: {} };
+    const passage: Passage = { params: {} };
     passages.set(exchange, passage);
     return passage;
   };
@@ -158,7 +159,7 @@ function stepsOf<Plan>({ schema, answers, errors, ...stages }: LaneParts<Plan>) 
     for (const check of stages.validate) check?.(asked);
     return asked;
   };
-  const ready = (asked: Asked<Plan>, sent: unknown, context: object): Ready<Plan> => ({
+  const ready = (asked: Asked<Plan>, sent: unknown, context: object): Ready => ({
     ...asked,
     variables: stages.variables(asked, sent),
     budgetOwner: stages.budgetOwner(asked.exchange),

@@ -73,7 +73,7 @@ test.each(['a stage', 'a stage and in the refusal of it'])(
     };
     const { log, logged } = recordingLog();
     const errors = createErrorPolicy({ clock: systemClock, log });
-    const refuse = where === 'a stage' ? errors.refuse : async () => throwing();
+    const refuse = where === 'a stage' ? errors.refuse : throwing;
     const handler = handlerOf([throwing], { errors: { ...errors, refuse } });
     const server = await listen(handler, { host: '127.0.0.1', port: 0 });
     onTestFinished(() => server.close());

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { budgetOwner, remoteAddress } from '../../../src/http/budget-owner.ts';
 import { Exchange } from '../../../src/http/exchange.ts';
-import { inboundOf, type Inbound } from '../../../src/http/inbound.ts';
+import { Inbound } from '../../../src/http/inbound.ts';
 import { listen } from '../../../src/http/listen.ts';
 import { askAt } from '../../support/gateway/ask-at.ts';
 import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
@@ -64,14 +64,14 @@ test.each([
 /** The name of the budget of callers at this address. */
 function budgetOf(peer: string): string {
   const request = new Request('http://localhost/graphql', { method: 'POST' });
-  const inbound = Object.create(inboundOf(request), { peer: { value: peer } }) as Inbound;
+  const inbound = Object.create(new Inbound(request), { peer: { value: peer } }) as Inbound;
   return budgetOwner(false)(new Exchange(inbound, { requestId: '', cause: undefined })).name;
 }
 
 async function addressesOf(headers: string): Promise<{ believed?: string; direct?: string }> {
   const server = await listen(
     (req, res) => {
-      const inbound = inboundOf({ req, res });
+      const inbound = new Inbound({ req, res });
       const believed = remoteAddress(inbound, true);
       res.end(JSON.stringify({ believed, direct: remoteAddress(inbound, false) }));
     },

@@ -32,7 +32,7 @@ export function handlerOf(
     telemetry = noTelemetry,
     clock = systemClock,
   }: {
-    errors?: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'>;
+    errors?: ErrorPolicy;
     telemetry?: ExchangeTelemetry;
     clock?: Clock;
   } = {},
@@ -47,8 +47,10 @@ export function handlerOf(
   });
 }
 
-const THROWING: Pick<ErrorPolicy, 'refuse' | 'fail' | 'mask'> = {
-  refuse: (_, error) => Promise.reject(error),
+const THROWING: ErrorPolicy = {
+  refuse: (_, error) => {
+    throw error;
+  },
   fail: (_, error) => {
     throw error;
   },
