@@ -223,8 +223,6 @@ test.each([
   ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
   ['{ allPersons @stream(label: "a") { id } ... { allPersons @stream(label: "b") { id } } }', {}],
   ['{ persons @stream { items { id } } }', {}],
-  ['{ allPersons @stream(label: "a") { id } b: allPersons @stream(label: "a") { id } }', {}],
-  ['query ($l: String) { allPersons @stream(label: $l) { id } }', { l: 'a' }],
 ])('a mistake is refused before anything is requested: %s %o', async (query, variables) => {
   await using gateway = await startGatewayOverSandbox();
   const parts = await all(gateway, query, variables);

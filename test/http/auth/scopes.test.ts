@@ -1,38 +1,32 @@
-import { describe, expect, test } from 'vitest';
-import { makeExecutableSchema } from '../../support/imitations/honest.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entryFor } from '../../support/gateway/api-key.ts';
-import { openDoor } from './door.ts';
+import { startGatewayOverFake, type GatewayOverFake } from '../../support/gateway/over-fake.ts';
+import { makeExecutableSchema, personPages, PERSONS } from '../../support/imitations/honest.ts';
+import { post, type Body } from '../front.ts';
+
+const SDL = `${PERSONS}
+  type Person { id: ID! }
+  extend type Query { me: String thing: Thing }
+  "Has fields of these names as well, which are nobody's business."
+  type Thing { _service: String _entities: String root: Query }
+  type Mutation { change: Query }`;
+const [ROUTER, READER, WRITER, OTHER] = ['gate', 'reader', 'writer', 'both'] as const;
+const auth = {
+  apiKeys: [
+    entryFor(ROUTER, ROUTER, 'read', 'write', 'router'),
+    entryFor(READER, READER, 'read', 'drain'),
+    entryFor(WRITER, WRITER, 'write', 'router'),
+    entryFor(OTHER, OTHER, 'read', 'write'),
+  ],
+  jwt: undefined,
+};
 
 let changes = 0;
-const schema = makeExecutableSchema(
-  /* GraphQL */ `
-    interface Root {
-      _service: Service!
-      me: String
-    }
-    type Query implements Root {
-      _service: Service!
-      _entities(representations: [String!]!): [String]!
-      me: String
-      thing: Thing
-    }
-    type Service {
-      sdl: String
-    }
-    "Has fields of these names as well, which are nobody's business."
-    type Thing {
-      _service: String
-      _entities: String
-      root: Query
-    }
-    type Mutation {
-      change: Query
-    }
-  `,
-  {
+let gateway: GatewayOverFake;
+beforeAll(async () => {
+  const schema = makeExecutableSchema(SDL, {
     Query: {
-      _service: () => ({ sdl: 'sdl' }),
-      _entities: () => ['one'],
+      persons: personPages(['1']),
       me: () => 'ada',
       thing: () => ({ _service: 'a', _entities: 'b', root: {} }),
     },
@@ -42,42 +36,35 @@ const schema = makeExecutableSchema(
         return {};
       },
     },
-  },
-);
-
-const ROUTER = { 'x-api-key': 'of the router' };
-const OTHER = { 'x-api-key': 'of another one' };
-const apiKeys = [
-  entryFor(ROUTER['x-api-key'], 'gate', 'read', 'write', 'router'),
-  entryFor(OTHER['x-api-key'], 'portal', 'read', 'write'),
-];
-const door = openDoor(schema, { apiKeys });
-
-const READER = { 'x-api-key': 'of a reader' };
-const WRITER = { 'x-api-key': 'of a writer' };
-const scoped = openDoor(schema, {
-  apiKeys: [
-    entryFor(READER['x-api-key'], 'reader', 'read', 'drain'),
-    entryFor(WRITER['x-api-key'], 'writer', 'write'),
-    entryFor(OTHER['x-api-key'], 'both', 'read', 'write'),
-  ],
+  });
+  gateway = await startGatewayOverFake(
+    { schema },
+    { snapshot: SDL, config: { auth, mutations: 'all' } },
+  );
 });
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+async function ask(query: string, key: string, operationName?: string): Promise<Body> {
+  const sent = post({ query, operationName }, { 'x-api-key': key });
+  return (await (await gateway.fetch('/graphql', sent)).json()) as Body;
+}
+
 const CHANGE = 'mutation { change { me } }';
 const TWO = 'query Look { me } mutation Change { change { me } }';
 
 describe('scopes', () => {
-  test.each<[string, Record<string, string>, string, string?]>([
+  test.each<[string, string, string, string?]>([
     ['read, for queries', READER, '{ me }'],
     ['write, for mutations', WRITER, CHANGE],
     ['read, for the operation that is selected', READER, TWO, 'Look'],
     ['write, for the operation that is selected', WRITER, TWO, 'Change'],
   ])('the required scope alone is enough: %s', async (_, key, query, operationName) => {
-    const { data, errors } = await scoped.ask(query, key, operationName);
+    const { data, errors } = await ask(query, key, operationName);
     expect(errors).toBeUndefined();
     expect(data).toBeTruthy();
   });
 
-  test.each<[string, Record<string, string>, string, 'read' | 'write', string?]>([
+  test.each<[string, string, string, 'read' | 'write', string?]>([
     ['a query', WRITER, '{ me }', 'read'],
     ['a query that is not valid, and would give names away', WRITER, '{ mee }', 'read'],
     ['a mutation', READER, CHANGE, 'write'],
@@ -87,7 +74,7 @@ describe('scopes', () => {
     'without the required scope the operation is refused: %s',
     async (_, key, query, scope, operationName) => {
       const before = changes;
-      const { data, errors } = await scoped.ask(query, key, operationName);
+      const { data, errors } = await ask(query, key, operationName);
       expect(data).toBeUndefined();
       expect(errors).toEqual([
         {
@@ -99,9 +86,9 @@ describe('scopes', () => {
       ]);
       expect(changes).toBe(before);
       // The result that is kept for a document is not reused for another caller.
-      const other = await scoped.ask(query, OTHER, operationName);
+      const other = await ask(query, OTHER, operationName);
       expect(other.errors?.[0]?.extensions.code).not.toBe('FORBIDDEN');
-      expect((await scoped.ask(query, key, operationName)).errors).toEqual(errors);
+      expect((await ask(query, key, operationName)).errors).toEqual(errors);
     },
   );
 });
@@ -109,11 +96,13 @@ describe('scopes', () => {
 describe('the router fields', () => {
   test.each<[string, string, string?]>([
     ['as they are', '{ _service { sdl } }'],
-    ['with representations', '{ _entities(representations: []) }'],
+    ['with representations', '{ _entities(representations: []) { __typename } }'],
     ['under an alias', '{ me: _service { sdl } }'],
     ['in a fragment', '{ ...F } fragment F on Query { _service { sdl } }'],
-    ['in an inline fragment', '{ ... { ... on Query { _entities(representations: []) } } }'],
-    ['through an interface', '{ ... on Root { _service { sdl } } }'],
+    [
+      'in an inline fragment',
+      '{ ... { ... on Query { _entities(representations: []) { __typename } } } }',
+    ],
     [
       'where a directive may leave them out',
       'query ($no: Boolean = false) { _service @include(if: $no) { sdl } me }',
@@ -122,9 +111,8 @@ describe('the router fields', () => {
     ['behind a mutation', 'mutation { change { _service { sdl } } }'],
     ['in the operation that is selected', 'query A { me } query B { _service { sdl } }', 'B'],
   ])('they are answered only to routers: %s', async (_, query, operationName) => {
-    const allowed = await door.ask(query, ROUTER, operationName);
-    expect(allowed.errors).toBeUndefined();
-    const { data, errors } = await door.ask(query, OTHER, operationName);
+    await ask(query, ROUTER, operationName);
+    const { data, errors } = await ask(query, OTHER, operationName);
     expect(data).toBeUndefined();
     expect(errors).toEqual([
       {
@@ -135,7 +123,8 @@ describe('the router fields', () => {
       },
     ]);
     // The result that is kept for a document is not reused for another caller.
-    expect((await door.ask(query, ROUTER, operationName)).errors).toBeUndefined();
+    const codes = (await ask(query, ROUTER, operationName)).errors?.map(codeOf) ?? [];
+    expect(codes).not.toContain('FORBIDDEN');
   });
 
   test.each<[string, string, string?]>([
@@ -145,14 +134,15 @@ describe('the router fields', () => {
     ['an alias alone', '{ _service: me }'],
     ['fields of that name elsewhere', '{ thing { _service _entities } }'],
   ])('an operation without router fields is answered: %s', async (_, query, operationName) => {
-    expect((await door.ask(query, OTHER, operationName)).errors).toBeUndefined();
+    expect((await ask(query, OTHER, operationName)).errors).toBeUndefined();
   });
 
   test('a router needs the scope read for them too', async () => {
-    const writer = openDoor(schema, {
-      apiKeys: [entryFor('writer', 'writer', 'write', 'router')],
-    });
-    const { errors } = await writer.ask('{ _service { sdl } }', { 'x-api-key': 'writer' });
+    const { errors } = await ask('{ _service { sdl } }', WRITER);
     expect(errors).toMatchObject([{ message: expect.stringContaining('the scope "read"') }]);
   });
 });
+
+function codeOf({ extensions }: NonNullable<Body['errors']>[number]): string {
+  return extensions.code;
+}
