@@ -228,7 +228,7 @@ const NO_TLS =
 const MISTAKES: Readonly<Record<string, string>> = {
   '28P01': 'the database server refuses the user or the password',
   '28000': 'the database server refuses the user, or a connection from here',
-  '3D000': 'the database server has no database of this name: create it',
+  '3D000': 'the database server has no database of the name in its address: create it',
   '3F000': 'the database has no schema for this user: create it, owned by that user',
   '42501': 'the database user lacks a right that the token store needs (docs/tokens.md lists them)',
 };
