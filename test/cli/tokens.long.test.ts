@@ -361,7 +361,7 @@ test.each<[string, (operator: Operator) => unknown, number, RegExp]>([
     'another process exchanges the refresh token',
     beginExchange,
     1,
-    /^Nothing was sent\. other\/1 began a refresh at 20.*its claim ends at 20.*: run `tokens recover` then/,
+    /^Nothing was sent\. other\/1 began a refresh at 20.*its claim ends at 20.*Run `tokens recover` then/,
   ],
   [
     'the set was moved',
