@@ -30,21 +30,6 @@ test('MAX_DRAINS walks run at a time; the others wait, and all come to an end', 
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 
-test('callers take turns: a caller with many walks does not make others wait for all of them', async () => {
-  const slots = new WalkSlots(1, new ManualClock());
-  const served: string[] = [];
-  const giveBack = await slots.take(turnOf('greedy'));
-  const callers = [...Array.from({ length: 10 }, () => 'greedy'), 'modest'];
-  const waiting = callers.map(async (caller) => {
-    const done = await slots.take(turnOf(caller));
-    served.push(caller);
-    done();
-  });
-  giveBack();
-  await Promise.all(waiting);
-  expect(served.indexOf('modest')).toBeLessThanOrEqual(1);
-});
-
 test('a walk that gets no slot within 30 s is refused, and the running one continues', async () => {
   const clock = new ManualClock();
   const slots = new WalkSlots(1, clock);
@@ -91,19 +76,6 @@ test('an operation with a thousand lists waits as one, and a slot for one of the
     taken.at(-1)!();
   }
   await Promise.all(walks);
-});
-
-test('a walk that leaves while it waits gets no slot', async () => {
-  const slots = new WalkSlots(1, new ManualClock());
-  const giveBack = await slots.take(turnOf());
-  const leaving = new AbortController();
-  const left = slots.take({ ...turnOf(), signal: leaving.signal });
-  const next = slots.take(turnOf());
-  leaving.abort();
-  await expect(left).rejects.toThrow(/abort/i);
-  giveBack();
-  (await next)();
-  expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 
 test('a walk whose reader does not read on gives its slot to others, and is not refused when it resumes', async () => {

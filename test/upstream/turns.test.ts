@@ -79,33 +79,6 @@ test('a drain request that is sent again keeps its priority', async () => {
   expect(sent()).toEqual(['drain', 'first', 'second', 'drain']);
 });
 
-test('a caller who leaves while waiting leaves at once, unsent, and does not free a slot', async () => {
-  await using upstream = await startHeldUpstream({ concurrency: 4 });
-  const { ask, release, sent, service } = upstream;
-  const answers = ['d1', 'd2', 'd3'].map((label) => ask(label, DRAIN));
-  await service.arrived(3);
-  const caller = new AbortController();
-  const left = ask('d4', { ...DRAIN, signal: caller.signal });
-  answers.push(ask('d5', DRAIN));
-  caller.abort(new Error('left'));
-  await expect(left).rejects.toThrow('left');
-  answers.push(ask('i1'));
-  await service.arrived(4);
-
-  const other = new AbortController();
-  const alsoLeft = ask('i2', { signal: other.signal });
-  answers.push(ask('i3'));
-  other.abort(new Error('left too'));
-  await expect(alsoLeft).rejects.toThrow('left too');
-  expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1']);
-  release('d1');
-  await service.arrived(5);
-  release('d2');
-  await service.arrived(6);
-  expect(sent()).toEqual(['d1', 'd2', 'd3', 'i1', 'i3', 'd5']);
-  await everybodyIsAnswered(upstream, answers);
-});
-
 test('each limited rate and 5xx is reported as pressure, even if the request is sent again; nothing else is', async () => {
   await using upstream = await startHeldUpstream({
     clock: { ...systemClock, sleep: () => Promise.resolve() },
