@@ -27,7 +27,6 @@ import { ByteLimit } from './memory/byte-limit.ts';
 import { createOperations } from './operations/operations.ts';
 import { readTrustedDocuments } from './operations/trusted-documents.ts';
 import { CallerBudgets } from './paging/page-budget.ts';
-import { describeLists } from './schema/describe-lists.ts';
 import { scopedUsesIn } from './schema/field-scopes.ts';
 import { serveSnapshot, type ServedSchema } from './schema/served/served-schema.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
@@ -189,7 +188,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       tokens: config.auth.jwt !== undefined,
     },
     isSandbox,
-    examples: examples(describeLists(served), parts.sandbox?.idOfPerson),
+    examples: examples(served, parts.sandbox?.idOfPerson),
   });
   const { maxBodyBytes, maxRequests, trustedDocumentsOnly } = config;
   const { isRouter } = admission;

@@ -3,11 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { parse, print } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
-import { describeLists } from '../../src/schema/describe-lists.ts';
 import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
+import { documentedSdl } from '../support/documented-sdl.ts';
 import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
+import { servedOffline } from '../support/gateway/served-offline.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 import { startIssuer } from './auth/issuer.ts';
 import { openBrowser, recordComplaints, recordRequests } from '../support/clients/browser.ts';
@@ -79,7 +80,7 @@ test('every example is answered for a caller with the scope read', async () => {
   const config = { auth: { apiKeys, jwt: undefined } };
   await using gateway = await startGatewayOverSandbox({ persons: 2_345 }, { config });
   const { adapters, entities } = gateway.gateway.served;
-  for (const { query, variables = '{}' } of examples(describeLists({ adapters, entities }))) {
+  for (const { query, variables = '{}' } of examples({ adapters, entities })) {
     const headers = { 'x-api-key': KEY };
     const sent = JSON.parse(variables) as Record<string, unknown>;
     const { data, errors } = await gateway.ask(query, sent, { headers });
@@ -149,7 +150,9 @@ describe('the page', () => {
 
 describe('examples', () => {
   test('the examples request a list in each of its forms, under the names that are served', () => {
-    const made = examples([persons, { ...persons, field: 'vacancies' }]);
+    const [persons] = served.adapters;
+    const { entities } = served;
+    const made = examples({ adapters: [persons!, { ...persons!, name: 'vacancies' }], entities });
     expect(made.map(({ query }) => body(query))).toEqual([
       'query AllPersons { allPersons(limit: 500) @stream(initialCount: 50) { id firstName } }',
       'query Persons { persons(first: 2) { items { id firstName } pageInfo { first hasNextPage endCursor } } }',
@@ -164,11 +167,14 @@ describe('examples', () => {
   });
 
   test('there is an example without a list, and with one that has no other forms', () => {
-    const countries = { ...persons, all: undefined, connection: undefined, record: undefined };
-    expect(examples([countries]).map(({ query }) => query)).toEqual([
+    const [persons] = served.adapters;
+    const countries = { ...persons!, all: undefined, connection: undefined };
+    const alone = examples({ adapters: [countries], entities: [] });
+    expect(alone.map(({ query }) => query)).toEqual([
       expect.stringMatching(/^# Welcome![^]*persons\(first: 2\)/),
     ]);
-    expect(examples([]).map(({ query }) => body(query))).toEqual(['query Welcome { __typename }']);
+    const without = examples({ adapters: [], entities: [] });
+    expect(without.map(({ query }) => body(query))).toEqual(['query Welcome { __typename }']);
   });
 });
 
@@ -176,18 +182,9 @@ function body(query: string): string {
   return print(parse(query)).replaceAll(/\s+/g, ' ').trim();
 }
 
-const persons = {
-  field: 'persons',
-  all: { field: 'allPersons', limit: 'limit' },
-  connection: { field: 'personsConnection', after: 'after', last: 'last' },
-  after: 'after',
-  result: undefined,
-  record: { field: 'person', argument: 'id', idType: 'ID!' },
-  selection: 'id firstName',
-  pageInfo: 'first hasNextPage endCursor',
-} as const;
+const served = servedOffline(documentedSdl);
 
-const usual = { enabled: true, examples: examples([persons]) };
+const usual = { enabled: true, examples: examples(served) };
 /** Shared, because building and compressing its nine megabytes takes most of the time. */
 const usualPage = createGraphiql(usual).page;
 

@@ -1,5 +1,12 @@
-import { parse, print } from 'graphql';
-import type { DescribedList } from '../../schema/describe-lists.ts';
+import {
+  getNamedType,
+  isLeafType,
+  isRequiredArgument,
+  parse,
+  print,
+  type GraphQLNamedType,
+} from 'graphql';
+import { hasFields, type Adapter, type Entity } from '../../schema/derived.ts';
 
 export interface Example {
   /** Needs an operation name, which GraphiQL shows as the title of the tab. */
@@ -8,21 +15,31 @@ export interface Example {
   readonly variables?: string;
 }
 
+/** What an example is about. */
+interface Served {
+  /** The adapters of the query root. */
+  readonly adapters: readonly Adapter[];
+  readonly entities: readonly Entity[];
+}
+
 /**
  * Worked examples for the tabs: one list, in each of the forms in which it is served. A caller with the scope `read`
  * may send all of them.
  *
  * @param knownId the id of a record that exists
  */
-export function examples(lists: readonly DescribedList[], knownId = '1'): readonly Example[] {
+export function examples({ adapters, entities }: Served, knownId = '1'): readonly Example[] {
+  // An example cannot guess the value of a filter.
+  const lists = adapters.filter(({ filters }) => !filters.some(isRequiredArgument));
   const list =
     lists.find(({ all, connection }) => all && connection) ??
     lists.find(({ all, connection }) => all ?? connection) ??
     lists[0];
   if (!list) return [example(WELCOME, 'query Welcome { __typename }')];
-  const similar = lists.filter((other) => other !== list).map(({ field }) => field);
+  const similar = lists.filter((other) => other !== list).map(({ name }) => name);
+  const entity = entities.find(({ type }) => type === list.nodeType);
   const made = [drained(list), paged(list, similar), forward(list), backward(list)];
-  return [...made, oneRecord(list, knownId)]
+  return [...made, entity && oneRecord(entity, knownId)]
     .filter((parts) => parts !== undefined)
     .map(([comment, query, variables], at) =>
       example(at === 0 ? `${WELCOME}\n\n${comment}` : comment, query, variables),
@@ -35,34 +52,34 @@ const WELCOME = `Welcome! Press the play button, or
 Ctrl-Enter, to run this query. The icon at
 the top left opens the documentation.`;
 
-function drained({ all, selection }: DescribedList): Parts | undefined {
+function drained({ all, nodeType }: Adapter): Parts | undefined {
   return (
     all && [
       `${all.field} is the list in one answer,
 sent as the pages of the service arrive.
 For all of it, leave out ${all.limit}; above 500
 records, a credential needs the scope "drain".`,
-      `query ${titled(all.field)} { ${all.field}(${all.limit}: 500) @stream(initialCount: 50) { ${selection} } }`,
+      `query ${titled(all.field)} { ${all.field}(${all.limit}: 500) @stream(initialCount: 50) { ${someOf(nodeType)} } }`,
     ]
   );
 }
 
-function paged(list: DescribedList, similar: readonly string[]): Parts {
-  const { field, after, selection, pageInfo, result } = list;
-  const page = `items { ${selection} } pageInfo { ${pageInfo} }`;
-  const members = [{ type: result?.success, selection: page }, ...(result?.failures ?? [])];
-  const fragments = members.map((member) => `... on ${member.type} { ${member.selection} }`);
+function paged(list: Adapter, similar: readonly string[]): Parts {
+  const { name, after, nodeType, pageType, result } = list;
+  const pageInfo = getNamedType(pageType.getFields()['pageInfo']!.type);
+  const page = `items { ${someOf(nodeType)} } pageInfo { ${plainFields(pageInfo).join(' ')} }`;
+  const selection = result ? `__typename ... on ${pageType.name} { ${page} }` : page;
   const others = similar.length > 0 ? `\n\nSimilar lists: ${similar.slice(0, 5).join(', ')}.` : '';
   return [
-    `${field} is the list as the service itself
+    `${name} is the list as the service itself
 serves it: page by page, forward only. For
-the next page, add ${after}: "…" with the
+the next page, add ${after.name}: "…" with the
 endCursor of this one.${others}`,
-    `query ${titled(field)} { ${field}(first: 2) { ${result ? `__typename ${fragments.join(' ')}` : page} } }`,
+    `query ${titled(name)} { ${name}(first: 2) { ${selection} } }`,
   ];
 }
 
-function forward({ connection, selection }: DescribedList): Parts | undefined {
+function forward({ connection, nodeType }: Adapter): Parts | undefined {
   return (
     connection && [
       `${connection.field} is a Relay connection:
@@ -76,7 +93,7 @@ For the next edges, put the endCursor into
       `query ${titled(connection.field)}($first: Int, $after: String) {
         ${connection.field}(first: $first, ${connection.after}: $after) {
           totalCount
-          edges { cursor node { ${selection} } }
+          edges { cursor node { ${someOf(nodeType)} } }
           pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
         }
       }`,
@@ -85,16 +102,16 @@ For the next edges, put the endCursor into
   );
 }
 
-function backward({ field, connection, selection }: DescribedList): Parts | undefined {
+function backward({ name, connection, nodeType }: Adapter): Parts | undefined {
   return (
     connection && [
       `The end of the list, which the service
 itself cannot page to. For the edges in front
 of these, add before: "…" with the startCursor.`,
-      `query ${titled(connection.last)}${titled(field)} {
+      `query ${titled(connection.last)}${titled(name)} {
         ${connection.field}(${connection.last}: 3) {
           totalCount
-          edges { cursor node { ${selection} } }
+          edges { cursor node { ${someOf(nodeType)} } }
           pageInfo { hasPreviousPage startCursor }
         }
       }`,
@@ -102,16 +119,33 @@ of these, add before: "…" with the startCursor.`,
   );
 }
 
-function oneRecord({ record, selection }: DescribedList, knownId: string): Parts | undefined {
-  return (
-    record && [
-      `One record by its id. Copy an id from the
+/** By the derived field, or else by that of the service, which may return the record itself or a result. */
+function oneRecord({ type, field, idType, lookup }: Entity, knownId: string): Parts | undefined {
+  const byId = lookup?.kind === 'id' && !lookup.result ? lookup : undefined;
+  const name = byId?.field ?? field;
+  if (!lookup || name === undefined) return undefined;
+  const variable = byId ? String(byId.argument.type) : `${String(idType)}!`;
+  return [
+    `One record by its id. Copy an id from the
 result of another tab into the variables below.
 If no record has it, the answer is null.`,
-      `query ${titled(record.field)}($id: ${record.idType}) { ${record.field}(${record.argument}: $id) { ${selection} } }`,
-      { id: record.idType.startsWith('Int') ? 1 : knownId },
-    ]
-  );
+    `query ${titled(name)}($id: ${variable}) { ${name}(${byId?.argument.name ?? 'id'}: $id) { ${someOf(type)} } }`,
+    { id: variable.startsWith('Int') ? 1 : knownId },
+  ];
+}
+
+const FIELDS_SHOWN = 3;
+
+/** The fields to request of each record: `id firstName`. */
+function someOf(type: GraphQLNamedType): string {
+  return plainFields(type).slice(0, FIELDS_SHOWN).join(' ') || '__typename';
+}
+
+/** The names of the fields that need neither a selection nor an argument. */
+function plainFields(type: GraphQLNamedType): string[] {
+  return Object.values(hasFields(type) ? type.getFields() : {})
+    .filter((field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument))
+    .map(({ name }) => name);
 }
 
 function example(comment: string, query: string, variables?: object): Example {
