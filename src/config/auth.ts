@@ -67,12 +67,16 @@ export function authContradictions(settings: Readonly<Record<string, string>>): 
   return mistakes;
 }
 
-/** Reads entries that are separated by commas or, as in a file, by line breaks. */
+/** Reads entries that are separated by commas or, as in a file, by line breaks. A key is known by the bytes of its hash. */
 function keyEntries() {
   return z.string().transform((text, context) =>
     text.split(/\s*[,\n]\s*/).map((entry, index) => {
       const [name = '', hash = '', scopes = 'read', ...others] = entry.split(':');
-      const key = { name, hash: hash.toLowerCase(), scopes: [...new Set(scopes.split('+'))] };
+      const key: ApiKeyEntry = {
+        name,
+        hash: hash.toLowerCase(),
+        scopes: [...new Set(scopes.split('+'))],
+      };
       const isEntry = hash !== '' && others.length === 0;
       const mistakes = isEntry
         ? apiKeyMistakes(key)
@@ -81,7 +85,7 @@ function keyEntries() {
           ];
       // The entry is not shown, because it may be the key itself.
       for (const mistake of mistakes) context.addIssue(`entry ${index + 1} ${mistake}`);
-      return toApiKey(key);
+      return { ...key, hash: Buffer.from(key.hash, 'hex') as Uint8Array };
     }),
   );
 }
@@ -91,13 +95,6 @@ interface ApiKeyEntry {
   /** SHA-256 of the key, in hex. */
   readonly hash: string;
   readonly scopes: readonly string[];
-}
-
-/** An API key as the gateway knows it: by its hash. */
-function toApiKey({ name, hash: hex, scopes }: ApiKeyEntry) {
-  /** SHA-256 of the key. */
-  const hash: Uint8Array = Buffer.from(hex, 'hex');
-  return { name, hash, scopes };
 }
 
 /** Describes the mistakes in an entry; the subject of each sentence is the entry. They do not quote it. */

@@ -1,15 +1,16 @@
+import { createHash } from 'node:crypto';
 import { isAsyncIterable, type ExecutionResult } from '@graphql-tools/utils';
 import { parse } from 'graphql';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway, type Gateway, type Settings } from '../../src/library/index.ts';
 import { startService, type Service, type ServiceOptions } from '../service/service.ts';
-import { newApiKey } from '../../src/cli/keys-new.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 let sandbox: Service;
 let gateway: Gateway;
 let close: () => Promise<void>;
-const { key, entry } = newApiKey('portal', 'read+drain');
+const key = 'rsk_of-the-portal';
+const entry = `portal:${createHash('sha256').update(key).digest('hex')}:read+drain`;
 beforeAll(async () => {
   ({ sandbox, gateway, close } = await open(
     { persons: 120 },
