@@ -85,7 +85,8 @@ function keyEntries() {
           ];
       // The entry is not shown, because it may be the key itself.
       for (const mistake of mistakes) context.addIssue(`entry ${index + 1} ${mistake}`);
-      return { ...key, hash: Buffer.from(key.hash, 'hex') };
+      const bytes: Uint8Array = Buffer.from(key.hash, 'hex');
+      return { ...key, hash: bytes };
     }),
   );
 }
