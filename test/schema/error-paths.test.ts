@@ -22,22 +22,41 @@ test.each([5, 6, 7, 50])(
       const outside = indexes.filter((index) => index < from || index >= from + items!.length);
       expect(outside).toEqual([]);
     }
-    // Every seventh candidate has an error instead of a score.
-    const failed = (putTogether(parts) as { all: (Candidate | null)[] }).all.entries();
-    const nulls = Array.from(failed).flatMap(([index, record]) =>
-      record?.s === null
-        ? [{ message: `No score for ${record.id}.`, path: ['all', index, 's'] }]
-        : [],
-    );
+    const nulls = nullsOf((putTogether(parts) as Candidates).all);
     expect(nulls.length).toBeGreaterThan(4);
     const errors = [first!, ...entries].flatMap(({ errors: these = [] }) => these);
     expect(errors.map(({ message, path }) => ({ message, path }))).toEqual(nulls);
   },
 );
 
-interface Candidate {
-  readonly id: number;
-  readonly s: number | null;
+test('a list that is drained again, or from the middle of a page, has each error at the path of its null', async () => {
+  const { schema } = fullService();
+  await using gateway = await startGatewayOverFake({ schema }, { snapshot: fullSdl });
+  const { data } = await gateway.ask<{
+    candidatesConnection: { edges: { cursor: string }[] };
+  }>('{ candidatesConnection(first: 12) { edges { cursor } } }');
+  const { cursor } = data.candidatesConnection.edges[3]!;
+  for (const after of [null, null, cursor]) {
+    const query = 'query ($after: String) { all: allCandidates(after: $after) { id s: score } }';
+    const answer = await gateway.ask<Candidates>(query, { after });
+    expect(answer.errors?.map(({ message, path }) => ({ message, path }))).toEqual(
+      nullsOf(answer.data.all),
+    );
+  }
+});
+
+type Candidates = Record<
+  'all',
+  readonly ({ readonly id: number; readonly s: number | null } | null)[]
+>;
+
+/** The errors of a list in which every seventh candidate has an error instead of a score. */
+function nullsOf(list: Candidates['all']) {
+  return Array.from(list.entries()).flatMap(([index, record]) =>
+    record?.s === null
+      ? [{ message: `No score for ${record.id}.`, path: ['all', index, 's'] }]
+      : [],
+  );
 }
 
 test('an error inside a custom scalar is reported, and the scalar is unchanged', async () => {
