@@ -1,5 +1,3 @@
-import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
-import { Defer20220824Handler } from '@apollo/client/incremental';
 import { createClient, fetchExchange } from '@urql/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
@@ -32,7 +30,6 @@ afterAll(async () => {
 });
 
 test.each<[string, Stream]>([
-  ['Apollo Client', apollo],
   ['urql', urql],
   ['a reader of multipart/mixed', readParts],
 ])('%s streams 137 records, and shows more of them with each part', async (_, stream) => {
@@ -62,23 +59,6 @@ test('the command of docs/callers.md streams every record', async () => {
   for await (const payload of partsOf(response)) payloads.push(payload);
   expect(putTogether(payloads)!['allPersons']).toHaveLength(137);
 });
-
-async function apollo(show: (data: Data) => void): Promise<void> {
-  const client = new ApolloClient({
-    link: new HttpLink({ uri: `${server.url}/graphql` }),
-    cache: new InMemoryCache(),
-    incrementalHandler: APOLLO_HANDLER,
-  });
-  const watched = client.watchQuery({ query: gql(QUERY) });
-  const watching = watched.subscribe(({ data }) => show(data as Data));
-  await client.query({ query: gql(QUERY) });
-  watching.unsubscribe();
-  client.stop();
-}
-
-// Under exactOptionalPropertyTypes, Apollo's own handlers do not fit its type.
-const APOLLO_HANDLER =
-  new Defer20220824Handler() as ApolloClient.Options['incrementalHandler'] & {};
 
 function urql(show: (data: Data) => void): Promise<void> {
   const client = createClient({

@@ -17,8 +17,6 @@ export interface ServiceOptions {
   latency?: number;
   /** Lifetime of access tokens, in seconds. */
   expiresIn?: number;
-  /** Lifetime of refresh tokens, in seconds. */
-  refreshExpiresIn?: number;
   /** How a cursor behaves when records come and go. */
   cursors?: CursorBehaviour;
   /** Whether a refresh ends the access token before it; otherwise that one lives on until it expires. */
@@ -83,7 +81,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const persons = new PersonList(options.persons ?? 137);
   const tokens = new TokenOffice({
     expiresIn: options.expiresIn ?? 86_400,
-    ...(options.refreshExpiresIn !== undefined && { refreshExpiresIn: options.refreshExpiresIn }),
     now,
   });
   const rights: Rights = { managers: true };

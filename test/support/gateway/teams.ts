@@ -53,13 +53,12 @@ const MEMBERS_OF_A_PAGE = 5;
 
 /** A gateway over teams with members, in pages that name positions; every second team has a lead. */
 export async function startTeams(
-  options: { teams: number; members?: number; change?: (teams: Team[]) => void },
+  options: { teams: number; members?: number },
   gateway: TestGatewayOptions = {},
 ) {
   const teams = Array.from({ length: options.teams }, (_, number) =>
     newTeam(number, options.members ?? 2),
   );
-  options.change?.(teams);
   const resolvers = {
     Query: {
       teams: (_: unknown, { where, ...args }: PageArgs & Filter & { where?: Filter | null }) => {

@@ -5,9 +5,6 @@ import {
   GraphQLSchema,
   isObjectType,
   type GraphQLFieldResolver,
-  parse,
-  print,
-  visit,
 } from 'graphql';
 
 type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never, unknown, never>>>;
@@ -260,32 +257,24 @@ export const fullSdl = /* GraphQL */ `
 `;
 
 /** A list before it is cut into pages. */
-export interface WholeList {
+interface WholeList {
   readonly records: (parent: never, args: never) => readonly unknown[] | null;
   /** The most records of a page. */
   readonly limit: number;
 }
 
-export interface FullRecord {
+interface FullRecord {
   readonly __typename: string;
   readonly id: number | string;
 }
 
-/**
- * An imitation of the recruiting service with the schema `fullSdl`, over new data; `sent` counts the mutations.
- *
- * @param without lists of `Query` that its schema does not have
- */
-export function fullService({ without = [] }: { without?: readonly string[] } = {}) {
+/** An imitation of the recruiting service with the schema `fullSdl`, over new data; `sent` counts the mutations. */
+export function fullService() {
   const records = newRecords();
   const sent = { renames: 0 };
-  const lists: Lists = listsOf(records);
-  for (const field of without) delete lists['Query']![field];
   const fields = { ...fieldsOf(records), Mutation: mutationsOf(records, sent) };
-  const resolvers = resolversOf(lists, fields);
-  const sdl = without.length === 0 ? fullSdl : withoutFields(fullSdl, without);
-  const schema = makeExecutableSchema(sdl, resolvers);
-  return { schema, sdl, sent, records, lists, resolvers };
+  const schema = makeExecutableSchema(fullSdl, resolversOf(listsOf(records), fields));
+  return { schema, sent, records };
 }
 
 const STAGES = ['NEW', 'INTERVIEW', 'OFFER', 'TRIAL'];
@@ -472,16 +461,6 @@ function resolversOf(lists: Lists, fields: Resolvers): Resolvers {
     resolvers[type] = { ...fields[type], ...(Object.fromEntries(paged) as Resolvers[string]) };
   }
   return resolvers;
-}
-
-function withoutFields(sdl: string, names: readonly string[]): string {
-  const document = visit(parse(sdl), {
-    ObjectTypeDefinition: ({ name, fields = [], ...type }) =>
-      name.value === 'Query'
-        ? { ...type, name, fields: fields.filter((field) => !names.includes(field.name.value)) }
-        : undefined,
-  });
-  return print(document);
 }
 
 function byId(records: readonly FullRecord[]) {
