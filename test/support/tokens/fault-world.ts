@@ -89,12 +89,11 @@ export async function startFaultWorld({ revoke = false }: FaultWorldOptions = {}
   await withStore((store) =>
     store.update(importPair({ pair, service: sandbox.url, by: 'test', replace: false })),
   );
-  const commandIn = async (extra: Record<string, string>, ...args: string[]) => {
-    const exit = await runHere(args, { ...env, ...extra });
+  const command = async (...args: string[]) => {
+    const exit = await runHere(args, env);
     said.push(exit.stdout, exit.stderr);
     return exit;
   };
-  const command = (...args: string[]) => commandIn({}, ...args);
   const end = async () => {
     await Promise.all(processes.map((one) => one.kill()));
     await sandbox.close();
@@ -184,8 +183,6 @@ export async function startFaultWorld({ revoke = false }: FaultWorldOptions = {}
       start([hangingProgram, JSON.stringify(options)], /(?<=SERVING )\S+/, { user }),
     /** Runs a command in this process. */
     command,
-    /** The same with another environment. */
-    commandIn,
     /** The number of emergency files. */
     unsaved: () => readdirSync(rescue).length,
     holdsTheLastPair,
