@@ -60,6 +60,10 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
       },
     },
   }),
+  'ask-a-service-twice-that-revokes': (parts) => ({
+    ...parts,
+    service: { ...parts.service, revokesOnReuse: false },
+  }),
   'never-put-back': (parts) =>
     withUpdate(parts, 'put back', async (_update, predicted) => predicted),
   'claims-are-freed-early': (parts) => {

@@ -79,7 +79,8 @@ class World {
     const time = this.#time;
     const observer = (this.observer = new Observer(time, this.#machines));
     const { life, revokesOnRefresh, refusesEarly, ahead, isPooled } = plan;
-    const ways = { life, revokesOnRefresh, refusesEarly };
+    const revokesOnReuse = plan.revokesOnReuse && !refusesEarly;
+    const ways = { life, revokesOnRefresh, refusesEarly, revokesOnReuse };
     this.#service = new Service({ time, chance, observer, ...ways });
     this.#database = new Database({ time, chance, observer, ahead, isPooled });
     observer.service = this.#service;
@@ -272,7 +273,9 @@ class World {
     const { state } = this.#database;
     const { observer } = this;
     const isGone = !observer.isKept(refreshToken) || observer.isOfStoreBefore(refreshToken);
-    if (isGone || (observer.looksSpent && state?.lost)) {
+    // Whatever the service has processed: it is not asked again.
+    const isDoubtful = state?.claim?.isFinal === true;
+    if (isGone || isDoubtful || (observer.looksSpent && state?.lost)) {
       const isSaid = codes.every((code) => code === 'TOKENS_LOST' || code === 'TOKENS_MISSING');
       if (isSaid) observer.met('said to be lost');
       return isSaid;

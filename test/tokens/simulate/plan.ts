@@ -11,6 +11,8 @@ export interface Plan {
   readonly life: number;
   readonly revokesOnRefresh: boolean;
   readonly refusesEarly: boolean;
+  /** A refresh token must not be sent again after an exchange without a clear answer. Never if it `refusesEarly`. */
+  readonly revokesOnReuse: boolean;
   /** All replicas start at once on a token link; otherwise the store has a set. */
   readonly fromLink: boolean;
   readonly isPooled: boolean;
@@ -146,6 +148,7 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
   life: fc.constantFrom(120, 900, 900),
   revokesOnRefresh: fc.boolean(),
   refusesEarly: fc.constantFrom(false, false, true),
+  revokesOnReuse: fc.constantFrom(false, false, false, true),
   fromLink: fc.boolean(),
   isPooled: fc.boolean(),
   ahead: fc.constantFrom(0, -300_000, 3_600_000),

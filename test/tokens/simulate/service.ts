@@ -55,6 +55,7 @@ export interface ServiceOptions {
   readonly life: number;
   readonly revokesOnRefresh: boolean;
   readonly refusesEarly: boolean;
+  readonly revokesOnReuse: boolean;
   readonly observer: Observer;
 }
 
@@ -86,6 +87,10 @@ export class Service {
     this.#options = options;
     this.#live = this.#issue(0);
     this.#newest = this.#live.accessToken;
+  }
+
+  get revokesOnReuse(): boolean {
+    return this.#options.revokesOnReuse;
   }
 
   /** The pair whose refresh token is not spent. */
@@ -128,9 +133,10 @@ export class Service {
   }
 
   of(by: Process): TokenService {
+    const exchange: TokenService['exchange'] = (pair, maySend) => this.#exchange(by, pair, maySend);
+    if (this.revokesOnReuse) return { exchange, revokesOnReuse: true };
     return {
-      exchange: ({ refreshToken, ...rest }, maySend) =>
-        this.#exchange(by, { refreshToken, ...rest }, maySend),
+      exchange,
       check: (accessToken) =>
         by.outside(async () => {
           await this.#options.time.sleep(20);

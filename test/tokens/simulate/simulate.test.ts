@@ -7,8 +7,8 @@ test.concurrent(
   '250 histories of replicas break no promise, and meet every row of faults',
   { timeout: 240_000 },
   async () => {
-    const { code, output } = await simulate('--seeds', '250', '--seed', '501');
-    expect(output).toContain('250 histories from seed 501, no promise broken');
+    const { code, output } = await simulate('--seeds', '250', '--seed', '101');
+    expect(output).toContain('250 histories from seed 101, no promise broken');
     expect(output).not.toContain('Met less than');
     expect(code).toBe(0);
   },
@@ -21,6 +21,7 @@ test('an exchange whose store is emptied, and gets the same tokens by another im
     life: 120,
     revokesOnRefresh: false,
     refusesEarly: true,
+    revokesOnReuse: false,
     fromLink: true,
     isPooled: true,
     ahead: 0,
