@@ -1,6 +1,8 @@
+import type { SubschemaConfig } from '@graphql-tools/delegate';
 import { expect, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
 import { peopleWith, person } from '../support/additions/people.ts';
+import { makeExecutableSchema } from '../support/imitations/honest.ts';
 import { ratingOf, reviews } from '../support/additions/reviews.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -88,4 +90,36 @@ test.each<readonly [string, Additions]>([
   expect(errors).toEqual([]);
   const [items] = [(data as { persons: { items: Fields[] } }).persons.items];
   expect(items).toEqual([{ id: person('1')['email'], name: '1', rating: ratingOf('1') }]);
+});
+
+test('a record of which a resolver returns the key of an interface has what the interface is merged with', async () => {
+  const sdl = `
+    interface Named { name: String! }
+    type Person implements Named { name: String! floor: Int }
+    type Query { atDesk(names: [String!]!): [Person]! }
+  `;
+  const desks: SubschemaConfig = {
+    schema: makeExecutableSchema(sdl, {
+      Query: {
+        atDesk: (_: unknown, { names }: { names: string[] }) =>
+          names.map((name) => ({ name, floor: 3 })),
+      },
+    }),
+    merge: {
+      Named: {
+        selectionSet: '{ name }',
+        fieldName: 'atDesk',
+        key: ({ name }: Fields) => name,
+        argsFromKeys: (names) => ({ names }),
+      },
+    },
+  };
+  const { ask } = peopleWith({
+    typeDefs: 'extend type Query { visitor: Person }',
+    resolvers: { Query: { visitor: () => ({ name: 'Ada' }) } },
+    subschemas: [desks],
+  });
+  const { data, errors } = await ask('{ visitor { floor } }');
+  expect(errors).toEqual([]);
+  expect(data).toEqual({ visitor: { floor: 3 } });
 });
