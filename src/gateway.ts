@@ -43,7 +43,7 @@ export interface GatewayParts {
   readonly config: Config & { readonly recruitingUrl: string };
   /** The SDL of the upstream's schema. */
   readonly snapshot: string;
-  /** The schema that `serveSnapshot` makes of the snapshot, adapters.json and the settings. Default: made here. */
+  /** What `serveSnapshot` makes of the snapshot, adapters.json and the settings: tests make it once for many gateways. */
   readonly served?: ServedSchema | undefined;
   /** The parsed adapters.json; undefined without one. */
   readonly overrides?: unknown;
@@ -247,7 +247,7 @@ export async function createGateway(parts: GatewayParts & LocalTokens) {
       engine,
       mask: (error) => errors.mask(error, { requestId: '' }),
     }),
-    served: offered,
+    offered,
     metrics: telemetry.metrics,
     /** Makes `/ready` reply 503 from now on. Everything else continues. */
     sayNotReady: () => void (isStopping = true),

@@ -12,7 +12,7 @@ import { isStream, type Reply } from './reply.ts';
 import { responseOf, type Sending } from './response.ts';
 
 interface HandlerParts {
-  /** The served schema. */
+  /** The offered schema: what callers see, with what a company adds. */
   readonly schema: GraphQLSchema;
   /** In the order in which they see a request. One of them always ends it. */
   readonly plugins: readonly GatewayPlugin[];

@@ -40,7 +40,7 @@ import { isParts, type Results } from './results.ts';
  */
 
 interface LaneParts {
-  /** The served schema. */
+  /** The offered schema: what callers see, with what a company adds. */
   readonly schema: GraphQLSchema;
   /** The plugins of the operator. */
   readonly plugins: readonly Plugin[];

@@ -21,7 +21,7 @@ export type Checks = readonly (Check | undefined)[];
 
 interface OperationParts<Plan> {
   readonly operations: Operations<Plan>;
-  /** The served schema. */
+  /** The offered schema: what callers see, with what a company adds. */
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   /** Counts what is kept of requests until they are answered. */

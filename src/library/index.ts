@@ -35,7 +35,7 @@ export interface Gateway {
   fetch(...request: Parameters<typeof fetch>): Promise<Response>;
   /** The same for `node:http`, and for frameworks like Express, also mounted at a path that ends in `/graphql`. */
   handler(request: IncomingMessage, response: ServerResponse): void;
-  /** The served schema. */
+  /** What callers see, with what `config` adds. */
   readonly schema: GraphQLSchema;
   /**
    * Executes operations of this schema for the program itself, with the budget of one caller and without a credential.
@@ -62,7 +62,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     fetch: (...request) => gateway.handler.fetch(...request),
     handler: (request, response) => gateway.handler(unmounted(request), response),
-    schema: gateway.served.schema,
+    schema: gateway.offered.schema,
     executor: gateway.executor,
     close: closer(opening.move()),
   };

@@ -18,7 +18,7 @@ import { excessOf, parseWithin, type Excess, type Limits } from './limits.ts';
 import { validationErrors } from './validation.ts';
 
 interface OperationRules<Plan> extends Limits {
-  /** The served schema. */
+  /** The offered schema for requests; the served one for what added fields delegate. */
   readonly schema: GraphQLSchema;
   /** If false, `errors` has an error for each introspection field, and messages suggest no names. */
   readonly introspection: boolean;

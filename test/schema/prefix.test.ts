@@ -18,7 +18,7 @@ afterAll(() => rich[Symbol.asyncDispose]());
 const OF_FEDERATION = ['_Any', '_Entity', '_Service', '_entities', '_service'];
 
 test('every type that is not built in has the prefix, and every root field, including Relay’s and the derived ones', () => {
-  const { schema } = rich.gateway.served;
+  const { schema } = rich.gateway.offered;
   const roots = [schema.getQueryType()!, schema.getMutationType()!];
   const types = Object.values(schema.getTypeMap())
     .filter((type) => !isSpecifiedScalarType(type) && !type.name.startsWith('__'))

@@ -63,7 +63,7 @@ test('a failure of the request is a coded error at the path of the field', async
 
 test('over the schema that callers see, graphql-js sends nothing to the service', async () => {
   const before = gateway.upstream.received.length;
-  const { schema } = gateway.gateway.served;
+  const { schema } = gateway.gateway.offered;
   const result = await execute({ schema, document: parse('{ recruitingMe { id } }') });
   expect(result).toMatchObject({
     data: { recruitingMe: null },
@@ -73,7 +73,7 @@ test('over the schema that callers see, graphql-js sends nothing to the service'
 });
 
 async function run(operation: string, variableValues: Record<string, unknown> = {}) {
-  const { upstream: schema } = gateway.gateway.served;
+  const { upstream: schema } = gateway.gateway.offered;
   const document = parse(operation);
   expect(validate(schema, document)).toEqual([]);
   const result = await execute({ schema, document, variableValues });

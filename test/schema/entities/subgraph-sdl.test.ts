@@ -37,7 +37,7 @@ test('the SDL contains everything that callers see, with its directives, and not
   );
   const { sdl } = (await world.ask<{ _service: { sdl: string } }>(SERVICE)).data._service;
   const subgraph = buildSchema(sdl + FEDERATION);
-  const served = withoutFederation(world.gateway.served.schema);
+  const served = withoutFederation(world.gateway.offered.schema);
   expect(findBreakingChanges(served, subgraph)).toEqual([]);
   const onlyHere = findBreakingChanges(subgraph, served).map(({ description }) => description);
   expect(onlyHere).toEqual(
