@@ -186,7 +186,7 @@ function neverRefreshed(value: string): BearerTokens<{ readonly value: string }>
     afterRefusal: async (_refused, detail) => {
       if (detail !== 'token_expired') return undefined;
       throw new CommandError(
-        'The access token has expired. Run `tokens refresh`; a running gateway does it by itself.',
+        'The access token has expired. A running gateway refreshes it by itself: run this command again. Without one, run `tokens refresh` first.',
       );
     },
   };

@@ -104,7 +104,7 @@ test('any operation has the same answer with own fields as without, and their re
     ...records.vacancies.map((vacancy) => seen(vacancy, 'id', 'open')),
     ...records.robots.map((robot) => seen(robot, 'id', 'model')),
   ]);
-  const { served } = gateway.gateway;
+  const { offered: served } = gateway.gateway;
   const plainSchema = servedOnce(
     fullSdl,
     readConfig({}, () => ''),

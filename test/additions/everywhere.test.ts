@@ -210,9 +210,9 @@ test.each([
     { promote: { id: '1', shout: 'Name 1!' } },
   ],
   [
-    'a mutation of a company',
-    'mutation { praise(id: "1") { name shout } }',
-    { praise: { name: 'Name 1', shout: 'Name 1!' } },
+    'a mutation of the service and one of a company',
+    'mutation { promote(id: "1", stage: NEW) { shout } praise(id: "2") { name shout } }',
+    { promote: { shout: 'Name 1!' }, praise: { name: 'Name 2', shout: 'Name 2!' } },
   ],
   [
     'an operation with a fragment of nothing but the type name',

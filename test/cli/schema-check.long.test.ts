@@ -115,7 +115,7 @@ test.each<[string, Reply, RegExp]>([
   [
     'calls the token expired',
     refusal('token_expired'),
-    /has expired\. Run `tokens refresh`; a running gateway does it/,
+    /has expired\. A running gateway refreshes it by itself: run this command again\./,
   ],
   ['refuses the token', refusal('token_revoked'), /demoted or blocked/],
 ])('schema check ends with exit code 2 if the service %s', async (_, reply, message) => {

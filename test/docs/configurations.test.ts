@@ -63,6 +63,36 @@ test('the adapters.json of docs/schema.md decides, skips and finds what its tabl
   expect(JSON.stringify(ways['Candidate'])).toContain('"activeCandidates"');
 });
 
+test('the configurations of routers send the key to this subgraph only, forward the names of clients, and name what is published', () => {
+  const blocks = blocksOf('docs/supergraph.md').filter(
+    ({ language, text }) => language === 'yaml' && !text.startsWith('# .github/workflows/'),
+  );
+  const files = blocks.map(({ text }) => parse(text) as RouterFile);
+  expect(files).toHaveLength(6);
+  const headers = files.flatMap((file) => (file.headers === undefined ? [] : [file.headers]));
+  expect(headers).toHaveLength(3);
+  for (const { subgraphs, ...others } of headers) {
+    expect(others).toEqual({});
+    expect(Object.keys(subgraphs)).toEqual(['recruiting']);
+    const [{ insert, ...rule }, forwarding] = subgraphs['recruiting']!.request;
+    const { name, value, expression } = insert ?? rule;
+    expect(name!.toLowerCase()).toBe('x-api-key');
+    expect(value ?? expression).toContain('RECRUITING_KEY');
+    const { matching } = forwarding!.propagate ?? forwarding!;
+    const forwarded = new RegExp(matching!.replace('(?i)', ''));
+    const sent = [...CLIENT_HEADERS, 'x-api-key', 'authorization', 'cookie'];
+    expect(sent.filter((each) => forwarded.test(each))).toEqual(CLIENT_HEADERS);
+  }
+  const published = files.flatMap(({ subgraphs = [] }) =>
+    Array.isArray(subgraphs) ? subgraphs : Object.values(subgraphs),
+  );
+  expect(published).toHaveLength(2);
+  for (const { routing_url, schema } of published) {
+    expect(routing_url).toBe('https://recruiting.internal/graphql');
+    expect(schema).toEqual({ file: './recruiting.graphql' });
+  }
+});
+
 test('the supergraph.yaml of docs/supergraph.md is new enough for what its first command prints', async () => {
   const [command] = blocksOf('docs/supergraph.md').filter(({ language }) => language === 'sh');
   const [, options] = /start -- (schema print .*) > recruiting\.graphql/.exec(command!.text)!;
@@ -74,6 +104,36 @@ test('the supergraph.yaml of docs/supergraph.md is new enough for what its first
   const [, composed] = /^=2\.(\d+)\.\d+$/.exec(compose.federation_version)!;
   expect(Number(composed)).toBeGreaterThanOrEqual(Number(printed));
 });
+
+const CLIENT_HEADERS = ['graphql-client', 'apollographql-client'].flatMap((name) => [
+  `${name}-name`,
+  `${name}-version`,
+]);
+
+interface RouterFile {
+  readonly headers?: {
+    readonly subgraphs: Record<string, { readonly request: [HeaderRule, HeaderRule?] }>;
+  };
+  readonly subgraphs?: readonly Published[] | Record<string, Published>;
+}
+
+interface HeaderRule extends Header {
+  readonly insert?: Header;
+  readonly propagate?: Header;
+}
+
+interface Header {
+  readonly name?: string;
+  readonly value?: string;
+  readonly expression?: string;
+  /** A regular expression for names. */
+  readonly matching?: string;
+}
+
+interface Published {
+  readonly routing_url: string;
+  readonly schema: object;
+}
 
 test('the secret of docs/running.md has all that the manifest of Kubernetes requires of it', () => {
   const command = blockWith('docs/running.md', 'kubectl create secret');

@@ -53,6 +53,21 @@ test('a total that was counted before a mutation is not returned after it', asyn
   expect((await gateway.ask<Teams>(total)).data.teamsConnection.totalCount).toBe(121);
 });
 
+test('a drain that starts after a mutation joins none from before it', async () => {
+  await using gateway = await startTeams({ teams: 120 });
+  const { upstream } = gateway;
+  const gate = Promise.withResolvers<void>();
+  upstream.answer(after(gate.promise, honest), honest, honest);
+  const drain = () => gateway.ask<Teams>('{ allTeams { number } }');
+  const before = drain();
+  await upstream.arrived(1);
+  await gateway.ask('mutation { addTeam { id } }');
+  // It reads its own pages while the walk from before the mutation still waits for its first one.
+  expect((await drain()).data.allTeams).toHaveLength(121);
+  gate.resolve();
+  await before;
+});
+
 test('lists below several mutations of one operation are read after the last mutation', async () => {
   await using gateway = await startTeams({ teams: 1, members: 8 });
   const members = '{ membersConnection(first: 20) { nodes { id } } }';

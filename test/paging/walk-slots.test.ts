@@ -30,6 +30,21 @@ test('MAX_DRAINS walks run at a time; the others wait, and all come to an end', 
   expect(slots).toMatchObject({ taken: 0, waiting: 0 });
 });
 
+test('callers take turns: a caller with many walks does not make others wait for all of them', async () => {
+  const slots = new WalkSlots(1, new ManualClock());
+  const served: string[] = [];
+  const giveBack = await slots.take(turnOf('greedy'));
+  const callers = [...Array.from({ length: 10 }, () => 'greedy'), 'modest'];
+  const waiting = callers.map(async (caller) => {
+    const done = await slots.take(turnOf(caller));
+    served.push(caller);
+    done();
+  });
+  giveBack();
+  await Promise.all(waiting);
+  expect(served.indexOf('modest')).toBeLessThanOrEqual(1);
+});
+
 test('a walk that gets no slot within 30 s is refused, and the running one continues', async () => {
   const clock = new ManualClock();
   const slots = new WalkSlots(1, clock);

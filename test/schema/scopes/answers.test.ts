@@ -112,3 +112,19 @@ test('callers that need no credential read everything, and the log warns of it',
     expect.stringMatching(/^adapters\.json has scopes, but callers need no credential/),
   );
 });
+
+test('a prefix changes nothing', async () => {
+  const overrides = {
+    fields: { 'RecruitingPerson.email': { scope: 'pii' } },
+    types: { RecruitingSalary: { scope: 'pay' } },
+  };
+  await using world = await start({ overrides, config: { schemaPrefix: 'Recruiting' } });
+  const query = '{ recruitingAllPeople(limit: 1) { name email salary { id } } }';
+  const all = await world.ask(query, {}, as('all'));
+  expect(JSON.stringify(all.data)).toMatch(/SECRET mail 1.*SECRET-s1/);
+  const few = await world.ask(query, {}, FEW);
+  expect(few.data).toBeUndefined();
+  expect(new Set(few.errors!.map(({ extensions }) => extensions?.['code']))).toEqual(
+    new Set(['FORBIDDEN']),
+  );
+});

@@ -82,8 +82,10 @@ export function startNpm(
   { asInit, ...options }: ProgramOptions & { readonly asInit: boolean },
 ): ProgramTree {
   const [command, ...further] = [...(asInit ? IN_CONTAINER : []), 'npm', ...args];
+  const { cwd = '.' } = options;
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(command!, further, {
+    cwd,
     env: { PATH, HOME, NO_UPDATE_NOTIFIER: '1', ...environment(options) },
     // Then it leads a process group, by which all processes below it can be found.
     detached: true,
