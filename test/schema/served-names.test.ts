@@ -20,8 +20,8 @@ test('a type Query of a service whose root has another name is served as Upstrea
     interface Named { name: String }
     type Root implements Named { name: String one: Named }
     type Query implements Named { name: String mine: Int }`;
-  const one = () => ({ __typename: 'Query', name: 'A' });
-  await using gateway = await over(sdl, { Root: { one } }, {});
+  const resolvers = { Root: { one: () => ({ __typename: 'Query', name: 'A' }) } };
+  await using gateway = await over(sdl, resolvers);
   const answer = await gateway.ask('{ one { __typename name ... on UpstreamQuery { mine } } }');
   expect(answer).toEqual({ data: { one: { __typename: 'UpstreamQuery', name: 'A', mine: null } } });
 });
