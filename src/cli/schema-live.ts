@@ -12,7 +12,10 @@ import {
 import { introspect, type LiveSchema } from '../schema/introspect.ts';
 import { readSnapshot } from '../schema/snapshot.ts';
 import { readAdaptersFile, readSnapshotFile } from '../setup/operator-files.ts';
+import type { AccessToken } from '../tokens/keeper.ts';
 import { proxyAgent } from '../tokens/service.ts';
+import type { State } from '../tokens/state.ts';
+import type { TokenStore } from '../tokens/store.ts';
 import type { BearerTokens } from '../upstream/authorize.ts';
 import { noTelemetry } from '../upstream/telemetry.ts';
 import { openUpstream } from '../upstream/upstream.ts';
@@ -146,16 +149,16 @@ async function makeSureItServes(sdl: string, config: Config, terminal: Terminal)
  */
 async function liveSchema(terminal: Terminal, timeoutMs: number): Promise<ServiceSchema> {
   return withReadTokens(terminal, false, async (read) => {
-    const { state, config } = read;
+    const { state, store, config } = read;
     if (!state) throw noTokens(read);
-    const { service: baseUrl, pair } = state;
+    const { service: baseUrl } = state;
     const upstream = openUpstream({
       baseUrl,
       agent: config.agent,
       connect: (options) => proxyAgent(terminal.env, options),
       concurrency: 1,
       timeoutMs,
-      tokens: neverRefreshed(pair.accessToken),
+      tokens: storedTokens(store, state),
       clock: systemClock,
       telemetry: noTelemetry,
     });
@@ -178,18 +181,25 @@ interface ServiceSchema extends LiveSchema {
   readonly service: string;
 }
 
-function neverRefreshed(value: string): BearerTokens<{ readonly value: string }> {
+/** Those of the store, which a gateway may refresh at any moment. */
+function storedTokens(store: TokenStore, first: State): BearerTokens<AccessToken> {
   return {
-    token: () => ({ value }),
+    token: () => tokenOf(first),
     accepted: () => {},
     refused: () => {},
-    afterRefusal: async (_refused, detail) => {
+    afterRefusal: async (refused, detail) => {
+      const newest = tokenOf((await store.read()).state ?? first);
+      if (newest.generation !== refused.generation) return newest;
       if (detail !== 'token_expired') return undefined;
       throw new CommandError(
-        'The access token has expired. A running gateway refreshes it by itself: run this command again. Without one, run `tokens refresh` first.',
+        'The access token has expired. Run `tokens refresh`; a running gateway does it by itself.',
       );
     },
   };
+}
+
+function tokenOf({ pair, generation }: State): AccessToken {
+  return { value: pair.accessToken, generation };
 }
 
 /** Replaces a file at once: a reader sees the old content or the new. */

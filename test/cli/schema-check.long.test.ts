@@ -115,7 +115,7 @@ test.each<[string, Reply, RegExp]>([
   [
     'calls the token expired',
     refusal('token_expired'),
-    /has expired\. A running gateway refreshes it by itself: run this command again\./,
+    /has expired\. Run `tokens refresh`; a running gateway does it/,
   ],
   ['refuses the token', refusal('token_revoked'), /demoted or blocked/],
 ])('schema check ends with exit code 2 if the service %s', async (_, reply, message) => {
@@ -135,6 +135,18 @@ test('schema check without tokens ends with exit code 2', async () => {
     code: 2,
     stderr: expect.stringMatching(/no tokens in the token store/),
   });
+});
+
+test('schema check continues with the token that a gateway has just refreshed', async () => {
+  const { upstream, env, run, put } = operator;
+  put(documentedSdl);
+  const before = upstream.received.length;
+  upstream.answer(async (...exchange) => {
+    await runHere(['tokens', 'refresh'], env);
+    await refusal('token_expired')(...exchange);
+  }, introspected(documentedSdl));
+  expect(await run('check')).toMatchObject({ code: 0, stderr: '' });
+  expect(new Set(upstream.received.slice(before).map(({ token }) => token)).size).toBe(2);
 });
 
 test('schema check asks a current graphql-java service once for its schema', async () => {
