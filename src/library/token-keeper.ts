@@ -70,16 +70,18 @@ export interface TokenKeeper {
     replays?: number,
   ): Promise<AccessToken | undefined>;
   /**
-   * `fetch` with the access token, to any address: send it only to services that may see it. A request that is answered
-   * with 401 is sent again with another token, at most three times. The 401 is returned if there is none, or if the body
-   * is a stream, which can be sent only once; the next request then has the new token.
+   * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token until
+   * the signal of the request is aborted, 30 s at most. A request that is answered with 401 is sent again with another
+   * token, at most three times. The 401 is returned if there is none, or if the body is a stream, which can be sent only
+   * once; the next request then has the new token.
    */
   readonly fetch: typeof fetch;
   /**
    * Stores the JSON of a token endpoint's answer, and exchanges its refresh token at once: its age is unknown.
    *
    * @param options.replace whether it may replace tokens that are in use. Default: false
-   * @returns `known`: this store has already seen the refresh token, which is in use or spent
+   * @returns `known`: this store has already seen the refresh token, which is in use or spent. `in use`: nothing was
+   *   replaced. `foreign`: the store belongs to another endpoint
    */
   import(
     answer: Readonly<Record<string, unknown>>,
@@ -96,7 +98,8 @@ const HOUR = 3_600;
 /**
  * Opens the store and keeps its tokens alive. A store without tokens waits for `import`, of this process or another.
  *
- * @throws Error for the operator: an option is wrong, or the store cannot be read or belongs to another endpoint
+ * @throws Error for the operator: an option is wrong, or the store cannot be used or belongs to another endpoint. One that
+ *   is only unavailable is read again later
  */
 export async function createTokenKeeper(options: TokenKeeperOptions): Promise<TokenKeeper> {
   const { client, fields = {}, onReuse, mayKeepToken = true, keys = [], meansExpired } = options;
@@ -138,7 +141,11 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     afterRefusal,
     fetch: async (input, init) => {
       const isStream = isSentOnce(input) || isSentOnce(init);
-      let token = await awake(async () => keeper.token());
+      const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+      let token = await unlessAborted(
+        signal,
+        awake(async () => keeper.token()),
+      );
       for (let replays = 0; ; replays += 1) {
         const request = new Request(input, init);
         request.headers.set('authorization', `Bearer ${token.value}`);
@@ -146,7 +153,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
         if (response.ok) keeper.accepted(token);
         if (response.status !== 401) return response;
         const challenge = response.headers.get('www-authenticate') ?? '';
-        const other = await afterRefusal(token, challenge, replays);
+        const other = await unlessAborted(signal, afterRefusal(token, challenge, replays));
         if (!other) keeper.refused(token);
         if (!other || isStream) return response;
         await response.body?.cancel();
@@ -175,6 +182,20 @@ async function awake<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } finally {
     clearInterval(timer);
+  }
+}
+
+/** Only the waiting ends with the signal: an exchange belongs to the process. */
+async function unlessAborted<T>(signal: AbortSignal | undefined, waited: Promise<T>): Promise<T> {
+  if (!signal) return waited;
+  const left = Promise.withResolvers<never>();
+  const leave = () => left.reject(signal.reason as Error);
+  if (signal.aborted) leave();
+  signal.addEventListener('abort', leave);
+  try {
+    return await Promise.race([left.promise, waited]);
+  } finally {
+    signal.removeEventListener('abort', leave);
   }
 }
 

@@ -23,6 +23,24 @@ test.each<[string, RequestInit | undefined, statuses: number[], bodies: string[]
   expect(seen.exchanges).toEqual(['refresh-1']);
 });
 
+test('fetch ends with its signal while a token is exchanged, and the exchange goes on', async () => {
+  const exchange = Promise.withResolvers<void>();
+  const { keeper, url, seen } = await openKeeper({}, exchange.promise);
+  await keeper.import(SIGN_IN);
+  await expect.poll(() => seen.exchanges.length).toBe(1);
+  const leaving = new AbortController();
+  const left = keeper.fetch(`${url}/api`, leaving).catch((error: unknown) => error);
+  await expect.poll(() => seen.bodies.length).toBe(1);
+  leaving.abort('left');
+  expect(await left).toBe('left');
+  exchange.resolve();
+  expect((await keeper.fetch(new Request(`${url}/api`))).status).toBe(200);
+  expect(seen.exchanges).toHaveLength(1);
+  expect(
+    await keeper.fetch(`${url}/api`, { signal: AbortSignal.abort('gone') }).catch(String),
+  ).toBe('gone');
+});
+
 test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
   const { keeper } = await openKeeper();
   expect(codeOf(await keeper.token().catch((error: unknown) => error))).toBe('TOKENS_MISSING');
@@ -45,8 +63,8 @@ test.each<[keyof TokenKeeperOptions, object, RegExp]>([
   );
 });
 
-/** A keeper of a service that refuses the first request of its API. */
-async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
+/** A keeper of a service that refuses the first request of its API. @param exchange what its token endpoint waits for */
+async function openKeeper(options: Partial<TokenKeeperOptions> = {}, exchange?: Promise<void>) {
   const folder = temporaryFolder();
   const seen = { exchanges: [] as (string | null)[], bodies: [] as string[] };
   const url = await startServer((request, response) => {
@@ -55,6 +73,7 @@ async function openKeeper(options: Partial<TokenKeeperOptions> = {}) {
       if (request.url === '/token') {
         seen.exchanges.push(new URLSearchParams(body).get('refresh_token'));
         const next = seen.exchanges.length + 1;
+        await exchange;
         const pair = { access_token: `access-${next}`, refresh_token: `refresh-${next}` };
         return response.end(JSON.stringify(pair));
       }
