@@ -240,7 +240,7 @@ function stepsOf({ schema, answers, errors, ...stages }: LaneParts) {
           validate({ exchange, operation: passage.operation });
         }
         if (hasData || (isExecuted && refusals?.length !== 0)) {
-          return answers.replyOf(results, { exchange, operation: passage.operation! });
+          return await answers.replyOf(results, { exchange, operation: passage.operation! });
         }
       } catch (error) {
         return errors.refuse(exchange, error);

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FetchAPI } from 'graphql-yoga';
 import type { Clock } from '../clock.ts';
 import type { Exchange } from './exchange.ts';
@@ -13,6 +12,8 @@ export interface Sending {
   /** The one of Yoga, whose responses are written without being read as streams. */
   readonly fetchAPI: Pick<FetchAPI, 'Response'>;
   readonly clock: Clock;
+  /** Resolves when the next part of a long body may be written. */
+  readonly writeTurn: () => Promise<void>;
   /** Ends an answer that has begun. @returns what a reader through `fetch` gets instead of the error */
   cutOff(error: unknown): Error;
 }
@@ -81,7 +82,7 @@ async function* inTurns(pieces: readonly Piece[]): AsyncGenerator<Body, void, un
   }
 }
 
-/** The parts of a body, with a turn for other requests after each. It never throws: Yoga would only print the error. */
+/** The parts of a body, with turns for other requests between them. It never throws: Yoga would only print the error. */
 function overSocket(
   body: AsyncIterable<Body>,
   { req, res }: NodeMessages,
@@ -98,8 +99,8 @@ function overSocket(
     sending.exchange.onEnd(() => void parts.return?.().catch(() => {}));
     try {
       for (let part = await parts.next(); part.done !== true; part = await parts.next()) {
+        await sending.writeTurn();
         yield bytesOf(part.value);
-        await nextTurn();
       }
     } catch (error) {
       sending.cutOff(error);

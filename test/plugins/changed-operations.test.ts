@@ -207,6 +207,9 @@ test('a plugin that replaces the schema for a request gets that request refused,
   }
 });
 
+const element = (i: number) =>
+  [i, `\u2028${i}`, null, undefined, { id: i, gone: undefined }][i % 5];
+
 describe('a result that a plugin changes', () => {
   test('is sent as it is then, with the status and headers of its extensions', async () => {
     const http = { status: 203, headers: { 'X-Kept': 'no' } };
@@ -226,6 +229,26 @@ describe('a result that a plugin changes', () => {
       data: { __typename: 'Query' },
       extensions: { cost: 1 },
     });
+  });
+
+  test.each([
+    ['short', 3, {}],
+    ['long', 2_500, {}],
+    ['long, with extensions', 2_000, { extensions: { cost: 1 } }],
+  ])('is written as JSON writes it: %s lists', async (_, length, more) => {
+    const list = Array.from({ length }, (__, i) => element(i));
+    const data = { list, gone: undefined, at: new Date(0), none: [], 'a "key"': list };
+    const gateway = await startWith({
+      onExecute: () => ({
+        onExecuteDone: ({ setResult }) => setResult({ data, ...more } as never),
+      }),
+    });
+    const response = await gateway.fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: '{ __typename }' }),
+    });
+    expect(await response.text()).toBe(JSON.stringify({ data, ...more }));
   });
 
   test('is refused if it has neither data nor errors', async () => {
