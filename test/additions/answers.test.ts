@@ -36,21 +36,6 @@ test('records of which resolvers return ids are requested together', async () =>
   expect(requests).toHaveLength(1);
 });
 
-test('an id that the service writes as a number of many digits keeps them', async () => {
-  const digits = '12345678901234567890';
-  const { rawJSON: rawJson } = JSON as JSON & { rawJSON: (text: string) => unknown };
-  const { ask } = peopleWith(additions, {
-    count: 1,
-    alter: ({ data }) => {
-      const { items } = data!['persons'] as { items: Record<string, unknown>[] };
-      items[0]!['id'] = rawJson(digits);
-    },
-  });
-  const { data, errors } = await ask('{ persons { items { id shout } } }');
-  expect(errors).toEqual([]);
-  expect(data).toEqual({ persons: { items: [{ id: digits, shout: 'Name 1!' }] } });
-});
-
 test('an operation that selects nothing added is for the plans', () => {
   const { isTouched } = peopleWith({ ...additions, subschemas: [reviews()] });
   expect(isTouched('{ persons { items { name } } }')).toBe(false);

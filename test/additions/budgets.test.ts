@@ -39,25 +39,6 @@ test('an operation with own fields and too many values is refused with advice', 
   ]);
 });
 
-test('a drain with own fields ends where its values are too many', async () => {
-  await using gateway = await start({}, 30_000);
-  const { errors } = await gateway.ask('{ allPersons { id firstName shout } }');
-  expect(errors).toMatchObject([
-    { path: ['allPersons'], extensions: { code: 'OPERATION_TOO_COMPLEX' } },
-  ]);
-  // The list has more than 600 pages.
-  expect(gateway.sandbox.stats.requests.graphql).toBeLessThan(350);
-});
-
-test('an operation with own fields reads a connection of the largest size', async () => {
-  await using gateway = await start({}, 600);
-  const { data, errors } = await gateway.ask<{ personsConnection: { nodes: object[] } }>(
-    '{ personsConnection(first: 500) { edges { cursor } nodes { id firstName shout } } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data.personsConnection.nodes).toHaveLength(500);
-});
-
 test('the records of all drains of an operation with own fields count together', async () => {
   await using gateway = await start({ drainMaxItems: 150 });
   const { errors } = await gateway.ask('{ own a: allPersons { id shout } b: allPersons { id } }');
@@ -185,24 +166,6 @@ test('a delegation without the context of a request is refused', async () => {
   expect(errors).toEqual([
     expect.objectContaining({ path: ['orphan'], extensions: { code: 'UNAUTHENTICATED' } }),
   ]);
-});
-
-test('without introspection an operation with own fields reveals nothing of the schema', async () => {
-  await using gateway = await start({ introspection: false });
-  const { errors } = await gateway.ask('{ own __schema { types { name } } }');
-  expect(errors?.[0]?.message).toContain('introspection has been disabled');
-  const suggested = await gateway.ask('{ allPersons { shoutt } }');
-  expect(JSON.stringify(suggested.errors)).not.toContain('shout"?');
-});
-
-test('the limits of an operation hold with own fields', async () => {
-  await using gateway = await start({ maxAliases: 3, maxDepth: 3 });
-  const aliases = await gateway.ask('{ own a: own b: own c: own d: own }');
-  expect(aliases.errors).toEqual([
-    expect.objectContaining({ message: expect.stringContaining('MAX_ALIASES') }),
-  ]);
-  const many = await gateway.ask('{ persons { items { a: id b: id c: shout } } }');
-  expect(many.errors).toBeUndefined();
 });
 
 test.each([

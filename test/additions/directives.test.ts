@@ -32,24 +32,13 @@ test('the variables of directives at fields with an added field are sent', async
 
 test.each([
   ['a connection', '{ added personsConnection @tag(name: "x") { totalCount } }'],
-  ['the nodes', '{ added personsConnection { nodes @tag(name: "x") { shout } } }'],
-  ['the edges', '{ personsConnection { edges @tag(name: "x") { node { shout } } } }'],
-  ['a pageInfo', '{ added personsConnection { pageInfo @tag(name: "x") { hasNextPage } } }'],
   ['a fragment around a list', '{ added ... @tag(name: "x") { allPersons { id } } }'],
-  ['a fragment around a field', '{ added ... @tag(name: "x") { shop { name } } }'],
-  ['a fragment below', '{ added shop { ... @tag(name: "x") { name } } }'],
-  ['a spread below', '{ added shop { ...S @tag(name: "x") } } fragment S on Shop { name }'],
-  [
-    'a spread inside a spread',
-    '{ added ...A } fragment A on Query { ...B @tag(name: "x") } fragment B on Query { shop { name } }',
-  ],
   [
     'the definition of a fragment',
     '{ added shop { ...S } } fragment S on Shop @tag(name: "x") { name }',
   ],
   ['a variable', 'query ($id: ID! = "1" @tag(name: "x")) { person(id: $id) { shout } }'],
   ['an operation', 'query @inContext(country: "FR") { added shop { name } }'],
-  ['a mutation', 'mutation @inContext(country: "FR") { promote(id: "1") { shout } }'],
 ])('a directive of the service on %s beside an added field is refused', async (_, query) => {
   const gateway = await start();
   const { errors } = await gateway.ask(query);

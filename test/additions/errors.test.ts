@@ -42,17 +42,6 @@ function failing(path: (string | number)[], ...messages: string[]) {
   };
 }
 
-test('an error of the service keeps its words, its code and its path', async () => {
-  const { ask } = peopleWith(additions, {
-    alter: failing(['persons', 'items', 1, 'email'], 'No email.'),
-  });
-  const { data, errors } = await ask('{ persons { items { email shout } } }');
-  expect(data).toMatchObject({ persons: { items: [{}, { email: null, shout: 'Name 2!' }, {}] } });
-  expect(errors).toEqual([
-    { message: 'No email.', path: ['persons', 'items', 1, 'email'], code: 'SERVICE' },
-  ]);
-});
-
 test('the path leads to the value that failed, even if one around it is null', async () => {
   const path = ['persons', 'items', 1, 'name'];
   const { ask } = peopleWith(additions, {
@@ -142,18 +131,6 @@ test('a requirement whose failure nulls its record is an error at the record', a
   expect(errors).toMatchObject([{ message: 'No name.', path: ['odd', 0] }]);
 });
 
-test('errors of resolvers are reported with the path of the caller', async () => {
-  const { ask } = peopleWith(additions);
-  const { data, errors } = await ask(
-    '{ a: person(id: "1") { name b: told } c: allPersons { strict } }',
-  );
-  expect(data).toEqual({ a: { name: 'Name 1', b: null }, c: null });
-  expect(errors).toMatchObject([
-    { message: 'Ask the owner.', path: ['a', 'b'], code: 'OWN' },
-    { message: 'secret', path: ['c', 0, 'strict'] },
-  ]);
-});
-
 const at = (path: (string | number)[], value: unknown) => (result: Result) => {
   let parent = result.data as Fields;
   for (const step of path.slice(0, -1)) parent = parent[step] as Fields;
@@ -168,22 +145,10 @@ test.each([
     ['persons', 'items', 0, 'stage'],
   ],
   [
-    'an object for a string',
-    ['persons', 'items', 0, 'email'],
-    {},
-    ['persons', 'items', 0, 'email'],
-  ],
-  [
     'a string for an object',
     ['persons', 'items', 0, 'boss'],
     'me',
     ['persons', 'items', 0, 'boss'],
-  ],
-  [
-    'a string for a list',
-    ['persons', 'items', 0, 'skills'],
-    'a',
-    ['persons', 'items', 0, 'skills'],
   ],
   [
     'a null in a list without nulls',

@@ -111,32 +111,12 @@ function start(config: object = {}, prefix = '') {
 
 test.each([
   [
-    'a page',
-    '{ persons(first: 1) { items { shout } } }',
-    { persons: { items: [{ shout: 'Name 1!' }] } },
-  ],
-  [
-    'a drain',
-    '{ allPersons { shout } }',
-    { allPersons: ['1', '2', '3'].map((id) => ({ shout: `Name ${id}!` })) },
-  ],
-  [
     'a record of which nothing else is selected or required',
     '{ allPersons(limit: 1) { fixed } personsConnection(first: 1) { edges { node { fixed } } } }',
     {
       allPersons: [{ fixed: 'fixed' }],
       personsConnection: { edges: [{ node: { fixed: 'fixed' } }] },
     },
-  ],
-  [
-    'a union',
-    '{ found { ... on Person { shout } ... on Robot { shout } } }',
-    { found: [{ shout: 'Name 1!' }, { shout: 'Ours!' }] },
-  ],
-  [
-    'an interface',
-    '{ named { name ... on Person { shout } } }',
-    { named: [{ name: 'Robot' }, { name: 'Name 2', shout: 'Name 2!' }] },
   ],
   [
     'an interface whose resolver answers for all of its types',
@@ -149,31 +129,6 @@ test.each([
       allPersons: [{ length: 6 }],
       found: [{ length: 6 }, { length: 5 }],
     },
-  ],
-  [
-    'a fragment in a fragment',
-    '{ named { ...N } } fragment N on Named { ... on Robot { ...R } } fragment R on Robot { shout }',
-    { named: [{ shout: 'Ours!' }, {}] },
-  ],
-  [
-    'a nested object',
-    '{ persons(first: 1) { items { boss { boss { name: shout } } } } }',
-    { persons: { items: [{ boss: { boss: { name: 'Name 1bb!' } } }] } },
-  ],
-  [
-    'a nested list',
-    '{ allPersons(limit: 1) { pages { ... on Person { t: __typename shout } ... on Robot { shout } } } }',
-    { allPersons: [{ pages: [{ t: 'Person', shout: 'Name 1p!' }, { shout: 'Ours!' }] }] },
-  ],
-  [
-    'a record by its id',
-    '{ person(id: "3") { hired shout } }',
-    { person: { hired: true, shout: 'Name 3!' } },
-  ],
-  [
-    'an entity',
-    '{ _entities(representations: [{ __typename: "Person", id: "2" }]) { ... on Person { shout } } }',
-    { _entities: [{ shout: 'Name 2!' }] },
   ],
   [
     'a record of which a resolver returns the id',

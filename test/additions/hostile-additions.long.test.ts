@@ -3,7 +3,7 @@ import { buildSchema } from 'graphql';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Additions } from '../../src/additions/additions.ts';
-import { startGatewayOverSandbox, type Answer } from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { serveRecorded } from '../support/supergraph/recorded-server.ts';
 
 const hostile: Additions = {
@@ -29,10 +29,6 @@ function later(): Promise<never> {
   return pause(5).then(() => Promise.reject(new Error('later')));
 }
 
-function codesOf(errors: Answer<unknown>['errors']): unknown[] {
-  return (errors ?? []).map(({ extensions }) => extensions?.['code']);
-}
-
 function link(name: string): object {
   return {
     name,
@@ -45,42 +41,13 @@ function link(name: string): object {
   };
 }
 
-test('types of a company that refer to themselves are limited like others', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
-  const deep = `${'{ next '.repeat(20)}{ name }${' }'.repeat(20)}`;
-  const { errors } = await gateway.ask(`{ chain ${deep} }`);
-  expect(codesOf(errors)[0]).toBe('OPERATION_TOO_COMPLEX');
-  const aliases = Array.from({ length: 40 }, (_, i) => `a${i}: name`).join(' ');
-  const wide = await gateway.ask(`{ chain { ${aliases} } }`);
-  expect(codesOf(wide.errors)[0]).toBe('OPERATION_TOO_COMPLEX');
-  const shallow = await gateway.ask('{ chain { next { next { name } } } }');
-  expect(shallow).toEqual({ data: { chain: { next: { next: { name: 'root..' } } } } });
-});
-
 describe('a list whose promises are rejected after it has failed does not end the process', () => {
   const many = Array.from({ length: 10_001 }, () => 1);
 
   test.each<[string, string, () => unknown]>([
     ['because it is too long', '[Int]', () => [later(), ...many]],
     ['because a list in it is too long', '[[Int]]', () => [[later()], many]],
-    [
-      'because it is too long, and was drawn',
-      '[Int]',
-      function* () {
-        yield later();
-        yield* many;
-      },
-    ],
-    [
-      'while it was drawn',
-      '[Int]',
-      function* () {
-        yield later();
-        throw new Error('at once');
-      },
-    ],
     ['because of a null', '[Int!]!', () => [later(), null]],
-    ['because of a null in a list of it', '[[Int!]!]!', () => [[later(), null]]],
     ['because of a field', '[Item!]!', () => [{ value: later }, { value: () => null }]],
   ])('%s', async (_, type, list) => {
     const rejected: unknown[] = [];
@@ -101,7 +68,6 @@ describe('a list whose promises are rejected after it has failed does not end th
 
 test.each([
   ['of objects', '{ chain { many(n: 50000) { name } } }'],
-  ['of numbers', '{ chain { numbers(n: 1000000) } }'],
   ['that are drawn one by one, almost without an end', '{ chain { drawn(n: 2000000000) } }'],
   ['within lists', '{ chain { many(n: 100) { many(n: 100) { many(n: 100) { name } } } } }'],
 ])('too many values %s that resolvers return are refused', async (_, query) => {
@@ -113,22 +79,6 @@ test.each([
     }),
   ]);
   expect(data).toBeNull();
-});
-
-test('a resolver that never answers costs only its own caller, who can leave', async () => {
-  await using gateway = await startGatewayOverSandbox({}, { additions: hostile });
-  const leaving = new AbortController();
-  const waiting = gateway.ask(
-    '{ persons(first: 1) { items { never } } }',
-    {},
-    {
-      signal: leaving.signal,
-    },
-  );
-  const others = await gateway.ask('{ persons(first: 1) { items { id } } }');
-  expect(others.errors).toBeUndefined();
-  leaving.abort();
-  await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
 });
 
 describe('a second service', () => {
@@ -161,13 +111,9 @@ describe('a second service', () => {
   test.each<[string, (ids: string[]) => Response | Promise<Response>]>([
     ['answers 500', () => new Response('secret', { status: 500 })],
     ['answers HTML', () => new Response('<html>secret</html>')],
-    ['answers nothing', () => new Response('')],
     ['answers null', () => new Response('null')],
-    ['answers a list', () => new Response('["secret"]')],
     ['answers too slowly', () => new Promise(() => {})],
-    ['has no data', () => Response.json({ data: null })],
     ['has another type', () => Response.json({ data: { reviewed: 'secret' } })],
-    ['has another type of records', () => Response.json({ data: { reviewed: [7, 'secret'] } })],
     ['has too few records', () => Response.json({ data: { reviewed: [] } })],
     ['has an error', () => Response.json({ errors: [{ message: 'No reviews today.' }] })],
   ])('that %s costs only its own fields', async (_, respond) => {
@@ -185,40 +131,6 @@ describe('a second service', () => {
     }
     expect(JSON.stringify(errors)).not.toContain('secret');
     expect(JSON.stringify(errors)).not.toContain(new URL(service.url).host);
-  });
-
-  test('cannot give a person the id and the fields of another one', async () => {
-    await using service = await serveRecorded(async (request) => {
-      const { variables } = (await request.json()) as { variables: Record<string, string[]> };
-      const ids = Object.values(variables)[0]!;
-      return Response.json({
-        data: {
-          reviewed: ids.map(() => ({
-            __typename: 'Person',
-            id: 'forged',
-            id__rs: 'forged',
-            firstName: 'forged',
-            firstName__rs: 'forged',
-            rating: 1,
-            rating__rs: 1,
-          })),
-        },
-      });
-    });
-    await using gateway = await startGatewayOverSandbox({}, { additions: over(service.url) });
-    const { data } = await gateway.ask<People>(QUERY);
-    expect(JSON.stringify(data)).not.toContain('forged');
-    expect(data.persons.items.map(({ rating }) => rating)).toEqual([1, 1]);
-  });
-
-  test('that returns too many records is refused', async () => {
-    const record = { __typename: 'Person', id: '1', id__rs: '1', rating__rs: 1 };
-    const body = JSON.stringify({ data: { top: Array.from({ length: 50_000 }, () => record) } });
-    await using service = await serveRecorded(() => new Response(body));
-    const additions = over(service.url, 20_000);
-    await using gateway = await startGatewayOverSandbox({}, { additions });
-    const { errors } = await gateway.ask('{ top { rating } }');
-    expect(codesOf(errors)[0]).toBe('OPERATION_TOO_COMPLEX');
   });
 
   interface People {

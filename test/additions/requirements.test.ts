@@ -32,12 +32,6 @@ test.each([
     'a condition that is false',
     '{ persons { items { name @skip(if: true) id @include(if: false) own rating } } }',
   ],
-  [
-    'a fragment',
-    '{ persons { items { ...F own rating } } } fragment F on Person { name: email id: name }',
-  ],
-  ['an inline fragment', '{ persons { items { ... { name: id id: name } own rating } } }'],
-  ['an alias around it', '{ persons { items: items { id: email own rating } } }'],
 ])('a resolver and a second service get the true values beside %s', async (_, query) => {
   const { ask } = peopleWith(additions());
   const { data, errors } = await ask(query);
@@ -91,19 +85,6 @@ test.each<[string, MergedTypeConfig, string]>([
   expect(errors).toEqual([]);
   expect(data).toMatchObject({
     persons: { items: [{ name: '1@example.com', id: 'Name 1', badge }, {}, {}] },
-  });
-});
-
-test('a field that is selected twice is answered if one of the two is not skipped', async () => {
-  const { ask } = peopleWith(additions());
-  const query = `query ($yes: Boolean!) {
-    own @skip(if: $yes)
-    own
-    persons(first: 1) { items { ... on Named { name @skip(if: $yes) name } } }
-  }`;
-  expect((await ask(query, { yes: true })).data).toEqual({
-    own: 'own',
-    persons: { items: [{ name: 'Name 1' }] },
   });
 });
 

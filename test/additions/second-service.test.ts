@@ -30,14 +30,7 @@ interface Named {
 test.each([
   ['a page', '{ persons(first: 50) { items { id rating } } }', 50, 1],
   ['a drain', '{ allPersons { id rating } }', 60, undefined],
-  ['edges', '{ personsConnection(first: 40) { edges { cursor node { id rating } } } }', 40, 1],
   ['nodes', '{ personsConnection(first: 40) { nodes { id rating } } }', 40, 1],
-  [
-    'a fragment',
-    '{ personsConnection(first: 40) { nodes { ...F } } } fragment F on Person { id rating }',
-    40,
-    1,
-  ],
   [
     'a nested list',
     '{ allVacancies { title candidatesConnection { nodes { person { id rating } } } } }',

@@ -104,19 +104,6 @@ const ANSWERS: readonly {
   readonly errors?: readonly (readonly [message: string, path: readonly (string | number)[]])[];
 }[] = [
   {
-    title: 'the service answers its own fields, with the served names of types',
-    query:
-      '{ a: teams(first: 1) { __typename items { __typename id } pageInfo { __typename } } page { __typename } }',
-    data: {
-      a: {
-        __typename: 'TeamPage',
-        items: [{ __typename: 'Team', id: 0 }],
-        pageInfo: { __typename: 'UpstreamPageInfo' },
-      },
-      page: { __typename: 'UpstreamPageInfo' },
-    },
-  },
-  {
     title: 'names in a JSON scalar stay as they are',
     query: '{ search { ... on Person { note } } allMembers(limit: 1) { ... on Person { note } } }',
     data: {
@@ -129,62 +116,6 @@ const ANSWERS: readonly {
     query:
       '{ b: allTeams(limit: 1) { id } __typename a: team(id: 3) { id } c: __type(name: "Team") { name } }',
     data: { b: [{ id: 0 }], __typename: 'Query', a: { id: 3 }, c: { name: 'Team' } },
-  },
-  {
-    title: 'conditions around fragments hold for what is in them, with the defaults of variables',
-    query: `query ($no: Boolean = false, $one: Int = 1) {
-      ...Skipped @include(if: $no) ... @skip(if: true) { b: allTeams(limit: 1) { id } } ...Kept @skip(if: $no)
-    }
-    fragment Skipped on Query { a: allTeams(limit: 1) { id } x: page { hasNextPage } }
-    fragment Kept on Query { c: allTeams(limit: $one) { ...Id @skip(if: $no) ...Name @include(if: $no) } }
-    fragment Id on Team { id }
-    fragment Name on Team { name }`,
-    data: { c: [{ id: 0 }] },
-  },
-  {
-    title: 'a null record of a nullable list stays, in a drain and in a connection',
-    query:
-      '{ allHoles(limit: 3) { id } holesConnection(first: 3) { nodes { id } edges { node { id } } } }',
-    data: {
-      allHoles: [{ id: 0 }, null, { id: 2 }],
-      holesConnection: {
-        nodes: [{ id: 0 }, null, { id: 2 }],
-        edges: [{ node: { id: 0 } }, { node: null }, { node: { id: 2 } }],
-      },
-    },
-  },
-  {
-    title: 'a connection selects its records at several places, each with its own aliases',
-    query: `{ c: teamsConnection(first: 1) {
-      nodes { id } edges { x: node { id: name } node { name: id } } pageInfo { hasNextPage __typename } kind: __typename
-    } }`,
-    data: {
-      c: {
-        nodes: [{ id: 0 }],
-        edges: [{ x: { id: 'Team 0' }, node: { name: 0 } }],
-        pageInfo: { hasNextPage: true, __typename: 'PageInfo' },
-        kind: 'TeamConnection',
-      },
-    },
-  },
-  {
-    title: 'a field that is selected twice has what both places select, under their conditions',
-    query: `query ($no: Boolean!, $yes: Boolean!) {
-      allTeams(limit: 1) @include(if: $no) { name }
-      ...All @include(if: $yes)
-      teamsConnection(first: 1) { edges @skip(if: $yes) { cursor } edges { node { id } node @include(if: $no) { name } } }
-    }
-    fragment All on Query { allTeams(limit: 1) { id ... @skip(if: $yes) { name } } }`,
-    variables: { no: false, yes: true },
-    data: { allTeams: [{ id: 0 }], teamsConnection: { edges: [{ node: { id: 0 } }] } },
-  },
-  {
-    title: 'a field that is not selected in this call is not there, and its error neither',
-    query: `query ($no: Boolean!) {
-      allTeams(limit: -1) @include(if: $no) { id } team(id: 1) @skip(if: true) { id } __typename
-    }`,
-    variables: { no: false },
-    data: { __typename: 'Query' },
   },
   {
     title: 'errors of the service have the path that the caller sees',
@@ -238,18 +169,6 @@ const ANSWERS: readonly {
     },
   },
   {
-    title: 'each record of a page has the nested list of its parent, also if several have the same',
-    query: '{ allMembers(limit: 4) { ... on Person { team { allPeople { id } } } } }',
-    data: {
-      allMembers: [
-        { team: { allPeople: [{ id: 'p0' }] } },
-        { team: { allPeople: [{ id: 'p0' }] } },
-        { team: { allPeople: [{ id: 'p0' }, { id: 'p1' }] } },
-        { team: { allPeople: [{ id: 'p0' }, { id: 'p1' }] } },
-      ],
-    },
-  },
-  {
     title: 'each of several hundred nested lists is below its own parent',
     query: `{ teams(first: 50) { items { ${ALIASES.map((key) => `${key}: allPeople(limit: 1) { id }`).join(' ')} } } }`,
     data: {
@@ -261,61 +180,11 @@ const ANSWERS: readonly {
     },
   },
   {
-    title: 'nested lists in a union, under a name that other types use for something else',
-    query: '{ search { ... on Team { x: allPeople { id } } ... on Person { y: name } } }',
-    data: { search: [{ y: 'Person 0' }, { x: [{ id: 'p0' }] }] },
-  },
-  {
-    title: 'an error below a nested list has the path that the caller sees',
-    query: '{ search { ... on Team { x: peopleConnection(first: -1) { nodes { id } } } } }',
-    data: { search: [{}, { x: null }] },
-    errors: [['`first` must not be negative, but it is -1.', ['search', 1, 'x']]],
-  },
-  {
-    title: 'records of several types in one list',
-    query:
-      '{ membersConnection(last: 1) { nodes { __typename id ... on Person { mail } } } allMembers(limit: 1) { __typename } }',
-    data: {
-      membersConnection: { nodes: [{ __typename: 'Robot', id: 'r29' }] },
-      allMembers: [{ __typename: 'Person' }],
-    },
-  },
-  {
-    title: 'null stays beside a renamed type and beside a nested list',
-    query: `{
-      nothing { __typename }
-      holes(first: 3) { items { id allPeople(limit: 1) { id } } pageInfo { __typename } }
-      team(id: 999) { allPeople { id } }
-    }`,
-    data: {
-      nothing: null,
-      holes: {
-        items: [{ id: 0, allPeople: [] }, null, { id: 2, allPeople: [{ id: 'p0' }] }],
-        pageInfo: { __typename: 'UpstreamPageInfo' },
-      },
-      team: null,
-    },
-  },
-  {
     title: 'the ids 0 and "" are ids of entities like others',
     query: `{ _entities(representations: [{ __typename: "Team", id: 0 }, { __typename: "Person", id: "" }]) {
       ... on Team { name } ... on Person { name }
     } }`,
     data: { _entities: [{ name: 'Team 0' }, null] },
-  },
-  {
-    title: 'a representation that is wrong has its own error',
-    query: `{ _entities(representations: [
-      { __typename: "Team", id: "4" }, { __typename: "Team", id: "x" }, { __typename: "Nobody" }, { __typename: "Team", id: 999 }
-    ]) { __typename ... on Team { id } } }`,
-    data: { _entities: [{ __typename: 'Team', id: 4 }, null, null, null] },
-    errors: [
-      ['The id of a Team must be of the type Int, and this one is not.', ['_entities', 1]],
-      [
-        'There is no entity Nobody here. The SDL of this subgraph names those that there are.',
-        ['_entities', 2],
-      ],
-    ],
   },
 ];
 

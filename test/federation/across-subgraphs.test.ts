@@ -83,24 +83,6 @@ describe('a query across subgraphs', () => {
       },
     });
   });
-
-  test('a person is found by its id, and an unknown id is null', async () => {
-    const [person] = persons;
-    expect(
-      await supergraph.ask(
-        `query ($id: ID!, $unknown: ID!) {
-          known: person(id: $id) { firstName salaryBand }
-          unknown: person(id: $unknown) { firstName salaryBand }
-        }`,
-        { id: person!.id, unknown: UNKNOWN_ID },
-      ),
-    ).toEqual({
-      data: {
-        known: { firstName: person!.firstName, salaryBand: salaryBandOf(person!.id) },
-        unknown: null,
-      },
-    });
-  });
 });
 
 describe('what is missing, and what fails', () => {
@@ -198,24 +180,6 @@ test('with SCHEMA_PREFIX, persons are resolved under their prefixed name, beside
       edges: [{ node: { id: person!.id, salaryBand: salaryBandOf(person!.id) } }],
       pageInfo: { __typename: 'RecruitingPageInfo', hasNextPage: true },
     },
-  });
-});
-
-test('a query root with another name is the Query of the supergraph', async () => {
-  await using renamed = await startSupergraph({ root: 'QueryRoot' });
-  const [person] = renamed.recruiting.persons;
-  const { data, errors } = await renamed.ask(
-    `{
-      __typename
-      ... on Query { allPersons(limit: 1) { id salaryBand } }
-      payrollRun(size: 1) { person { __typename id firstName } }
-    }`,
-  );
-  expect(errors).toBeUndefined();
-  expect(data).toEqual({
-    __typename: 'Query',
-    allPersons: [{ id: person!.id, salaryBand: salaryBandOf(person!.id) }],
-    payrollRun: [{ person: { __typename: 'Person', id: person!.id, firstName: null } }],
   });
 });
 

@@ -15,23 +15,6 @@ import { WalkWorld } from './walk-world.ts';
 
 type Options = Parameters<typeof drain>[1];
 
-test('a drain returns every record once and in order, up to its limit', async () => {
-  for (const limit of [undefined, 0, 1, 4, 5, 12, 100]) {
-    const { records, error } = await drained(letters(12), { limit });
-    expect(records).toEqual(LETTERS.slice(0, limit ?? 12));
-    expect(error).toBeUndefined();
-  }
-});
-
-test('a drain of more records than allowed ends with an error to resume from, and is never cut silently', async () => {
-  const { records, error } = await drained(letters(12), { budget: { max: 10, left: 10 } });
-  expect(records).toEqual(LETTERS.slice(0, 10));
-  expect(error).toMatchObject({
-    message: expect.stringContaining('at most 10 records'),
-    extensions: { code: 'DRAIN_LIMIT_EXCEEDED', drained: 10, resumeAfter: 'behind j', max: 10 },
-  });
-});
-
 test('a list of exactly the allowed length is drained, and all drains of an operation share one budget', async () => {
   const budget = { max: 20, left: 20 };
   expect(await drained(letters(12), { budget })).toMatchObject({ error: undefined });
@@ -42,10 +25,6 @@ test('a list of exactly the allowed length is drained, and all drains of an oper
 
 const unreachable = codedError('UPSTREAM_UNREACHABLE', 'The service is unavailable.');
 const failed = new PageFailedError('failed', { cause: unreachable });
-
-test('if the first page fails, the error is that of the service', async () => {
-  expect(await drained(letters(0, failed))).toEqual({ records: [], error: unreachable });
-});
 
 test.each<[string, unknown, object]>([
   [

@@ -62,16 +62,6 @@ test('a drain of more records than allowed ends with an error to resume from, an
   );
 });
 
-test.each([-1, -2147483648])('a `limit` of %i is refused', async (limit) => {
-  await using gateway = await startGatewayOverSandbox();
-  const { data, errors } = await gateway.ask<{ allPersons: null }>(
-    `{ allPersons(limit: ${limit}) { id } }`,
-  );
-  expect(data.allPersons).toBeNull();
-  expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
-  expect(gateway.sandbox.stats.requests.graphql).toBe(0);
-});
-
 test('a drain that a failing page interrupts says how many records it has, and how to resume without losing one', async () => {
   let failing = true;
   const all = Array.from({ length: 230 }, (_, index) => ({ id: `p${index}` }));

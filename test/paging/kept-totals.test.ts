@@ -10,18 +10,6 @@ import { randomRuns } from '../support/random/random-runs.ts';
 const TOTAL = '{ personsConnection { totalCount } }';
 
 describe('a total', () => {
-  test('is counted again only when somebody asks', async () => {
-    await using world = await startKept();
-    await totalOf(world);
-    const requests = await requestsOf(world, async () => {
-      for (let minute = 0; minute < 60; minute += 1) {
-        world.clock.jump(MINUTE);
-        await world.ask('{ persons(first: 1) { items { id } } }');
-      }
-    });
-    expect(requests).toBe(60);
-  });
-
   test.each([
     [300, '10 minutes'],
     [20, '40 seconds'],
@@ -60,19 +48,6 @@ describe('a total is renewed by', () => {
     );
     expect(await totalOf(world)).toBe(137);
   });
-
-  test('no drain that was ended by its caller', async () => {
-    await using world = await startKept();
-    const leaving = new AbortController();
-    const gate = world.hold(2);
-    const left = world.ask('{ allPersons { id } }', {}, { signal: leaving.signal });
-    await world.upstream.arrived(2);
-    leaving.abort();
-    await expect(left).rejects.toThrow(/abort/);
-    gate.resolve();
-    world.upstream.answer(honest);
-    expect(await totalOf(world)).toBe(137);
-  });
 });
 
 test('each page of a table with a total is one request, however often it is asked for', async () => {
@@ -99,21 +74,6 @@ test('a count in the background is charged to no caller, and needs no scope of t
   expect((await world.ask(page)).errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }]);
 });
 
-test('counts in the background have PAGES_PER_MINUTE together, and without pages the total stays', async () => {
-  await using world = await startKept({ pagesPerMinute: 4, totalCountSeconds: 10 });
-  await totalOf(world);
-  world.clock.jump(10 * SECOND);
-  await totalOf(world);
-  await settled(world);
-  world.sandbox.persons.insert(0, 1);
-  world.clock.jump(10 * SECOND);
-  expect(await requestsOf(world, () => totalOf(world))).toBe(0);
-  expect(await totalOf(world)).toBe(137);
-  // Older than that it is counted for the caller, who has pages left.
-  world.clock.jump(MINUTE);
-  expect(await totalOf(world)).toBe(138);
-});
-
 test('a count in the background lets a drain that waits for a slot begin first', async () => {
   await using world = await startKept({ maxDrains: 1 }, 1_000);
   await totalOf(world);
@@ -128,19 +88,6 @@ test('a count in the background lets a drain that waits for a slot begin first',
   first.resolve();
   await Promise.all([drained, counted]);
   expect(order).toEqual(['drain', 'count']);
-});
-
-test('the end of the gateway ends a count in the background', async () => {
-  const world = await startKept();
-  await totalOf(world);
-  world.clock.jump(5 * MINUTE);
-  const gate = world.hold();
-  const { length } = world.upstream.received;
-  await totalOf(world);
-  await world.upstream.arrived(length + 1);
-  await world[Symbol.asyncDispose]();
-  expect(await world.upstream.received[length]!.over).toBe('cut');
-  gate.resolve();
 });
 
 /** What happens to a list and its total. */

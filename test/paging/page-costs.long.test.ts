@@ -10,13 +10,6 @@ interface People {
   allPersons: { id: string }[];
 }
 
-interface Edges {
-  personsConnection: {
-    edges: { cursor: string; node: { id: string } }[];
-    pageInfo: { hasNextPage: boolean; endCursor: string };
-  };
-}
-
 /** A record of it costs 3, and a page 1. */
 const ALL = '{ allPersons { id firstName other: firstName } }';
 
@@ -38,20 +31,6 @@ describe('a list whose full page costs too much', () => {
     world.costs.accepted.length = 0;
     await world.ask('{ personsConnection(first: 50) { nodes { id } } }');
     expect(world.costs.accepted).toEqual([50]);
-  });
-
-  test('is read from its end by its identities, and only the edges are read in small pages', async () => {
-    await using world = await startWorld({ persons: 400 }, 40);
-    const ask = (args: string) =>
-      world.ask<{ personsConnection: { nodes: { id: string }[] } }>(
-        `{ personsConnection(${args}) { nodes { id a: firstName b: firstName c: firstName } } }`,
-      );
-    await ask('first: 20');
-    await ask('last: 3');
-    world.costs.accepted.length = 0;
-    const { data } = await ask('last: 7');
-    expect(data.personsConnection.nodes.map(({ id }) => id)).toEqual(world.ids().slice(-7));
-    expect(world.costs.accepted.length).toBeLessThan(8);
   });
 
   test('serves lookups by id', async () => {
@@ -78,42 +57,6 @@ describe('a list whose full page costs too much', () => {
       return data;
     };
     expect(await read(60)).toEqual(await read(100_000));
-  });
-
-  test('is returned up to CONNECTION_MAX to callers without the scope drain', async () => {
-    const key = { 'x-api-key': 'a key of 32 characters, or longer' };
-    const apiKeys = [entryFor(key['x-api-key'], 'app', 'read')];
-    await using world = await startWorld({ persons: 600 }, 30, {
-      config: { auth: { apiKeys, jwt: undefined } },
-    });
-    const { data, errors } = await world.ask<Edges>(
-      '{ personsConnection(first: 500) { edges { cursor node { id a: firstName b: firstName } } } }',
-      {},
-      { headers: key },
-    );
-    expect(errors).toBeUndefined();
-    expect(nodes(data.personsConnection)).toEqual(world.ids().slice(0, 500));
-  });
-
-  test('costs callers about as much as in full pages', async () => {
-    const config = { pagesPerMinute: 12 };
-    await using world = await startWorld({ persons: 300 }, 22, { config });
-    expect(await world.drain()).toEqual(world.ids());
-    expect(world.costs.accepted.length).toBeGreaterThan(40);
-    const again = await world.ask<People>(ALL);
-    expect(again.errors?.[0]?.extensions?.['code']).toBe('RATE_LIMITED');
-  });
-
-  test('costs a page for each of several fields, however few records they have', async () => {
-    const config = { pagesPerMinute: 20, maxAliases: 100 };
-    await using world = await startWorld({ persons: 300 }, 22, { config });
-    expect(await world.drain()).toEqual(world.ids());
-    const fields = Array.from(
-      { length: 20 },
-      (_, at) => `a${at}: personsConnection(first: 1) { nodes { id a${at}: firstName } }`,
-    );
-    const { errors } = await world.ask(`{ ${fields.join(' ')} }`);
-    expect(errors?.[0]?.extensions?.['code']).toBe('RATE_LIMITED');
   });
 
   test('begins with the size of adapters.json', async () => {
@@ -179,10 +122,6 @@ describe.each([
     expect(numbers).toEqual(world.teams.map(({ number }) => number));
   });
 });
-
-function nodes({ edges }: Edges['personsConnection']): string[] {
-  return edges.map(({ node }) => node.id);
-}
 
 async function startWorld(
   options: FakeUpstreamOptions,

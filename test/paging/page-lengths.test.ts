@@ -23,15 +23,6 @@ describe.each(SERVICES)('a service that returns %s', (_name, traits) => {
       expect(await pageThrough(first)).toEqual(service.shown);
     }
   });
-
-  test.each(KINDS)(
-    'gives records 4 to 6 behind the first three, with cursors by %s',
-    async (kind) => {
-      const { read, service } = worldOf(30, { kind, ...traits });
-      const [, , third] = (await read({ first: 3 })).cursors;
-      expect((await read({ first: 3, after: third! })).records).toEqual(service.shown.slice(3, 6));
-    },
-  );
 });
 
 test('a cursor resumes exactly although the pages have other lengths by now', async () => {

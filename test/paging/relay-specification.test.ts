@@ -49,19 +49,12 @@ type Row = readonly [
 const NONE = [0, 0] as const;
 const ROWS: readonly Row[] = [
   ['4.1 edges behind `after`, at most `first`', { first: 3, after: 9 }, [10, 13], true, true],
-  ['4.1 no more edges than there are', { first: 60, after: 100 }, [101, 137], true, false],
   ['4.2 edges in front of `before`, at most `last`', { last: 3, before: 9 }, [6, 9], true, true],
-  ['4.2 no more edges than there are', { last: 60, before: 20 }, [0, 20], false, true],
   ['4.3 the edge closest to `before` is last', { first: 500, before: 70 }, [0, 70], false, false],
   ['4.3 the edge closest to `after` is first', { last: 500, after: 70 }, [71, 137], false, false],
   ['4.4 without cursors, all edges', { first: 500 }, [0, 137], false, false],
-  ['4.4 without cursors, all edges', { last: 500 }, [0, 137], false, false],
-  ['4.4 `after` removes the first edge', { first: 500, after: 0 }, [1, 137], true, false],
   ['4.4 `after` removes the last edge', { first: 500, after: 136 }, NONE, true, false],
-  ['4.4 `after` removes the last edge', { last: 500, after: 136 }, NONE, false, false],
-  ['4.4 `before` removes the first edge', { first: 500, before: 0 }, NONE, false, false],
   ['4.4 `before` removes the first edge', { last: 5, before: 0 }, NONE, false, true],
-  ['4.4 `before` removes the last edge', { last: 500, before: 136 }, [0, 136], false, true],
   ['4.4 what lies between', { first: 500, after: 40, before: 61 }, [41, 61], true, false],
   ['4.4 what lies between', { last: 500, after: 40, before: 61 }, [41, 61], false, true],
   [
@@ -71,28 +64,16 @@ const ROWS: readonly Row[] = [
     true,
     false,
   ],
-  ['4.4 `after` may remove `before`', { last: 500, after: 90, before: 90 }, [91, 137], false, true],
   ['4.4 `first` cuts the end', { first: 4, after: 9, before: 20 }, [10, 14], true, true],
-  ['4.4 `first` cuts nothing', { first: 10, after: 9, before: 20 }, [10, 20], true, false],
   ['4.4 `last` cuts the start', { last: 4, after: 9, before: 20 }, [16, 20], true, true],
-  ['4.4 `last` cuts nothing', { last: 10, after: 9, before: 20 }, [10, 20], false, true],
   ['4.4 0 is not negative', { first: 0 }, NONE, false, true],
   ['4.4 0 is not negative', { last: 0 }, NONE, true, false],
-  ['4.4 0 is not negative', { first: 0, after: 3, before: 9 }, NONE, true, true],
   ['4.4 neither of them: a page of the service', {}, [0, 50], false, true],
-  ['4.4 neither of them', { after: 9 }, [10, 60], true, true],
-  ['4.4 neither of them', { before: 9 }, [0, 9], false, true],
   ['4.4 neither of them', { before: 99 }, [0, 50], false, true],
-  ['4.4 neither of them', { after: 5, before: 9 }, [6, 9], true, true],
-  ['5.1 `after` alone, and no other page', { after: 99 }, [100, 137], true, false],
   ['5.1 `last`, and one more in front', { last: 136 }, [1, 137], true, false],
   ['5.1 `last`, and exactly so many', { last: 137 }, [0, 137], false, false],
-  ['5.1 what `after` removed does not count', { last: 37, after: 99 }, [100, 137], false, false],
-  ['5.1 `last` is 0 in front of the first edge', { last: 0, before: 0 }, NONE, false, true],
   ['5.1 `first`, and one more behind', { first: 136 }, [0, 136], false, true],
   ['5.1 `first`, and exactly so many', { first: 137 }, [0, 137], false, false],
-  ['5.1 what `before` removed does not count', { first: 99, before: 99 }, [0, 99], false, false],
-  ['5.1 `first` is 0 behind the last edge', { first: 0, after: 136 }, NONE, true, false],
 ];
 
 describe('over a list that stands still', () => {
@@ -141,28 +122,6 @@ describe('over a list that stands still', () => {
     expect(data).toEqual({ literal: expected, variable: expected });
   });
 
-  test('4.1 the last cursor of a page leads to the next one, to the end of the list', async () => {
-    const returned: string[] = [];
-    for (let after: string | null = null; ;) {
-      const { edges, pageInfo }: Connection = await read(gateway, { first: 30, after });
-      returned.push(...edges.map(({ node }) => node.id));
-      after = edges.at(-1)!.cursor;
-      if (!pageInfo.hasNextPage) break;
-    }
-    expect(returned).toEqual(ids);
-  });
-
-  test('4.2 the first cursor of a page leads to the one before, to the start of the list', async () => {
-    let returned: string[] = [];
-    for (let before: string | null = null; ;) {
-      const { edges, pageInfo }: Connection = await read(gateway, { last: 30, before });
-      returned = [...edges.map(({ node }) => node.id), ...returned];
-      before = edges[0]!.cursor;
-      if (!pageInfo.hasPreviousPage) break;
-    }
-    expect(returned).toEqual(ids);
-  });
-
   // Section 4.4 ignores a cursor that no edge has, and discourages `first` and `last` at once: two stated deviations.
   test.each([
     [{ first: -1 }, 'BAD_USER_INPUT'],
@@ -196,20 +155,6 @@ describe('over a list that stands still', () => {
     const forward = { first: 2, after: cursors[9]!, last: null, before: null };
     expect(await idsOf(backward)).toEqual(ids.slice(7, 9));
     expect(await idsOf(forward)).toEqual(ids.slice(10, 12));
-  });
-
-  test('5.1 the flags and cursors are right also where no edge is selected', async () => {
-    const { data, errors } = await gateway.ask(
-      `query ($before: String) {
-        personsConnection(last: 4, before: $before) {
-          pageInfo { hasPreviousPage hasNextPage startCursor endCursor }
-        }
-      }`,
-      { before: cursors[80] },
-    );
-    expect(errors).toBeUndefined();
-    const { pageInfo } = await read(gateway, { last: 4, before: cursors[80]! });
-    expect(data).toEqual({ personsConnection: { pageInfo } });
   });
 });
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
-import { codeOf } from '../../src/errors.ts';
+import { expect, test } from 'vitest';
 import { randomRuns } from '../support/random/random-runs.ts';
 import { KINDS } from './model-service.ts';
 import { SIZINGS, worldOf, type World } from './world.ts';
@@ -104,45 +103,3 @@ function specified(all: readonly number[], args: Specified) {
       ((args.first === null || isPage) && before !== null),
   };
 }
-
-describe('arguments', () => {
-  test.each([
-    ['a negative `first`', { first: -1 }, /`first` must not be negative/],
-    ['a negative `last`', { last: -1 }, /`last` must not be negative/],
-    ['a `first` above the maximum', { first: 501 }, /`first` is at most 500/],
-    ['a `last` above the maximum', { last: 501 }, /`last` is at most 500/],
-    ['`first` and `last` at once', { first: 2, last: 1 }, /cannot be given together/],
-    ['`first` and `last` at once, as 0', { first: 0, last: 0 }, /cannot be given together/],
-  ])('%s is refused without a request', async (_name, args, message) => {
-    const world = worldOf(3, { kind: 'key' });
-    const error: unknown = await world.read(args).catch((thrown: unknown) => thrown);
-    expect(codeOf(error)).toBe('BAD_USER_INPUT');
-    expect((error as Error).message).toMatch(message);
-    expect(world.counted.requests).toBe(0);
-  });
-
-  test('null and an empty cursor count as absent, as in the code of Relay', async () => {
-    const world = worldOf(30, { kind: 'key' });
-    const forward = await world.read({ first: 3 });
-    expect(await world.read({ first: 3, last: null, after: '', before: null })).toEqual(forward);
-    const backward = await world.read({ last: 3 });
-    expect(await world.read({ last: 3, first: null, after: null, before: '' })).toEqual(backward);
-  });
-
-  test.each(['nonsense', ' ', 'a'.repeat(300_000), 'AAAA\u0000AAAA'])(
-    'a cursor that is not one of this list is refused without a request',
-    async (cursor) => {
-      const world = worldOf(3, { kind: 'key' });
-      for (const args of [
-        { first: 1, after: cursor },
-        { last: 1, before: cursor },
-        { first: 1, before: cursor },
-      ]) {
-        await expect(world.read(args)).rejects.toSatisfy(
-          (error) => codeOf(error) === 'CURSOR_INVALID',
-        );
-      }
-      expect(world.counted.requests).toBe(0);
-    },
-  );
-});

@@ -39,47 +39,6 @@ describe.each(KINDS)('with cursors by %s', (kind) => {
   });
 });
 
-test.each(KINDS)(
-  'a list that lost its end since it was walked ends where it ends now, with cursors by %s',
-  async (kind) => {
-    const { service, drain, read } = worldOf(300, { kind });
-    await drain();
-    for (const count of [20, 180, 95]) {
-      service.apply({ do: 'remove', at: service.shown.length - count, count });
-      expect(await read({ last: 3 })).toMatchObject({
-        records: service.shown.slice(-3),
-        hasNextPage: false,
-        hasPreviousPage: true,
-      });
-    }
-  },
-);
-
-test('a record that moved is found if its page now begins elsewhere', async () => {
-  const world = worldOf(12, { kind: 'record' });
-  const cursor = await cursorOf(world, 5, 4, 4);
-  world.service.apply({ do: 'move', from: 3, to: 9 });
-  expect((await world.read({ first: 3, after: cursor })).records).toEqual([6, 7, 8]);
-});
-
-describe('where cursors are offsets', () => {
-  test('the last record of a page is found again if the list was walked before', async () => {
-    const world = worldOf(300, { kind: 'position' });
-    await world.drain();
-    const { cursors } = await world.read({ first: 100 });
-    for (let removed = 0; removed < 20; removed += 1) world.remove(removed);
-    expect((await world.read({ first: 2, after: cursors[99]! })).records).toEqual([100, 101]);
-  });
-
-  test('a record in front of its former page is found from the start of the list', async () => {
-    const world = worldOf(137, { kind: 'position' });
-    const cursor = await cursorOf(world, 55, 50, 10);
-    for (let removed = 0; removed < 20; removed += 1) world.remove(removed);
-    expect((await world.read({ first: 2, after: cursor })).records).toEqual([56, 57]);
-    expect((await world.read({ last: 2, before: cursor })).records).toEqual([53, 54]);
-  });
-});
-
 describe('a cursor that the service refuses', () => {
   test('is not needed if the record is found without it', async () => {
     const world = worldOf(137, { kind: 'record' });
@@ -146,20 +105,3 @@ test('a record without an id has only its page in front of it', async () => {
   expect(codeOf(error)).toBe('BAD_USER_INPUT');
   expect((error as Error).message).toMatch(/has no id/);
 });
-
-test.each(KINDS)(
-  'a cursor of a record that fails in another selection resumes exactly there, with cursors by %s',
-  async (kind) => {
-    const { read, paged } = worldOf(100, { kind });
-    const { cursors } = await read({ first: 50 });
-    const fetchPage: typeof paged.fetchPage = async (after, first) => {
-      const page = await paged.fetchPage(after, first);
-      return { ...page, ids: page.ids.map((id) => (id === '10' ? null : id)) };
-    };
-    const { edges } = await readConnection(
-      { ...paged, fetchPage },
-      { first: 2, after: cursors[10]! },
-    );
-    expect(edges.map(({ record }) => record)).toEqual([11, 12]);
-  },
-);

@@ -115,11 +115,6 @@ describe('totalCount', () => {
     expect(world.upstream.received.length - before).toBe(3);
   });
 
-  test.each([0, 1, 2, 50, 51])('of a list of %i records is right', async (records) => {
-    await using world = await startRows({ records });
-    expect((await totalOf(world)).total).toBe(records);
-  });
-
   test('is counted by reading the list where adapters.json names no field', async () => {
     await using world = await startRows({ total: () => 7 }, {});
     expect(await totalOf(world)).toEqual({ total: 130, requests: 3 });

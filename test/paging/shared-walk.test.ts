@@ -35,15 +35,6 @@ test.each([
   },
 );
 
-test('a reader that joins late gets the first page as long as another reader keeps all pages', async () => {
-  const list = new CountedList(100);
-  const first = list.join({ keepsAll: true });
-  for (let page = 0; page < 50; page += 1) await first.next();
-  expect(await all(list.join())).toEqual(list.records);
-  expect(list).toMatchObject({ begun: 1, pulled: 100 });
-  await first.return();
-});
-
 test('all others get everything if a reader leaves, and the walk ends with the last one', async () => {
   const list = new CountedList(100);
   const leaving = new AbortController();
@@ -70,16 +61,6 @@ test('a reader that leaves while its page is on the way does not wait for it', a
   leaving.abort();
   await expect(page).rejects.toThrow(/abort/i);
   held.resolve();
-});
-
-test('drains before and after a mutation share no walk', async () => {
-  const list = new CountedList(100);
-  const before = list.join();
-  await before.next();
-  list.walks.separate();
-  expect(await all(list.join())).toEqual(list.records);
-  expect(list.begun).toBe(2);
-  await before.return();
 });
 
 test('a walk that fails fails for all readers, behind the pages before', async () => {

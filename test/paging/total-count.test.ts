@@ -38,15 +38,6 @@ test.each([
   expect(await requestsOf(gateway, ask)).toBe(pages);
 });
 
-test('one walk counts for many callers at once', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 137, latency: 20 });
-  const requests = await requestsOf(gateway, async () => {
-    const totals = await Promise.all(Array.from({ length: 30 }, () => totalOf(gateway)));
-    expect(totals).toEqual(Array(30).fill(137));
-  });
-  expect(requests).toBe(3);
-});
-
 test('DRAIN_MAX_ITEMS limits a count like any drain: the total is null with an error, and the edges stay', async () => {
   await using gateway = await startGatewayOverSandbox(
     { persons: 137 },

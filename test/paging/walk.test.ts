@@ -105,33 +105,6 @@ test('a walk that fails, or whose reader leaves, keeps the known index of its li
   expect(world.list.indexes.get('letters')).toBe(known);
 });
 
-test('an overloaded service gets half as many pages at the same time, and later as many as before', async () => {
-  const { list, held, service } = new WalkWorld(
-    new ModelService({ kind: 'key', length: 1_000, limit: 20 }),
-    8,
-  );
-  let number = 0;
-  const inFlight: number[] = [];
-  const fetchPage: PagedList['fetchPage'] = async (after, first) => {
-    const request = list.pace.begin();
-    held.inFlight += 1;
-    inFlight.push(held.inFlight);
-    number += 1;
-    const isOverloaded = number > 60 && number <= 68;
-    await setImmediate();
-    // As if it had waited and sent the request again.
-    if (isOverloaded) request.overloaded();
-    await setImmediate();
-    held.inFlight -= 1;
-    request.arrived();
-    return service.page(after, first);
-  };
-  for (let walks = 0; walks < 2; walks += 1) await collect({ ...list, fetchPage });
-  expect(Math.max(...inFlight.slice(60, 68))).toBe(8);
-  expect(Math.max(...inFlight.slice(69, 73))).toBeLessThanOrEqual(5);
-  expect(Math.max(...inFlight.slice(-20))).toBe(8);
-});
-
 test.each([0, 30, 120, 395])(
   'a list whose ids repeat in one page, from record %i on, is returned whole by every walk',
   async (offset) => {

@@ -10,21 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-test('the first pages of the lists of all parents cost one request', async () => {
-  const { data, errors, requests } = await answered(`{
-    vacancies(first: 5) {
-      items { id candidatesConnection(first: 2) { nodes { id } pageInfo { hasNextPage } } }
-    }
-  }`);
-  expect(errors).toBeUndefined();
-  expect(requests).toBe(1 + 1);
-  expect(data).toMatchObject({ vacancies: { items: { length: 5 } } });
-  expect(at(data, 'vacancies', 'items', 1)).toEqual({
-    id: 2,
-    candidatesConnection: { nodes: [{ id: 5 }, { id: 6 }], pageInfo: { hasNextPage: true } },
-  });
-});
-
 test('pages are requested through the parent, one request for each', async () => {
   const byId = await answered('{ vacancy(id: 7) { allCandidates { id } } }');
   expect(byId.errors).toBeUndefined();
@@ -58,15 +43,6 @@ test('a cursor is valid only for the list of its parent, however the parent is f
     'CURSOR_INVALID',
     'CURSOR_INVALID',
   ]);
-});
-
-test('lists below a mutation are read too, and the mutation is sent once', async () => {
-  const { data, errors, requests } = await answered(
-    'mutation { open(id: 3) { id allCandidates(limit: 4) { id } allFragile { text } } }',
-  );
-  expect(at(data, 'open')).toMatchObject({ id: 3, allCandidates: { length: 4 }, allFragile: null });
-  expect(errors).toEqual([expect.objectContaining({ path: ['open', 'allFragile'] })]);
-  expect(requests).toBe(1 + 2 + 1);
 });
 
 test('DRAIN_MAX_ITEMS counts all drains of an operation, nested ones too', async () => {

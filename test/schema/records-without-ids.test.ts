@@ -1,30 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
 import { makeExecutableSchema, pageOf, type PageArgs } from '../support/imitations/honest.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
-
-test('a caller may select anything beside the identity that adapters.json names', async () => {
-  await using world = await startGatewayOverSandbox(
-    { persons: 60, schema: 'results' },
-    {
-      snapshot: readFileSync('schema/results.graphql', 'utf8'),
-      overrides: { fields: { 'Query.responses': { identity: 'url' } } },
-    },
-  );
-  const { data, errors } = await world.ask<{ all: object[]; page: { nodes: object[] } }>(`{
-    all: allResponses { person { id } workflowStatus { name id } _id: url url: rating }
-    page: responsesConnection(first: 60) { edges { cursor node { person { id firstName } } } nodes { rating } }
-  }`);
-  expect(errors).toBeUndefined();
-  expect(data.all[0]).toEqual({
-    person: { id: expect.any(Number) },
-    workflowStatus: { name: expect.any(String), id: expect.any(Number) },
-    _id: expect.any(String),
-    url: expect.any(Number),
-  });
-  expect(data.page.nodes).toHaveLength(60);
-});
 
 const ROWS = /* GraphQL */ `
   type Query {

@@ -14,18 +14,6 @@ const PAGE = `
 `;
 const PERSONS = 'persons(first: Int, after: String): PersonPage!';
 
-test('a type Query of a service whose root has another name is served as UpstreamQuery', async () => {
-  const sdl = `
-    schema { query: Root }
-    interface Named { name: String }
-    type Root implements Named { name: String one: Named }
-    type Query implements Named { name: String mine: Int }`;
-  const resolvers = { Root: { one: () => ({ __typename: 'Query', name: 'A' }) } };
-  await using gateway = await over(sdl, resolvers);
-  const answer = await gateway.ask('{ one { __typename name ... on UpstreamQuery { mine } } }');
-  expect(answer).toEqual({ data: { one: { __typename: 'UpstreamQuery', name: 'A', mine: null } } });
-});
-
 describe('a service whose root types have other names', () => {
   const sdl = `
     schema { query: QueryRoot mutation: MutationRoot }

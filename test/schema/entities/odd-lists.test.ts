@@ -1,7 +1,5 @@
 /** Records that are found by their ids in lists that are odd, or that change. */
 import { expect, test } from 'vitest';
-import { Verbatim } from '../../same/exact-json.ts';
-import { sideBySide } from '../../same/side-by-side.ts';
 import {
   makeExecutableSchema,
   pageOf,
@@ -22,18 +20,6 @@ test('a record that is null because a field in it failed is reported as failed',
     });
     expect(errors).toMatchObject([{ path: ['_entities', 1] }, { path: ['_entities', 2] }]);
   }
-});
-
-test('when a field fails for all records, each has the error, and the number of requests is bounded', async () => {
-  await using gateway = await startRanked(() => true);
-  await gateway.ask('{ allPersons { id } }');
-  const { received } = gateway.upstream;
-  const before = received.length;
-  const { data, errors = [] } = await gateway.entities(ids);
-  expect(data).toEqual({ _entities: ids.map(() => null) });
-  expect(errors).toHaveLength(ids.length);
-  expect(errors.every(({ message }) => message.startsWith('No rank for p'))).toBe(true);
-  expect(received.length - before).toBeLessThanOrEqual(3 + 2 * 3 * 3);
 });
 
 test.each([
@@ -97,21 +83,6 @@ test('an id of a custom scalar finds its record as a number and as a string, eve
   );
   const job = { id: 12 };
   expect(data).toEqual({ a: job, b: job, _entities: [job, job] });
-});
-
-test('a number is the id that graphql-js makes of it, and none if it is not whole', async () => {
-  const schema = makeExecutableSchema(`${PERSONS} type Person { id: ID! }`, {
-    Query: { persons: personPages(['12']) },
-  });
-  const { through } = await sideBySide({ schema });
-  const { data, errors } = await through({
-    query: `query ($all: [_Any!]!) { _entities(representations: $all) { ... on Person { id } } }`,
-    variables: {
-      all: ['12', '12.0', '12.5'].map((id) => ({ __typename: 'Person', id: new Verbatim(id) })),
-    },
-  });
-  expect(data).toBe('{"_entities":[{"id":"12"},{"id":"12"},null]}');
-  expect(errors).toEqual([expect.stringContaining('must be of the type ID')]);
 });
 
 /** A service whose people have a rank, which fails for some of them. */

@@ -88,13 +88,6 @@ describe('reject', () => {
     expect(await ask('A')).toEqual({ data: { me: { name: 'Ada 1' } } });
     expect(await ask('B')).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
   });
-
-  test('an invalid operation gets the errors of validation', async () => {
-    const { errors } = await rejecting.ask('{ me { email nothing } }', {}, FEW);
-    expect(errors!.map(({ message }) => message)).toEqual([
-      expect.stringContaining('Cannot query field "nothing"'),
-    ]);
-  });
 });
 
 test('the program around the gateway reads everything without a credential', async () => {

@@ -63,22 +63,3 @@ test('keys new makes keys with the scopes of fields, and names them', async () =
   expect(stdout).toMatch(/ x pii +the fields to which adapters\.json gives this scope/);
   expect(stdout).toMatch(/ - pay +the fields/);
 });
-
-const KEYS_NEW = ['keys', 'new', 'payroll', '--scopes', 'read+pi'];
-
-test('keys new says where the scopes of fields are read, if it does not know one or cannot read them', async () => {
-  using folder = temporaryFolder();
-  const env = { RECRUITING_SCHEMA: folder.file('upstream.graphql') };
-  const adapters = folder.file('adapters.json');
-  for (const [content, said] of [
-    [undefined, 'the scopes are read, drain, write, router, and'],
-    [JSON.stringify(scopes), 'the scopes are read, drain, write, router, pii, pay, and'],
-    ['{', `${adapters} is not JSON`],
-  ] as const) {
-    if (content !== undefined) writeFileSync(adapters, content);
-    const { code, stdout, stderr } = await runHere(KEYS_NEW, env);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(said);
-    expect(stderr).toContain(adapters);
-  }
-});
