@@ -1,12 +1,12 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { readFileSync } from 'node:fs';
 import { parse, print } from 'graphql';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { examples } from '../../src/http/graphiql/examples.ts';
-import { createGraphiql, type GraphiqlOptions } from '../../src/http/graphiql/graphiql.ts';
+import { createGraphiql } from '../../src/http/graphiql/graphiql.ts';
+import { listen } from '../../src/http/listen.ts';
 import { entryFor } from '../support/gateway/api-key.ts';
 import { documentedSdl } from '../support/documented-sdl.ts';
-import { startGatewayOverSandbox } from '../support/gateway/gateway.ts';
+import { startGatewayOverSandbox, type TestGateway } from '../support/gateway/gateway.ts';
 import { startSandboxInside } from '../support/gateway/sandbox-inside.ts';
 import { servedOffline } from '../support/gateway/served-offline.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
@@ -27,15 +27,17 @@ test(
     await using issuer = await startIssuer();
     const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: issuer.jwt };
     await using gateway = await startGatewayOverSandbox({}, { config: { auth } });
-    await using server = await listen(gateway.gateway.handler);
+    const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => server.close());
     const browser = await openBrowser();
     onTestFinished(() => browser.close());
     const page = await browser.newPage();
     page.setDefaultTimeout(patience / 2);
     const requests = recordRequests(page);
     const complaints = recordComplaints(page);
-    await page.goto(server.origin);
-    expect(page.url()).toBe(`${server.origin}/graphql`);
+    await page.goto(server.url);
+    expect(page.url()).toBe(`${server.url}/graphql`);
+    expect(await page.getByText('made up').count()).toBe(0);
     const tabs = page.locator('.graphiql-tab-button');
 
     const field = page.getByLabel('API key or bearer token');
@@ -69,67 +71,68 @@ test(
     );
     expect(kept).not.toContain(KEY);
     const isElsewhere = (url: string) =>
-      !/^(data|blob):/.test(url) && new URL(url).origin !== server.origin;
+      !/^(data|blob):/.test(url) && new URL(url).origin !== server.url;
     expect(requests.filter(isElsewhere)).toEqual([]);
     expect(complaints.filter((each) => !/401|404/.test(each))).toEqual([]);
   },
 );
 
-test('every example is answered for a caller with the scope read', async () => {
-  const apiKeys = [entryFor(KEY, 'portal', 'read')];
-  const config = { auth: { apiKeys, jwt: undefined } };
-  await using gateway = await startGatewayOverSandbox({ persons: 2_345 }, { config });
-  const { adapters, entities } = gateway.gateway.offered;
-  for (const { query, variables = '{}' } of examples({ adapters, entities })) {
-    const headers = { 'x-api-key': KEY };
-    const sent = JSON.parse(variables) as Record<string, unknown>;
-    const { data, errors } = await gateway.ask(query, sent, { headers });
-    expect([Object.keys(data).length, errors]).toEqual([1, undefined]);
-  }
-});
-
 function isProbe(url: string, sent: string | null): boolean {
   return url.endsWith('/graphql') && sent?.includes('{ __typename }') === true;
 }
 
+const results = readFileSync('schema/results.graphql', 'utf8');
+
+test.each([
+  ['the documented service', {}, {}],
+  ['a service whose fields return results', { schema: 'results' as const }, { snapshot: results }],
+])(
+  'every example is answered for a caller with the scope read, by %s',
+  async (_, service, options) => {
+    const auth = { apiKeys: [entryFor(KEY, 'portal', 'read')], jwt: undefined };
+    await using gateway = await startGatewayOverSandbox(service, { ...options, config: { auth } });
+    const { adapters, entities } = gateway.gateway.offered;
+    for (const { query, variables = '{}' } of examples({ adapters, entities })) {
+      const headers = { 'x-api-key': KEY };
+      const sent = JSON.parse(variables) as Record<string, unknown>;
+      const { data, errors } = await gateway.ask(query, sent, { headers });
+      expect(errors).toBeUndefined();
+      expect(JSON.stringify(data)).toMatch(/"person":null|"name":"|"firstName":"/);
+    }
+  },
+);
+
 describe('the page', () => {
+  let sandbox: Pick<TestGateway, 'fetch'> & AsyncDisposable;
+  beforeAll(async () => {
+    sandbox = await startSandboxInside();
+  });
+  afterAll(() => sandbox[Symbol.asyncDispose]());
+  const open = (more: Record<string, string> = {}) =>
+    sandbox.fetch('/graphql', { headers: { ...OPEN.headers, ...more } });
+
   test('the page is not served if GraphiQL is off', async () => {
     await using gateway = await startGatewayOverSandbox({}, { config: { graphiql: false } });
-    const response = await gateway.fetch('/graphql', OPEN);
-    expect([response.status, response.headers.get('content-type')]).toEqual([
-      400,
-      'application/json; charset=utf-8',
-    ]);
+    const { status, headers } = await gateway.fetch('/graphql', OPEN);
+    expect([status, headers.get('content-type')]).toEqual([400, 'application/json; charset=utf-8']);
   });
 
-  test('the page says that the people of the sandbox are made up, and no page of a service does', async () => {
-    await using sandbox = await startSandboxInside();
-    expect(await (await sandbox.fetch('/graphql', OPEN)).text()).toContain(
-      'the people are made up',
-    );
-    await using server = await serve();
-    expect(await (await fetch(server.url, OPEN)).text()).not.toContain('made up');
-  });
-
-  test('the page is sent compressed, and only once', async () => {
-    await using server = await serve();
-    const first = await fetch(server.url, OPEN);
-    const page = await first.text();
-    expect(first.headers.get('content-encoding')).toBe('gzip');
-    expect(Number(first.headers.get('content-length'))).toBeLessThan(page.length / 3);
-    const etag = first.headers.get('etag') ?? '';
-    const withHeader = (more: object) =>
-      fetch(server.url, { headers: { ...OPEN.headers, ...more } });
-    const again = await withHeader({ 'if-none-match': etag });
-    expect([again.status, await again.text()]).toEqual([304, '']);
-    const plain = await withHeader({ 'accept-encoding': 'gzip;q=0, identity' });
+  test('the page is sent compressed, and only once, and says that the people of the sandbox are made up', async () => {
+    const plain = await open();
     expect(plain.headers.get('content-encoding')).toBeNull();
-    expect(await plain.text()).toBe(page);
+    const page = await plain.text();
+    expect(page).toContain('the people are made up');
+    const zipped = await open({ 'accept-encoding': 'gzip' });
+    expect(zipped.headers.get('content-encoding')).toBe('gzip');
+    expect((await zipped.arrayBuffer()).byteLength).toBeLessThan(page.length / 3);
+    const refused = await open({ 'accept-encoding': 'gzip;q=0, identity' });
+    expect(refused.headers.get('content-encoding')).toBeNull();
+    const again = await open({ 'if-none-match': plain.headers.get('etag')! });
+    expect([again.status, await again.text()]).toEqual([304, '']);
   });
 
   test('the page allows neither frames of other sites nor pictures and requests elsewhere', async () => {
-    await using server = await serve();
-    const { headers } = await fetch(server.url, OPEN);
+    const { headers } = await open();
     const policy = headers.get('content-security-policy')!.split('; ');
     expect(policy).toContain("frame-ancestors 'none'");
     expect(policy).toContain("connect-src 'self'");
@@ -139,10 +142,9 @@ describe('the page', () => {
   test('the page shows examples as text, whatever they contain', async () => {
     const nasty = `</script><script>window.broken = true</script><!--<script><img src=x onerror="x">'"&`;
     const query = `# ${nasty}\nquery Nasty { __typename }`;
-    await using server = await serve({
-      examples: [{ query, variables: JSON.stringify({ nasty }) }],
-    });
-    const html = await (await fetch(server.url, OPEN)).text();
+    const example = { query, variables: JSON.stringify({ nasty }) };
+    const { page } = createGraphiql({ enabled: true, examples: [example] });
+    const html = await (await handlerOf([page]).fetch('http://localhost/graphql', OPEN)).text();
     expect(html).toContain('query Nasty');
     expect(html).not.toMatch(/<script>window\.broken|<!--<script>|<img src=x/);
   });
@@ -183,25 +185,3 @@ function body(query: string): string {
 }
 
 const served = servedOffline(documentedSdl);
-
-const usual = { enabled: true, examples: examples(served) };
-/** Shared, because building and compressing its nine megabytes takes most of the time. */
-const usualPage = createGraphiql(usual).page;
-
-async function serve(options?: Partial<GraphiqlOptions>) {
-  const page = options ? createGraphiql({ ...usual, ...options }).page : usualPage;
-  const server = await listen(handlerOf([page]));
-  return { ...server, url: `${server.origin}/graphql` };
-}
-
-async function listen(handler: RequestListener) {
-  const server = createServer(handler);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}

@@ -1,12 +1,14 @@
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
-import type { Body, Reply } from '../../src/http/reply.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { createErrorPolicy } from '../../src/http/error-policy.ts';
 import type { Handler } from '../../src/http/handler.ts';
 import { listen } from '../../src/http/listen.ts';
-import { standstill } from '../support/clients/bare-client.ts';
+import type { Body, Reply } from '../../src/http/reply.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
+import { recordingLog } from '../support/gateway/recording-log.ts';
 import { handlerOf } from '../support/gateway/stages.ts';
 
 const MEGABYTE = 1024 * 1024;
@@ -14,59 +16,83 @@ const large = Array.from({ length: 3_000 }, (_, n) =>
   n % 2 === 0 ? `é${n};`.padEnd(1_000, '.') : Buffer.from(`${n};`.padEnd(700, '-')),
 );
 
-test.each<[string, Body, string | null]>([
-  ['nothing', '', '0'],
-  ['text', 'é', '2'],
-  ['bytes', Buffer.from('é'), '2'],
-  ['pieces', ['é', Buffer.from('a'), '', 'b'], '4'],
-  ['an empty list of pieces', [], '0'],
-  ['many pieces', large, String(Buffer.byteLength(textOf(large)))],
-])('an answer of %s arrives whole, with its content-length', async (_, body, length) => {
-  const handler = handlerFor(() => body);
-  const { url } = await start(handler);
-  const response = await fetch(url);
-  expect(response.headers.get('content-length')).toBe(length);
-  expect(await response.text()).toBe(textOf(body));
-  expect(await (await handler.fetch(url)).text()).toBe(textOf(body));
-});
+async function* inParts(): AsyncGenerator<Body> {
+  yield 'a';
+  yield ['b', Buffer.from('c')];
+  await Promise.resolve();
+  yield* large;
+}
 
-test('an answer that is produced while it is sent arrives in order', async () => {
-  const handler = handlerFor(async function* () {
-    yield 'a';
-    yield ['b', Buffer.from('c')];
-    await Promise.resolve();
-    yield* large.slice(0, 200);
+/** Sends the request of a reply, over a socket and through `fetch`. */
+const WAYS: readonly (readonly [string, (handler: Handler) => Promise<Response>])[] = [
+  [
+    'over a socket',
+    async (handler) => {
+      const server = await listen(handler, { host: '127.0.0.1', port: 0 });
+      onTestFinished(() => server.close());
+      return fetch(server.url, REQUEST);
+    },
+  ],
+  ['through fetch', async (handler) => handler.fetch('http://localhost/', REQUEST)],
+];
+const REQUEST = { headers: { 'x-request-id': 'mine' } };
+
+describe.each(WAYS)('a reply %s', (way, send) => {
+  test.each<[string, NonNullable<Reply['body']>, string, boolean]>([
+    ['nothing', '', '', true],
+    ['text', 'é', 'é', true],
+    ['bytes', Buffer.from('é'), 'é', true],
+    ['pieces', ['é', Buffer.from('a'), '', 'b'], 'éab', true],
+    ['many pieces', large, large.map(String).join(''), true],
+    ['parts that are made while it is sent', inParts(), `abc${large.map(String).join('')}`, false],
+  ])('of %s arrives whole', async (_, body, text, hasLength) => {
+    const response = await send(replying(() => body).handler);
+    const length = hasLength && way === 'over a socket' ? String(Buffer.byteLength(text)) : null;
+    expect(response.headers.get('content-length')).toBe(length);
+    expect(await response.text()).toBe(text);
   });
-  const whole = `abc${textOf(large.slice(0, 200))}`;
-  const { url } = await start(handler);
-  expect(await (await fetch(url)).text()).toBe(whole);
-  expect(await (await handler.fetch(url)).text()).toBe(whole);
+
+  test('that is a fault before its first byte is an error with status 500', async () => {
+    const { handler, logged } = replying(() => ['x'.repeat(1_000_000), notText]);
+    const response = await send(handler);
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([500, 'mine']);
+    const { errors } = (await response.json()) as { errors: { extensions: { id: string } }[] };
+    expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    expect(logged).toContainEqual(
+      expect.objectContaining({ level: 50, errorId: errors[0]!.extensions.id }),
+    );
+  });
+
+  test.each<[string, () => AsyncGenerator<Body>]>([
+    ['throws', throwing],
+    ['is not text', (): AsyncGenerator<Body> => piecesOf('begun', [notText])],
+  ])('that %s behind its first byte is cut off and logged', async (_, body) => {
+    const { handler, logged, work } = replying(body);
+    const reading = send(handler).then((response) => response.text());
+    await expect(reading).rejects.toThrow(/terminated|fetch failed|Report this id to its operator/);
+    await expect.poll(() => logged.filter(({ msg }) => msg === 'request')).toHaveLength(1);
+    const code = 'INTERNAL_SERVER_ERROR';
+    expect(logged).toMatchObject([
+      {
+        level: 50,
+        requestId: 'mine',
+        err: { message: expect.stringContaining('An answer was cut off') as string },
+      },
+      { msg: 'request', requestId: 'mine', status: 200, code },
+    ]);
+    expect(work.signal!.aborted).toBe(true);
+  });
 });
 
-test('an answer is produced only as far as it is read, and no further after the reader has left', async () => {
+test('a reply through fetch is made only as far as it is read', async () => {
   let made = 0;
-  const ended = Promise.withResolvers<void>();
-  const handler = handlerFor(async function* () {
-    try {
-      for (;;) {
-        made += 1;
-        yield Buffer.alloc(MEGABYTE / 4, 'x');
-      }
-    } finally {
-      ended.resolve();
+  const { handler } = replying(async function* () {
+    for (;;) {
+      made += 1;
+      yield Buffer.alloc(250_000, 'x');
     }
   });
-  const { url } = await start(handler);
-  const socket = connect(Number(new URL(url).port), '127.0.0.1').pause();
-  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
-  await standstill(() => made);
-  expect(made).toBeLessThan(100);
-  socket.destroy();
-  await ended.promise;
-
-  made = 0;
-  const response = await handler.fetch(url);
-  const reader = response.body!.getReader();
+  const reader = (await handler.fetch('http://localhost/')).body!.getReader();
   await reader.read();
   expect(made).toBe(1);
   await reader.cancel();
@@ -86,7 +112,7 @@ test.each<[string, (pieces: Buffer[]) => Body | AsyncIterable<Body>]>([
   async (_, bodyOf) => {
     const huge = Array<Buffer>(100).fill(Buffer.alloc(64 * 1024, 'x'));
     const handler = handlerOf([
-      ({ path }) => reply(path === '/huge' ? bodyOf(huge) : 'in between'),
+      ({ path }) => replyOf(path === '/huge' ? bodyOf(huge) : 'in between'),
     ]);
     const readers = Array.from({ length: 5 }, () => instantReader(handler, '/huge'));
     const read = () => readers.reduce((sum, { bytes }) => sum + bytes(), 0);
@@ -124,20 +150,33 @@ function instantReader(handler: Handler, path: string): InstantReader {
   return { bytes: () => bytes, isClosed: () => socket.writableFinished };
 }
 
-function handlerFor(body: () => Body | AsyncIterable<Body>): Handler {
-  return handlerOf([() => reply(body())]);
+/** What no reply has. */
+const notText = {} as string;
+
+async function* throwing(): AsyncGenerator<Body> {
+  yield 'begun';
+  throw new Error('Nobody expected this.');
 }
 
-function reply(body: Body | AsyncIterable<Body>): Reply {
+async function* piecesOf(...pieces: Body[]): AsyncGenerator<Body> {
+  yield* pieces;
+}
+
+function replyOf(body: NonNullable<Reply['body']>): Reply {
   return { status: 200, headers: { 'content-type': 'text/plain' }, body };
 }
 
-function textOf(body: Body): string {
-  return Array.isArray(body) ? body.map(String).join('') : String(body);
-}
-
-async function start(handler: Handler): Promise<{ url: string }> {
-  const server = await listen(handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  return server;
+/** A handler that replies with this body, and the signal of what it does. */
+function replying(body: () => NonNullable<Reply['body']>) {
+  const work: { signal?: AbortSignal } = {};
+  const { log, logged } = recordingLog();
+  const stage = ({ signal }: { signal: AbortSignal }): Reply => {
+    work.signal = signal;
+    return replyOf(body());
+  };
+  const handler = handlerOf([stage], {
+    errors: createErrorPolicy({ clock: systemClock, log }),
+    telemetry: createTelemetry({ version: '1', log }).requests(),
+  });
+  return { handler, logged, work };
 }

@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import { postBare, standstill } from '../support/clients/bare-client.ts';
@@ -107,22 +105,6 @@ test('a client that leaves before it reads anything of a shared stream does not 
   expect(gateway.sandbox.stats.requests.graphql).toBeLessThan(30);
 });
 
-test.each(['before its first part', 'behind a part'])(
-  'a caller of fetch that leaves by an abort %s gets its reason as the end of the body',
-  async (when) => {
-    await using gateway = await startGatewayOverSandbox({ persons: 200 });
-    const leaving = new AbortController();
-    const reader = (await streamed(gateway, leaving.signal)).body!.getReader();
-    if (when === 'behind a part') await reader.read();
-    const reading = reader.read();
-    leaving.abort(new Error('Enough.'));
-    // A part may be on its way.
-    await expect(reading.then(() => reader.read())).rejects.toThrow('Enough.');
-    const lines = gateway.logged.filter(({ msg }) => msg === 'request');
-    expect(lines).toMatchObject([{ status: 200, code: 'LEFT' }]);
-  },
-);
-
 test('a client that stops reading makes the gateway read large pages ahead only as far as 16 MB go', async () => {
   const sdl = `
     type File { id: ID! content: String }
@@ -164,28 +146,3 @@ async function streamed(gateway: TestGateway, signal?: AbortSignal): Promise<Res
   expect(response.headers.get('content-type')).toMatch(/^multipart\/mixed/);
   return response;
 }
-
-test('a long stream needs no more memory than a short one', async () => {
-  await using gateway = await startGatewayOverSandbox({ persons: 24_000 });
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  const heap = () => {
-    collect();
-    return process.memoryUsage().heapUsed;
-  };
-  const socket = postBare(server, STREAM, 'multipart/mixed');
-  let records = 0;
-  let early: number | undefined;
-  let rest = '';
-  for await (const text of socket.setEncoding('utf8')) {
-    const pieces = (rest + (text as string)).split('"id":');
-    records += pieces.length - 1;
-    rest = pieces.at(-1)!.slice(-4);
-    if (records > 4_000) early ??= heap();
-  }
-  expect(records).toBe(24_000);
-  // The executor of a library keeps about 1 MB for every 1,000 streamed records.
-  expect(heap() - early!).toBeLessThan(8_000_000);
-  await server.close();
-});

@@ -19,10 +19,8 @@ test('the first records are sent after one page, before the second page has arri
 
 test.each([
   [0, 0, 0],
-  [3, 3, 0],
   [50, 50, 1],
   [60, 60, 1],
-  [137, 137, 3],
   [1000, 137, 3],
 ])(
   'with initialCount %i the first payload has %i records, and then each page is one payload',
@@ -51,17 +49,6 @@ test.each([
     );
   },
 );
-
-test('the first records count against the memory of answers, and those after them do not', async () => {
-  const config = { answerBytes: 20_000 };
-  await using gateway = await startGatewayOverFake({ persons: 120 }, { config });
-  const long = 'n'.repeat(150);
-  const fields = Array.from({ length: 5 }, (_, at) => `${long}${at}: firstName`).join(' ');
-  const streamed = (count: number) =>
-    all(gateway, `{ allPersons @stream(initialCount: ${count}) { ${fields} } }`);
-  expect(whole(await streamed(1))).toHaveLength(120);
-  expect(JSON.stringify(await streamed(100))).toContain('OPERATION_TOO_COMPLEX');
-});
 
 test('a stream inside fragments keeps its alias, its label and its filters', async () => {
   await using gateway = await startGatewayOverSandbox({ persons: 120 });
@@ -215,13 +202,9 @@ test('the path of an error inside a record has the position in the whole list, i
 
 test.each([
   ['{ allPersons @stream(initialCount: -1) { id } }', {}],
-  ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: -5 }],
   ['query ($n: Int) { allPersons @stream(initialCount: $n) { id } }', { n: null }],
   ['{ personsConnection { edges @stream { cursor } } }', {}],
-  ['{ personsConnection { nodes @stream { id } } }', {}],
-  ['{ persons { items @stream { id } } }', {}],
   ['{ allPersons @stream(initialCount: 1) { id } ... { allPersons @stream { id } } }', {}],
-  ['{ allPersons @stream(label: "a") { id } ... { allPersons @stream(label: "b") { id } } }', {}],
   ['{ persons @stream { items { id } } }', {}],
 ])('a mistake is refused before anything is requested: %s %o', async (query, variables) => {
   await using gateway = await startGatewayOverSandbox();

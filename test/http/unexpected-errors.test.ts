@@ -1,16 +1,10 @@
-import { systemClock } from '../../src/clock.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { createErrorPolicy } from '../../src/http/error-policy.ts';
-import { listen } from '../../src/http/listen.ts';
 import { startService } from '../service/service.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
 import { honest, refusal } from '../support/imitations/scripted.ts';
 import { ask } from '../support/clients/multipart.ts';
-import { handlerOf } from '../support/gateway/stages.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { breakableStore } from '../support/gateway/stores.ts';
-import { recordingLog } from '../support/gateway/recording-log.ts';
-import type { Body } from './front.ts';
 
 const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
@@ -63,38 +57,6 @@ test('a stored pair that cannot be used is reported by an id, which is logged wi
   expect((await gateway.fetch('/ready')).status).toBe(200);
   expect((await gateway.ask(query)).errors).toBeUndefined();
 });
-
-test.each(['a stage', 'a stage and in the refusal of it'])(
-  'after an unexpected error in %s the caller gets only an id, which is also logged',
-  async (where) => {
-    const words = `ENOENT ${ELSEWHERE}/srv/recruiting/secret.db`;
-    const throwing = (): never => {
-      throw new Error(words);
-    };
-    const { log, logged } = recordingLog();
-    const errors = createErrorPolicy({ clock: systemClock, log });
-    const refuse = where === 'a stage' ? errors.refuse : throwing;
-    const handler = handlerOf([throwing], { errors: { ...errors, refuse } });
-    const server = await listen(handler, { host: '127.0.0.1', port: 0 });
-    onTestFinished(() => server.close());
-    for (const response of [await fetch(server.url), await handler.fetch(server.url)]) {
-      const text = await response.text();
-      expect(response.headers.get('content-type')).toMatch(/json/);
-      expect(text).not.toMatch(/ENOENT|internal|srv|\.ts|node_modules|    at /);
-      const body = JSON.parse(text) as Body;
-      const { id } = body.errors![0]!.extensions;
-      expect(body.errors).toEqual([
-        {
-          message: expect.stringContaining(`Report this id to its operator: ${String(id)}`),
-          extensions: { code: 'INTERNAL_SERVER_ERROR', id: expect.any(String) },
-        },
-      ]);
-      expect(logged.filter(({ errorId }) => errorId === id)).toMatchObject([
-        { level: 50, msg: 'unexpected error', err: { message: words } },
-      ]);
-    }
-  },
-);
 
 test.each([
   ['a drain', '{ allPersons { id } }', 'application/json'],

@@ -31,17 +31,11 @@ afterAll(async () => {
 });
 
 describe('a request without a credential', () => {
-  test.each<[string, string, RequestInit]>([
-    ['a query', '/graphql', post(ASK)],
-    ['a mutation', '/graphql', post({ query: 'mutation { rename(id: 1, name: "x") { id } }' })],
-    ['another method', '/graphql', { method: 'PUT', body: '{}' }],
-    ['who reads parts alone', '/graphql', post(ASK, { accept: 'multipart/mixed' })],
-    ['a query of GraphiQL', '/graphql', post(ASK, { referer: 'http://gateway.test/graphql' })],
-  ])('%s is refused', async (_, path, init) => {
-    const before = front.service.stats.requests.graphql;
-    const response = await fetch(front.url + path, init);
+  test('is told which credentials there are, in the format that it accepts', async () => {
+    const accept = 'application/graphql-response+json, application/json;q=0.9';
+    const response = await fetch(`${front.url}/graphql`, post(ASK, { accept }));
     expect(response.status).toBe(401);
-    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(response.headers.get('content-type')).toMatch(/^application\/graphql-response\+json;/);
     expect(response.headers.get('www-authenticate')).toBe(
       'ApiKey realm="recruiting-subgraph", header="x-api-key", Bearer realm="recruiting-subgraph"',
     );
@@ -55,18 +49,9 @@ describe('a request without a credential', () => {
         },
       ],
     });
-    expect(front.service.stats.requests.graphql).toBe(before);
-    expect(front.sent.renames).toBe(0);
   });
 
-  test('the refusal is a GraphQL response for callers that accept one', async () => {
-    const accept = 'application/graphql-response+json, application/json;q=0.9';
-    const response = await fetch(`${front.url}/graphql`, post(ASK, { accept }));
-    expect(response.headers.get('content-type')).toMatch(/^application\/graphql-response\+json;/);
-    expect(await codeOf(response)).toEqual([401, 'UNAUTHENTICATED']);
-  });
-
-  test('the refusal does not wait for the body', async () => {
+  test('is refused without waiting for its body', async () => {
     const head = 'POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
     const socket = openBare(front, `${head}Content-Length: 100\r\n\r\n`);
     expect(await headOf(socket)).toMatch(/^HTTP\/1.1 401 /);
@@ -74,30 +59,18 @@ describe('a request without a credential', () => {
 });
 
 describe('an API key', () => {
-  test('the owner of an API key is admitted', async () => {
-    expect(await answerTo({ 'x-api-key': KEY })).toEqual(ANSWER);
-    const inAddress = await fetch(`${front.url}/graphql?query={me{id}}`, {
-      headers: { 'X-API-Key': KEY },
-    });
-    expect(await inAddress.json()).toEqual(ANSWER);
-    expect(inAddress.headers.get('cache-control')).toBe('private, no-store');
-  });
-
-  test.each([
-    ['unknown', 'rsk_of-nobody-0123456789012345678901234567'],
-    ['cut off', KEY.slice(0, -1)],
-    ['in other letters', KEY.toUpperCase()],
-    ['twice', `${KEY}, ${KEY}`],
-    ['its hash', Buffer.from(entryFor(KEY, '').hash).toString('hex')],
-    ['a word of JavaScript', 'constructor'],
-  ])('a wrong key is refused, whatever is wrong with it: %s', async (_, key) => {
-    const response = await ask({ 'x-api-key': key });
-    expect(response.headers.get('www-authenticate')).not.toContain('error');
-    const text = await response.text();
-    expect(text).toMatch(/^{"errors":\[{"message":"The API key in x-api-key is not valid\./);
-    expect(JSON.parse(text).errors[0].extensions).toEqual({ code: 'UNAUTHENTICATED' });
-    expect(response.status).toBe(401);
-    if (key.length > 0) expect(text).not.toContain(key);
+  test('the owner of an API key is admitted, and a wrong key is refused without repeating it', async () => {
+    expect(await answerTo({ 'X-API-Key': KEY })).toEqual(ANSWER);
+    for (const key of [KEY.slice(0, -1), KEY.toUpperCase(), `${KEY}, ${KEY}`, 'constructor']) {
+      const response = await ask({ 'x-api-key': key });
+      expect(response.headers.get('www-authenticate')).not.toContain('error');
+      const text = await response.text();
+      expect([response.status, text]).toEqual([
+        401,
+        expect.stringMatching(/^{"errors":\[{"message":"The API key in x-api-key is not valid\./),
+      ]);
+      expect(text).not.toContain(key);
+    }
   });
 
   test('a key is read only from its header', async () => {
@@ -119,7 +92,6 @@ describe('a bearer token', () => {
     ['signed by RSA', () => issuer.token({}, { kid: 'rsa' })],
     ['signed by Ed25519', () => issuer.token({}, { kid: 'ed' })],
     ['of several audiences', () => issuer.token({ aud: ['elsewhere', 'recruiting'] })],
-    ['of nobody in particular', () => issuer.token({ sub: undefined })],
     [
       'without a key id, where only one key can be meant',
       () => issuer.token({}, { kid: undefined }),
@@ -130,14 +102,11 @@ describe('a bearer token', () => {
 
   test.each<[string, () => string | Promise<string>]>([
     ['of another issuer', () => issuer.token({ iss: 'https://login.test/' })],
-    ['without an issuer', () => issuer.token({ iss: undefined })],
     ['for another audience', () => issuer.token({ aud: 'recruiting2' })],
-    ['for nobody', () => issuer.token({ aud: undefined })],
     ['expired', () => issuer.token({ exp: seconds(-60) })],
     ['that never expires', () => issuer.token({ exp: undefined })],
     ['not valid yet', () => issuer.token({ nbf: seconds(60) })],
     ['signed by nobody', () => unsigned('none')],
-    ['without an algorithm', () => unsigned(undefined)],
     [
       'signed with the public key as a secret',
       async () => signedWith(await exportSPKI(issuer.publicKey('rsa'))),
@@ -153,16 +122,6 @@ describe('a bearer token', () => {
         return `${head}.${claims}.${(await issuer.token()).split('.')[2]}`;
       },
     ],
-    [
-      'whose key is of another kind than its id says',
-      async () => withHeader({ alg: 'RS256', kid: 'ec' }),
-    ],
-    [
-      'with something that has to be understood',
-      () => withHeader({ alg: 'ES256', kid: 'ec', crit: ['exp'], exp: 1 }),
-    ],
-    ['in five parts', async () => `${await issuer.token()}.a.b`],
-    ['that is very long', () => `${'x'.repeat(4000)}.${'y'.repeat(4000)}.${'z'.repeat(4000)}`],
   ])('%s is refused without the reason', async (_, make) => {
     const token = await make();
     const before = front.service.stats.requests.graphql;
@@ -176,21 +135,15 @@ describe('a bearer token', () => {
     expect(front.service.stats.requests.graphql).toBe(before);
   });
 
-  test.each<[string, (token: string) => string]>([
-    ['with a small letter', (token) => `bearer ${token}`],
-    ['in capitals', (token) => `BEARER ${token}`],
-  ])('the scheme of a token may be written %s', async (_, write) => {
-    expect(await answerTo({ authorization: write(await issuer.token()) })).toEqual(ANSWER);
+  test('the scheme of a token may be written in any letters', async () => {
+    expect(await answerTo({ authorization: `bEARER ${await issuer.token()}` })).toEqual(ANSWER);
   });
 
   test.each<[string, (token: string) => string]>([
-    ['empty', () => ''],
     ['without the token', () => 'Bearer'],
     ['without the scheme', (token) => token],
-    ['without a blank', (token) => `Bearer${token}`],
     ['under another scheme', (token) => `Basic ${token}`],
     ['twice', (token) => `Bearer ${token}, Bearer ${token}`],
-    ['with a comma', (token) => `Bearer ${token},`],
   ])('a malformed header is refused: %s', async (_, write) => {
     const response = await ask({ authorization: write(await issuer.token()) });
     expect([response.status, await response.json()]).toEqual([401, REFUSED]);
@@ -332,7 +285,7 @@ function goodClaims(): string {
   return base64({ iss, aud, sub: 'ada', exp: seconds(300), scope: 'read' });
 }
 
-function unsigned(alg: string | undefined): string {
+function unsigned(alg: string): string {
   return `${base64({ alg, kid: 'rsa' })}.${goodClaims()}.`;
 }
 

@@ -1,84 +1,60 @@
-import { connect } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
-import { budgetOwner, remoteAddress } from '../../../src/http/budget-owner.ts';
-import { Exchange } from '../../../src/http/exchange.ts';
-import { Inbound } from '../../../src/http/inbound.ts';
-import { listen } from '../../../src/http/listen.ts';
-import { askAt } from '../../support/gateway/ask-at.ts';
-import { startGatewayOverSandbox } from '../../support/gateway/gateway.ts';
+import { request } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { codesOf } from '../../support/gateway/codes.ts';
+import { ManualClock, MINUTE } from '../../support/random/manual-clock.ts';
+import { startFront, type Front } from '../front.ts';
 
-test.each<[string, string[], string]>([
-  ['no header', [], '127.0.0.1'],
-  ['one entry', ['10.1.2.3'], '10.1.2.3'],
-  ['several: the one that the proxy wrote', ['1.1.1.1, 8.8.8.8,10.1.2.3'], '10.1.2.3'],
-  ['several headers', ['1.1.1.1', '10.1.2.3'], '10.1.2.3'],
-  ['a port', ['10.1.2.3:5678'], '10.1.2.3'],
-  ['IPv6', ['2001:DB8:0::1'], '2001:db8::1'],
-  ['IPv6 with a port', ['[2001:db8::1]:5678'], '2001:db8::1'],
-  ['IPv6 with a zone', ['fe80::1%eth0'], 'fe80::1'],
-  ['IPv4 in IPv6', ['::ffff:10.1.2.3'], '10.1.2.3'],
-  ['no address', ['10.1.2.3, unknown'], '127.0.0.1'],
-  ['nothing behind the comma', ['10.1.2.3,'], '127.0.0.1'],
-  ['what is hardly one', ['10.1.2.300'], '127.0.0.1'],
-])('a trusted X-Forwarded-For is read: %s', async (_, headers, address) => {
-  const seen = await addressesOf(headers.map((value) => `X-Forwarded-For: ${value}\r\n`).join(''));
-  expect(seen).toEqual({ believed: address, direct: '127.0.0.1' });
+/** Gateways behind a proxy on this machine, whose callers have one page in a minute. */
+let trusting: Front;
+let careful: Front;
+const clock = new ManualClock();
+beforeAll(async () => {
+  const config = { pagesPerMinute: 1 };
+  trusting = await startFront({ clock, config: { ...config, trustProxy: true } });
+  careful = await startFront({ clock, config: { ...config, trustProxy: false } });
+});
+afterAll(async () => {
+  await trusting[Symbol.asyncDispose]();
+  await careful[Symbol.asyncDispose]();
 });
 
-test.each([
-  ['believed: each has pages of his own', true, []],
-  ['not believed: all that come by one connection share them', false, ['RATE_LIMITED']],
-])('callers behind one proxy that is %s', async (_, trustProxy, codes) => {
-  await using gateway = await startGatewayOverSandbox(
-    {},
-    { config: { trustProxy, pagesPerMinute: 1 } },
-  );
-  const server = await listen(gateway.gateway.handler, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => server.close());
-  const askFor = (address: string) =>
-    askAt(
-      `${server.url}/graphql`,
-      '{ persons { items { id } } }',
-      {},
-      { 'x-forwarded-for': address },
-    );
-  expect(codesOf(await askFor('1.1.1.1, 10.1.2.3'))).toEqual([]);
-  expect(codesOf(await askFor('1.1.1.1, 10.1.2.4'))).toEqual(codes);
-  expect(codesOf(await askFor('2.2.2.2, 10.1.2.3'))).toEqual(['RATE_LIMITED']);
+test.each<[string, string[], string[], boolean]>([
+  ['one entry', ['10.1.2.3'], ['10.1.2.4'], false],
+  ['the entry that the proxy wrote', ['1.1.1.1, 10.1.2.3'], ['2.2.2.2,10.1.2.3'], true],
+  ['the last of several headers', ['1.1.1.1', '10.1.2.3'], ['10.1.2.3'], true],
+  ['no port', ['10.1.2.3:5678'], ['10.1.2.3:99'], true],
+  ['IPv6 in any form', ['[2001:DB8:0::1]:5678'], ['2001:db8::1'], true],
+  ['an IPv6 network of 64 bits', ['2001:db8:1:2:3:4:5:6'], ['2001:DB8:1:2::7'], true],
+  ['another IPv6 network', ['2001:db8:1:2::1'], ['2001:db8:1:3::1'], false],
+  ['IPv4 in IPv6', ['::ffff:10.1.2.3'], ['10.1.2.3'], true],
+  ['the proxy itself for an entry that is no address', ['10.1.2.3, unknown'], ['10.1.2.300'], true],
+  ['the proxy itself without an entry', ['10.1.2.3,'], [], true],
+])(
+  'with TRUST_PROXY callers without credentials share a budget by %s',
+  async (_, left, right, isShared) => {
+    clock.jump(MINUTE);
+    expect(await codes(trusting, left)).toEqual([]);
+    expect(await codes(trusting, right)).toEqual(isShared ? ['RATE_LIMITED'] : []);
+  },
+);
+
+test('without TRUST_PROXY all callers behind one proxy share its budget', async () => {
+  clock.jump(MINUTE);
+  expect(await codes(careful, ['10.1.2.3'])).toEqual([]);
+  expect(await codes(careful, ['10.1.2.4'])).toEqual(['RATE_LIMITED']);
 });
 
-test.each([
-  [true, '192.0.2.1', '::ffff:192.0.2.1'],
-  [true, '2001:db8:1:2:3:4:5:6', '2001:DB8:1:2::7'],
-  [true, '2001:db8::1', '2001:0db8:0:0::2'],
-  [true, 'fe80::1%eth0', 'fe80::2'],
-  [false, '192.0.2.1', '192.0.2.2'],
-  [false, '2001:db8:1:2::1', '2001:db8:1:3::1'],
-  [false, '::1', '127.0.0.1'],
-])('callers without credentials share a budget: %s for %s and %s', (shared, left, right) => {
-  expect(budgetOf(left) === budgetOf(right)).toBe(shared);
-});
+let asked = 0;
 
-/** The name of the budget of callers at this address. */
-function budgetOf(peer: string): string {
-  const request = new Request('http://localhost/graphql', { method: 'POST' });
-  const inbound = Object.create(new Inbound(request), { peer: { value: peer } }) as Inbound;
-  return budgetOwner(false)(new Exchange(inbound, { requestId: '', cause: undefined })).name;
-}
-
-async function addressesOf(headers: string): Promise<{ believed?: string; direct?: string }> {
-  const server = await listen(
-    (req, res) => {
-      const inbound = new Inbound({ req, res });
-      const believed = remoteAddress(inbound, true);
-      res.end(JSON.stringify({ believed, direct: remoteAddress(inbound, false) }));
-    },
-    { host: '127.0.0.1', port: 0 },
-  );
-  onTestFinished(() => server.close());
-  const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-  socket.write(`GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}\r\n`);
-  return JSON.parse((await text(socket)).split('\r\n\r\n')[1]!);
+/** The codes of an operation that costs a page, sent with these headers of a proxy. */
+async function codes({ url }: Front, forwarded: string[]): Promise<unknown[]> {
+  asked += 1;
+  const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded };
+  const sent = request(`${url}/graphql`, { method: 'POST', headers, agent: false });
+  const answer = new Promise<unknown>((resolve, reject) => {
+    sent.on('response', (response) => resolve(json(response))).on('error', reject);
+  });
+  sent.end(JSON.stringify({ query: `{ candidates(first: 1) { items { a${asked}: id } } }` }));
+  return codesOf((await answer) as object);
 }
