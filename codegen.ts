@@ -36,10 +36,10 @@ await write('schema/subgraph.graphql', served.subgraphSdl());
 await writeTypes('apollo');
 await writeTypes('urql');
 
-await writeTable('docs/settings.md', 'settings', settingsTable());
-await writeTable('docs/settings.md', 'commands', commandsTable());
-await writeTable('docs/errors.md', 'codes for callers', codesTable(false));
-await writeTable('docs/errors.md', 'codes for operators', codesTable(true));
+await writeTable('docs/reference.md', 'settings', settingsTable());
+await writeTable('docs/reference.md', 'commands', commandsTable());
+await writeTable('docs/reference.md', 'codes for callers', codesTable(false));
+await writeTable('docs/reference.md', 'codes for operators', codesTable(true));
 
 /** Each setting, with its default and meaning. */
 function settingsTable(): string[][] {

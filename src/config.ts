@@ -48,7 +48,7 @@ const SNAPSHOT = new URL('../schema/upstream.graphql', import.meta.url);
 const HOST = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])$/;
 
 /**
- * Every variable that is read, except those of Node and of proxies. `docs/settings.md` shows the descriptions and the
+ * Every variable that is read, except those of Node and of proxies. `docs/reference.md` shows the descriptions and the
  * defaults; `fallback` describes a default that depends on something.
  */
 export const variables = z.object({
@@ -131,7 +131,7 @@ export const variables = z.object({
   )
     .default([])
     .describe(
-      'origins whose pages may send requests, separated by commas: [front-door.md](front-door.md)',
+      'origins whose pages may send requests, separated by commas: [callers.md](callers.md#host-names-and-origins)',
     ),
   ALLOWED_HOSTS: z
     .string()

@@ -13,7 +13,7 @@ type Meaning =
   /** The operation does not match the schema, or exceeds a limit: an export tries a smaller one. */
   | 'invalid';
 
-/** What a code means to the parts of the gateway, and what docs/errors.md says about it. */
+/** What a code means to the parts of the gateway, and what docs/reference.md says about it. */
 export interface Code {
   readonly means: readonly Meaning[];
   readonly when: string;
@@ -105,7 +105,7 @@ export const CODES = {
   },
   OPERATION_TOO_COMPLEX: {
     means: ['mistake', 'refusal', 'lasting', 'invalid'],
-    when: 'over a limit of [operations.md](operations.md), or the service refuses even a single record with these fields',
+    when: 'over a limit of [callers.md](callers.md#limits), or the service refuses even a single record with these fields',
     advice: 'split the operation; request fewer fields',
   },
   PERSISTED_QUERY_NOT_FOUND: {

@@ -26,7 +26,7 @@ const GROUPS: Record<string, string> = {
 
 const JSON_REPORT = option('--json', 'print JSON', false);
 
-/** By their usage. `--help` and docs/settings.md show them. */
+/** By their usage. `--help` and docs/reference.md show them. */
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: {
     about: 'serve the gateway; its settings come from the environment',

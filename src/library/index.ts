@@ -14,7 +14,7 @@ import { openExecutor, openGateway, openAccess, type Setup } from '../setup/open
 export { defineConfig, type GatewayConfig };
 
 /**
- * The settings of docs/settings.md by their names, as they are written in an environment. Of the environment itself only
+ * The settings of docs/reference.md by their names, as they are written in an environment. Of the environment itself only
  * HTTPS_PROXY and NO_PROXY are read.
  */
 export type Settings = { readonly [Name in SettingName]?: string | number | boolean | undefined };

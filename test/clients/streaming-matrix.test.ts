@@ -48,7 +48,7 @@ test.each<[string, Stream]>([
 });
 
 test('the command of docs/callers.md streams every record', async () => {
-  const command = blockWith('docs/callers.md', 'curl');
+  const command = blockWith('docs/callers.md', 'curl -N');
   const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, ...header]) => header);
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',

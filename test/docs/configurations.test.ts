@@ -26,8 +26,8 @@ test('every value of a setting in the documentation is one that the gateway acce
   expect(variables.safeParse({ GRAPHIQL: 'yes' }).success).toBe(false);
 });
 
-test('the entries of keys in docs/authentication.md are read, once they have their hashes', () => {
-  const entries = blockWith('docs/authentication.md', 'portal:<sha256');
+test('the entries of keys in docs/callers.md are read, once they have their hashes', () => {
+  const entries = blockWith('docs/callers.md', 'portal:<sha256');
   let hash = 0;
   const AUTH_API_KEYS = entries
     .trim()
@@ -135,8 +135,8 @@ interface Published {
   readonly schema: object;
 }
 
-test('the secret of docs/running.md has all that the manifest of Kubernetes requires of it', () => {
-  const command = blockWith('docs/running.md', 'kubectl create secret');
+test('the secret of docs/operating.md has all that the manifest of Kubernetes requires of it', () => {
+  const command = blockWith('docs/operating.md', 'kubectl create secret');
   const [, path] = /apply --filename (\S+)/.exec(command)!;
   const [, name] = /create secret generic (\S+)/.exec(command)!;
   const keys = [...command.matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);

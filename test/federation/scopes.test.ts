@@ -136,7 +136,7 @@ test('the adapters.json of the documentation gives the documented SDL, and its s
 
   using folder = temporaryFolder();
   writeFileSync(folder.file('adapters.json'), overrides);
-  const command = blockWith('docs/authentication.md', 'keys new payroll');
+  const command = blockWith('docs/callers.md', 'keys new payroll');
   const [, args = ''] = /^npm start -- (.*)$/m.exec(command)!;
   const { code, stdout } = await runHere(args.split(' '), {
     RECRUITING_SCHEMA: folder.file('upstream.graphql'),

@@ -15,7 +15,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { PersonList } from '../../sandbox/person-list.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
-import { blocksOf } from '../support/docs/documents.ts';
+import { blockWith } from '../support/docs/documents.ts';
 import { askAt } from '../support/gateway/ask-at.ts';
 import { startPostgres, type PostgresServer } from '../support/postgres/server.ts';
 import { served, startNpm, startProcess, type Program } from '../support/processes/process.ts';
@@ -45,8 +45,8 @@ beforeAll(async () => {
   await execute('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
   cpSync('test/support/library', project, { recursive: true });
   cpSync('examples', join(project, 'examples'), { recursive: true, filter: isForNode });
-  for (const { text } of blocksOf('docs/library.md')) {
-    writeFileSync(join(project, /^\/\/ (\S+)\n/.exec(text)![1]!), text);
+  for (const name of ['server.ts', 'yoga.ts']) {
+    writeFileSync(join(project, name), blockWith('docs/extending.md', `// ${name}\n`));
   }
   write('package.json', { type: 'module', private: true });
   write('tsconfig.json', TSCONFIG);
@@ -118,7 +118,7 @@ async function useTwice(store: Settings): Promise<unknown[]> {
   return answers;
 }
 
-test('the programs of docs/library.md, and those of examples, answer and end after SIGTERM', async () => {
+test('the programs of docs/extending.md, and those of examples, answer and end after SIGTERM', async () => {
   const programs: [file: string, query: string, data: object][] = [
     ['server.ts', '{ allPersons { id } }', { allPersons: IDS }],
     ['yoga.ts', '{ persons { items { id } } }', { persons: { items: IDS } }],

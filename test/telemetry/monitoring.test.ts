@@ -18,10 +18,10 @@ beforeAll(async () => {
 
 /** Each expression of the alerts and of the dashboard's panels and variables, with its title. */
 const EXPRESSIONS = [...expressionsOfAlerts(), ...expressionsOfDashboard()];
-/** The families of the table in docs/telemetry.md, with their labels. */
+/** The families of the table in docs/operating.md, with their labels. */
 const DOCUMENTED = documentedLabels();
 
-test('docs/telemetry.md lists every metric with its labels, and no other', () => {
+test('docs/operating.md lists every metric with its labels, and no other', () => {
   const ours = Array.from(families.keys()).filter((name) => name.startsWith('recruiting_'));
   expect(new Set(DOCUMENTED.keys())).toEqual(new Set(ours));
   for (const [name, labels] of DOCUMENTED) {
@@ -99,7 +99,7 @@ const VALUES: Record<string, readonly string[]> = {
 };
 
 function documentedLabels(): Map<string, readonly string[]> {
-  const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/telemetry.md', 'utf8'))!;
+  const [, section] = /\n## Metrics\n(.*?)\n## /s.exec(readFileSync('docs/operating.md', 'utf8'))!;
   const names = section!.matchAll(/`(recruiting_\w+)(?:\{([\w,]+)\})?`/g);
   return new Map(Array.from(names, ([, name, labels]) => [name!, labels?.split(',') ?? []]));
 }

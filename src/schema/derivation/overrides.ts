@@ -5,7 +5,7 @@ import { OperatorMistake } from '../../errors.ts';
  * adapters.json: the operator overrides the result of the detection, and restricts who may read what.
  */
 
-/** The scopes that every gateway has: docs/authentication.md. */
+/** The scopes that every gateway has: docs/callers.md. */
 const OPERATION_SCOPES: ReadonlySet<string> = new Set(['read', 'drain', 'write', 'router']);
 
 /** As OAuth writes it (RFC 6749, 3.3), without what separates the scopes of an API key. */

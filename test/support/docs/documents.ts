@@ -4,6 +4,8 @@ export const DOCUMENTS: readonly string[] = [
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
+  'ARCHITECTURE.md',
+  'DECISIONS.md',
   'examples/README.md',
   ...globSync('docs/*.md').toSorted(),
 ];

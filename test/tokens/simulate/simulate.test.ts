@@ -42,7 +42,7 @@ test('an exchange whose store is emptied, and gets the same tokens by another im
 });
 
 test.concurrent('a seed gives the same history, line by line', async () => {
-  const [, documented] = blockWith('docs/running.md', 'npm run simulate').trim().split(' -- ');
+  const [, documented] = blockWith('CONTRIBUTING.md', 'npm run simulate').trim().split(' -- ');
   const args = documented!.split(' ');
   const [first, second] = await Promise.all([simulate(...args), simulate(...args)]);
   expect(first.output).toContain('all faults end');
