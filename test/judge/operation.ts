@@ -301,8 +301,7 @@ export function randomOperation(world: World, g: GeneratorValue): Operation {
       ['Boolean!', value],
       [`Boolean! = ${value}`, undefined],
       [`Boolean = ${!value}`, value],
-      // A condition that is null: no meaning is better than a refusal.
-      [`Boolean = ${value}`, chance(10) ? null : undefined],
+      [`Boolean = ${value}`, undefined],
     ] as const);
     definitions.push(`$${name}: ${type}`);
     if (sent !== undefined) variables[name] = sent;
