@@ -25,9 +25,16 @@ const WRITTEN: readonly (readonly [feature: string, text: RegExp])[] = [
 ];
 
 export const FEATURES = [
-  ...['all', 'connection', 'record', 'entities', 'nested all', 'nested connection'],
+  'all',
+  'connection',
+  'record',
+  'entities',
+  'nested all',
+  'nested connection',
   ...WRITTEN.map(([feature]) => feature),
-  ...['planted error', 'error in a list', 'error member of a result'],
+  'planted error',
+  'error in a list',
+  'error member of a result',
 ];
 
 /** What an operation has of the language and of the served schema, and its answer of errors. */

@@ -9,20 +9,6 @@ import { randomRuns } from '../support/random/random-runs.ts';
 
 const TOTAL = '{ personsConnection { totalCount } }';
 
-describe('a total', () => {
-  test.each([
-    [300, '10 minutes'],
-    [20, '40 seconds'],
-    [45, '90 seconds'],
-  ])('with TOTAL_COUNT_SECONDS=%i says how old it may be', async (totalCountSeconds, age) => {
-    await using world = await startKept({ totalCountSeconds });
-    const { data } = await world.ask<{ __type: { fields: { description: string }[] } }>(
-      '{ __type(name: "PersonConnection") { fields { description } } }',
-    );
-    expect(data.__type.fields.at(-1)?.description).toContain(`may be up to ${age} old.`);
-  });
-});
-
 describe('a total is renewed by', () => {
   test.each([
     ['a drain', '{ allPersons { id } }'],

@@ -1,34 +1,23 @@
 import type { ListWalkOptions } from '../../src/paging/list-walk.ts';
 import { codeOf } from '../../src/errors.ts';
 import { CursorRefusedError, PageFailedError, ReadPage } from '../../src/paging/page.ts';
-import { readOptions } from '../support/processes/arguments.ts';
 import { KINDS, ModelService, SIZINGS, type Change } from './model-service.ts';
 import { WalkWorld, type Walked } from './walk-world.ts';
 
 /*
  * Walks lists at random: three kinds of cursors, long and short and empty pages, records without ids, refused sizes and
  * cursors, requests answered in any order. Each list is walked some times, and changes between the walks or during one.
- *
- *     node test/paging/random-walks.ts --walks 100000 --seed 7
  */
 
 export interface Report {
   walks: number;
-  requests: number;
-  /** Of walks of lists that stood still; each says how to repeat it. */
+  /** Each says how to repeat it. */
   wrong: string[];
-  /** Of lists that changed during the walk. */
-  changing: { walks: number; removed: number; lost: number };
 }
 
 /** @param seed with the same seed, the walks are the same */
 export async function walkAtRandom(walks: number, seed: number): Promise<Report> {
-  const report: Report = {
-    walks: 0,
-    requests: 0,
-    wrong: [],
-    changing: { walks: 0, removed: 0, lost: 0 },
-  };
+  const report: Report = { walks: 0, wrong: [] };
   for (let list = 0; report.walks < walks; list += 1) {
     await walkOneList(randomNumbers(seed + list), report, `seed ${seed + list}`);
   }
@@ -54,11 +43,10 @@ async function walkOneList(random: Random, report: Report, name: string): Promis
     });
     report.walks += 1;
     const flaw = isChanging
-      ? flawWhileChanging(service, walked, { before, changes, report })
+      ? flawWhileChanging(service, walked, { before, changes })
       : flawOf(service, part, walked);
     if (flaw) report.wrong.push(`${name}, walk ${round}: ${flaw}`);
   }
-  report.requests += world.held.requests;
 }
 
 const WHOLE: ListWalkOptions<number> = { after: null };
@@ -105,7 +93,7 @@ function repeatedIds(service: ModelService, shown: readonly number[]): Set<strin
 function flawWhileChanging(
   service: ModelService,
   { serials, error }: Walked,
-  { before, changes, report }: { before: number; changes: readonly Change[]; report: Report },
+  { before, changes }: { before: number; changes: readonly Change[] },
 ): string | undefined {
   const { kind } = service.traits;
   const removed = changes.reduce(
@@ -122,9 +110,6 @@ function flawWhileChanging(
   const returned = new Set(serials.map(identify));
   const still = service.stillSince(before);
   const lost = still.filter((serial) => !returned.has(identify(serial))).length;
-  report.changing.walks += 1;
-  report.changing.removed += removed;
-  report.changing.lost += lost;
   const most = mayLose(service, changes, removed);
   if (lost > most) return `${lost} lost, ${most} in sequence, ${JSON.stringify(changes)}`;
   // Records without unique ids are returned again if they move.
@@ -209,17 +194,4 @@ function randomNumbers(seed: number): Random {
     state ^= state << 5;
     return (state >>> 0) % below;
   };
-}
-
-if (import.meta.main) {
-  const { values } = readOptions({
-    options: {
-      walks: { type: 'string', default: '10000' },
-      seed: { type: 'string', default: '1' },
-    },
-  });
-  const { wrong, ...report } = await walkAtRandom(Number(values.walks), Number(values.seed));
-  process.stdout.write(`${JSON.stringify(report)}\n${wrong.length} wrong\n`);
-  for (const flaw of wrong.slice(0, 5)) process.stdout.write(`  ${flaw}\n`);
-  process.exitCode = wrong.length > 0 ? 1 : 0;
 }

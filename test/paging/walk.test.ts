@@ -62,22 +62,6 @@ test('a page that fails while the reader works fails the walk later, and does no
   await expect(pages.next()).rejects.toThrow('gone');
 });
 
-test('a walk reads no more pages than it needs', async () => {
-  const world = new WalkWorld(new ModelService({ kind: 'key', length: 60, limit: 10 }), 1);
-  for (const [records, requests] of [
-    [1, 1],
-    [10, 1],
-    [11, 2],
-    [60, 6],
-    [100, 6],
-  ] as const) {
-    const before = world.held.requests;
-    const { serials } = await world.walk(undefined, { after: null, records });
-    expect(serials).toEqual(world.service.shown.slice(0, records));
-    expect(world.held.requests - before).toBe(requests);
-  }
-});
-
 test('a walk of a known list reads no more pages than it needs', async () => {
   const world = new WalkWorld(new ModelService({ kind: 'key', length: 500, limit: 20 }), 8);
   await world.walk();
@@ -175,17 +159,6 @@ test.each<[string, Page[], (string | null)[]]>([
   const last = pages.at(-1)!;
   const all = [...pages.slice(0, -1), { ...last, hasNextPage: false }];
   expect(await collect(listOf(async () => all[(requests += 1) - 1]!))).toEqual(expected);
-});
-
-test('a walk continues behind a page read ahead whose cursor the service refuses now', async () => {
-  const world = new WalkWorld(new ModelService({ kind: 'record', length: 300, limit: 20 }), 4);
-  await world.walk();
-  // The pages begin behind every eighteenth record.
-  for (const removed of [233, 143, 53])
-    world.service.apply({ do: 'remove', at: removed, count: 1 });
-  const { serials, error } = await world.walk();
-  expect(error).toBeUndefined();
-  expect(serials).toEqual(world.service.shown);
 });
 
 test('a refused cursor at which a walk begins is refused to its reader', async () => {
