@@ -46,7 +46,7 @@ export const CODES = {
   },
   UPSTREAM_UNAUTHORIZED: {
     means: ['outage', 'lasting'],
-    when: 'the service rejects an access token that has not expired',
+    when: 'the service rejects an access token that has not expired, or the request for a new one',
     advice:
       '`tokens check` shows whether it still does; [tokens.md](tokens.md#when-something-is-wrong)',
     isForOperator: true,

@@ -4,16 +4,18 @@ import process from 'node:process';
 import pino, { type Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import { isSecureUrl, readStoreAddress } from '../config/values.ts';
-import { OperatorMistake } from '../errors.ts';
-import { emergencyIn } from '../tokens/emergency.ts';
+import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
+import { emergencyIn, type Emergency } from '../tokens/emergency.ts';
+import { storeProblem } from '../tokens/errors.ts';
 import { PLAIN_WORDING, type TokenHealth } from '../tokens/health.ts';
 import { createTokenKeeper as keepTokens, type AccessToken } from '../tokens/keeper.ts';
 import { LONGEST_LIFE, readPair, type Lifetimes } from '../tokens/pair.ts';
 import { openPostgresStore } from '../tokens/postgres.ts';
-import { createSealer } from '../tokens/seal.ts';
+import { createSealer, type Sealer } from '../tokens/seal.ts';
 import { exchangeAt, proxyAgent, type ClientCredentials } from '../tokens/service.ts';
 import { openSqliteStore } from '../tokens/sqlite.ts';
 import type { Imported } from '../tokens/state.ts';
+import type { TokenStore } from '../tokens/store.ts';
 
 export type { AccessToken, ClientCredentials, Imported, Lifetimes, TokenHealth };
 
@@ -62,7 +64,8 @@ export interface TokenKeeper {
    *
    * @param challenge the `WWW-Authenticate` header of the 401
    * @param replays how often this request was already sent again
-   * @throws an error with `extensions.code`: TOKENS_LOST, UPSTREAM_UNREACHABLE, or INTERNAL_SERVER_ERROR if the store fails
+   * @throws an error with `extensions.code`: TOKENS_LOST, UPSTREAM_UNAUTHORIZED if the service refuses the client, or for
+   *   now UPSTREAM_UNREACHABLE, or INTERNAL_SERVER_ERROR if the store fails
    */
   afterRefusal(
     refused: AccessToken,
@@ -72,16 +75,21 @@ export interface TokenKeeper {
   /**
    * `fetch` with the access token, to any address: send it only to services that may see it. It waits for a token until
    * the signal of the request is aborted, 30 s at most. A request that is answered with 401 is sent again with another
-   * token, at most three times. The 401 is returned if there is none, or if the body is a stream, which can be sent only
-   * once; the next request then has the new token.
+   * token, at most four times. The 401 is returned if there is none, if the keeper was closed, or if the body is a stream,
+   * which can be sent only once; the next request then has the new token.
+   *
+   * @throws the errors of `token` and `afterRefusal`
    */
   readonly fetch: typeof fetch;
   /**
-   * Stores the JSON of a token endpoint's answer, and exchanges its refresh token at once: its age is unknown.
+   * Stores the JSON of a token endpoint's answer, and exchanges its refresh token at once: its age is unknown. If the
+   * service gives no new pair now, that goes on later.
    *
    * @param options.replace whether it may replace tokens that are in use. Default: false
    * @returns `known`: this store has already seen the refresh token, which is in use or spent. `in use`: nothing was
    *   replaced. `foreign`: the store belongs to another endpoint
+   * @throws an error with `extensions.code`: TOKENS_LOST if the service refuses the refresh token. UPSTREAM_UNAUTHORIZED
+   *   if it refuses the client: then the pair is stored, and exchanged once the client is accepted
    */
   import(
     answer: Readonly<Record<string, unknown>>,
@@ -89,7 +97,10 @@ export interface TokenKeeper {
   ): Promise<Imported>;
   /** What is wrong, if anything, and the times left in seconds. Reads neither the store nor the service. */
   health(): TokenHealth;
-  /** Begins no exchange any more, and waits until the newest pair is safe. */
+  /**
+   * Begins no exchange any more, and waits until the newest pair is safe. The other methods, but `health`, reject from then
+   * on with the code UPSTREAM_UNREACHABLE.
+   */
   close(): Promise<void>;
 }
 
@@ -98,8 +109,8 @@ const HOUR = 3_600;
 /**
  * Opens the store and keeps its tokens alive. A store without tokens waits for `import`, of this process or another.
  *
- * @throws Error for the operator: an option is wrong, or the store cannot be used or belongs to another endpoint. One that
- *   is only unavailable is read again later
+ * @throws Error for the operator: an option is wrong. With `extensions.code` INTERNAL_SERVER_ERROR: the store cannot be
+ *   opened, or belongs to another endpoint. A database server that is down is no error here: it is asked again later
  */
 export async function createTokenKeeper(options: TokenKeeperOptions): Promise<TokenKeeper> {
   const { client, fields = {}, onReuse, mayKeepToken = true, keys = [], meansExpired } = options;
@@ -107,7 +118,8 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
   const { endpoint, path, postgres, rescueFolder } = checked(options);
   const lifetimes = { accessToken: HOUR, refreshToken: LONGEST_LIFE, ...options.lifetimes };
   const sealer = createSealer(keys);
-  const store = postgres ? openPostgresStore(postgres, sealer) : openSqliteStore(path!, sealer);
+  const emergency = emergencyIn(rescueFolder, sealer);
+  const store = await openStore({ path, postgres, sealer, emergency });
   const http = proxyAgent(process.env);
   const keeper = await keepTokens({
     store,
@@ -123,7 +135,7 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
       }),
       revokesOnReuse: onReuse === 'revokes',
     },
-    emergency: emergencyIn(rescueFolder, sealer),
+    emergency,
     serviceUrl: endpoint.href,
     by: `${hostname()}/${process.pid}`,
     clock: systemClock,
@@ -132,47 +144,85 @@ export async function createTokenKeeper(options: TokenKeeperOptions): Promise<To
     ...(meansExpired && { meansExpired }),
   }).catch(async (error: unknown) => {
     await store.close();
-    throw error;
+    throw unusable(error, store);
   });
+  let closed: Promise<void> | undefined;
+  const whileOpen = <T>(work: () => Promise<T>): Promise<T> =>
+    closed ? Promise.reject(codedError('UPSTREAM_UNREACHABLE', CLOSED)) : awake(work);
+  const token = () => whileOpen(async () => keeper.token());
   const afterRefusal: TokenKeeper['afterRefusal'] = (refused, challenge = '', replays = 0) =>
-    awake(() => keeper.afterRefusal(refused, challenge, replays));
+    whileOpen(() => keeper.afterRefusal(refused, challenge, replays));
   return {
-    token: () => awake(async () => keeper.token()),
+    token,
     afterRefusal,
     fetch: async (input, init) => {
       const isStream = isSentOnce(input) || isSentOnce(init);
       const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-      let token = await unlessAborted(
-        signal,
-        awake(async () => keeper.token()),
-      );
+      let current = await unlessAborted(signal, token());
       for (let replays = 0; ; replays += 1) {
         const request = new Request(input, init);
-        request.headers.set('authorization', `Bearer ${token.value}`);
+        request.headers.set('authorization', `Bearer ${current.value}`);
         const response = await send(request);
-        if (response.ok) keeper.accepted(token);
-        if (response.status !== 401) return response;
+        if (response.ok) keeper.accepted(current);
+        if (response.status !== 401 || closed) return response;
         const challenge = response.headers.get('www-authenticate') ?? '';
-        const other = await unlessAborted(signal, afterRefusal(token, challenge, replays));
-        if (!other) keeper.refused(token);
+        const other = await unlessAborted(signal, afterRefusal(current, challenge, replays));
+        if (!other) keeper.refused(current);
         if (!other || isStream) return response;
         await response.body?.cancel();
-        token = other;
+        current = other;
       }
     },
     import: async (answer, { replace = false } = {}) => {
       const pair = readPair(answer, undefined, lifetimes);
       if (!pair) throw new OperatorMistake(NO_PAIR);
-      return awake(() => keeper.import(pair, replace));
+      return whileOpen(() => keeper.import(pair, replace));
     },
     health: () => keeper.health(),
     close: () =>
-      awake(async () => {
+      (closed ??= awake(async () => {
         await keeper.close();
         await store.close();
         await http.close();
-      }),
+      })),
   };
+}
+
+const CLOSED = 'The token keeper is closed, so nothing was sent. Create another one.';
+
+/** A file or folder that cannot be opened is a mistake; a database server may only be down. */
+async function openStore(parts: {
+  readonly path: string | undefined;
+  readonly postgres: string | undefined;
+  readonly sealer: Sealer;
+  readonly emergency: Emergency;
+}): Promise<TokenStore> {
+  const { path = '', postgres, sealer, emergency } = parts;
+  const server = postgres === undefined ? undefined : openPostgresStore(postgres, sealer);
+  try {
+    const store = server ?? openSqliteStore(path, sealer);
+    if (!server) await store.read();
+    emergency.read();
+    return store;
+  } catch (error) {
+    await server?.close();
+    throw unusable(error, server ?? { description: `sqlite:${path}` });
+  }
+}
+
+function unusable(error: unknown, store: Pick<TokenStore, 'description'>): OperatorError {
+  const { message } = storeProblem(error, store, PLAIN_WORDING);
+  return forProgram(
+    new OperatorError('INTERNAL_SERVER_ERROR', message, { needsOperator: true, cause: error }),
+  );
+}
+
+/** A program that waits changes nothing about what only people can correct. */
+function forProgram<T>(error: T): T {
+  if (error instanceof OperatorError && error.forCallers.needsOperator) {
+    delete error.extensions['retryAfter'];
+  }
+  return error;
 }
 
 /** The timers of a keeper let an idle process end, but not one that waits for a token. */
@@ -180,6 +230,8 @@ async function awake<T>(work: () => Promise<T>): Promise<T> {
   const timer = setInterval(() => {}, 2 ** 30);
   try {
     return await work();
+  } catch (error) {
+    throw forProgram(error);
   } finally {
     clearInterval(timer);
   }

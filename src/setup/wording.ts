@@ -9,7 +9,9 @@ const RECOVER = 'Run `tokens recover`, which looks for a pair that arrived and w
 
 /** What the operator of a gateway knows: its settings, its commands, and the personal account of the service. */
 export const GATEWAY_WORDING: health.Wording = {
-  users: 'gateway',
+  users: 'the gateway',
+  refusal: 'UPSTREAM_UNAUTHORIZED',
+  missing: 'error',
   settings: { store: 'TOKEN_STORE', key: 'TOKEN_STORE_KEY', service: 'RECRUITING_URL' },
   steps: {
     missing: { step: `If TOKEN_STORE names the store that you mean, ${NEW_TOKEN}\`.` },

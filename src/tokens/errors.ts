@@ -1,16 +1,25 @@
 import { codedError, OperatorError, OperatorMistake } from '../errors.ts';
-import { lineOn, type Wording } from './health.ts';
+import { adviceOn, afterClaim, underWay, type Wording } from './health.ts';
 import { KeyMissing } from './seal.ts';
-import type { State } from './state.ts';
+import type { Claim, State } from './state.ts';
 import { StoreUnavailable, type TokenStore } from './store.ts';
 
 /** Of tokens that are missing (also: moved) or lost. Nothing changes until the operator has acted. */
 export function fatalError(trouble: 'missing' | 'lost', state: State | null, wording: Wording) {
   const code = trouble === 'lost' ? 'TOKENS_LOST' : 'TOKENS_MISSING';
-  // A caller gets this error, so the access token does not work for callers, whatever the clock says.
-  return new OperatorError(code, lineOn(trouble, state, Infinity, wording), {
-    needsOperator: true,
-  });
+  const { what, first, step } = adviceOn(trouble, state, Infinity, wording);
+  const message = [what, first, step].filter((part) => part !== undefined).join(' ');
+  return new OperatorError(code, message, { needsOperator: true });
+}
+
+/** @param state what is in use again */
+export function withdrawnError({ generation }: State) {
+  return new OperatorError(
+    'TOKENS_LOST',
+    'The service refuses the imported refresh token: it is spent or revoked. The import was withdrawn: what it had replaced is ' +
+      `in use again, as generation ${generation}. Sign in again, and import the new pair.`,
+    { needsOperator: true },
+  );
 }
 
 export function stoppingError() {
@@ -23,6 +32,23 @@ export function notRefreshedError(why: string, retryAfter = 10) {
     'UPSTREAM_UNREACHABLE',
     `The access token could not be refreshed (${why}). A running process tries again by itself.`,
     { retryAfter },
+  );
+}
+
+/** Of a process that may be refreshing, or has died. */
+export function notAnsweredError(claim: Claim, wording: Wording) {
+  return new OperatorError(
+    'UPSTREAM_UNREACHABLE',
+    `The access token could not be refreshed. ${underWay(claim)} ${afterClaim(claim, wording)}`,
+  );
+}
+
+/** @param why with what to check */
+export function mistakeError(why: string) {
+  return new OperatorError(
+    'UPSTREAM_UNAUTHORIZED',
+    `The access token could not be refreshed: ${why}. A running process tries again every few minutes.`,
+    { needsOperator: true },
   );
 }
 
@@ -71,7 +97,7 @@ function stepAfter(error: Error, description: string, wording: Wording): string 
   const isFile = description.startsWith('sqlite:');
   if (error instanceof KeyMissing) {
     return (
-      `It was left as it is. Set ${settings.key} as it is set for the ${users} on this store. While the key is being ` +
+      `It was left as it is. Set ${settings.key} as it is set for ${users} on this store. While the key is being ` +
       'changed, that is both keys, the new one first.'
     );
   }
@@ -86,7 +112,7 @@ function stepAfter(error: Error, description: string, wording: Wording): string 
   if (!(error instanceof StoreUnavailable)) return `It was left as it is. Check ${settings.store}.`;
   return (
     (isFile
-      ? `Check ${settings.store} and the disk, and that the user of the ${users} runs this and may read and write there. `
+      ? `Check ${settings.store} and the disk, and that the user of ${users} runs this and may read and write there. `
       : `Start the database server, or correct ${settings.store}. `) +
     'Running processes serve with the tokens that they have; callers get errors once the access token expires.'
   );

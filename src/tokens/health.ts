@@ -1,3 +1,4 @@
+import { LONGEST_LIFE } from './pair.ts';
 import {
   CLAIM_MS,
   dueAt,
@@ -26,6 +27,10 @@ export type Trouble = (typeof TROUBLES)[number];
 export interface Wording {
   /** What has the store open, beside this process. */
   readonly users: string;
+  /** What callers get whose access token the service refuses. */
+  readonly refusal: string;
+  /** How the log reports an empty store: to a program that imports the first pair itself, it is nothing new. */
+  readonly missing: 'error' | 'info';
   /** Where the program is told these. */
   readonly settings: { readonly store: string; readonly key: string; readonly service: string };
   /**
@@ -44,7 +49,9 @@ interface Step {
 
 /** For a program with its own settings and commands, or none. */
 export const PLAIN_WORDING: Wording = {
-  users: 'other processes',
+  users: 'the other processes',
+  refusal: 'the 401 of the service',
+  missing: 'info',
   settings: {
     store: 'the address of the store',
     key: 'the keys of the store',
@@ -68,9 +75,13 @@ export const PLAIN_WORDING: Wording = {
     },
     late: { step: 'The log says what prevents it.' },
     unread: { step: 'The log says why.' },
-    claimed: { step: 'Another process goes on then.' },
-    refused: { step: 'If you know that the tokens were revoked or spent, import a new pair.' },
-    unauthorized: { step: 'Check the account; if it is in order, import a new pair.' },
+    claimed: { step: 'Then another process sends the refresh token once more.' },
+    refused: {
+      step: 'If you know that the tokens were revoked or spent, import a new pair with `replace: true`.',
+    },
+    unauthorized: {
+      step: 'Check the account; if it is in order, import a new pair with `replace: true`.',
+    },
     ending: { step: 'Start a process that keeps it, and read its log.' },
   },
 };
@@ -79,8 +90,8 @@ export const PLAIN_WORDING: Wording = {
 interface Told extends Step {
   /** What is the case. */
   readonly what: string;
-  /** The code that callers get once the access token does not work any more. */
-  readonly code: string;
+  /** What callers get once the access token does not work any more: a code, unless it is the refusal of the service. */
+  readonly code?: string;
 }
 
 const TOLD: Readonly<Record<Trouble, Omit<Told, keyof Step>>> = {
@@ -104,7 +115,6 @@ const TOLD: Readonly<Record<Trouble, Omit<Told, keyof Step>>> = {
     what:
       'The service refuses an access token that should still work: it was revoked, somebody made a newer one, or the account that ' +
       'it belongs to lost its rights.',
-    code: 'UPSTREAM_UNAUTHORIZED',
   },
   ending: {
     what: 'The refresh token was not renewed for long, and ends soon.',
@@ -120,20 +130,36 @@ export interface Advice {
   readonly step: string;
 }
 
-/** @param now the store's clock, ms; Infinity: the access token does not work */
+/**
+ * @param now the store's clock, ms; Infinity: the access token does not work
+ * @param mistake why the service refuses the exchange itself
+ */
 export function adviceOn(
   trouble: Trouble,
   state: State | null,
   now: number,
   wording: Wording,
+  mistake?: string,
 ): Advice {
-  const common = { ...TOLD[trouble], ...wording.steps[trouble] };
-  const { code, ...told } = { ...common, ...specialOf(trouble, state, now, wording) };
-  const isServed = state !== null && now < state.expiresAt && trouble !== 'unauthorized';
-  const callers = isServed
-    ? `Callers are served until the access token expires, and then get ${code}.`
-    : `Callers get ${code}.`;
+  const common: Told = { ...TOLD[trouble], ...wording.steps[trouble] };
+  const special =
+    trouble === 'unauthorized' && mistake !== undefined
+      ? mistaken(mistake)
+      : specialOf(trouble, state, now, wording);
+  const { code, ...told } = { ...common, ...special };
+  const callers =
+    code !== undefined && state !== null && now < state.expiresAt
+      ? `Callers are served until the access token expires, and then get ${code}.`
+      : `Callers get ${code ?? wording.refusal}.`;
   return { ...told, callers };
+}
+
+function mistaken(why: string): Told {
+  return {
+    what: `The access token cannot be refreshed: ${why}.`,
+    code: 'UPSTREAM_UNAUTHORIZED',
+    step: 'A running process tries again every few minutes.',
+  };
 }
 
 /** The same as one line. */
@@ -157,6 +183,9 @@ function specialOf(
       what: `The token set was moved to another store (${movedTo}), and cannot be refreshed from this one.`,
       ...wording.steps.moved,
     };
+  }
+  if (trouble === 'uncertain' && isLive(claim, now)) {
+    return { what: underWay(claim!), step: afterClaim(claim!, wording) };
   }
   const isDoubtful = claim && isUncertain(state, now);
   if (isDoubtful && (trouble === 'uncertain' || (trouble === 'lost' && !lost && claim.isFinal))) {
@@ -206,12 +235,16 @@ export function underWay({ by, until }: Claim): string {
   return `${by} began a refresh at ${iso(until - CLAIM_MS)}, and has not saved its outcome.`;
 }
 
-export function afterClaim({ by, until }: Claim, { steps }: Wording): string {
+export function afterClaim({ by, until, isFinal = false }: Claim, { steps }: Wording): string {
   return (
     `If the log of ${by} says \`unsaved\`, repair the disk or the database, and do not stop it. If it has died, its claim ends at ` +
-    `${iso(until)}. ${steps.claimed.step}`
+    `${iso(until)}. ${isFinal ? AFTER_FINAL : steps.claimed.step}`
   );
 }
+
+const AFTER_FINAL =
+  'Then the tokens count as lost, because this service revokes everything if a refresh token is sent twice: sign in again, and ' +
+  'import the new pair; before that time with `replace: true`.';
 
 /** ISO 8601. */
 export function iso(ms: number): string {
@@ -233,6 +266,8 @@ export interface Facts {
   readonly isUnauthorized: boolean;
   /** The store could not be read since the start, so that nobody knows whether it has tokens. */
   readonly isUnread?: boolean;
+  /** Why the service refuses the exchange itself, which only the operator can correct: the client, for example. */
+  readonly mistake?: string | undefined;
 }
 
 export function troublesOf(state: State | null, facts: Facts): Trouble[] {
@@ -240,13 +275,14 @@ export function troublesOf(state: State | null, facts: Facts): Trouble[] {
   if (!state || state.movedTo !== null) return ['missing'];
   const { now } = facts;
   const lost = isLost(state, now);
+  const isMistaken = facts.mistake !== undefined;
   const found: Readonly<Record<Trouble, boolean>> = {
     missing: false,
     lost,
-    uncertain: !lost && isUncertain(state, now),
+    uncertain: !lost && (isUncertain(state, now) || isUnanswered(state, now)),
     unsaved: facts.isUnsaved,
-    late: !lost && isLate(state, now),
-    unauthorized: !lost && facts.isUnauthorized,
+    late: !lost && !isMistaken && isLate(state, now),
+    unauthorized: !lost && (facts.isUnauthorized || isMistaken),
     ending: !lost && endIsNear(state, now) !== undefined,
   };
   return TROUBLES.filter((trouble) => found[trouble]);
@@ -259,10 +295,14 @@ const LATE_FOR_CALLERS_MS = 30_000;
 /** An exchange takes a second. One without an outcome after this may be of a process that died, or cannot save its pair. */
 const LONG_EXCHANGE_MS = 60_000;
 
+function isUnanswered({ claim, expiresAt }: State, now: number): boolean {
+  const patience = now < expiresAt ? LONG_EXCHANGE_MS : LATE_FOR_CALLERS_MS;
+  return isLive(claim, now) && now - (claim!.until - CLAIM_MS) > patience;
+}
+
 /** A claim or a refusal moves the time when the refresh token is due; it does not help callers after the expiry. */
 function isLate(state: State, now: number): boolean {
-  const { expiresAt, refusals, pair, claim } = state;
-  if (isLive(claim, now) && now - (claim!.until - CLAIM_MS) > LONG_EXCHANGE_MS) return true;
+  const { expiresAt, refusals, pair } = state;
   const hasExpired = now >= expiresAt;
   if (hasExpired && refusals > 0) return true;
   const patience = hasExpired ? LATE_FOR_CALLERS_MS : LATE_MS;
@@ -273,27 +313,36 @@ function isLate(state: State, now: number): boolean {
 /** What a running gateway reports about its tokens, for metrics. Times in seconds, 0 when past. */
 export interface TokenHealth extends Partial<PairHealth> {
   readonly troubles: readonly Trouble[];
+  /** Why the service refuses the exchange itself: the client, for example. In its own words, where it sent some. */
+  readonly mistake?: string;
 }
 
 interface PairHealth {
   readonly generation: number;
   readonly accessSecondsLeft: number;
-  readonly refreshSecondsLeft: number;
+  /** Absent if the end of the refresh token is not known. */
+  readonly refreshSecondsLeft?: number;
   /** Since the pair was saved. */
   readonly age: number;
 }
 
 export function healthOf(state: State | null, facts: Facts): TokenHealth {
-  return { troubles: troublesOf(state, facts), ...(state && pairHealthOf(state, facts.now)) };
+  const { now, mistake } = facts;
+  return {
+    troubles: troublesOf(state, facts),
+    ...(mistake !== undefined && { mistake }),
+    ...(state && pairHealthOf(state, now)),
+  };
 }
 
 function pairHealthOf(state: State, now: number): PairHealth {
   const left = (end: number) => Math.max(0, (end - now) / 1000);
+  const isKnown = state.lost || state.pair.refreshTokenExpiresIn < LONGEST_LIFE;
   return {
     generation: state.generation,
     accessSecondsLeft: left(state.expiresAt),
     // The service rejects a lost refresh token, however long it would have lived.
-    refreshSecondsLeft: state.lost ? 0 : left(endsAt(state)),
+    ...(isKnown && { refreshSecondsLeft: state.lost ? 0 : left(endsAt(state)) }),
     age: Math.max(0, (now - state.savedAt) / 1000),
   };
 }

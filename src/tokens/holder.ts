@@ -5,13 +5,15 @@ import type { Emergency, Unsaved } from './emergency.ts';
 import {
   fatalError,
   foreignStore,
+  mistakeError,
+  notAnsweredError,
   notRefreshedError,
   stoppingError,
   storeError,
 } from './errors.ts';
 import type { Facts, Wording } from './health.ts';
 import type { Pair } from './pair.ts';
-import type { Exchange, TokenService } from './service.ts';
+import type { Exchange, TokenService, Unsent } from './service.ts';
 import {
   endAttempt,
   expired,
@@ -79,8 +81,8 @@ export interface HolderParts {
 }
 
 const SEND_WITHIN_MS = 25_000;
-/** How long to look for a pair that another process saves. */
-const OTHERS_MS = 30_000;
+/** How long to look for a pair that another process saves: less than callers wait, so that they learn why there is none. */
+const OTHERS_MS = 25_000;
 /** The same after `invalid_grant`: the winner has its answer already. */
 const WINNER_MS = 2_000;
 const LOOK_MS = 200;
@@ -105,6 +107,8 @@ export class TokenHolder {
   #unreadable: { readonly path: string; readonly why: string } | undefined;
   /** The generation whose access token the service refused as expired. */
   #expiredGeneration = 0;
+  /** Why the service refused the exchange itself, of which generation. */
+  #mistake: { readonly generation: number; readonly why: string } | undefined;
   #looking: Promise<State | null> | undefined;
   #exchanging: Promise<State> | undefined;
   #isClosing = false;
@@ -124,7 +128,13 @@ export class TokenHolder {
   }
 
   get facts(): Omit<Facts, 'isUnauthorized'> {
-    return { now: this.now, isUnsaved: !this.#isShown, isUnread: !this.#isRead };
+    const { generation, why } = this.#mistake ?? {};
+    return {
+      now: this.now,
+      isUnsaved: !this.#isShown,
+      isUnread: !this.#isRead,
+      mistake: generation === this.#state?.generation ? why : undefined,
+    };
   }
 
   /** @throws the coded error of a set that cannot be refreshed */
@@ -218,9 +228,14 @@ export class TokenHolder {
 
   /** @throws whatever the store throws */
   async import(pair: Pair, replace: boolean): Promise<Imported> {
-    const { serviceUrl: service, by } = this.#parts;
-    const outcome = await this.#parts.store.update(importPair({ pair, service, by, replace }));
-    await this.look();
+    const { serviceUrl: service, by, store } = this.#parts;
+    const rule = importPair({ pair, service, by, replace });
+    const { state, outcome } = await store.update((before, now) => {
+      const { next, result } = rule(before, now);
+      const done = { state: next ?? before, outcome: result };
+      return next ? { next, result: done } : { result: done };
+    });
+    if (state && outcome !== 'foreign') this.#adopt(state);
     return outcome;
   }
 
@@ -267,17 +282,18 @@ export class TokenHolder {
     const answer = await service.exchange(from.pair, maySend);
     const seconds = (clock.elapsed() - begun) / 1000;
     onExchange?.(answer.kind, seconds);
+    this.#mistake = undefined;
     switch (answer.kind) {
       case 'granted':
         return this.#received(from, answer, begun);
       case 'unsent':
-        return this.#unsent(attempt, answer);
+        return this.#unsent(from, attempt, answer);
       case 'unclear':
         await this.#end(attempt, answer);
         this.usable();
         throw notRefreshedError(`no clear answer: ${answer.why}`, 60);
       case 'invalid-grant':
-        return this.#refused(from, attempt);
+        return this.#refused(from, attempt, answer.why);
     }
   }
 
@@ -342,47 +358,57 @@ export class TokenHolder {
   }
 
   async #unsent(
+    { generation }: State,
     attempt: string,
-    { why, retryAfter }: { why: string; retryAfter?: number },
+    { why, retryAfter, isMistake = false }: Unsent,
   ): Promise<never> {
     const notBefore = retryAfter === undefined ? {} : { notBefore: this.now + retryAfter * 1000 };
     await this.#end(attempt, { kind: 'not exchanged', ...notBefore });
-    throw this.#isClosing ? stoppingError() : notRefreshedError(why, retryAfter);
+    if (this.#isClosing) throw stoppingError();
+    if (!isMistake) throw notRefreshedError(why, retryAfter);
+    this.#mistake = { generation, why };
+    throw mistakeError(why);
   }
 
   /** Too early, spent, or another process was first. */
-  async #refused(from: State, attempt: string): Promise<State> {
-    const newer = await this.#newerThan(from, WINNER_MS).catch(() => undefined);
-    if (newer) return newer;
+  async #refused(from: State, attempt: string, why: string | undefined): Promise<State> {
     const { service, wording } = this.#parts;
+    // Where a second use revokes everything, the pair of another process would not work either.
+    const mayBeSaved = service.revokesOnReuse !== true;
+    const newer = mayBeSaved && (await this.#newerThan(from, WINNER_MS).catch(() => undefined));
+    if (newer) return newer;
     const isKnown = this.#expiredGeneration === from.generation || this.now >= from.expiresAt;
     // Where the access token is refused as well, it was not too early.
     const verdict = isKnown ? undefined : await service.check?.(from.pair.accessToken);
     const isExpired = isKnown || verdict?.kind === 'refused';
     const isSpent = !service.check || (isExpired && isSpentIfRefused(from));
-    await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired });
+    await this.#end(attempt, { kind: isSpent ? 'lost' : 'refused', isExpired }, why);
     throw isSpent
       ? fatalError('lost', this.#state, wording)
       : notRefreshedError('the service refused the refresh token: too early, or spent');
   }
 
   /** If the end cannot be recorded the claim stays, which means the same as `unclear`. */
-  async #end(attempt: string, ending: Ending): Promise<void> {
+  async #end(attempt: string, ending: Ending, why?: string): Promise<void> {
     const { by, log } = this.#parts;
     await this.#update(endAttempt(attempt, ending, by)).catch(() => {});
-    if (ending.kind !== 'not exchanged') log.error({ outcome: ending.kind }, ENDINGS[ending.kind]);
+    const { kind } = ending;
+    if (kind !== 'not exchanged') log.error({ outcome: kind, why }, ENDINGS[kind]);
   }
 
   /** Waits for the pair of another process. @throws a coded error if none comes */
   async #newerThan(from: State, ms: number): Promise<State> {
-    const { clock } = this.#parts;
+    const { clock, wording } = this.#parts;
     for (const until = clock.elapsed() + ms; ; await clock.sleep(LOOK_MS)) {
       const state = await this.look().catch(() => null);
       if (state && (state.id !== from.id || state.generation > from.generation)) return state;
       const isOver = ms === OTHERS_MS && state !== null && !isLive(state.claim, this.now);
       if (isOver || clock.elapsed() >= until) break;
     }
-    throw notRefreshedError('another process is refreshing the tokens');
+    const claim = this.#state?.claim ?? null;
+    throw claim && isLive(claim, this.now)
+      ? notAnsweredError(claim, wording)
+      : notRefreshedError('another process has tried, and got no new tokens');
   }
 
   /** Begins no exchange any more, and waits until the newest pair is in the store or in an emergency file. */

@@ -1,10 +1,12 @@
 import { OperatorError } from '../errors.ts';
 import {
   fatalError,
+  mistakeError,
   notRefreshedError,
   stoppingError,
   storeError,
   storeProblem,
+  withdrawnError,
 } from './errors.ts';
 import { daysLeft, endIsNear, healthOf, lineOn, type TokenHealth, type Trouble } from './health.ts';
 import { TokenHolder, type HolderParts } from './holder.ts';
@@ -40,10 +42,11 @@ export interface TokenKeeper {
   /** Reports that the service refused a token, and that no other one helps. */
   refused(token: AccessToken): void;
   /**
-   * Stores a pair, which is exchanged at once: its age is unknown.
+   * Stores a pair, and exchanges it at once: its age is unknown. If that takes longer or gives nothing now, it goes on.
    *
    * @param replace whether it may replace a set that is in use
-   * @throws a coded error if the store fails; the pair may have been imported all the same
+   * @throws a coded error if the store fails (the pair may have been imported all the same), and if the service refuses the
+   *   refresh token, or the exchange itself: then the pair is in the store, and is exchanged once that is corrected
    */
   import(pair: Pair, replace?: boolean): Promise<Imported>;
   /** Whether there is a set, or was one. */
@@ -159,8 +162,9 @@ class Keeper implements TokenKeeper {
     detail: string,
     replays: number,
   ): Promise<AccessToken | undefined> {
-    // The refusal is believed then: even a young token may have been ended.
-    if (replays >= MAX_REPLAYS) return undefined;
+    // The refusal is believed then: even a young token may have been ended. Where nothing else tells, an exchange does.
+    const isLast = replays === MAX_REPLAYS;
+    if (replays > MAX_REPLAYS || (isLast && this.#parts.service.check)) return undefined;
     // Another process may have saved a newer pair. If the store fails, what is held decides.
     await this.#holder.look().catch(() => {});
     const { state } = this.#holder;
@@ -168,7 +172,7 @@ class Keeper implements TokenKeeper {
     const isOlder = refused.generation !== state.generation;
     if (isOlder) this.#acceptance.isRefused(refused);
     // The newest one was refused a moment ago if this request was sent with an older one after it.
-    if (this.#isYoung(state) && !(isOlder && replays === 0))
+    if (this.#isYoung(state) && !isLast && !(isOlder && replays === 0))
       return this.#whileYoung(state, replays);
     if (isOlder) return tokenOf(state);
     // The error of a set that is lost or moved, whatever the detail is.
@@ -204,10 +208,12 @@ class Keeper implements TokenKeeper {
 
   /**
    * Whether a token that is refused as expired may be renewed. One that the service has never accepted is renewed only
-   * after a while: the next one may be refused as well, and that would go on for ever.
+   * after a while: the next one may be refused as well, and that would go on for ever. Where the service cannot be asked
+   * about a token, the first such exchange shows whether all of them were revoked.
    */
   #mayRenew({ generation, imported, savedAt, pair }: State): boolean {
     if (imported || this.#acceptance.isAccepted(generation)) return true;
+    if (!this.#parts.service.check && this.#acceptance.unaccepted === 0) return true;
     const patience = UNACCEPTED_MS * 2 ** this.#acceptance.unaccepted;
     const age = this.#holder.now - savedAt;
     return age < 0 || age >= Math.min(LONGEST_UNACCEPTED_MS, patience, pair.expiresIn * 500);
@@ -257,7 +263,9 @@ class Keeper implements TokenKeeper {
       return state;
     } catch (error) {
       const failures = (this.#pause?.failures ?? 0) + 1;
-      const isOpen = this.#holder.state?.claim != null || (this.#holder.state?.refusals ?? 0) > 0;
+      const { state, facts } = this.#holder;
+      const isOpen =
+        state?.claim != null || (state?.refusals ?? 0) > 0 || facts.mistake !== undefined;
       const longest = isOpen ? LONGEST_PAUSE_MS : LONGEST_PAUSE_UNSENT_MS;
       const pause = Math.min(longest, FIRST_PAUSE_MS * 2 ** (failures - 1));
       const until = this.#parts.clock.elapsed() + pause * (0.5 + this.#random() / 2);
@@ -299,8 +307,23 @@ class Keeper implements TokenKeeper {
     const outcome = await this.#holder.import(pair, replace).catch((error: unknown) => {
       throw storeError(error);
     });
+    this.#pause = undefined;
     this.#nap.abort();
+    if (outcome === 'imported') await this.#firstExchange();
     return outcome;
+  }
+
+  /** @throws the coded error of what only the operator can correct */
+  async #firstExchange(): Promise<void> {
+    const imported = this.#holder.state!;
+    await this.#patiently(this.#refresh()).catch(() => {});
+    const { facts, now } = this.#holder;
+    const state = this.#holder.state!;
+    if (state.set !== imported.set && state.events[0]?.what === 'withdrawn') {
+      throw withdrawnError(state);
+    }
+    if (isLost(state, now)) throw fatalError('lost', state, this.#parts.wording);
+    if (facts.mistake !== undefined) throw mistakeError(facts.mistake);
   }
 
   get present(): boolean {
@@ -481,6 +504,8 @@ class Reports {
   }
 
   failed(error: unknown): void {
+    // The line of the trouble says it.
+    if (error instanceof OperatorError && error.forCallers.needsOperator) return;
     const { message } = error as Error;
     const isNew = message !== this.#lastFailure;
     this.#lastFailure = message;
@@ -497,12 +522,14 @@ class Reports {
 
   troubles(troubles: readonly Trouble[]): void {
     const { log, wording } = this.#parts;
-    const { state, now } = this.#holder;
+    const { state, now, facts } = this.#holder;
+    const levels = { ...LEVELS, missing: wording.missing };
     const told = new Map(troubles.map((trouble) => [trouble, newsOf(trouble, state, now)]));
     for (const [trouble, news] of told) {
       if (this.#told.get(trouble) === news) continue;
       const days = trouble === 'ending' && { days: daysLeft(state!, now) };
-      log[LEVELS[trouble] ?? 'error']({ trouble, ...days }, lineOn(trouble, state, now, wording));
+      const line = lineOn(trouble, state, now, wording, facts.mistake);
+      log[levels[trouble]]({ trouble, ...days }, line);
     }
     for (const trouble of this.#told.keys()) {
       if (!told.has(trouble))
@@ -512,11 +539,14 @@ class Reports {
   }
 }
 
-const LEVELS: Partial<Record<Trouble, 'fatal' | 'warn'>> = {
+const LEVELS = {
   lost: 'fatal',
+  uncertain: 'error',
   unsaved: 'fatal',
+  late: 'error',
+  unauthorized: 'error',
   ending: 'warn',
-};
+} as const;
 
 /** A trouble is logged again when this changes. */
 function newsOf(trouble: Trouble, state: State | null, now: number): string {

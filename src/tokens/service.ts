@@ -35,11 +35,21 @@ export interface RecruitingTokens extends TokenService {
 /** How one exchange of a refresh token ended. Only after `unclear` it is unknown whether the token is spent. */
 export type Exchange =
   | { readonly kind: 'granted'; readonly pair: Pair; readonly flaw?: string }
-  | { readonly kind: 'invalid-grant' }
-  /** Certainly nothing was sent, or the service answered that it processed nothing. `retryAfter`: seconds. */
-  | { readonly kind: 'unsent'; readonly why: string; readonly retryAfter?: number }
+  /** `why`: what the service says about it. */
+  | { readonly kind: 'invalid-grant'; readonly why?: string }
+  /** Certainly nothing was sent, or the service answered that it processed nothing. */
+  | Unsent
   /** `answer`: the beginning of what arrived. */
   | { readonly kind: 'unclear'; readonly why: string; readonly answer: string | null };
+
+export interface Unsent {
+  readonly kind: 'unsent';
+  readonly why: string;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  /** The service refuses the client or the form (RFC 6749, 5.2), which only the operator can correct. Default: false */
+  readonly isMistake?: boolean;
+}
 
 export type Verdict =
   | { readonly kind: 'works' }
@@ -146,7 +156,9 @@ export function exchangeAt(endpoint: TokenEndpoint): TokenService['exchange'] {
       const advice = `nothing was sent, so check ${settings}, the network, HTTPS_PROXY and NODE_EXTRA_CA_CERTS`;
       return { kind: 'unsent', why: flaw === TOO_LATE ? flaw : `${flaw}: ${advice}` };
     }
-    return judge(pair, reply, endpoint);
+    const { authorization } = credentials.headers ?? {};
+    const secrets = [pair.refreshToken, pair.accessToken, client?.secret, authorization?.slice(6)];
+    return judge(pair, reply, endpoint, secrets);
   };
 }
 
@@ -186,8 +198,17 @@ export function agentHeaders(agent: string) {
   return { 'user-agent': agent, 'api-user-agent': agent, 'accept-encoding': 'identity' };
 }
 
-/** Some services do not document the status of a success, so every 2xx that holds a token counts. */
-function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
+/**
+ * Some services do not document the status of a success, so every 2xx that holds a token counts.
+ *
+ * @param secrets that were sent: an answer may repeat them
+ */
+function judge(
+  sent: Pair,
+  reply: Reply,
+  endpoint: TokenEndpoint,
+  secrets: readonly (string | undefined)[],
+): Exchange {
   const { status, headers, text, flaw } = reply;
   const { mayKeepToken = false, lifetimes, settings } = endpoint;
   const document = parseJson(text);
@@ -197,11 +218,12 @@ function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
     const isExpected = mayKeepToken || pair.refreshToken !== sent.refreshToken;
     return { kind: 'granted', pair, ...(!isExpected && { flaw: 'no new refresh token' }) };
   }
-  const error = (document as { error?: unknown } | null | undefined)?.error;
+  const { error, error_description: description } = (document ?? {}) as Record<string, unknown>;
+  const said = [error, description].flatMap((part) => printable(part, secrets) ?? []);
+  const why = `${flaw ?? `status ${status}`}${said.length > 0 ? ` (${said.join(': ')})` : ''}`;
   // Some services refuse an early refresh with a 403.
   const isRefusal = status === 400 || status === 403;
-  if (isRefusal && error === 'invalid_grant') return { kind: 'invalid-grant' };
-  const why = `${flaw ?? `status ${status}`}${typeof error === 'string' ? ` (${error.slice(0, 100)})` : ''}`;
+  if (isRefusal && error === 'invalid_grant') return { kind: 'invalid-grant', why };
   if (status === 429 || isRateLimit(error)) {
     return {
       kind: 'unsent',
@@ -209,10 +231,11 @@ function judge(sent: Pair, reply: Reply, endpoint: TokenEndpoint): Exchange {
       retryAfter: secondsIn(headers['retry-after']),
     };
   }
-  const isUnprocessed = status === 401 || status === 403 || isRefusedUnseen(status, error);
-  if (isUnprocessed) {
+  // A 403 without one of these errors may be of a firewall, and pass by itself.
+  const isMistake = status === 401 || (isRefusal && REFUSED_UNSEEN.includes(error));
+  if (isMistake || status === 403) {
     const advice = `the service refuses the request itself, so check ${settings} and the proxy`;
-    return { kind: 'unsent', why: `${why}: ${advice}` };
+    return { kind: 'unsent', why: `${why}: ${advice}`, isMistake };
   }
   return { kind: 'unclear', why, answer: text === '' ? null : text };
 }
@@ -228,8 +251,16 @@ const REFUSED_UNSEEN: readonly unknown[] = [
   'invalid_scope',
 ];
 
-function isRefusedUnseen(status: number, error: unknown): boolean {
-  return status === 400 && REFUSED_UNSEEN.includes(error);
+const LONGEST_WORDS = 200;
+
+/** The words of a service, for a log: one line, of bounded length, without what was sent to it. */
+function printable(text: unknown, secrets: readonly (string | undefined)[]): string | undefined {
+  if (typeof text !== 'string') return undefined;
+  const isSecret = (secret: string | undefined): secret is string =>
+    secret !== undefined && secret !== '';
+  const open = secrets.filter(isSecret).reduce((left, each) => left.replaceAll(each, '…'), text);
+  const line = open.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
+  return line === '' ? undefined : line.slice(0, LONGEST_WORDS);
 }
 
 function isRateLimit(error: unknown): boolean {

@@ -66,7 +66,8 @@ export interface Claim {
   readonly isFinal?: boolean;
 }
 
-type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly'>;
+/** With its claim: a refresh token that may be spent is not a fresh one after the import is withdrawn. */
+type Replaced = Pick<State, 'set' | 'pair' | 'savedAt' | 'expiresAt' | 'refusesEarly' | 'claim'>;
 
 export interface Event {
   readonly at: number;
@@ -416,8 +417,8 @@ const BLANK = {
   movedTo: null,
 } as const;
 
-function pick({ set, pair, savedAt, expiresAt, refusesEarly }: State): Replaced {
-  return { set, pair, savedAt, expiresAt, refusesEarly };
+function pick({ set, pair, savedAt, expiresAt, refusesEarly, claim }: State): Replaced {
+  return { set, pair, savedAt, expiresAt, refusesEarly, claim };
 }
 
 function withEvent(state: State, at: number, what: Event['what'], by: string): State {

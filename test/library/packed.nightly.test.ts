@@ -5,6 +5,7 @@ import {
   globSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -56,7 +57,7 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-test('the package contains JavaScript, the types of its exports, and the snapshot of the schema', () => {
+test('the package contains JavaScript, the types of its exports, the snapshot of the schema, and the documents', () => {
   const paths = packed.files.map(({ path }) => path);
   const code = paths.filter((path) => /^dist\/.*\.(js|cjs)$/.test(path));
   expect(code).toEqual(
@@ -68,10 +69,12 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
       'dist/sandbox/sandbox.js',
     ]),
   );
-  expect(paths.filter((path) => !code.includes(path)).toSorted()).toEqual(
+  const documents =
+    /^(docs|examples|deploy|monitoring)\/|^[A-Z]+\.md$|^compose\.yaml$|^\.env\.example$/;
+  const others = paths.filter((path) => !code.includes(path) && !documents.test(path));
+  expect(others.toSorted()).toEqual(
     [
       'LICENSE',
-      'README.md',
       ...readdirSync('src/config').map((name) => `dist/src/config/${name.replace('.ts', '.d.ts')}`),
       'dist/src/config.d.ts',
       'dist/src/errors.d.ts',
@@ -86,6 +89,21 @@ test('the package contains JavaScript, the types of its exports, and the snapsho
   );
   expect(packed.size).toBeLessThan(1_000_000);
 });
+
+test('the pages of the package link only to what the package contains', () => {
+  const paths = packed.files.map(({ path }) => path);
+  const links = paths.filter((path) => path.endsWith('.md')).flatMap(linksOf);
+  const isThere = (path: string) =>
+    paths.some((each) => each === path || each.startsWith(`${path}/`));
+  expect(links.length).toBeGreaterThan(100);
+  expect(links.filter(({ to }) => !isThere(to))).toEqual([]);
+});
+
+/** What a page links to in its folder or another one. */
+function linksOf(page: string): { readonly page: string; readonly to: string }[] {
+  const targets = readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#]+)/g);
+  return [...targets].map(([, target]) => ({ page, to: join(dirname(page), target!) }));
+}
 
 test('the types of the package pass in a strict program, with those of its dependencies', async () => {
   const compiler = resolve('node_modules/typescript/bin/tsc');

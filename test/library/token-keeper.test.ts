@@ -1,6 +1,5 @@
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { codeOf } from '../../src/errors.ts';
 import { createTokenKeeper, type TokenKeeperOptions } from '../../src/library/token-keeper.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -26,7 +25,7 @@ test.each<[string, RequestInit | undefined, statuses: number[], bodies: string[]
 test('fetch ends with its signal while a token is exchanged, and the exchange goes on', async () => {
   const exchange = Promise.withResolvers<void>();
   const { keeper, url, seen } = await openKeeper({}, exchange.promise);
-  await keeper.import(SIGN_IN);
+  const imported = keeper.import(SIGN_IN);
   await expect.poll(() => seen.exchanges.length).toBe(1);
   const leaving = new AbortController();
   const left = keeper.fetch(`${url}/api`, leaving).catch((error: unknown) => error);
@@ -34,6 +33,7 @@ test('fetch ends with its signal while a token is exchanged, and the exchange go
   leaving.abort('left');
   expect(await left).toBe('left');
   exchange.resolve();
+  expect(await imported).toBe('imported');
   expect((await keeper.fetch(new Request(`${url}/api`))).status).toBe(200);
   expect(seen.exchanges).toHaveLength(1);
   expect(
@@ -42,9 +42,11 @@ test('fetch ends with its signal while a token is exchanged, and the exchange go
 });
 
 test('without tokens the error has the code TOKENS_MISSING, and tokens that were seen are not imported again', async () => {
-  const { keeper } = await openKeeper();
-  expect(codeOf(await keeper.token().catch((error: unknown) => error))).toBe('TOKENS_MISSING');
+  const { keeper, logged } = await openKeeper();
+  await expect(keeper.token()).rejects.toMatchObject({ extensions: { code: 'TOKENS_MISSING' } });
+  await expect(keeper.token()).rejects.not.toThrow(/Callers/);
   expect(keeper.health().troubles).toEqual(['missing']);
+  expect(logged.filter(({ level }) => Number(level) > 30)).toEqual([]);
   await expect(keeper.import({ access_token: 'a' })).rejects.toThrow(/not the answer of a token/);
   expect(await keeper.import(SIGN_IN)).toBe('imported');
   expect(await keeper.import(SIGN_IN)).toBe('known');
@@ -61,6 +63,38 @@ test.each<[keyof TokenKeeperOptions, object, RegExp]>([
   await expect(createTokenKeeper({ ...right, ...wrong } as TokenKeeperOptions)).rejects.toThrow(
     message,
   );
+});
+
+test.each<[store: string, message: RegExp]>([
+  ['/proc', /it is a folder\..*Check the address of the store/],
+  ['/proc/tokens.db', /ENOENT.*Check the address of the store/],
+  ['/dev/null/tokens.db', /ENOTDIR|EEXIST.*Check the address of the store/],
+])(
+  'a store that cannot be opened is an error with a code and a step: %s',
+  async (path, message) => {
+    const where = { endpoint: 'https://example.com', store: `sqlite:${path}` };
+    await expect(createTokenKeeper({ ...where, onReuse: 'revokes' })).rejects.toMatchObject({
+      message: expect.stringMatching(message),
+      extensions: { code: 'INTERNAL_SERVER_ERROR' },
+    });
+  },
+);
+
+test('a keeper that was closed sends nothing, and can be closed again', async () => {
+  const { keeper, url, seen } = await openKeeper();
+  await keeper.import(SIGN_IN);
+  const token = await keeper.token();
+  await keeper.close();
+  const calls = [
+    keeper.token(),
+    keeper.fetch(`${url}/api`),
+    keeper.afterRefusal(token),
+    keeper.import({ ...SIGN_IN, refresh_token: 'other' }),
+  ];
+  const closed = { code: 'UPSTREAM_UNREACHABLE' };
+  for (const call of calls) await expect(call).rejects.toMatchObject({ extensions: closed });
+  expect(seen.bodies).toEqual([]);
+  await keeper.close();
 });
 
 /** A keeper of a service that refuses the first request of its API. @param exchange what its token endpoint waits for */
@@ -82,16 +116,17 @@ async function openKeeper(options: Partial<TokenKeeperOptions> = {}, exchange?: 
     };
     void answer();
   });
+  const { log, logged } = recordingLog();
   const keeper = await createTokenKeeper({
     endpoint: `${url}/token`,
     store: `sqlite:${folder.file('tokens.db')}`,
     onReuse: 'revokes',
-    log: recordingLog().log,
+    log,
     ...options,
   });
   onTestFinished(async () => {
     await keeper.close();
     folder[Symbol.dispose]();
   });
-  return { keeper, url, seen };
+  return { keeper, url, seen, logged };
 }

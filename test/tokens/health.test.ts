@@ -7,6 +7,7 @@ import {
   troublesOf,
   type Trouble,
 } from '../../src/tokens/health.ts';
+import { LONGEST_LIFE } from '../../src/tokens/pair.ts';
 import { endAttempt, type State } from '../../src/tokens/state.ts';
 import { claimOf, exchanged, imported, LIFE, NOON } from './values.ts';
 
@@ -51,7 +52,12 @@ describe('a trouble', () => {
     ['is not reported right after the refresh was due', state, due + 9 * MINUTE, []],
     ['is reported 10 minutes after it was due', state, due + 11 * MINUTE, ['late']],
     ['is not reported during an exchange', claimed, NOON + MINUTE, []],
-    ['is reported of an exchange that has no outcome for long', claimed, NOON + 61_000, ['late']],
+    [
+      'is reported of an exchange without an answer for long',
+      claimed,
+      NOON + 61_000,
+      ['uncertain'],
+    ],
     ['is reported after an exchange without a clear answer', uncertain, NOON, ['uncertain']],
     ['is reported of a store without tokens', null, NOON, ['missing']],
     ['is reported of a set that was moved', { ...state, movedTo: 'there' }, NOON, ['missing']],
@@ -62,7 +68,7 @@ describe('a trouble', () => {
       'is reported of a claim that leaves callers without an access token',
       claimOf('a', 2)(state, NOON + LIFE * 1000 - MINUTE).next!,
       NOON + LIFE * 1000 + MINUTE,
-      ['late'],
+      ['uncertain', 'late'],
     ],
     [
       'is not reported of an exchange right after the expiry',
@@ -105,6 +111,13 @@ test('a lost refresh token has no time left, however long it would have lived', 
   const facts = { now: NOON, isUnsaved: false, isUnauthorized: false };
   expect(healthOf(exchanged(), facts).refreshSecondsLeft).toBe(120 * 86_400);
   expect(healthOf({ ...exchanged(), lost: true }, facts).refreshSecondsLeft).toBe(0);
+});
+
+test('the time left of a refresh token whose end is not known is not reported', () => {
+  const facts = { now: NOON, isUnsaved: false, isUnauthorized: false };
+  const state = exchanged();
+  const endless = { ...state, pair: { ...state.pair, refreshTokenExpiresIn: LONGEST_LIFE } };
+  expect(healthOf(endless, facts)).not.toHaveProperty('refreshSecondsLeft');
 });
 
 /** A set whose refresh token was refused once, and whose access token ends then. */

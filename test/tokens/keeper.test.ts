@@ -13,7 +13,7 @@ import {
 import { LinkError } from '../../src/tokens/link.ts';
 import { createSealer } from '../../src/tokens/seal.ts';
 import type { Exchange, TokenService } from '../../src/tokens/service.ts';
-import { endAttempt, type Rule, type State } from '../../src/tokens/state.ts';
+import { endAttempt, takeClaim, type Rule, type State } from '../../src/tokens/state.ts';
 import { StoreUnavailable } from '../../src/tokens/store.ts';
 import { recordingLog } from '../support/gateway/recording-log.ts';
 import { memoryStore } from '../support/gateway/stores.ts';
@@ -135,6 +135,93 @@ describe('at a service that revokes everything once a refresh token is sent twic
       expect(await keeper.token()).toMatchObject({ value: 'access-3' });
     },
   );
+});
+
+describe('a service that cannot be asked about an access token', () => {
+  const habits = { revokesOnReuse: true };
+  const mistake: Exchange = { kind: 'unsent', why: 'status 401 (invalid_client)', isMistake: true };
+
+  test.each<[string, Exchange, string, sent: number]>([
+    ['is lost at once if that is refused', { kind: 'invalid-grant' }, 'TOKENS_LOST', 1],
+    ['is refused if the next one is refused as well', granted('3'), 'works', 1],
+  ])(
+    'whose new token stays refused: it is exchanged once, and %s',
+    async (_what, answer, end, sent) => {
+      const world = worldOf(async () => answer, habits);
+      await world.put(() => ({ next: exchanged(), result: undefined }));
+      const keeper = await world.start();
+      const request = async () => {
+        let token: AccessToken | undefined = await keeper.token();
+        for (let replays = 0; token; replays += 1) {
+          token = await keeper.afterRefusal(token, 'token_expired', replays);
+        }
+      };
+      const ended = codeAfter(request());
+      await world.time.pass(4_000);
+      expect([await ended.soFar(), world.sent.length]).toEqual([end, sent]);
+      const again = codeAfter(request());
+      await world.time.pass(4_000);
+      expect([await again.soFar(), world.sent.length]).toEqual([end, sent]);
+    },
+  );
+
+  test('that refuses the client is asked again slowly, and errors, health and log have its words', async () => {
+    let answer: Exchange = mistake;
+    const world = worldOf(async () => answer, habits);
+    const keeper = await world.start();
+    const refused = {
+      message: expect.stringMatching(/status 401 \(invalid_client\)/),
+      extensions: { code: 'UPSTREAM_UNAUTHORIZED' },
+    };
+    await expect(keeper.import(pairOf('1'))).rejects.toMatchObject(refused);
+    await world.time.pass(HOUR);
+    expect(world.sent.length).toBeGreaterThan(10);
+    expect(world.sent.length).toBeLessThan(40);
+    const again = keeper.afterRefusal(await keeper.token(), 'token_expired', 0);
+    await expect(again).rejects.toMatchObject(refused);
+    expect(keeper.health()).toMatchObject({ troubles: ['unauthorized'], mistake: mistake.why });
+    const errors = world.logged.filter(({ level }) => Number(level) >= 50);
+    expect(errors).toMatchObject([{ trouble: 'unauthorized', msg: refused.message }]);
+    answer = granted('2');
+    await world.time.pass(5 * MINUTE);
+    expect(keeper.health().troubles).toEqual([]);
+    expect(keeper.health()).not.toHaveProperty('mistake');
+  });
+
+  test('an import that proves spent is withdrawn, and rejects with what is in use again', async () => {
+    const world = worldOf(async () => ({ kind: 'invalid-grant' }), habits);
+    await world.put(() => ({ next: exchanged(), result: undefined }));
+    const keeper = await world.start();
+    await expect(keeper.import(pairOf('new'), true)).rejects.toMatchObject({
+      message: expect.stringMatching(/withdrawn.*in use again, as generation 4/),
+      extensions: { code: 'TOKENS_LOST' },
+    });
+    expect(await keeper.token()).toEqual({ value: 'access-2', generation: 4 });
+  });
+
+  test('a process that died during its exchange is waited for, and the error says since when, until when, and what then', async () => {
+    const world = worldOf(undefined, habits);
+    await world.put(importOf('1'));
+    const claim = { attempt: 'a', generation: 1, over: null, by: 'dead/1', isFinal: true };
+    await world.put(takeClaim(claim));
+    const keeper = await world.start();
+    const refused = keeper
+      .afterRefusal(await keeper.token(), 'token_expired', 0)
+      .catch((error: unknown) => error);
+    await world.time.pass(MINUTE + 1_000);
+    expect(await refused).toMatchObject({
+      message: expect.stringMatching(
+        /dead\/1 began a refresh at 2026-01-01T12:00:00.*its claim ends at 2026-01-01T12:02:30.*count as lost.*`replace: true`/,
+      ),
+      extensions: { code: 'UPSTREAM_UNREACHABLE' },
+    });
+    expect(keeper.health().troubles).toEqual(['uncertain', 'late']);
+    expect(await keeper.import(pairOf('2'))).toBe('in use');
+    await world.time.pass(2 * MINUTE);
+    expect(keeper.health().troubles).toEqual(['lost']);
+    expect(await keeper.import(pairOf('2'))).toBe('imported');
+    expect(world.sent).toEqual(['refresh-2']);
+  });
 });
 
 test('a token that is refused as expired and was never accepted is renewed after 30 s, and the next one after a minute', async () => {
@@ -452,6 +539,10 @@ function endedUnclear(): State {
   const claimed = claimOf('a', 2)(exchanged(), NOON).next!;
   const unclear = { kind: 'unclear', why: 'cut', answer: null } as const;
   return endAttempt('a', unclear, 'host/1')(claimed, NOON).next!;
+}
+
+function granted(name: string): Exchange {
+  return { kind: 'granted', pair: pairOf(name) };
 }
 
 /** A store, a service and a clock for keepers. The clock of the store is the virtual time since noon. */

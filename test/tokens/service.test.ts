@@ -479,18 +479,47 @@ describe('at any token endpoint', () => {
     expect(seen).toEqual({ path: '/realms/one/token?v=2', authorization, form });
   });
 
-  test.each([
-    ['invalid_request', 'unsent'],
-    ['invalid_client', 'unsent'],
-    ['unauthorized_client', 'unsent'],
-    ['unsupported_grant_type', 'unsent'],
-    ['invalid_scope', 'unsent'],
-    ['invalid_grant', 'invalid-grant'],
-    ['server_error', 'unclear'],
-  ])('a status 400 with %s is %s', async (error, kind) => {
-    const url = await startServer((request, response) => json(400, { error })(response, request));
+  const mistake = { kind: 'unsent', isMistake: true };
+  test.each<[number, string | undefined, object]>([
+    [400, 'invalid_request', mistake],
+    [400, 'invalid_client', mistake],
+    [401, 'invalid_client', mistake],
+    [401, undefined, mistake],
+    [400, 'unauthorized_client', mistake],
+    [400, 'unsupported_grant_type', mistake],
+    [400, 'invalid_scope', mistake],
+    [403, 'invalid_scope', mistake],
+    [403, undefined, { kind: 'unsent', isMistake: false }],
+    [400, 'invalid_grant', { kind: 'invalid-grant' }],
+    [400, 'server_error', { kind: 'unclear' }],
+  ])('a status %i with %s is %o', async (status, error, outcome) => {
+    const url = await startServer((request, response) =>
+      json(status, { error })(response, request),
+    );
     const exchange = exchangeAt({ url: new URL(url), http: direct, settings });
-    expect(await exchange(pairOf('1'), always)).toMatchObject({ kind });
+    expect(await exchange(pairOf('1'), always)).toMatchObject(outcome);
+  });
+
+  test.each<[what: string, description: unknown, quoted: string]>([
+    ['as it is', 'The client is unknown.', 'invalid_client: The client is unknown.'],
+    ['not if it is no text', { a: 1 }, 'invalid_client'],
+    ['as one line', 'a\r\n\u001B[31mb', 'invalid_client: a [31mb'],
+    ['with at most 200 characters', 'x'.repeat(9_999), `invalid_client: ${'x'.repeat(200)}`],
+    [
+      'without what was sent',
+      `${basic('a:secret-1')} has secret-1, refresh-1 and access-1`,
+      'invalid_client: Basic … has …, … and …',
+    ],
+  ])('the description of an error is quoted %s', async (_what, error_description, quoted) => {
+    const body = { error: 'invalid_client', error_description };
+    const url = await startServer((request, response) => json(401, body)(response, request));
+    const client = { id: 'a', secret: 'secret-1' };
+    const exchange = exchangeAt({ url: new URL(url), http: direct, client, settings });
+    const advice = 'the service refuses the request itself, so check the settings and the proxy';
+    expect(await exchange(pairOf('1'), always)).toEqual({
+      ...mistake,
+      why: `status 401 (${quoted}): ${advice}`,
+    });
   });
 
   test('lifetimes that it does not tell are passed in', async () => {

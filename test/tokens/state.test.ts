@@ -298,6 +298,14 @@ describe('a refusal', () => {
     expect(twice.events[0]!.what).toBe('withdrawn');
   });
 
+  test('of an import that replaced an uncertain set leaves that set uncertain', () => {
+    const uncertain = after(exchanged(), NOON, claimOf('a', 2), endAttempt('a', unclear, 'host/1'));
+    const replaced = after(uncertain, NOON, importOf('new', true), claimOf('b', 3));
+    const lost: Ending = { kind: 'lost', isExpired: true };
+    const withdrawn = after(replaced, NOON, endAttempt('b', lost, 'host/1'));
+    expect(withdrawn).toMatchObject({ set: uncertain.set, claim: uncertain.claim });
+  });
+
   test('of an access token as expired moves its expiry', () => {
     expect(after(exchanged(), NOON, expired(2)).expiresAt).toBe(NOON);
     expect(expired(1)(exchanged(), NOON).next).toBeUndefined();
