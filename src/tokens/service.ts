@@ -256,9 +256,10 @@ const LONGEST_WORDS = 200;
 /** The words of a service, for a log: one line, of bounded length, without what was sent to it. */
 function printable(text: unknown, secrets: readonly (string | undefined)[]): string | undefined {
   if (typeof text !== 'string') return undefined;
-  const isSecret = (secret: string | undefined): secret is string =>
-    secret !== undefined && secret !== '';
-  const open = secrets.filter(isSecret).reduce((left, each) => left.replaceAll(each, '…'), text);
+  const open = secrets.reduce<string>(
+    (left, secret = '') => (secret === '' ? left : left.replaceAll(secret, '…')),
+    text,
+  );
   const line = open.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
   return line === '' ? undefined : line.slice(0, LONGEST_WORDS);
 }
