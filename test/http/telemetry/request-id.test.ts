@@ -20,14 +20,14 @@ test('the request id of a caller is in the answer, in upstream requests and in t
   expect(linesOf('from-the-caller_1.2')).toMatchObject([{ msg: 'request', status: 200 }]);
 });
 
-test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com', '', 'a, b', 'é'])(
+test.each(['two words', 'x'.repeat(65), '{"level":60}', 'max@example.com'])(
   'the id %j is replaced by one of the gateway',
   async (name) => {
     const response = await named(name, '{ __typename }');
     const id = response.headers.get('x-request-id')!;
     expect(id).toMatch(MADE);
     expect(linesOf(id)).toHaveLength(1);
-    if (name !== '') expect(JSON.stringify(gateway.logged)).not.toContain(JSON.stringify(name));
+    expect(JSON.stringify(gateway.logged)).not.toContain(JSON.stringify(name));
   },
 );
 
@@ -42,7 +42,7 @@ test('a stream has the request id in its headers and in its upstream requests', 
 });
 
 test('a shared upstream request has the id of the request that started it', async () => {
-  const query = '{ allPersons { id firstName } }';
+  const query = '{ persons(first: 2) { items { id firstName } } }';
   const before = gateway.upstream.received.length;
   const gate = Promise.withResolvers<void>();
   gateway.upstream.answer(after(gate.promise, honest));

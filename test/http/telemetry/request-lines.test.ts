@@ -66,8 +66,7 @@ test('the log line has the code of the first error, and no text of the service',
 test('the subject of a token is not logged, because it may be a person', async () => {
   gateway.upstream.answer(honest);
   const token = await issuer.token({ sub: 'max.mustermann' });
-  const headers = { authorization: `Bearer ${token}`, 'x-api-key': '' };
-  const answer = await post('{ __typename }', headers);
+  const answer = await ask('{ __typename }', { authorization: `Bearer ${token}` });
   expect(await answer.json()).toEqual({ data: { __typename: 'Query' } });
   expect(await line()).toMatchObject({ status: 200, operationType: 'query' });
   expect(JSON.stringify(gateway.logged)).not.toContain('mustermann');
@@ -99,6 +98,22 @@ test('probes are logged only at debug level, and other paths are not taken for p
   expect(await line()).toMatchObject({ level: 30, path: '/graphql', status: 401 });
 });
 
+test.each([
+  ['graphql-client-name', 'graphql-client-version'],
+  ['apollographql-client-name', 'apollographql-client-version'],
+])(
+  'a client that sends %s is named in the log, if that is the name of an application',
+  async (name, version) => {
+    await (await ask('{ __typename }', { [name]: 'people-web', [version]: '1.2.0' })).text();
+    expect(await line()).toMatchObject({ client: 'people-web', clientVersion: '1.2.0' });
+    for (const odd of ['-x', 'a"b', 'x'.repeat(65), '{}']) {
+      await (await ask('{ __typename }', { [name]: odd, [version]: odd })).text();
+      const said = await line();
+      expect([said['client'], said['clientVersion']]).toEqual([undefined, undefined]);
+    }
+  },
+);
+
 test('unknown paths are not logged: they may contain a key, or name people', async () => {
   await fetch(`${server.url}/rsk_secret/max@example.com?of=Max`);
   const said = await line();
@@ -115,21 +130,16 @@ async function line(): Promise<Record<string, unknown>> {
 
 const isLine = ({ msg }: Record<string, unknown>) => msg === 'request';
 
+/** Sends an operation with the API key, unless the headers have another credential. */
 function ask(
   query: string,
   headers: Record<string, string> = {},
   accept = 'application/json',
-  signal?: AbortSignal,
 ): Promise<Response> {
-  return post(query, { 'x-api-key': KEY, accept, ...headers }, signal);
-}
-
-function post(query: string, headers: Record<string, string>, signal?: AbortSignal) {
-  const present = Object.entries(headers).filter(([, value]) => value !== '');
+  const credential = headers['authorization'] === undefined ? { 'x-api-key': KEY } : {};
   return fetch(`${server.url}/graphql?of=Max`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...Object.fromEntries(present) },
+    headers: { 'content-type': 'application/json', accept, ...credential, ...headers },
     body: JSON.stringify({ query }),
-    ...(signal && { signal }),
   });
 }
