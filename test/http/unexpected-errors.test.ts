@@ -1,3 +1,5 @@
+import { GraphQLError } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../service/service.ts';
 import { startGatewayOverFake } from '../support/gateway/over-fake.ts';
@@ -9,11 +11,24 @@ import { breakableStore } from '../support/gateway/stores.ts';
 const DAY = 86_400_000;
 const ELSEWHERE = 'https://internal.example.test';
 
-test('a stored pair that cannot be used is reported by an id, which is logged with the cause', async () => {
+/** Reports errors that are not meant for callers, as trackers of errors do: those with an `originalError`. */
+const tracker = (thrown: unknown[]): Plugin => ({
+  onExecute: () => ({
+    onExecuteDone({ result }) {
+      const { errors = [] } = result as { errors?: readonly GraphQLError[] };
+      for (const { originalError } of errors) {
+        if (originalError && !(originalError instanceof GraphQLError)) thrown.push(originalError);
+      }
+    },
+  }),
+});
+
+test('a stored pair that cannot be used is reported by an id, which is logged with the cause, and to a plugin as it was thrown', async () => {
   let now = Date.now();
   const service = await startService({ now: () => now });
   const { store, broken } = breakableStore(ELSEWHERE);
-  const gateway = await startGateway(service, { store });
+  const thrown: unknown[] = [];
+  const gateway = await startGateway(service, { store, plugins: [tracker(thrown)] });
   onTestFinished(async () => {
     broken.is = false;
     await gateway[Symbol.asyncDispose]();
@@ -50,6 +65,10 @@ test('a stored pair that cannot be used is reported by an id, which is logged wi
       msg: 'unexpected error',
       err: { message: expect.stringContaining(ELSEWHERE) },
     },
+  ]);
+
+  expect(thrown).toEqual([
+    expect.objectContaining({ message: expect.stringContaining(ELSEWHERE) as string }),
   ]);
 
   broken.is = false;

@@ -1,4 +1,4 @@
-import { GraphQLError, print, parse } from 'graphql';
+import { GraphQLError, print, parse, type ExecutionResult } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/clients/multipart.ts';
 import { everyHook } from '../support/gateway/every-hook.ts';
@@ -100,6 +100,9 @@ describe('hooks see true values', () => {
     });
     expect(result!.errors).toHaveLength(1);
     expect(result!.errors![0]).toBeInstanceOf(GraphQLError);
+    // A plugin that reports what is not meant for callers finds nothing.
+    const { originalError } = result!.errors![0]!;
+    expect(originalError === undefined || originalError instanceof GraphQLError).toBe(true);
     const { errors } = JSON.parse((await got(hooked, request)).text) as { errors: unknown };
     expect(JSON.parse(JSON.stringify(result!.errors))).toEqual(errors);
   });
@@ -143,9 +146,16 @@ test.each([
   ['a plugin', [everyHook()]],
 ])('what the service calls http is passed on, and sets no status, with %s', async (_, plugins) => {
   await using gateway = await startGatewayOverFake({}, { plugins });
-  const extensions = { http: { status: 418, headers: { 'x-of': 'the service' } }, cost: 1 };
-  gateway.upstream.answer(json({ data: { persons: { items: [] } }, extensions }));
-  const response = await ask(gateway, '{ persons { items { id } } }', {}, 'application/json');
-  expect([response.status, response.headers.get('x-of')]).toEqual([200, null]);
-  expect(await response.json()).toEqual({ data: { persons: { items: [] } }, extensions });
+  const http = { status: 418, headers: { 'set-cookie': 'a=b' } };
+  const error = { message: 'No.', path: ['persons'], extensions: { code: 'NO', http } };
+  gateway.upstream.answer(
+    json({ data: { persons: null }, errors: [error], extensions: { http, cost: 1 } }),
+  );
+  for (const query of ['{ persons { items { id } } }', '{ allPersons { id } }']) {
+    const response = await ask(gateway, query, {}, 'application/json');
+    expect([response.status, response.headers.get('set-cookie')]).toEqual([200, null]);
+    const { errors, extensions } = (await response.json()) as ExecutionResult;
+    expect(errors).toMatchObject([{ message: 'No.', extensions: error.extensions }]);
+    if (!query.includes('all')) expect(extensions).toEqual({ http, cost: 1 });
+  }
 });

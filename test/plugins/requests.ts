@@ -47,7 +47,6 @@ export const WHOLE: readonly TestRequest[] = [
   },
   { name: 'a drain', query: '{ allPersons(limit: 120) { id firstName } }' },
   { name: 'a connection', query: CONNECTION, variables: { count: 7, after: null, unused: 1 } },
-  { name: 'a record', query: `{ person(id: "${ID}") { id firstName } }` },
   {
     name: 'references of a router',
     query: 'query ($of: [_Any!]!) { _entities(representations: $of) { ... on Person { id } } }',
@@ -65,18 +64,9 @@ export const WHOLE: readonly TestRequest[] = [
     variables: { with: false },
   },
   {
-    name: 'an operation that is streamed, whole',
-    query: '{ allPersons(limit: 60) @stream { id firstName } }',
-  },
-  {
     name: 'a GET request',
     address: '/graphql?query={persons(first:1){items{id}}}&variables={}',
     init: { method: 'GET' },
-  },
-  {
-    name: 'the strict type of answers',
-    query: '{ persons(first: 1) { items { id } } }',
-    accept: 'application/graphql-response+json',
   },
 ];
 
@@ -106,16 +96,11 @@ export const STREAMED: readonly TestRequest[] = [
 export const REFUSED: readonly TestRequest[] = [
   { name: 'a syntax error', query: '{ persons(' },
   { name: 'an unknown field', query: '{ nope persons { items { id no } } }' },
-  { name: 'too many tokens', query: `{ ${'__typename '.repeat(2_001)} }` },
   { name: 'a missing variable', query: CONNECTION, variables: {} },
-  { name: 'an unknown operation', query: 'query A { __typename }', operationName: 'B' },
   { name: 'no JSON', init: { method: 'POST', body: '{"query":' } },
   { name: 'no credential', query: '{ __typename }', key: '' },
   { name: 'a wrong credential', query: '{ __typename }', key: 'rsk_wrong' },
   { name: 'a missing scope', query: '{ allPersons { id } }', key: OTHER },
-  { name: 'no format', query: '{ __typename }', accept: 'text/html' },
-  { name: 'a mutation by GET', address: '/graphql?query=mutation{a}', init: { method: 'GET' } },
-  { name: 'another path', address: '/other', query: '{ __typename }' },
   { name: 'a strict refusal', query: '{ nope }', accept: 'application/graphql-response+json' },
 ];
 
